@@ -81,13 +81,15 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
                     {"label", value_label({{"fontSize", 12}, {"distance", 10}})},
                     {"data", ends}}});
   if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
+  const json narrow_name = {
+      {"width", 104}, {"fontSize", 10}, {"lineHeight", 11}, {"formatter", fn("axis_name_narrow")}};
   const json narrow_label = {
       {"fontSize", 10}, {"lineHeight", 12}, {"distance", 6}, {"width", 116}, {"overflow", "break"}};
   option["media"] = json::array({{{"query", {{"maxWidth", 600}}},
                                   {"option",
                                    {{"grid", {{"right", std::min(widest_text(dots, 6), 130.0)}}},
                                     {"xAxis", {{"splitNumber", 2}}},
-                                    {"yAxis", narrow_names(option["yAxis"])},
+                                    {"yAxis", {{"axisLabel", narrow_name}}},
                                     {"series", json::array({json::object(), {{"label", narrow_label}}})}}}}});
   return option;
 }

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Row {
+struct MemoryRow {
   std::string name;
   const MemoryReport* memory;
   std::int64_t peak_bytes;
@@ -22,10 +22,11 @@ struct Row {
   bool is_peer = false;
 
   /// What the device has and neither this program nor others hold.
-  [[nodiscard]] std::optional<std::int64_t> free_bytes() const {
+  [[nodiscard]] std::optional<double> free_bytes() const {
     if (!memory->device_total_bytes || !memory->reserved_bytes) return {};
-    return *memory->device_total_bytes - std::max(*memory->reserved_bytes, peak_bytes) -
-           memory->untracked_bytes.value_or(0);
+    const auto total = static_cast<double>(*memory->device_total_bytes);
+    const auto held = static_cast<double>(std::max(*memory->reserved_bytes, peak_bytes));
+    return total - held - static_cast<double>(memory->untracked_bytes.value_or(0));
   }
   /// "+1.20 GiB (+6.6%)" on the baseline.
   [[nodiscard]] std::string change_text() const {
@@ -50,14 +51,14 @@ void add_bytes(Tip& tip, const char* name, const std::optional<std::int64_t>& by
   if (bytes) tip.row(name, fmt::format("{} bytes", *bytes));
 }
 
-json tip_of(const Row& row) {
+json tip_of(const MemoryRow& row) {
   const MemoryReport& memory = *row.memory;
   Tip tip(row.name);
   add_bytes(tip, "used at the peak", row.peak_bytes);
   add_bytes(tip, "allocated", memory.reserved_bytes);
   if (memory.reserved_bytes) add_bytes(tip, "allocated, not used", *memory.reserved_bytes - row.peak_bytes);
   add_bytes(tip, "device has", memory.device_total_bytes);
-  add_bytes(tip, "free on the device", row.free_bytes());
+  if (const auto left = row.free_bytes()) tip.row("free on the device", fmt::format("{:.0f} bytes", *left));
   if (row.baseline_bytes) tip.row("against the baseline", row.change_text());
   add_bytes(tip, "weights", memory.weights_bytes);
   add_bytes(tip, "activations", memory.activations_bytes);
@@ -68,11 +69,11 @@ json tip_of(const Row& row) {
   return tip.json();
 }
 
-json draw(const std::vector<Row>& rows) {
+json draw(const std::vector<MemoryRow>& rows) {
   std::vector<std::string> names;
   json used = json::array(), held = json::array();
   double most = 0;
-  for (const Row& row : rows) {
+  for (const MemoryRow& row : rows) {
     names.push_back(row.name);
     const auto peak = static_cast<double>(row.peak_bytes);
     const auto gap = row.memory->reserved_bytes ? static_cast<double>(*row.memory->reserved_bytes) - peak : 0;
@@ -82,8 +83,8 @@ json draw(const std::vector<Row>& rows) {
     std::string text = fmt::format("{} used", label_bytes(peak));
     if (row.memory->reserved_bytes) text += fmt::format(", {} allocated", label_bytes(peak + gap));
     std::string second = row.baseline_bytes ? row.change_text() + " on baseline" : "";
-    if (const auto free = row.free_bytes())
-      second += fmt::format("{}{} free", second.empty() ? "" : ", ", label_bytes(static_cast<double>(*free)));
+    if (const auto left = row.free_bytes())
+      second += fmt::format("{}{} free", second.empty() ? "" : ", ", label_bytes(*left));
     if (!second.empty()) text += "\n" + second;
     held.push_back({{"value", gap}, {"text", text}, {"tip", tip}});
   }
@@ -114,10 +115,10 @@ json draw(const std::vector<Row>& rows) {
 
 /// Who needs least, where other programs did the same work: "Headroom's least is 8.19 GiB (fp16), other programs' 5.29 GiB (compiled):
 /// 55% more."
-std::optional<std::string> compare_with_peers(const std::vector<Row>& rows) {
-  const Row *ours = nullptr, *peers = nullptr;
-  for (const Row& row : rows)
-    if (const Row*& least = row.is_peer ? peers : ours; least == nullptr || row.peak_bytes < least->peak_bytes)
+std::optional<std::string> compare_with_peers(const std::vector<MemoryRow>& rows) {
+  const MemoryRow *ours = nullptr, *peers = nullptr;
+  for (const MemoryRow& row : rows)
+    if (const MemoryRow*& least = row.is_peer ? peers : ours; least == nullptr || row.peak_bytes < least->peak_bytes)
       least = &row;
   if (ours == nullptr || peers == nullptr || peers->peak_bytes <= 0) return {};
   const double share = static_cast<double>(ours->peak_bytes) / static_cast<double>(peers->peak_bytes) - 1;
@@ -133,7 +134,7 @@ Drawn memory_usage(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
     if (scenario.subject.kind == SubjectKind::kKernel) continue;
-    std::vector<Row> rows;
+    std::vector<MemoryRow> rows;
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;

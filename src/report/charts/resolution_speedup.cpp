@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "measure/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/html.hpp"
 #include "report/image_size.hpp"
@@ -86,7 +87,6 @@ const Measurement* baseline_in_run(const Scenario& scenario, const Measurement& 
 json pixel_axes(const Sweep& sweep, std::string_view y_name, std::string_view y_fn) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 96}, {"top", 64}, {"bottom", 56}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
   std::vector<std::string> names;
   for (const SweepPoint& point : sweep.points) names.push_back(size_name(point.scenario->subject));
   option["xAxis"] = {{"type", "category"},
@@ -118,10 +118,31 @@ json hollow_style(std::string_view role) {
   return {{"color", color("panel")}, {"borderColor", color(role)}, {"borderWidth", 2}};
 }
 
+/// A legend of all lines above the plot, on as many rows as it takes.
+void add_rows_of_legend(json& option, const std::vector<std::string>& names) {
+  constexpr double kLetter = 7, kMark = 45, kRow = 900;
+  double width = 0;
+  int rows = 1;
+  for (const std::string& name : names) {
+    const double own = kLetter * static_cast<double>(display_width(name)) + kMark;
+    if (width > 0 && width + own > kRow) {
+      ++rows;
+      width = 0;
+    }
+    width += own;
+  }
+  option["legend"] = {{"top", 0}, {"left", 0}, {"data", names}};
+  option["grid"]["top"] = 42 + 22 * rows;
+  const int narrow_top = 42 + 22 * static_cast<int>(names.size());
+  const json narrow = {{"legend", {{"orient", "vertical"}}}, {"grid", {{"top", narrow_top}, {"right", 60}}}};
+  option["media"] = json::array({{{"query", {{"maxWidth", 600}}}, {"option", narrow}}});
+}
+
 /// Factor on the baseline over sizes; null where no configuration has one at two sizes.
 json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<SizeLine>& lines,
                   std::vector<const Measurement*>& shown) {
   json option = pixel_axes(sweep, "times as fast as the baseline", "axis_factor");
+  std::vector<std::string> names;
   for (const SizeLine& line : lines) {
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
@@ -140,11 +161,13 @@ json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<
       shown.push_back(m);
     }
     if (items.size() < 2) continue;
+    names.push_back(line.name);
     option["series"].push_back(line_series(line, line.name, std::move(items)));
     option["series"].push_back(vertical_whiskers(std::move(intervals)));
     option["series"].back()["z"] = 5;
   }
   if (option["series"].empty()) return {};
+  add_rows_of_legend(option, names);
   const json at_baseline = {{"yAxis", 1}};
   option["series"][0]["markLine"] = {{"silent", true},
                                      {"symbol", "none"},
@@ -189,7 +212,9 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
   option["xAxis"].erase("data");
   option["xAxis"]["name"] = "pixels of an image";
   option["xAxis"]["axisLabel"] = {{"formatter", fn("axis_si")}};
+  std::vector<std::string> names;
   for (const FittedLine& fitted : fits) {
+    names.push_back(fit_name(fitted));
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < fitted.line->at.size(); ++i) {
       const Measurement* const m = fitted.line->at[i];
@@ -208,7 +233,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
     json ends = json::array();
     for (const double pixels : {fitted.least_pixels, fitted.most_pixels})
       ends.push_back(json::array({pixels, fitted.law.at(pixels)}));
-    const std::string name = fit_name(fitted);
+    const std::string& name = names.back();
     option["series"].push_back({{"type", "line"},
                                 {"name", name},
                                 {"silent", true},
@@ -226,6 +251,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
                                 {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
                                 {"label", value_label()}});
   }
+  add_rows_of_legend(option, names);
   return option;
 }
 
