@@ -267,10 +267,10 @@ TEST(MemoryUsage, ShowsUsedAllocatedAndTheGap) {
   const Chart& chart = drawn.charts.front();
   EXPECT_EQ(column(chart.option["series"][0], "value").front(), 8'388'608);
   EXPECT_EQ(column(chart.option["series"][1], "value").front(), 2'097'152);
-  EXPECT_EQ(column(chart.option["series"][1], "text").front(), "8.00 MiB used,  10.0 MiB allocated");
+  EXPECT_EQ(column(chart.option["series"][1], "text").front(), "8.00 MiB used, 10.0 MiB allocated\n1014 MiB free");
   const json& item = chart.option["series"][0]["data"][0];
   EXPECT_EQ(tip_row(item, "device has"), "1073741824 bytes");
-  EXPECT_EQ(tip_row(item, "left on the device"), "1063256064 bytes");
+  EXPECT_EQ(tip_row(item, "free on the device"), "1063256064 bytes");
   EXPECT_THAT(chart.notes, ElementsAre("The device has 1.00 GiB; baseline uses 0.781% of it."));
   EXPECT_THAT(charts::memory_usage(baseline_only()).charts, IsEmpty());
 }
@@ -645,18 +645,6 @@ TEST(BackendComparison, TellsBaselinesOfTwoPrecisionsApart) {
   const Dataset dataset = make_dataset({make_file(results)});
   EXPECT_THAT(charts::backend_comparison(dataset).charts.front().option["yAxis"]["data"],
               ElementsAre("baseline (bf16)", "baseline (f32)", "pytorch eager"));
-}
-
-TEST(CompilationOverhead, SplitsTheFirstRun) {
-  Result result = make_result({}, {10, 10, 10}, test::denoise_subject(), "image");
-  Trials first;
-  first.wall_ms = {250};
-  result.trials.push_back(make_series("first_run", first));
-  const json option = charts::compilation_overhead(make_dataset({make_file({result})})).charts.front().option;
-  EXPECT_EQ(option["series"][0]["data"][0]["value"], 10);
-  EXPECT_EQ(option["series"][1]["data"][0]["value"], 240);
-  EXPECT_EQ(option["series"][1]["data"][0]["text"], "250 ms first,  10.0 ms later");
-  EXPECT_THAT(charts::compilation_overhead(ladder_dataset()).charts, IsEmpty());
 }
 
 Dataset history_of(const std::vector<double>& steps_ms) {

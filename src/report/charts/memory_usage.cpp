@@ -1,8 +1,9 @@
-// Memory of each configuration: in use at the peak, held beyond that, and what the device has in all.
+// Memory of each configuration: in use at the peak, held beyond that, against the baseline's, and what is free on the device.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
@@ -17,7 +18,34 @@ struct MemoryRow {
   std::string name;
   const MemoryReport* memory;
   std::int64_t peak_bytes;
+  std::optional<std::int64_t> baseline_bytes = {};  ///< peak of the baseline; absent in its own row
+  bool is_peer = false;
+
+  /// What the device has and neither this program nor others hold.
+  [[nodiscard]] std::optional<double> free_bytes() const {
+    if (!memory->device_total_bytes || !memory->reserved_bytes) return {};
+    const auto total = static_cast<double>(*memory->device_total_bytes);
+    const auto held = static_cast<double>(std::max(*memory->reserved_bytes, peak_bytes));
+    return total - held - static_cast<double>(memory->untracked_bytes.value_or(0));
+  }
+  /// "+1.20 GiB (+6.6%)" on the baseline.
+  [[nodiscard]] std::string change_text() const {
+    const double change = static_cast<double>(peak_bytes) - static_cast<double>(*baseline_bytes);
+    std::string text = fmt::format("{}{}", change < 0 ? "-" : "+", label_bytes(std::abs(change)));
+    if (*baseline_bytes > 0) text += fmt::format(" ({:+.3g}%)", 100 * change / static_cast<double>(*baseline_bytes));
+    return text;
+  }
 };
+
+/// The peak of the baseline of the same precision, where both are of Headroom; the baseline itself has nothing to be held against.
+std::optional<std::int64_t> baseline_peak_of(const Scenario& scenario, const Measurement& m) {
+  if (m.is_peer || m.switches().empty()) return {};
+  const auto found = std::ranges::find_if(scenario.current, [&](const Measurement* other) {
+    return !other->is_peer && other->switches().empty() && other->result->memory && other->result->memory->peak_bytes &&
+           other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype;
+  });
+  return found == scenario.current.end() ? std::nullopt : (*found)->result->memory->peak_bytes;
+}
 
 void add_bytes(Tip& tip, const char* name, const std::optional<std::int64_t>& bytes) {
   if (bytes) tip.row(name, fmt::format("{} bytes", *bytes));
@@ -30,8 +58,8 @@ json tip_of(const MemoryRow& row) {
   add_bytes(tip, "allocated", memory.reserved_bytes);
   if (memory.reserved_bytes) add_bytes(tip, "allocated, not used", *memory.reserved_bytes - row.peak_bytes);
   add_bytes(tip, "device has", memory.device_total_bytes);
-  if (memory.device_total_bytes && memory.reserved_bytes)
-    add_bytes(tip, "left on the device", *memory.device_total_bytes - *memory.reserved_bytes);
+  if (const auto left = row.free_bytes()) tip.row("free on the device", fmt::format("{:.0f} bytes", *left));
+  if (row.baseline_bytes) tip.row("against the baseline", row.change_text());
   add_bytes(tip, "weights", memory.weights_bytes);
   add_bytes(tip, "activations", memory.activations_bytes);
   add_bytes(tip, "of which scratch of kernels", memory.workspace_bytes);
@@ -53,7 +81,11 @@ json draw(const std::vector<MemoryRow>& rows) {
     most = std::max(most, peak + gap);
     used.push_back({{"value", peak}, {"tip", tip}});
     std::string text = fmt::format("{} used", label_bytes(peak));
-    if (row.memory->reserved_bytes) text += fmt::format(",  {} allocated", label_bytes(peak + gap));
+    if (row.memory->reserved_bytes) text += fmt::format(", {} allocated", label_bytes(peak + gap));
+    std::string second = row.baseline_bytes ? row.change_text() + " on baseline" : "";
+    if (const auto left = row.free_bytes())
+      second += fmt::format("{}{} free", second.empty() ? "" : ", ", label_bytes(*left));
+    if (!second.empty()) text += "\n" + second;
     texts.push_back(text);
     held.push_back({{"value", gap}, {"text", text}, {"tip", tip}});
   }
@@ -67,10 +99,25 @@ json draw(const std::vector<MemoryRow>& rows) {
   };
   option["series"] =
       json::array({series("used at the peak", used, "blue"), series("allocated, not used", held, "blue_soft")});
-  option["series"][1]["label"] = value_label();
+  option["series"][1]["label"] = value_label({{"lineHeight", 14}});
   fit_bars(option, texts);
   add_legend(option, {"used at the peak", "allocated, not used"}, 12);
   return option;
+}
+
+/// Who needs least, where other programs did the same work: "Headroom's least is 8.19 GiB (fp16), other programs' 5.29 GiB (compiled):
+/// 55% more."
+std::optional<std::string> compare_with_peers(const std::vector<MemoryRow>& rows) {
+  const MemoryRow *ours = nullptr, *peers = nullptr;
+  for (const MemoryRow& row : rows)
+    if (const MemoryRow*& least = row.is_peer ? peers : ours; least == nullptr || row.peak_bytes < least->peak_bytes)
+      least = &row;
+  if (ours == nullptr || peers == nullptr || peers->peak_bytes <= 0) return {};
+  const double share = static_cast<double>(ours->peak_bytes) / static_cast<double>(peers->peak_bytes) - 1;
+  return fmt::format(
+      "Headroom's least is {} ({}), other programs' {} ({}): {}.", label_bytes(static_cast<double>(ours->peak_bytes)),
+      ours->name, label_bytes(static_cast<double>(peers->peak_bytes)), peers->name,
+      share == 0 ? "the same" : fmt::format("{:.3g}% {}", 100 * std::abs(share), share > 0 ? "more" : "less"));
 }
 
 }  // namespace
@@ -83,7 +130,8 @@ Drawn memory_usage(const Dataset& dataset) {
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;
-      rows.push_back({m->shown_name(), &*m->result->memory, *m->result->memory->peak_bytes});
+      rows.push_back({m->shown_name(), &*m->result->memory, *m->result->memory->peak_bytes,
+                      baseline_peak_of(scenario, *m), m->is_peer});
       if (!total) total = m->result->memory->device_total_bytes;
     }
     if (rows.size() < 2) continue;  // one is in the table
@@ -102,6 +150,7 @@ Drawn memory_usage(const Dataset& dataset) {
                                         label_bytes(static_cast<double>(*total)), rows.front().name,
                                         100 * peak / static_cast<double>(*total)));
     }
+    if (std::optional<std::string> note = compare_with_peers(rows)) chart.notes.push_back(std::move(*note));
     note_revisions(chart.notes, scenario.current);
     drawn.charts.push_back(std::move(chart));
   }
