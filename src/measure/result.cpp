@@ -106,9 +106,13 @@ void write_results(const std::filesystem::path& path, const ResultFile& file) {
   write_file_atomically(path, text + "\n");
 }
 
-ResultFile read_results(const std::filesystem::path& path) {
+nlohmann::json read_result_json(const std::filesystem::path& path) {
   constexpr ReadLimits kLimits{.most_bytes = std::uint64_t{256} << 20, .takes_pipes = true};
-  return results_from_json(parse_json(read_file(path, kLimits), path.string()), path.string());
+  return parse_json(read_file(path, kLimits), path.string());
+}
+
+ResultFile read_results(const std::filesystem::path& path) {
+  return results_from_json(read_result_json(path), path.string());
 }
 
 }  // namespace headroom
