@@ -60,7 +60,10 @@ std::vector<ReadOutcome> read_files(const std::vector<fs::path>& paths, const Re
   };
   const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min({processors, kMostThreads, paths.size()}); ++i) threads.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < std::min({processors, kMostThreads, paths.size()}); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do all
+  }
   work();
   threads.clear();
   failure.rethrow();
