@@ -153,7 +153,9 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
                   .option = draw(shares),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
                             "in the same run; orange is what stands above it."},
-                  .height = height_of_bars(shares.size())};
+                  .height = height_of_bars(shares.size()),
+                  .variant = m->label,
+                  .shown = &scenario};
       for (const View& view : views)
         if (!view.is_of_kernels && is_akin(scenario, view))
           chart.of.insert(chart.of.end(), view.scenarios.begin(), view.scenarios.end());

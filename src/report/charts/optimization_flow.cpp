@@ -72,7 +72,7 @@ class Flow {
   json links_ = json::array();
 };
 
-Chart draw(const LadderView& ladder, std::size_t index) {
+Chart draw_flow(const LadderView& ladder, std::size_t index) {
   Flow flow;
   double before = ladder.baseline.measurement->time().median_ms;
   std::string from = flow.add("baseline", before, "base", 0);
@@ -104,6 +104,6 @@ Chart draw(const LadderView& ladder, std::size_t index) {
 
 }  // namespace
 
-Drawn optimization_flow(const Dataset& dataset) { return draw_ladders(dataset, draw); }
+Drawn optimization_flow(const Dataset& dataset) { return draw_ladders(dataset, draw_flow); }
 
 }  // namespace headroom::charts
