@@ -21,6 +21,7 @@
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
 #include "measure/export.hpp"
+#include "measure/import.hpp"
 #include "measure/process_pairs.hpp"
 
 namespace headroom {
@@ -66,7 +67,7 @@ class Judge {
     // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
     check_outputs();
     std::optional<ResultFile> stored;
-    if (!judging_.compare.empty()) stored = read_results(judging_.compare);
+    if (!judging_.compare.empty()) stored = read_measurements(judging_.compare);
     measure();
     log_.info("device: {}", name_of(device_));
     report_declined(log_, measured_.results);

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/output_name.hpp"
 #include "measure/comparison.hpp"
+#include "measure/import.hpp"
 
 namespace headroom {
 namespace {
@@ -34,7 +35,8 @@ ExitCode compare(const CompareArguments& arguments) {
                             .series = arguments.series};
   if (!arguments.process_noise.empty()) options.process_noise = parse_share(arguments.process_noise, "--process-noise");
   if (!arguments.save.empty()) check_writable(arguments.save);
-  const Comparison comparison = compare_results(read_results(arguments.base), read_results(arguments.changed), options);
+  const Comparison comparison =
+      compare_results(read_measurements(arguments.base), read_measurements(arguments.changed), options);
   if (!arguments.save.empty()) write_json(arguments.save, to_json(comparison));
   print_out("{}", arguments.as_json ? dump_json(to_json(comparison), 2) + "\n" : to_table(comparison));
   return exit_code_of(comparison);

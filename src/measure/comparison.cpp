@@ -10,6 +10,7 @@
 #include "measure/benchmark_names.hpp"
 #include "measure/fingerprint.hpp"
 #include "measure/holm.hpp"
+#include "measure/import.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -79,6 +80,9 @@ std::vector<std::string> series_names(const Result& base, const Result& changed,
   return names;
 }
 
+/// Whether another program says that it could not measure it: no reason to compare nothing else of its file.
+bool failed_elsewhere(const Result& result) { return result.trials.empty() && is_imported(result); }
+
 class Comparer {
  public:
   Comparer(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options)
@@ -96,6 +100,7 @@ class Comparer {
                    .only_in_new = {},
                    .forced = machine_differences(base_.machine, changed_.machine)};
     for (const Result& result : base_.results) {
+      if (failed_elsewhere(result)) continue;
       const Result* same = find_match(result, base_.results, changed_.results);
       if (same == nullptr)
         comparison_.only_in_base.push_back(names_.of(result));
@@ -103,7 +108,7 @@ class Comparer {
         compare_one(result, *same);
     }
     for (const Result& result : changed_.results)
-      if (find_match(result, changed_.results, base_.results) == nullptr)
+      if (!failed_elsewhere(result) && find_match(result, changed_.results, base_.results) == nullptr)
         comparison_.only_in_new.push_back(names_.of(result));
     if (comparison_.benchmarks.empty())
       fail(

@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "measure/hardware.hpp"
 #include "measure/history.hpp"
+#include "measure/import.hpp"
 #include "measure/ladder_rounds.hpp"
 #include "measure/result_folder.hpp"
 #include "report/configuration_name.hpp"
@@ -24,6 +25,7 @@ const TrialSeries* find_series(const Result& result, std::string_view what) {
 }
 
 std::string label_of(const Machine& machine, const Result& result) {
+  if (is_imported(result)) return result.name;
   if (result.source.name != "headroom") {
     if (result.name.starts_with(result.source.name)) return result.name;
     return fmt::format("{} {}", result.source.name, result.name);
@@ -159,17 +161,22 @@ std::string declined_mark(const Measurement& measurement, std::span<const std::s
 
 std::string Measurement::revision() const { return revision_of(*file, *result); }
 
-Dataset Dataset::read(std::span<const std::filesystem::path> paths) {
+Dataset Dataset::read(
+    std::span<const std::filesystem::path> paths,
+    const std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>& progress) {
+  const auto tell = [&](std::int64_t done, std::int64_t total) {
+    if (progress) progress("reading results", done, total);
+  };
   std::vector<NamedResults> files;
   std::vector<std::string> left_out;
   for (const std::filesystem::path& path : paths) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(path, ignored)) {
-      files.emplace_back(path.string(), read_results(path));
+      files.emplace_back(path.string(), read_measurements(path));
       continue;
     }
     try {
-      for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
+      for (NamedResults& file : read_result_folder(path, left_out, tell)) files.push_back(std::move(file));
     } catch (const Error& error) {  // it holds none; others may
       left_out.push_back(printable_name(error.what()));
     }

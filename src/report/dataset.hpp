@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <deque>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -77,7 +79,9 @@ class Dataset {
   /// Reads result files; a folder stands for every *.json below it, by name, of which those that cannot be read as a
   /// result file are left_out(), and so are folders without one beside others. Throws Error where a file that was named
   /// cannot be read, or there is none.
-  [[nodiscard]] static Dataset read(std::span<const std::filesystem::path> paths);
+  [[nodiscard]] static Dataset read(
+      std::span<const std::filesystem::path> paths,
+      const std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>& progress = {});
   /// Takes results that are read already, with the path that each came from.
   explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
   Dataset(Dataset&&) = default;

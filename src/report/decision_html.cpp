@@ -249,6 +249,9 @@ std::string work_text(const Scenario& scenario) {
 
 /// The headline's configuration, and how far it may be trusted.
 std::pair<std::string, std::string> headline(const View& view, const Decision& d, double most) {
+  if (!view.program.empty())
+    return {fmt::format("Benchmarks of {}", escape_html(view.program)),
+            "Times as the file has them; it says nothing of quality, so nothing is recommended."};
   if (view.is_of_kernels)
     return {"Kernels (no recommendation)", "The charts show what they reach of the machine's own rates."};
   const Candidate* const shown = d.shown();

@@ -164,11 +164,12 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
                   .option = draw(shares),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
                             "in the same run; orange is what stands above it."},
-                  .height = height_of_bars(names)};
+                  .height = height_of_bars(names),
+                  .variant = m->label,
+                  .shown = &scenario};
       if (std::ranges::any_of(shares, is_below_floor))
         chart.notes.emplace_back(
-            "At its floor is also what took less: a floor is made of rates that were measured too, and is as uncertain "
-            "as "
+            "Some took less than their floor: a floor is made of rates that were measured too, and is as uncertain as "
             "they are.");
       for (const View& view : views)
         if (!view.is_of_kernels && is_akin(scenario, view))

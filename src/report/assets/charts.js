@@ -175,7 +175,8 @@ var headroom = (function () {
       var chart = echarts.init(null, theme(schemes.light, asked.font), {renderer: 'svg', ssr: true, width: asked.width, height: asked.height});
       try {
         chart.setOption(this.resolve(asked.option, 'light'));
-        return chart.renderToSVGString();
+        // Pictures do not move, and have no rules for pointers.
+        return chart.getZr().painter.renderToString({cssAnimation: false, cssEmphasis: false});
       } finally {
         chart.dispose();
       }

@@ -152,7 +152,8 @@ Drawn history(const Dataset& dataset) {
                            "one). Green is faster, purple slower; the dashed line is the level from step to step.",
                            track.steps.empty() ? "No step" : format_count(std::ssize(track.steps), "step")),
                "A point is a revision: the median of its runs, with a whisker where there is one.",
-               "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
+               "Measured one after the other, not side by side: a machine's own drift counts as a step."},
+           .variant = track.label});
     }
   drawn.left_out = "no configuration was measured at four revisions or more, on the same machine and the same work";
   return drawn;

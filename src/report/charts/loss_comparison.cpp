@@ -80,6 +80,7 @@ Drawn loss_comparison(const Dataset& dataset) {
         Chart chart = draw(scenario, metric, reference);
         if (chart.option.is_null()) continue;
         chart.file = numbered("loss_comparison", drawn.charts.size());
+        chart.variant = metric.name;
         note_revisions(chart.notes, scenario.current);
         drawn.charts.push_back(std::move(chart));
       }

@@ -108,7 +108,7 @@ std::vector<Kept> kept_of(const Dataset& dataset, const LadderView& ladder, std:
   return kept;
 }
 
-std::optional<Chart> draw(const Dataset& dataset, const LadderView& ladder, std::size_t index) {
+std::optional<Chart> draw_flow(const Dataset& dataset, const LadderView& ladder, std::size_t index) {
   std::vector<std::string> left_out;
   const std::vector<Kept> kept = kept_of(dataset, ladder, left_out);
   if (kept.empty()) return {};
@@ -152,7 +152,7 @@ Drawn optimization_flow(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no ladder has a switch whose effect can be told from noise"};
   for (const LadderView& ladder : ladders_of(dataset)) {
     if (ladder.cumulative.size() < 2) continue;
-    if (std::optional<Chart> chart = draw(dataset, ladder, drawn.charts.size()))
+    if (std::optional<Chart> chart = draw_flow(dataset, ladder, drawn.charts.size()))
       drawn.charts.push_back(std::move(*chart));
   }
   return drawn;
