@@ -87,8 +87,29 @@ std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
 }
 
 std::string count_sound(std::size_t sound, std::size_t all) {
+  if (sound == 1 && all == 1) return "one round says nothing of how rounds differ";
   return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
                     : fmt::format("only {} of {} rounds was undisturbed", sound, all);
+}
+
+std::string interval_of(const Factor& factor) {
+  return fmt::format("{} to {}", format_factor(factor.interval->low), format_factor(factor.interval->high));
+}
+
+/// Why two or more undisturbed rounds do not settle a factor: they lie apart, or they agree and are too few for an
+/// interval that is narrow enough, or the steps within them vary too much.
+std::string why_not_settled(const RoundLogs& sound) {
+  const Factor factor = factor_of(sound);
+  const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
+  const bool agree =
+      factor.range.high <= factor.value * (1 + kSettledShare) && factor.range.low >= factor.value / (1 + kSettledShare);
+  if (!agree) return fmt::format("its rounds disagree: {} of the baseline's speed", range);
+  RoundLogs without_steps = sound;
+  for (auto& [round, one] : without_steps) one.variance = 0;
+  if (factor_of(without_steps).is_settled())
+    return fmt::format("steps within its rounds vary too much: the factor may be {}", interval_of(factor));
+  return fmt::format("too few undisturbed rounds: {} agree ({} of the baseline's speed), but the factor may be {}",
+                     factor.rounds, range, interval_of(factor));
 }
 
 }  // namespace
@@ -261,12 +282,9 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
     return verdict;
   }
   verdict.factor = factor_of(paired.all);
-  verdict.unsettled = paired.sound.size() < 2
-                          ? count_sound(paired.sound.size(), paired.all.size()) + first_of(paired.disturbed)
-                          : fmt::format("its rounds disagree: {} to {} of the baseline's speed",
-                                        format_factor(factor_of(paired.sound).range.low),
-                                        format_factor(factor_of(paired.sound).range.high)) +
-                                first_of(paired.disturbed);
+  verdict.unsettled =
+      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : why_not_settled(paired.sound)) +
+      first_of(paired.disturbed);
   verdict.rounds = std::move(paired.all);
   return verdict;
 }
