@@ -70,13 +70,14 @@ GateLine line_of_quantity(const ComparedBenchmark& benchmark, const ComparedQuan
           .is_unchanged = one.is_equal()};
 }
 
-/// "time 5%, peak memory 5%": of the quantities that were judged.
+/// " (p99 10%, peak memory 5%)": of the quantities that were judged besides the time.
 std::string list_limits(const Comparison& comparison) {
   std::vector<std::string> limits;
   for (const QuantityInfo& info : all_quantities()) {
-    const auto has = [&](const ComparedBenchmark& one) {
-      return std::ranges::find(one.quantities, info.quantity, &ComparedQuantity::quantity) != one.quantities.end();
+    const auto is_judged = [&](const ComparedQuantity& one) {
+      return one.quantity == info.quantity && (one.counts || one.judged.verdict != Verdict::kInconclusive);
     };
+    const auto has = [&](const ComparedBenchmark& one) { return std::ranges::any_of(one.quantities, is_judged); };
     if (std::ranges::any_of(comparison.benchmarks, has))
       limits.push_back(
           fmt::format("{} {}", info.words, format_limit(info.quantity, comparison.limits.of(info.quantity))));

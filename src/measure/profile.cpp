@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "backends/device.hpp"
 #include "base/divide_up.hpp"
 #include "measure/conditions.hpp"
 #include "measure/device_times.hpp"
