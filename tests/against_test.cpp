@@ -100,9 +100,14 @@ TEST_F(BenchJudge, SavesAndComparesInOneRun) {
 }
 
 TEST_F(BenchJudge, JudgesABudget) {
-  const std::string bench = "bench fashion-flux --trials 5 --budget ";
-  EXPECT_EQ(headroom(bench + "60s").code, 0);
-  const Outcome missed = headroom(bench + "1us");
+  const std::string bench = "bench fashion-flux --token-rows 2 --token-columns 2 --budget ";
+  const Outcome met = headroom(bench + "60s --save " + file("met.json"));
+  EXPECT_EQ(met.code, 0) << met.out;
+  EXPECT_EQ(read_results(file("met.json")).results.at(0).trials.at(0).statistics.n, 100) << "as the p99 takes";
+  const Outcome few = headroom(bench + "60s --trials 5");
+  EXPECT_EQ(few.code, 4);
+  EXPECT_THAT(few.out, HasSubstr("5 trials say little of the p99"));
+  const Outcome missed = headroom(bench + "1us --trials 5");
   EXPECT_EQ(missed.code, 3) << missed.err;
   EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1000 ns")));
   EXPECT_EQ(headroom(bench + "fast").code, 2);

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
+#include "base/divide_up.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
@@ -23,20 +25,22 @@
 #include "measure/export.hpp"
 #include "measure/import.hpp"
 #include "measure/process_pairs.hpp"
+#include "measure/tail.hpp"
 
 namespace headroom {
 namespace {
 
 /// Options that the judging process keeps to itself; all others go to the measuring ones.
-constexpr std::array<std::string_view, 16> kOwnOptions = {
-    "--compare",       "--against", "--processes", "--max-processes", "--threshold", "--budget",
-    "--process-noise", "--format",  "--force",     "--save",          "--save-base", "--save-verdict",
-    "--json",          "--quiet",   "--help",      "--device"};
+constexpr std::array<std::string_view, 20> kOwnOptions = {
+    "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",        "--budget",
+    "--process-noise", "--format",      "--force",     "--save",          "--save-base", "--save-verdict", "--markdown",
+    "--junit",         "--annotations", "--json",      "--quiet",         "--help",      "--device"};
 
 std::string option_text(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw(name);
   return option == nullptr || option->count() == 0 ? "" : option->as<std::string>();
 }
+bool is_suite_of_kernels(const std::string& what) { return what == "kernels" || what == "bodies" || what == "load"; }
 bool has_flag(const CLI::App& command, const std::string& name) { return command.count(name) > 0; }
 
 /// The options that were given and concern the measurement. The filter of a suite of models has done its work before.
@@ -55,7 +59,8 @@ class Judge {
         suite_(suite),
         log_(has_flag(command, "--quiet")),
         format_(has_flag(command, "--json") ? "json" : judging.format) {
-    compared_.rule.threshold = parse_share(judging.threshold.empty() ? "5%" : judging.threshold, "--threshold");
+    compared_.limits = parse_limits(judging.limits, "--limit");
+    compared_.rule.threshold = threshold_of(judging.threshold, compared_.limits);
     compared_.force = judging.force;
     if (!judging.process_noise.empty()) compared_.process_noise = parse_share(judging.process_noise, "--process-noise");
     if (!judging.budget.empty()) budget_ms_ = parse_budget_ms(judging.budget, "--budget");
@@ -84,6 +89,7 @@ class Judge {
   void check_outputs() const {
     if (!judging_.save_base.empty()) check_writable(judging_.save_base);
     if (!judging_.save_verdict.empty()) check_writable(judging_.save_verdict);
+    check_verdict_outputs(judging_.outputs);
   }
 
   std::vector<std::string> command_line(const std::string& binary, const std::string& what,
@@ -92,9 +98,18 @@ class Judge {
     for (const std::string& argument : arguments)  // unless the user's own option takes its place
       if (!has_flag(command_, argument.substr(0, argument.find('=')))) line.push_back(argument);
     for (std::string& option : measuring_options(command_, !suite_.empty())) line.push_back(std::move(option));
+    if (const std::int64_t trials = trials_of_budget(what); trials > 0)
+      line.push_back(fmt::format("--trials={}", trials));
     // Said outright, so that both binaries take the one device, whatever either does unless told.
     line.insert(line.end(), {"--device=" + device_argument(device_), "--json", "--quiet"});
     return line;
+  }
+
+  /// How many trials a process makes so that all together say what the p99 is, which a budget judges. 0 where the user
+  /// says how many, and of the suites whose number is their own.
+  std::int64_t trials_of_budget(const std::string& what) const {
+    if (!budget_ms_ || has_flag(command_, "--trials") || (suite_.empty() && is_suite_of_kernels(what))) return 0;
+    return divide_up(kTrialsOfP99, static_cast<std::int64_t>(std::max(1, judging_.processes)));
   }
 
   /// What MODEL names in one process, or the benchmarks of the suite in one each.
@@ -159,24 +174,24 @@ class Judge {
   }
 
   /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
-  void print_verdicts(const std::string& table) const {
-    write_output(format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO, "\n" + table);
-  }
+  int descriptor_of_verdicts() const { return format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO; }
 
   ExitCode judge(const std::optional<Comparison>& comparison) const {
-    ExitCode code = ExitCode::kOk;
-    const auto worsen = [&](ExitCode other) {
-      if (code != ExitCode::kRegression && other != ExitCode::kOk) code = other;
-    };
+    std::vector<GateReport> reports;
     if (comparison) {
-      print_verdicts(to_table(*comparison));
-      worsen(exit_code_of(*comparison));
+      reports.push_back(report_of(*comparison));
+      write_output(descriptor_of_verdicts(), "\n" + gate_table(reports.back()));
     }
     if (budget_ms_) {
       const std::vector<BudgetLine> lines = judge_budgets(measured_, *budget_ms_);
-      print_verdicts(to_table(lines, *budget_ms_));
-      worsen(exit_code_of(lines));
+      reports.push_back(report_of(lines, *budget_ms_));
+      write_output(descriptor_of_verdicts(), "\n" + to_table(lines, *budget_ms_));
     }
+    write_verdict(judging_.outputs, reports, descriptor_of_verdicts());
+    ExitCode code = ExitCode::kOk;
+    for (const GateReport& report : reports)
+      if (const ExitCode other = exit_code_of(report); code != ExitCode::kRegression && other != ExitCode::kOk)
+        code = other;
     return code;
   }
 
@@ -214,6 +229,8 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command.add_option("--compare", judging.compare, "compare with this result file")->type_name("FILE");
   command.add_option("--threshold", judging.threshold, "the least slowdown that is a regression; 5% unless given")
       ->type_name("SHARE");
+  add_limit_option(command, judging.limits);
+  add_verdict_outputs(command, judging.outputs);
   command
       .add_option("--process-noise", judging.process_noise,
                   "with --compare and one process on each side: how much processes differ (standard deviation)")
@@ -238,7 +255,8 @@ void apply_precision(const BenchJudging& judging, Protocol& protocol) {
 
 bool is_judge(const BenchJudging& judging) {
   return judging.processes > 0 || !judging.against.empty() || !judging.compare.empty() || !judging.budget.empty() ||
-         !judging.format.empty() || !judging.save_verdict.empty() || !judging.save_base.empty();
+         !judging.format.empty() || !judging.save_verdict.empty() || !judging.save_base.empty() ||
+         !judging.outputs.markdown.empty() || !judging.outputs.junit.empty() || judging.outputs.annotations;
 }
 
 ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const Device& device,

@@ -64,8 +64,11 @@ void check_comparison_options(const CLI::App& command) {
   const auto require = [&](const char* option, bool has, const char* needed) {
     if (command.count(option) > 0 && !has) fail_usage("{} needs {}", option, needed);
   };
-  for (const char* option : {"--threshold", "--force", "--save-verdict"})
+  for (const char* option : {"--threshold", "--limit", "--force", "--save-verdict"})
     require(option, against || compare, "a comparison: give --compare or --against as well");
+  for (const char* option : {"--markdown", "--junit", "--annotations"})
+    require(option, against || compare || command.count("--budget") > 0,
+            "a verdict: give --compare, --against or --budget as well");
   for (const char* option : {"--max-processes", "--save-base"})
     require(option, against, "another binary: give --against as well");
   require("--process-noise", compare, "times of an earlier run: give --compare as well");

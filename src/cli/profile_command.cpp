@@ -119,6 +119,8 @@ void run_profile(const ProfileArguments& arguments) {
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  if (arguments.as_json)  // the table says it itself
+    for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());
   const ResultFile file = to_file(switches, engine, subject, run.session, measured);
   if (!arguments.save.empty()) write_results(arguments.save, file);

@@ -86,20 +86,30 @@ std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
                      disturbed.size() == 1 ? "" : fmt::format("; and {} more", disturbed.size() - 1));
 }
 
-/// Of two sound rounds or more that do not settle a factor: whether they are apart, or are near each other and too few.
-std::string describe_spread(const PairedRounds& paired) {
-  const Interval range = factor_of(paired.sound).range;
-  const bool agree = range.high <= range.low * (1 + kSettledShare);
-  return fmt::format("{}: {} to {} of the baseline's speed",
-                     agree
-                         ? fmt::format("too few undisturbed rounds ({} of {})", paired.sound.size(), paired.all.size())
-                         : "its rounds disagree",
-                     format_factor(range.low), format_factor(range.high));
-}
-
 std::string count_sound(std::size_t sound, std::size_t all) {
+  if (sound == 1 && all == 1) return "one round says nothing of how rounds differ";
   return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
                     : fmt::format("only {} of {} rounds was undisturbed", sound, all);
+}
+
+std::string interval_of(const Factor& factor) {
+  return fmt::format("{} to {}", format_factor(factor.interval->low), format_factor(factor.interval->high));
+}
+
+/// Why two or more undisturbed rounds do not settle a factor: they lie apart, or they agree and are too few for an
+/// interval that is narrow enough, or the steps within them vary too much.
+std::string why_not_settled(const RoundLogs& sound) {
+  const Factor factor = factor_of(sound);
+  const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
+  const bool agree =
+      factor.range.high <= factor.value * (1 + kSettledShare) && factor.range.low >= factor.value / (1 + kSettledShare);
+  if (!agree) return fmt::format("its rounds disagree: {} of the baseline's speed", range);
+  RoundLogs without_steps = sound;
+  for (auto& [round, one] : without_steps) one.variance = 0;
+  if (factor_of(without_steps).is_settled())
+    return fmt::format("steps within its rounds vary too much: the factor may be {}", interval_of(factor));
+  return fmt::format("too few undisturbed rounds: {} agree ({} of the baseline's speed), but the factor may be {}",
+                     factor.rounds, range, interval_of(factor));
 }
 
 }  // namespace
@@ -275,7 +285,7 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
   }
   verdict.factor = factor_of(paired.all);
   verdict.unsettled =
-      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : describe_spread(paired)) +
+      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : why_not_settled(paired.sound)) +
       first_of(paired.disturbed);
   verdict.rounds = std::move(paired.all);
   return verdict;

@@ -46,10 +46,11 @@ class TemporaryCheckpoint {
   /// The matrices of a 12 B transformer's blocks in turn, and one that fills up to `bytes`.
   static std::vector<TensorSpec> list_tensors(std::uint64_t bytes) {
     constexpr std::int64_t kDim = 3072;
-    constexpr std::int64_t kRowsOf[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};
+    constexpr std::int64_t kRowsOfMatrices[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};
     std::vector<TensorSpec> specs;
     for (std::uint64_t left = bytes / (2 * kDim); left > 0;) {
-      const std::int64_t rows = std::min(kRowsOf[specs.size() % std::size(kRowsOf)], static_cast<std::int64_t>(left));
+      const std::int64_t rows =
+          std::min(kRowsOfMatrices[specs.size() % std::size(kRowsOfMatrices)], static_cast<std::int64_t>(left));
       specs.push_back({.name = fmt::format("x{}.weight", specs.size()), .dtype = DType::kBF16, .shape = {rows, kDim}});
       left -= static_cast<std::uint64_t>(rows);
     }

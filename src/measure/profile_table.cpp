@@ -74,6 +74,34 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
   lines.push_back(std::move(line));
 }
 
+/// Shorter than its floor by more than the floor's own error: no launch can be, so one of the two figures is not what
+/// it stands for.
+constexpr double kErrorOfFloor = 0.05;
+bool is_below_floor(const Line& line) { return line.time_ms < (1 - kErrorOfFloor) * line.floor_ms; }
+
+/// How far a step is over its floors, as far as that may be said.
+std::string over_floor_text(const Profile& profile) {
+  const double over = profile.over_floor();
+  const char* disturbed = profile.disturbances.empty() ? "" : ", but the measurement was disturbed";
+  if (over >= 1) return fmt::format("{} over the floor{}", format_factor(over), disturbed);
+  if (over >= 1 - kErrorOfFloor) return fmt::format("at the floor{}", disturbed);
+  return fmt::format("the step is faster than they are, so they do not bound it{}", disturbed);
+}
+
+/// What a reader should know of rows below their floors and of the machine.
+std::string remarks_on(const Profile& profile, std::int64_t below) {
+  std::string text;
+  if (below > 0)
+    text += fmt::format(
+        "{} faster than the floor (`below`): {}\n", below == 1 ? "1 row is" : fmt::format("{} rows are", below),
+        profile.disturbances.empty()
+            ? "the data stayed in a cache, which a copy alone does not find it in, or the machine's speed changed in "
+              "between (--turns)"
+            : "the measurement was disturbed; measure again on a quiet machine");
+  for (const std::string& disturbance : profile.disturbances) text += fmt::format("disturbed: {}\n", disturbance);
+  return text;
+}
+
 void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms) {
   if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
   for (const Line& line : lines) {
@@ -83,7 +111,8 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double to
          {std::to_string(line.launches), format_ms(line.time_ms), fmt::format("{:.1f}%", 100 * line.time_ms / total_ms),
           format_bytes(static_cast<std::uint64_t>(line.bytes)),
           line.is_timed ? format_ms(line.alone_ms) : std::string("-"), format_ms(line.floor_ms), line.floor_of,
-          format_factor(line.time_ms / line.floor_ms), format_ms(line.time_ms - line.floor_ms)})
+          is_below_floor(line) ? std::string("below") : format_factor(std::max(1.0, line.time_ms / line.floor_ms)),
+          is_below_floor(line) ? std::string("-") : format_ms(std::max(0.0, line.time_ms - line.floor_ms))})
       cells.push_back(std::move(cell));
     table.add_row(std::move(cells));
   }
@@ -112,9 +141,11 @@ std::string to_profile_table(const Profile& profile, const PlanRecord& plan, Pro
     add_rows(table, once, rows, step_ms);
   }
   std::string text = table.render();
-  text += fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {} over the floor\n",
+  text += fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n",
                       format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_alone_ms),
-                      format_ms(profile.step_floor_ms()), format_factor(profile.over_floor()));
+                      format_ms(profile.step_floor_ms()), over_floor_text(profile));
+  text +=
+      remarks_on(profile, std::ranges::count_if(step, is_below_floor) + std::ranges::count_if(once, is_below_floor));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
   if (const auto& [busy, loop_step] = std::pair(profile.launches.busy_ms, profile.launches.loop_step_ms);

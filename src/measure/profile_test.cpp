@@ -63,7 +63,7 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
 
   const PlanRecord plan = describe_plan(program);
   EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kOp),
-              AllOf(HasSubstr("linear f32"), HasSubstr("over the floor")));
+              AllOf(HasSubstr("linear f32"), HasSubstr("their floors ")));
   EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kLaunch),
               HasSubstr("linear transformer_blocks.0.attn.to_q"));
   const std::string by_module = to_profile_table(measured, plan, ProfileRows::kModule);
@@ -125,6 +125,50 @@ TEST(ProfileTurns, EachIsHeldAgainstItsOwnFloors) {
   EXPECT_DOUBLE_EQ(measured.step_ms(), 12);
   EXPECT_DOUBLE_EQ(measured.step_floor_ms(), 10);
   EXPECT_DOUBLE_EQ(measured.over_floor(), 1.2);
+}
+
+/// A step of one copy that takes so long, with a floor of 10 ms.
+Profile one_launch(double ms) {
+  Profile profile{.steps = {{.wall_ms = {ms}}}, .floors = {{.wall_ms = {10}}}, .launches = {}, .slices = {}};
+  profile.launches.time_ms = {ms};
+  profile.launches.alone_ms = profile.launches.floor_ms = {10};
+  profile.launches.floor_of = {"copy"};
+  profile.launches.runs = {1};
+  profile.step_launches_ms = ms;
+  profile.step_alone_ms = 10;
+  return profile;
+}
+
+std::string table_of(const Profile& profile) {
+  PlanRecord plan;
+  plan.nodes = {{.node = "a",
+                 .op = "add",
+                 .kernel = "k",
+                 .implementation = "i",
+                 .compute_type = "f32",
+                 .cost_unit = "vector",
+                 .rejections = {}}};
+  return to_profile_table(profile, plan, ProfileRows::kOp);
+}
+
+TEST(ProfileTable, NeverTellsAFactorBelowTheFloor) {
+  EXPECT_THAT(table_of(one_launch(15)), AllOf(HasSubstr("1.50x"), HasSubstr("1.50x over the floor\n")));
+  EXPECT_THAT(table_of(one_launch(9.8)), AllOf(HasSubstr("1.00x"), HasSubstr("10.0 ms: at the floor\n")));
+  const std::string below = table_of(one_launch(0.6));
+  EXPECT_THAT(below, AllOf(HasSubstr("below"),
+                           HasSubstr("1 row is faster than the floor (`below`): the data stayed in a cache"),
+                           HasSubstr("the step is faster than they are, so they do not bound it")));
+  EXPECT_THAT(below, testing::Not(AnyOf(HasSubstr("0.06"), HasSubstr("-9.4"))));
+}
+
+TEST(ProfileTable, SaysWhatDisturbedIt) {
+  Profile profile = one_launch(0.6);
+  profile.disturbances = {"floors: other work held the CPUs"};
+  EXPECT_THAT(table_of(profile), AllOf(HasSubstr("the measurement was disturbed; measure again"),
+                                       HasSubstr("disturbed: floors: other work held the CPUs\n")));
+  profile = one_launch(15);
+  profile.disturbances = {"floors: other work held the CPUs"};
+  EXPECT_THAT(table_of(profile), HasSubstr("1.50x over the floor, but the measurement was disturbed\n"));
 }
 
 TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
