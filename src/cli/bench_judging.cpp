@@ -16,6 +16,7 @@
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
@@ -27,10 +28,10 @@ namespace headroom {
 namespace {
 
 /// Options that the judging process keeps to itself; all others go to the measuring ones.
-constexpr std::array<std::string_view, 16> kOwnOptions = {
-    "--compare",       "--against", "--processes", "--max-processes", "--threshold", "--budget",
-    "--process-noise", "--format",  "--force",     "--save",          "--save-base", "--save-verdict",
-    "--json",          "--quiet",   "--help",      "--device"};
+constexpr std::array<std::string_view, 17> kOwnOptions = {
+    "--strict",       "--compare",       "--against", "--processes", "--max-processes", "--threshold",
+    "--budget",       "--process-noise", "--format",  "--force",     "--out",           "--save-base",
+    "--save-verdict", "--json",          "--quiet",   "--help",      "--device"};
 
 std::string option_text(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -53,7 +54,8 @@ class Judge {
         device_(device),
         suite_(suite),
         log_(has_flag(command, "--quiet")),
-        format_(has_flag(command, "--json") ? "json" : judging.format) {
+        format_(has_flag(command, "--json") || is_standard_output(option_text(command, "--out")) ? "json"
+                                                                                                 : judging.format) {
     compared_.rule.threshold = parse_share(judging.threshold.empty() ? "5%" : judging.threshold, "--threshold");
     compared_.force = judging.force;
     if (!judging.process_noise.empty()) compared_.process_noise = parse_share(judging.process_noise, "--process-noise");
@@ -63,23 +65,31 @@ class Judge {
   }
 
   ExitCode run() {
-    // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
+    // Checked and read before anything runs: a mistake should not cost minutes, and --out may replace the file.
     check_outputs();
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_results(judging_.compare);
     measure();
     log_.info("device: {}", name_of(device_));
-    report_declined(log_, measured_.results);
     std::optional<Comparison> comparison = std::move(comparison_);
     if (stored) comparison = compare_results(*stored, measured_, compared_);
     if (comparison && !comparison->forced.empty())
       for (Result& result : measured_.results) result.tags.emplace_back("forced_comparison");
     save(comparison);
     print();
-    return judge(comparison);
+    const ExitCode code = judge(comparison);
+    say_without_effect();
+    return code;
   }
 
  private:
+  void say_without_effect() const {
+    const SwitchList switches{.list = option_text(command_, "--opt"),
+                              .is_given = command_.count("--opt") > 0,
+                              .is_strict = has_flag(command_, "--strict")};
+    WithoutEffect(log_, switches).say(measured_.results);
+  }
+
   void check_outputs() const {
     if (!judging_.save_base.empty()) check_writable(judging_.save_base);
     if (!judging_.save_verdict.empty()) check_writable(judging_.save_verdict);
@@ -138,7 +148,8 @@ class Judge {
   }
 
   void save(const std::optional<Comparison>& comparison) const {
-    if (const std::string path = option_text(command_, "--save"); !path.empty()) write_results(path, measured_);
+    const std::string path = option_text(command_, "--out");
+    if (!path.empty() && !is_standard_output(path)) write_results(path, measured_);
     if (!judging_.save_base.empty()) write_results(judging_.save_base, base_);
     if (comparison && !judging_.save_verdict.empty()) write_json(judging_.save_verdict, to_json(*comparison));
   }

@@ -9,6 +9,7 @@
 #include "base/output.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "measure/comparison.hpp"
 
@@ -58,14 +59,20 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--series", arguments->series, "what to compare: a series by name, or all; unless given the first")
       ->type_name("NAME");
   command->add_flag("--force", arguments->force, "compare across machines, builds and configurations, and say so");
-  command->add_option("--save", arguments->save, "file for the comparison (schema headroom.comparison/1)")
+  command->add_option("--out", arguments->save, "file for the comparison (schema headroom.comparison/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print that instead of the table");
   command->footer(
       "Example: headroom compare main.json branch.json --threshold 3%\n"
       "Exit codes: 0 nothing is slower, 3 something regressed, 4 inconclusive.");
-  command->callback([arguments, &exit_code] { exit_code = compare(*arguments); });
+  command->callback([arguments, &exit_code] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    exit_code = compare(*arguments);
+  });
 }
 
 }  // namespace headroom

@@ -27,7 +27,7 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
 }  // namespace
 
 std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector<std::string>& left_out) {
-  if (!fs::is_directory(folder)) fail("{} is no folder", folder.string());
+  if (!fs::is_directory(folder)) fail("{} is not a folder", folder.string());
   const std::size_t left_out_before = left_out.size();
   std::vector<NamedResults> files;
   for (const fs::path& path : list_json_files(folder, left_out)) try {
