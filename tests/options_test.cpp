@@ -105,11 +105,9 @@ TEST_F(OptionsTest, NamesOfOtherProgramsAreToldWithOurs) {
 }
 
 TEST_F(OptionsTest, AForgottenModelIsCalledMissing) {
-  for (const char* command :
-       {"run", "bench --opt fast", "bench", "plan --opt fast", "ladder", "models --json --bogus"}) {
+  for (const char* command : {"run", "bench --opt fast", "bench", "plan --opt fast", "ladder"}) {
     const Outcome outcome = headroom(command);
     EXPECT_EQ(outcome.code, 2) << command;
-    if (std::string(command).starts_with("models")) continue;  // which needs none
     EXPECT_THAT(outcome.err, StartsWith("headroom: MODEL is missing: ")) << command;
   }
 }
@@ -174,12 +172,12 @@ TEST_F(OptionsTest, ARequestIsHeldToStrictByItself) {
 TEST_F(OptionsTest, APictureGoesToStandardOutput) {
   const std::string run = "run " + fashion_ + " --prompt boot --seed 3 --steps 1 -q";
   ASSERT_EQ(headroom(run + out("boot.png")).code, 0);
-  const Outcome piped = headroom(run + " --out - | cat");
+  const Outcome piped = headroom(run + " --out -");
   EXPECT_EQ(piped.out, read_file(file("boot.png")));
   EXPECT_THAT(piped.err, HasSubstr("1 image in 1 step of ")) << "since standard output is the picture's";
   ASSERT_EQ(headroom(run + " --out - > " + file("redirected.png")).code, 0);
   EXPECT_EQ(read_file(file("redirected.png")), piped.out);
-  const Outcome two = headroom(run + " --prompt hat --out - | cat");
+  const Outcome two = headroom(run + " --prompt hat --out -");
   EXPECT_EQ(two.out, "");
   EXPECT_THAT(two.err, HasSubstr("--out - writes one picture, and 2 were asked for"));
   EXPECT_FALSE(fs::exists("-"));
@@ -188,7 +186,7 @@ TEST_F(OptionsTest, APictureGoesToStandardOutput) {
 TEST_F(OptionsTest, OtherResultsGoToStandardOutputWhereTheyAreFiles) {
   const std::string forward = "forward " + tiny_ + " -q --inputs " + tiny_ + "/golden.safetensors";
   ASSERT_EQ(headroom(forward + out("sample.safetensors")).code, 0);
-  EXPECT_EQ(headroom(forward + " --out - | cat").out, read_file(file("sample.safetensors")));
+  EXPECT_EQ(headroom(forward + " --out -").out, read_file(file("sample.safetensors")));
   const Outcome timed = headroom("bench " + tiny_ + small_ + "--trials 2 -q --out -");
   EXPECT_EQ(parse_json(timed.out, "stdout")["schema"], "headroom.result/1");
   const Outcome judged = headroom("bench " + tiny_ + small_ + "--trials 2 -q --processes 1 --out -");
@@ -204,8 +202,9 @@ TEST_F(OptionsTest, AStreamPrintsItsResultsAlsoWhereQuietAndInJson) {
   EXPECT_THAT(headroom(stream + "--out null:").out, HasSubstr("frame in to frame out"));
   const nlohmann::json results = parse_json(headroom(stream + "--json --out null:").out, "stdout");
   EXPECT_EQ(results["results"][0]["latency"]["shown"], 4);
-  const Outcome piped = headroom(stream + "--json --out - | head -c 9");
-  EXPECT_EQ(piped.out, "YUV4MPEG2");
+  const Outcome piped = headroom(stream + "--json --out -");
+  EXPECT_THAT(piped.out, StartsWith("YUV4MPEG2"));
+  EXPECT_EQ(parse_json(piped.err, "stderr")["results"].size(), 1U);
 }
 
 TEST_F(OptionsTest, ASharePerCentIsReadInEachOptionThatTakesOne) {
@@ -244,7 +243,7 @@ TEST_F(OptionsTest, ModelsFindsPipelinesAndNetworksAtAnyDepth) {
   std::vector<std::string> pipelines;
   for (const nlohmann::json& each : found) {
     if (each["passes"] == nlohmann::json{"request"})
-      pipelines.push_back(fs::path(each["folder"].get<std::string>()).filename());
+      pipelines.push_back(fs::path(each["folder"].get<std::string>()).filename().string());
     EXPECT_TRUE(each["class"].is_string());
   }
   EXPECT_THAT(pipelines, testing::ElementsAre("flux-dev", "flux-kontext", "flux-schnell", "sd-1.5", "sd-2.1", "sdxl"));
