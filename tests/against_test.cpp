@@ -69,7 +69,7 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
   Outcome outcome;
   for (int attempt = 0; attempt < 2; ++attempt) {
     outcome = headroom("bench " HEADROOM_SOURCE_DIR "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
-                       " --processes 6 --max-processes 6 --save " + file("new.json") + " --save-base " +
+                       " --processes 6 --max-processes 6 --out " + file("new.json") + " --save-base " +
                        file("base.json") + " --save-verdict " + file("verdict.json"));
     if (outcome.code == 0 || outcome.code == 4) break;
   }
@@ -83,8 +83,8 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
 
 TEST_F(BenchJudge, SavesAndComparesInOneRun) {
   const std::string bench = "bench fashion-flux --trials 5 --opt lossless --processes 2 ";
-  ASSERT_EQ(headroom(bench + "--save " + file("a.json")).code, 0);
-  const Outcome outcome = headroom(bench + "--compare " + file("a.json") + " --save " + file("a.json"));
+  ASSERT_EQ(headroom(bench + "--out " + file("a.json")).code, 0);
+  const Outcome outcome = headroom(bench + "--compare " + file("a.json") + " --out " + file("a.json"));
   // Two processes on each side cannot give p < 0.05: nothing is faster or slower, at most OK.
   EXPECT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("2, 2"), HasSubstr(outcome.code == 0 ? "OK" : "INCONCLUSIVE")));
@@ -95,7 +95,7 @@ TEST_F(BenchJudge, SavesAndComparesInOneRun) {
   const Outcome refused = headroom(bench + "--compare " + file("a.json"));
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("an abacus"));
-  EXPECT_NE(headroom(bench + "--force --compare " + file("a.json") + " --save " + file("b.json")).code, 1);
+  EXPECT_NE(headroom(bench + "--force --compare " + file("a.json") + " --out " + file("b.json")).code, 1);
   EXPECT_EQ(read_results(file("b.json")).results.at(0).tags.back(), "forced_comparison");
 }
 
@@ -126,7 +126,7 @@ TEST_F(BenchJudge, WritesOtherFormats) {
 TEST_F(BenchJudge, RunsTheSuiteOfModels) {
   EXPECT_THAT(headroom("bench --list").out, AllOf(HasSubstr("models: fashion-flux batch 1\n"), HasSubstr("kernels: ")));
   const Outcome outcome =
-      headroom("bench models --filter 'fashion-flux' --trials 3 --opt lossless --save " + file("a.json"));
+      headroom("bench models --filter 'fashion-flux' --trials 3 --opt lossless --out " + file("a.json"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const ResultFile saved = read_results(file("a.json"));
   ASSERT_EQ(saved.results.size(), 2U);

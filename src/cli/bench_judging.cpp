@@ -18,6 +18,7 @@
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
@@ -31,9 +32,9 @@ namespace headroom {
 namespace {
 
 /// Options that the judging process keeps to itself; all others go to the measuring ones.
-constexpr std::array<std::string_view, 20> kOwnOptions = {
-    "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",        "--budget",
-    "--process-noise", "--format",      "--force",     "--save",          "--save-base", "--save-verdict", "--markdown",
+constexpr std::array<std::string_view, 21> kOwnOptions = {
+    "--strict", "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",        "--budget",
+    "--process-noise", "--format",      "--force",     "--out",          "--save-base", "--save-verdict", "--markdown",
     "--junit",         "--annotations", "--json",      "--quiet",         "--help",      "--device"};
 
 std::string option_text(const CLI::App& command, const std::string& name) {
@@ -58,7 +59,8 @@ class Judge {
         device_(device),
         suite_(suite),
         log_(has_flag(command, "--quiet")),
-        format_(has_flag(command, "--json") ? "json" : judging.format) {
+        format_(has_flag(command, "--json") || is_standard_output(option_text(command, "--out")) ? "json"
+                                                                                                 : judging.format) {
     compared_.limits = parse_limits(judging.limits, "--limit");
     compared_.rule.threshold = threshold_of(judging.threshold, compared_.limits);
     compared_.force = judging.force;
@@ -69,23 +71,31 @@ class Judge {
   }
 
   ExitCode run() {
-    // Checked and read before anything runs: a mistake should not cost minutes, and --save may replace the file.
+    // Checked and read before anything runs: a mistake should not cost minutes, and --out may replace the file.
     check_outputs();
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_measurements(judging_.compare);
     measure();
     log_.info("device: {}", name_of(device_));
-    report_declined(log_, measured_.results);
     std::optional<Comparison> comparison = std::move(comparison_);
     if (stored) comparison = compare_results(*stored, measured_, compared_);
     if (comparison && !comparison->forced.empty())
       for (Result& result : measured_.results) result.tags.emplace_back("forced_comparison");
     save(comparison);
     print();
-    return judge(comparison);
+    const ExitCode code = judge(comparison);
+    say_without_effect();
+    return code;
   }
 
  private:
+  void say_without_effect() const {
+    const SwitchList switches{.list = option_text(command_, "--opt"),
+                              .is_given = command_.count("--opt") > 0,
+                              .is_strict = has_flag(command_, "--strict")};
+    WithoutEffect(log_, switches).say(measured_.results);
+  }
+
   void check_outputs() const {
     if (!judging_.save_base.empty()) check_writable(judging_.save_base);
     if (!judging_.save_verdict.empty()) check_writable(judging_.save_verdict);
@@ -154,7 +164,8 @@ class Judge {
   }
 
   void save(const std::optional<Comparison>& comparison) const {
-    if (const std::string path = option_text(command_, "--save"); !path.empty()) write_results(path, measured_);
+    const std::string path = option_text(command_, "--out");
+    if (!path.empty() && !is_standard_output(path)) write_results(path, measured_);
     if (!judging_.save_base.empty()) write_results(judging_.save_base, base_);
     if (comparison && !judging_.save_verdict.empty()) write_json(judging_.save_verdict, to_json(*comparison));
   }

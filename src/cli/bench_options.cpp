@@ -28,7 +28,8 @@ const std::array<Use, 4>& uses() {
          "--auto-refresh", "--baseline",      "--random-weights", "--batch",
          "--token-rows",   "--token-columns", "--reference-rows", "--reference-columns",
          "--text-tokens",  "--height",        "--width",          "--pass",
-         "--trials",       "--precision",     "--first-step",     "--floors"}},
+         "--trials",       "--precision",     "--first-step",     "--floors",
+         "--strict"}},
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},
@@ -77,6 +78,10 @@ void check_comparison_options(const CLI::App& command) {
 }  // namespace
 
 void check_bench_options(const CLI::App& command, const std::string& what, const SwitchArguments& switches) {
+  if (what.empty() && command.count("--list") == 0)
+    fail_usage(
+        "MODEL is missing: a name from `headroom models`, the folder of a checkpoint, or a suite: kernels, bodies, "
+        "models or load");
   check_subject(what);
   const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())

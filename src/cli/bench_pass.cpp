@@ -113,7 +113,7 @@ void bench_pass(const BenchArguments& arguments) {
   const ForwardPass& pass = ready.pass;
   const Compiled& compiled = ready.compiled;
   Session& session = *ready.session;
-  report_declined(log, compiled.declined);
+  WithoutEffect(log, arguments.switches).say(compiled.declined);
   const double start = steady_clock_ms();
   session.run();
   const double first_ms = steady_clock_ms() - start;

@@ -61,7 +61,7 @@ void bench_requests(const BenchArguments& arguments) {
       choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log);
   options.switches = chosen.set;
   auto generator = std::make_unique<Generator>(pipeline, *engine.backend, *engine.weights, options);
-  report_declined(log, generator->compiled().declined);
+  WithoutEffect(log, arguments.switches).say(generator->compiled().declined);
   report_notes(log, generator->compiled());
 
   Protocol protocol = arguments.protocol;

@@ -14,6 +14,7 @@
 #include "base/output.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/verdict_outputs.hpp"
 #include "measure/budget_file.hpp"
@@ -131,7 +132,8 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   of_two.push_back(
       command->add_flag("--force", arguments->force, "compare across machines, builds and configurations, and say so"));
   of_two.push_back(
-      command->add_option("--save", arguments->save, "file for the comparison (schema headroom.comparison/1)")
+      command
+          ->add_option("--out", arguments->save, "file for the comparison (schema headroom.comparison/1); - for --json")
           ->check(written_as({".json"}))
           ->type_name("FILE"));
   for (CLI::Option* option : of_two) budget->excludes(option);
@@ -141,7 +143,13 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       "Example: headroom compare main.json branch.json --limit memory=5%,psnr=0.5dB\n"
       "         headroom compare results --budget budget.json --junit budget.xml\n"
       "Exit codes: 0 nothing is worse, 3 something regressed or missed its budget, 4 inconclusive.");
-  command->callback([arguments, &exit_code] { exit_code = compare(*arguments); });
+  command->callback([arguments, &exit_code] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    exit_code = compare(*arguments);
+  });
 }
 
 }  // namespace headroom

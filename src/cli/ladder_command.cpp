@@ -147,12 +147,11 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 18> kOwnOptions = {
-        "--opt",          "--auto-seconds",  "--max-error",  "--max-request-error",
-        "--auto-refresh", "--rounds",        "--max-rounds", "--processes",
-        "--quality",      "--floors",        "--out",        "--json",
-        "--quiet",        "--round",         "--rungs",      "--help",
-        "--device",       "--cache-schedule"};
+    constexpr std::array<std::string_view, 19> kOwnOptions = {
+        "--strict",       "--opt",    "--auto-seconds", "--max-error",     "--max-request-error",
+        "--auto-refresh", "--rounds", "--max-rounds",   "--processes",     "--quality",
+        "--floors",       "--out",    "--json",         "--quiet",         "--round",
+        "--rungs",        "--help",   "--device",       "--cache-schedule"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));
@@ -259,7 +258,8 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   const Engine engine = open_engine(arguments.model);
   resolve_size(*engine.pipeline, arguments.size, options.request);
   options.request.images = images_of(options.request, *engine.pipeline);
-  report_idle(log, engine.pipeline->idle_options(options.request, {}));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(engine.pipeline->idle_options(options.request, {}));
   const SwitchRequest asked = arguments.is_default ? SwitchRequest::parse(default_switches(engine, options.request))
                                                    : arguments.switches.request();
   options.switches = choose_switches(asked, arguments.switches, *engine.backend,
@@ -269,8 +269,8 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   if (arguments.round >= 0) return print_round(arguments, engine, options, climbed);
   climb_and_save(arguments, command, engine, options, climbed);
   const ResultFile file = to_results(climbed);
-  report_declined(log, file.results);
   print(arguments, climbed, file);
+  without_effect.say(file.results);
   if (!arguments.out.empty())
     log.info("wrote results.json{} to {}",
              engine.pipeline->obstacle_to_images().empty() ? " and a grid of images for each rung" : "", arguments.out);
@@ -287,7 +287,7 @@ void add_ladder_command(CLI::App& app) {
   add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "");
   command
-      ->add_option("--images", arguments->options.request.images,
+      ->add_option("--batch", arguments->options.request.images,
                    "images made at once; 0 makes one for each label of the model")
       ->check(whole_number(0, 4096))
       ->capture_default_str();

@@ -164,7 +164,8 @@ void print_plan(const PlanArguments& arguments) {
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
-  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -175,7 +176,7 @@ void print_plan(const PlanArguments& arguments) {
   const Compiled compiled = compile_with(switches);
   const std::shared_ptr<const GeneratedKernels> generated = engine.backend->context<GeneratedKernels>();
   const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
-  report_declined(log, compiled.declined);
+  without_effect.say(compiled.declined);
   if (arguments.as_json) {
     print_out("{}\n", dump_json(to_json(compiled, chosen.trials, again_ms, *generated), 2));
     return;

@@ -13,6 +13,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
 #include "measure/describe.hpp"
@@ -103,7 +104,8 @@ void run_profile(const ProfileArguments& arguments) {
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
-  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   const AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -112,7 +114,7 @@ void run_profile(const ProfileArguments& arguments) {
   options.switches = switches.set;
   ProfileSubject subject =
       is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
-  report_declined(log, subject.compiled.declined);
+  without_effect.say(subject.compiled.declined);
   report_notes(log, subject.compiled);
   const ProfiledRun run = subject.run();
   PhaseProgress progress(arguments.model.quiet);
@@ -160,15 +162,21 @@ void add_profile_command(CLI::App& app) {
                    "trace of the last request to write, in Chrome's format: one track for each stream")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")
+  command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   command->footer(
-      fmt::format("Example: headroom profile {} --images 10 --opt fast --threads 2\n"
+      fmt::format("Example: headroom profile {} --batch 10 --opt fast --threads 2\n"
                   "         headroom profile {}/vae --pass decode --height 512 --width 512",
                   examples::kShipped, examples::kFolder));
-  command->callback([arguments] { run_profile(*arguments); });
+  command->callback([arguments] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    run_profile(*arguments);
+  });
 }
 
 }  // namespace headroom

@@ -94,12 +94,13 @@ void add_report_command(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   command->add_option("--format", arguments->formats, "of the charts: png, html, svg, pdf, separated by commas")
-      ->allow_extra_args(false)
+      ->type_name("LIST")
       ->capture_default_str();
   command
       ->add_option("--max-quality-loss", arguments->options.max_quality_loss,
-                   "most that a recommended configuration may lose, as a fraction of accuracy or of the output's range")
-      ->check(real_number(0.0, 1.0))
+                   "most that a recommended configuration may lose of accuracy or of the output's range: 1%")
+      ->transform(share())
+      ->type_name("SHARE")
       ->capture_default_str();
   command->add_option("--price", arguments->price, "what the machine costs an hour, such as 2.50/h: tells costs")
       ->type_name("PRICE");

@@ -12,12 +12,14 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/interrupt.hpp"
+#include "base/json.hpp"
 #include "base/output.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/live/server.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/stream_controls.hpp"
 #include "cli/stream_progress.hpp"
@@ -36,7 +38,7 @@ constexpr std::int64_t kMostFrames = 1'000'000'000'000;
 
 struct StreamArguments {
   ModelArguments model;
-  std::string switches;
+  SwitchList switches;
   StreamVideoArguments video;
   double fps = 0;
   std::int64_t frames = -1;
@@ -45,6 +47,7 @@ struct StreamArguments {
   std::string control, live;
   std::string save, budget;
   std::int64_t judged_clips = 0;
+  bool as_json = false;
 };
 
 /// Refuses what contradicts itself before anything is loaded.
@@ -55,6 +58,7 @@ void check_arguments(const StreamArguments& arguments) {
   check_output(arguments.video);
   if ((arguments.video.width == 0) != (arguments.video.height == 0))
     fail_usage("--width and --height are given together");
+  if (is_standard_output(arguments.save)) fail_usage("--save -: --json prints the result file");
   if (!arguments.save.empty()) {
     check_clock();
     check_writable(arguments.save);
@@ -90,8 +94,12 @@ ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments
 }
 
 /// Standard output belongs to the frames where they go there.
+int descriptor_for_results(const StreamArguments& arguments) {
+  return is_standard_output(arguments.video.output) ? STDERR_FILENO : STDOUT_FILENO;
+}
+/// With --json only that goes where other programs read it.
 int descriptor_for_tables(const StreamArguments& arguments) {
-  return arguments.video.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
+  return arguments.as_json ? STDERR_FILENO : descriptor_for_results(arguments);
 }
 
 std::string summary_of(const LatencyRecord& latency) {
@@ -143,13 +151,14 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   const Engine engine = open_network(arguments.model);
   const std::unique_ptr<StreamModel> model =
       engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches).for_target(engine.backend->properties().target);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches.list).for_target(engine.backend->properties().target);
   StreamOptions options = arguments.stream;
   options.size = {.height = format.height, .width = format.width};
   options.switches = switches;
-  report_idle(log, model->idle_options(options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(model->idle_options(options));
   FrameStream frames(*model, *engine.backend, *engine.weights, options);
-  report_declined(log, frames.compiled().declined);
+  without_effect.say(frames.compiled().declined);
 
   std::optional<StreamJudgement> judgement;
   if (arguments.judged_clips > 0) {
@@ -182,8 +191,11 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   });
   progress.finish();
   if (end.latency.shown > 0) {
-    if (!arguments.model.quiet) write_output(descriptor_for_tables(arguments), summary_of(end.latency));
     const ResultFile results = result_of(frames, arguments, switches, engine, end.latency, judgement);
+    if (arguments.as_json)
+      write_output(descriptor_for_results(arguments), dump_json(to_json(results), 2) + "\n");
+    else
+      write_output(descriptor_for_results(arguments), summary_of(end.latency));
     if (!arguments.save.empty()) write_results(arguments.save, results);
     if (budget_ms) {
       const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);
@@ -217,7 +229,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--strength", arguments->stream.strength,
                    "how much of what the denoiser begins with is noise, over 0 to 1; 0.5 unless given")
       ->check(real_number(0.0, 1.0));
-  command->add_option("--guidance-scale", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
+  command->add_option("--guidance", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
       ->check(real_number(0.0, 100.0));
   command
       ->add_option("--delta", arguments->stream.guidance_delta,
@@ -238,6 +250,8 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--save", arguments->save, "writes what each frame took to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");
+  command->add_flag("--json", arguments->as_json,
+                    "print the result file in place of the table, on standard error where --out is -");
   command
       ->add_option("--quality", arguments->judged_clips,
                    "clips to judge it by before it begins: how far from its teacher, how calm; 0 for none")
@@ -245,8 +259,8 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--budget", arguments->budget,
                       "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
   command->footer(
-      fmt::format("Example: headroom stream {} --input in.mp4 --output out.mp4 --prompt \"oil painting\"\n"
-                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --output - | ffplay -\n"
+      fmt::format("Example: headroom stream {} --input in.mp4 --out out.mp4 --prompt \"oil painting\"\n"
+                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --out - | ffplay -\n"
                   "Exit codes: 0 ok, 1 error, 3 the budget was missed, 4 too few frames to tell.",
                   examples::kFolder, examples::kFolder));
   command->callback([arguments, &exit_code] { stream(*arguments, exit_code); });

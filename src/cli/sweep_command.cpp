@@ -19,6 +19,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
@@ -42,6 +43,7 @@ struct SweepArguments {
   bool force = false;
   bool as_json = false;
   bool is_cell = false;
+  SwitchList switches;  ///< all of --opt, to say what had no effect
 };
 
 RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
@@ -155,6 +157,8 @@ void check_cells(const Pipeline& pipeline, const SweepTask& task) {
 void run_sweep(const SweepArguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  if (is_standard_output(arguments.out))
+    fail_usage("--out -: a sweep keeps its cells in a file; --json prints it as well");
   check_clock();
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
@@ -189,8 +193,8 @@ void run_sweep(const SweepArguments& arguments) {
              .on_again = [&](const std::string& id,
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
-  report_declined(log, file.results);
   print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
+  WithoutEffect(log, arguments.switches).say(file.results);
 }
 
 }  // namespace
@@ -221,8 +225,8 @@ void add_sweep_command(CLI::App& app) {
       ->add_option(
           "--opt", arguments->grid.switches,
           "switches or presets, as `run` takes them; given several times each list is swept; baseline unless given")
-      ->type_name("LIST")
-      ->allow_extra_args(false);
+      ->type_name("LIST");
+  add_strict_option(*command, arguments->switches);
   command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
@@ -247,6 +251,10 @@ void add_sweep_command(CLI::App& app) {
       "A sweep that was stopped or killed goes on where it was when it is run again.",
       examples::kShipped));
   command->callback([arguments] {
+    for (const std::string& list : arguments->grid.switches)
+      if (!split_list(list, "--opt").empty())
+        arguments->switches.list += (arguments->switches.list.empty() ? "" : ",") + list;
+    arguments->switches.is_given = !arguments->grid.switches.empty();
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
     for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given
       list = fmt::format("{}", fmt::join(split_list(list, "--opt"), ","));

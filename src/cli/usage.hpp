@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace headroom {
 
@@ -12,8 +13,9 @@ namespace headroom {
 /// they chose none, and where to read more.
 [[nodiscard]] std::string usage_hint(const CLI::App& app);
 
-/// What is wrong with the command line, in plain words where the library has none.
-[[nodiscard]] std::string explain(const CLI::App& app, const CLI::ParseError& error);
+/// What is wrong with the command line, in plain words where the library has none. `arguments` are those that were parsed.
+[[nodiscard]] std::string explain(const CLI::App& app, const CLI::ParseError& error,
+                                  const std::vector<std::string>& arguments);
 
 /// Help that begins with usage_of().
 class UsageFormatter : public CLI::Formatter {

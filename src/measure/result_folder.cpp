@@ -80,7 +80,7 @@ std::vector<ReadOutcome> read_files(const std::vector<fs::path>& paths, const Re
 
 std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector<std::string>& left_out,
                                              const ReadProgress& progress) {
-  if (!fs::is_directory(folder)) fail("{} is no folder", folder.string());
+  if (!fs::is_directory(folder)) fail("{} is not a folder", folder.string());
   const std::size_t left_out_before = left_out.size();
   std::vector<NamedResults> files;
   for (ReadOutcome& outcome : read_files(list_json_files(folder, left_out), progress))
