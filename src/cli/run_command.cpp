@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,7 +14,6 @@
 #include "base/nearest.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
-#include "base/utf8.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -26,6 +24,7 @@
 #include "cli/number.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/prompts_file.hpp"
 #include "cli/serve_prompts.hpp"
 #include "measure/table.hpp"
 #include "media/image_grid.hpp"
@@ -78,23 +77,6 @@ std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const 
   }
   if (labels.empty()) fail_usage("--labels is empty: expected all, or names or numbers of labels separated by commas");
   return labels;
-}
-
-/// A prompt a line; empty lines are left out, and a byte order mark in front of the first.
-std::vector<std::string> read_prompts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail("cannot read {}", path);
-  std::vector<std::string> prompts;
-  bool is_first = true;
-  for (std::string line; std::getline(file, line); is_first = false) {
-    if (is_first && (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")))
-      fail("{} is in UTF-16: prompts are expected in UTF-8", path);
-    if (is_first) line.erase(0, line.size() - without_byte_order_mark(line).size());
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty()) prompts.push_back(std::move(line));
-  }
-  if (prompts.empty()) fail("{} holds no prompt: one is expected on each line", path);
-  return prompts;
 }
 
 /// What the images are of: prompts that were given, or else the pipeline's own, by label.

@@ -21,6 +21,7 @@
 #include "cli/number.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/size_list.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
@@ -35,7 +36,7 @@ namespace {
 
 struct SweepArguments {
   ModelArguments model;
-  SweepGrid grid{.switches = {}, .resolutions = {0}, .steps = {0}, .batches = {1}};
+  SweepGrid grid{.switches = {}, .sizes = {ImageSize{}}, .steps = {0}, .batches = {1}};
   int trials = 20;
   int processes = 1;
   std::string out;
@@ -47,10 +48,9 @@ struct SweepArguments {
 };
 
 RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
-  const std::int64_t tokens = tokens_along(pipeline, "--resolution", cell.resolution);
   return {.images = cell.batch,
-          .token_rows = tokens,
-          .token_columns = tokens,
+          .token_rows = tokens_along(pipeline, "--resolution", cell.size.height),
+          .token_columns = tokens_along(pipeline, "--resolution", cell.size.width),
           .steps = cell.steps,
           .switches = SwitchSet::parse(cell.switches),
           .suggests_what_fits = false};
@@ -94,7 +94,8 @@ void measure_cell(const SweepArguments& arguments) {
   print_out("{}\n", dump_json(to_json(file)));
 }
 
-constexpr std::string_view kOwn = "own";  // in lists: the model's own
+constexpr std::int64_t kMostSidePixels = 16'384;  // along a side
+constexpr std::string_view kOwn = "own";          // in lists: the model's own
 
 std::string number_or_own(std::int64_t number) { return number == 0 ? std::string(kOwn) : std::to_string(number); }
 
@@ -106,7 +107,7 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
                                       "--cell",
                                       "--quiet",
                                       "--opt=" + cell.switches,
-                                      fmt::format("--resolution={}", number_or_own(cell.resolution)),
+                                      fmt::format("--resolution={}", size_text(cell.size)),
                                       fmt::format("--steps={}", number_or_own(cell.steps)),
                                       fmt::format("--batch={}", cell.batch),
                                       fmt::format("--trials={}", arguments.trials),
@@ -216,8 +217,16 @@ void add_sweep_command(CLI::App& app) {
         ->type_name(fmt::format("INT in [1 - {}]", high))
         ->default_str(number_or_own(values.front()));
   };
-  add_list("--resolution", arguments->grid.resolutions,
-           "pixels each way, separated by commas; own is the model's own size", 16'384, kOwn);
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--resolution",
+          [arguments](const std::vector<std::string>& lists) {
+            arguments->grid.sizes = parse_sizes(lists, "--resolution", kMostSidePixels);
+          },
+          "widths and heights in pixels, as 512x768, or one number for squares, separated by commas; own is the "
+          "model's own size")
+      ->type_name("SIZES")
+      ->default_str(std::string(kOwn));
   add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; own is the model's own number",
            10'000, kOwn);
   add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 4096);

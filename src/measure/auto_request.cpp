@@ -11,6 +11,7 @@
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "measure/pass_error.hpp"
 #include "measure/quality_loss.hpp"
 #include "passes/step_cache_options.hpp"
 #include "run/fit.hpp"
@@ -205,9 +206,7 @@ std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore&
   Session session(compiled.program, weights, backend_);
   request_.forward.set_inputs(session);
   session.run();
-  std::vector<HostTensor> outputs;
-  for (const Output& output : compiled.program->graph.outputs()) outputs.push_back(session.output(output.name));
-  return outputs;
+  return pass_outputs(request_.forward, session);
 }
 
 double RequestBench::error(const SwitchSet& set) {
@@ -215,10 +214,7 @@ double RequestBench::error(const SwitchSet& set) {
     WeightStore weights(backend_, components_of(request_));
     baseline_ = outputs({}, weights);
   }
-  const std::vector<HostTensor> changed = outputs(set, subject(set).weights());
-  double largest = 0;
-  for (std::size_t i = 0; i < changed.size(); ++i) largest = std::max(largest, relative_l2(changed[i], baseline_[i]));
-  return largest;
+  return pass_error(outputs(set, subject(set).weights()), baseline_);
 }
 
 bool RequestBench::is_other_loop(const SwitchSet& set) const {

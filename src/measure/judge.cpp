@@ -6,7 +6,6 @@
 #include <functional>
 #include <utility>
 
-#include "base/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -21,19 +20,49 @@ Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels, std::span
           .is_right = std::move(is_right)};
 }
 
+std::vector<ImageRequest> picture_requests(const Pipeline& pipeline, std::span<const std::string> prompts,
+                                           std::int64_t first, std::int64_t count, std::uint64_t seed) {
+  std::vector<ImageRequest> requests = make_image_requests(pipeline, first, count, seed);
+  if (prompts.empty()) return requests;
+  for (std::int64_t i = 0; i < count; ++i) {
+    ImageRequest& request = requests[static_cast<std::size_t>(i)];
+    request.label = 0;
+    request.prompt = prompts[static_cast<std::size_t>((first + i) % std::ssize(prompts))];
+  }
+  return requests;
+}
+
+void make_pictures(const Pipeline& pipeline, Generator& generator, std::span<const std::string> prompts,
+                   std::int64_t count, std::uint64_t seed, const PictureObserver& on_pictures,
+                   const IterationObserver& on_step) {
+  const std::int64_t batch = generator.request().images;
+  for (std::int64_t first = 0; first < count; first += batch) {
+    const std::vector<ImageRequest> requests = picture_requests(pipeline, prompts, first, batch, seed);
+    on_pictures(requests, generator.decode(generator.generate(requests, on_step)));
+  }
+}
+
+HostTensor join_pictures(std::span<const HostTensor> batches) {
+  HR_CHECK(!batches.empty());
+  const Shape& shape = batches.front().shape();
+  std::int64_t count = 0;
+  for (const HostTensor& batch : batches) count += batch.shape()[0];
+  HostTensor joined(DType::kF32, {count, shape[1], shape[2], shape[3]});
+  auto end = joined.as<float>().begin();
+  for (const HostTensor& batch : batches) end = std::ranges::copy(batch.as<float>(), end).out;
+  return joined;
+}
+
 Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator, std::int64_t count,
                 std::uint64_t seed, const IterationObserver& observer) {
-  const std::int64_t batch = generator.request().images, all = divide_up(count, batch) * batch;
-  HostTensor pixels;  // [all, channels, height, width]
+  std::vector<HostTensor> batches;
   std::vector<std::int64_t> labels;
-  for (std::int64_t first = 0; first < all; first += batch) {
-    const std::vector<ImageRequest> requests = make_image_requests(pipeline, first, batch, seed);
+  const auto keep = [&](std::span<const ImageRequest> requests, const HostTensor& pixels) {
     for (const ImageRequest& request : requests) labels.push_back(request.label);
-    const HostTensor made = generator.decode(generator.generate(requests, observer));
-    if (first == 0) pixels = HostTensor(DType::kF32, {all, made.shape()[1], made.shape()[2], made.shape()[3]});
-    std::ranges::copy(made.as<float>(), pixels.as<float>().begin() + first * (made.numel() / batch));
-  }
-  return judge(classifier, pixels, labels);
+    batches.push_back(pixels);
+  };
+  make_pictures(pipeline, generator, {}, count, seed, keep, observer);
+  return judge(classifier, join_pictures(batches), labels);
 }
 
 std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base) {

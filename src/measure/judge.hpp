@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +25,21 @@ struct Judgement {
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels,
                               std::span<const std::int64_t> labels);
 
-/// Makes at least `count` images in whole generations and judges them: number i takes the pipeline's prompt i, round and round, and
-/// seed `seed` + i.
+/// `count` pictures from number `first` on: number i takes prompt i of `prompts`, again from the first when they run
+/// out, or of the pipeline's own where there are none, and seed `seed` + i.
+[[nodiscard]] std::vector<ImageRequest> picture_requests(const Pipeline& pipeline, std::span<const std::string> prompts,
+                                                         std::int64_t first, std::int64_t count, std::uint64_t seed);
+
+/// Told of each generation: what was asked for, and its pixels [n, channels, height, width] f32 in [-1, 1], unclamped.
+using PictureObserver = std::function<void(std::span<const ImageRequest> requests, const HostTensor& pixels)>;
+/// Makes at least `count` pictures in whole generations, by picture_requests(). `on_step` runs after each denoise step.
+void make_pictures(const Pipeline& pipeline, Generator& generator, std::span<const std::string> prompts,
+                   std::int64_t count, std::uint64_t seed, const PictureObserver& on_pictures,
+                   const IterationObserver& on_step = {});
+/// Several batches of pictures of one size as one.
+[[nodiscard]] HostTensor join_pictures(std::span<const HostTensor> batches);
+
+/// Makes at least `count` images of the pipeline's own prompts, by make_pictures(), and judges them.
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator,
                               std::int64_t count, std::uint64_t seed, const IterationObserver& observer = {});
 

@@ -152,6 +152,23 @@ std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> i
   return visits;
 }
 
+const TrialSeries* find_timed_series(const Result& result) {
+  for (const char* what : {"step", "forward"})
+    if (const auto found = std::ranges::find(result.trials, what, &TrialSeries::what); found != result.trials.end())
+      return &*found;
+  return nullptr;
+}
+
+const TrialSeries& timed_series(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found == nullptr ? series_of(result, "step") : *found;
+}
+
+bool is_of_pass(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found != nullptr && found->what == "forward";
+}
+
 double steps_run(const Result& result) {
   constexpr std::string_view kSteps = "steps=", kSampler = "sampler=";
   const nlohmann::json& request = result.subject.request;
@@ -169,6 +186,7 @@ double steps_run(const Result& result) {
 }
 
 std::vector<double> image_times(const Result& result) {
+  if (is_of_pass(result)) return timed_series(result).time_ms;
   const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
   const auto prologue = std::ranges::find(result.trials, "prologue", &TrialSeries::what);
   const double prologue_ms = prologue == result.trials.end() ? 0 : prologue->statistics.median;
@@ -177,7 +195,7 @@ std::vector<double> image_times(const Result& result) {
   return times;
 }
 
-std::vector<Visit> visits_of(const Result& result) { return visits_of(series_of(result, "step"), image_times(result)); }
+std::vector<Visit> visits_of(const Result& result) { return visits_of(timed_series(result), image_times(result)); }
 
 bool Factor::is_settled() const {
   return rounds >= 2 && interval && interval->high <= value * (1 + kSettledShare) &&
@@ -246,8 +264,8 @@ PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit>
 
 RoundLogs rounds_between(const Result& base, const Result& other) {
   const auto has_rounds = [](const Result& result) {
-    const auto steps = std::ranges::find(result.trials, "step", &TrialSeries::what);
-    return steps != result.trials.end() && !steps->round.empty();
+    const TrialSeries* const series = find_timed_series(result);
+    return series != nullptr && !series->round.empty();
   };
   if (!has_rounds(base) || !has_rounds(other) || base.unsettled || other.unsettled) return {};
   const std::vector<Visit> base_visits = visits_of(base), other_visits = visits_of(other);

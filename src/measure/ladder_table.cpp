@@ -72,8 +72,10 @@ std::string remarks(const Ladder& ladder) {
       computed += fmt::format("  {}: {} of {} on average\n", rung.name,
                               format_significant(std::reduce(share.begin(), share.end())), share.size());
     if (is_unsettled(rung)) text += fmt::format("  {}: {}\n", rung.name, *rung.result.unsettled);
-    if (const std::size_t out = rounds_of(rung, "step_left_out"); out > 0)
-      left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, "step"));
+    const TrialSeries* const series = find_timed_series(rung.result);
+    if (series == nullptr) continue;
+    if (const std::size_t out = rounds_of(rung, series->what + "_left_out"); out > 0)
+      left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, series->what));
   }
   if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
   if (!computed.empty()) text += "\nsteps that were computed, and not reused:\n" + computed;
@@ -95,45 +97,71 @@ std::string synergy(const Ladder& ladder) {
                      ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
 }
 
+/// A measure of quality that has a column where any rung has it.
+struct QualityColumn {
+  const char* metric;
+  const char* header;
+  std::string (*format)(double value);
+};
+const QualityColumn kQualityColumns[] = {
+    {"psnr_db", "PSNR", [](double value) { return fmt::format("{:.1f} dB", value); }},
+    {"relative_l2", "relative L2", [](double value) { return format_significant(value); }},
+    {"flip", "FLIP", [](double value) { return format_significant(value); }},
+    {"flicker", "flicker", [](double value) { return format_factor(value); }},
+    {"accuracy", "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }},
+    {"frechet_distance", "Frechet", [](double value) { return format_significant(value); }}};
+
+std::vector<QualityColumn> quality_columns(const Ladder& ladder) {
+  std::vector<QualityColumn> columns;
+  for (const QualityColumn& column : kQualityColumns)
+    if (std::ranges::any_of(ladder.rungs,
+                            [&](const Rung& rung) { return find_quality(rung, column.metric) != nullptr; }))
+      columns.push_back(column);
+  return columns;
+}
+
+/// What the rungs of a pass are timed by: "a pass", "a frame". Empty where they make images.
+std::string pass_in_words(const Ladder& ladder) {
+  const Result& baseline = ladder.rungs.front().result;
+  if (!is_of_pass(baseline)) return {};
+  return baseline.subject.request.value("pass", "") == "frame" ? "a frame" : "a pass";
+}
+
 /// A row of the table of a rung that was measured.
-std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, bool judged) {
-  const Summary& step = series_of(rung.result, "step").statistics;
-  std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
-                                    format_ms(step.median),
-                                    step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-                                    format_ms(rung.image_ms),
-                                    rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
-                                    on_before_cell(ladder, rung)};
+std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, std::span<const QualityColumn> columns) {
+  const Summary& step = timed_series(rung.result).statistics;
+  std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""), format_ms(step.median),
+                                    step.median_interval ? format_interval_ms(*step.median_interval) : "-"};
+  if (!is_of_pass(rung.result)) {
+    cells.push_back(format_ms(rung.image_ms));
+    cells.push_back(rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-");
+  }
+  cells.push_back(on_before_cell(ladder, rung));
   for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
   cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
-  cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
-  if (judged) {
-    cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
-    cells.push_back(quality_cell(rung, "frechet_distance", [](double value) { return format_significant(value); }));
-  }
+  for (const QualityColumn& column : columns) cells.push_back(quality_cell(rung, column.metric, column.format));
   return cells;
 }
 
 }  // namespace
 
 std::string to_table(const Ladder& ladder) {
-  const bool judged = find_quality(ladder.rungs.front(), "accuracy") != nullptr;
+  const std::vector<QualityColumn> quality = quality_columns(ladder);
+  const std::string pass = pass_in_words(ladder);
+  std::vector<std::string> headers = {"a step", "95% interval", "an image", "95% interval"};
+  if (!pass.empty()) headers = {pass, "95% interval"};
+  headers.insert(headers.end(), {"on the rung before", "on baseline", "95% interval", "peak memory"});
+  for (const QualityColumn& column : quality) headers.emplace_back(column.header);
   Table table;
   table.add_column("rung", Align::kLeft);
-  for (const char* header : {"a step", "95% interval", "an image", "95% interval", "on the rung before", "on baseline",
-                             "95% interval", "peak memory", "PSNR"})
-    table.add_column(header);
-  if (judged) {
-    table.add_column("accuracy");
-    table.add_column("Frechet");
-  }
+  for (const std::string& header : headers) table.add_column(header);
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
     std::vector<std::string> cells = is_out_of_memory(rung.result)
                                          ? std::vector<std::string>{rung.name, "out of memory"}
-                                         : cells_of(ladder, rung, judged);
-    cells.resize(judged ? 12 : 10, "-");
+                                         : cells_of(ladder, rung, quality);
+    cells.resize(1 + headers.size(), "-");
     table.add_row(std::move(cells));
   }
   std::string text = table.render() + remarks(ladder);

@@ -23,8 +23,8 @@ const Result* find_cell(const ResultFile& file, const std::string& id) {
 
 /// Relative time of a cell: tokens of all images in all steps, of which at least 25 are run.
 double work_of(const SweepCell& cell) {
-  const auto side = static_cast<double>(std::max<std::int64_t>(1, cell.resolution));
-  return side * side * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
+  const auto pixels = static_cast<double>(std::max<std::int64_t>(1, cell.size.height * cell.size.width));
+  return pixels * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
 }
 
 std::string revision_of(const Machine& machine) { return machine.build ? machine.build->git_revision : "unknown"; }
@@ -149,18 +149,18 @@ class Sweep {
 std::string cell_id(const SweepTask& task, const SweepCell& cell) {
   std::string id =
       fmt::format("{} {}, {}, {}, batch {}", task.model, cell.switches,
-                  cell.resolution == 0 ? "own size" : fmt::format("{}x{}", cell.resolution, cell.resolution),
+                  cell.size == ImageSize{} ? "own size" : fmt::format("{}x{}", cell.size.width, cell.size.height),
                   cell.steps == 0 ? "own steps" : fmt::format("{} steps", cell.steps), cell.batch);
   return task.setting.empty() ? id : fmt::format("{}, {}", id, task.setting);
 }
 
 std::vector<SweepCell> list_cells(const SweepGrid& grid) {
   std::vector<SweepCell> cells;
-  for (const std::int64_t resolution : grid.resolutions)
+  for (const ImageSize& size : grid.sizes)
     for (const std::int64_t batch : grid.batches)
       for (const std::int64_t steps : grid.steps)
         for (const std::string& switches : grid.switches) {
-          const SweepCell cell{.switches = switches, .resolution = resolution, .steps = steps, .batch = batch};
+          const SweepCell cell{.switches = switches, .size = size, .steps = steps, .batch = batch};
           if (std::ranges::find(cells, cell) == cells.end()) cells.push_back(cell);
         }
   std::ranges::stable_sort(cells, {}, work_of);
@@ -181,7 +181,7 @@ std::string to_sweep_table(const ResultFile& file, const SweepTask& task) {
     const Result* const result = find_cell(file, cell_id(task, cell));
     if (result == nullptr) continue;
     std::vector<std::string> cells_of_row = {
-        cell.switches, cell.resolution == 0 ? "own" : fmt::format("{}", cell.resolution),
+        cell.switches, cell.size == ImageSize{} ? "own" : fmt::format("{}x{}", cell.size.width, cell.size.height),
         cell.steps == 0 ? "own" : fmt::format("{}", cell.steps), fmt::format("{}", cell.batch)};
     if (is_out_of_memory(*result)) {
       cells_of_row.insert(cells_of_row.end(), {"out of memory", "-", "-", "-", "-"});

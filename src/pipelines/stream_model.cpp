@@ -88,8 +88,10 @@ std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {
   fail_usage("{} cannot be streamed: a Stable Diffusion or a {} can", pipeline.name(), live_stream_unet_class().name);
 }
 
+bool is_stream_network(const Component& network) { return network.kind->name == live_stream_unet_class().name; }
+
 std::unique_ptr<StreamModel> make_stream_model(const Component& network) {
-  if (network.kind->name == live_stream_unet_class().name) return make_live_stream(network);
+  if (is_stream_network(network)) return make_live_stream(network);
   fail_usage("{} ({}) cannot be streamed: a Stable Diffusion or a {} can", network.name, network.kind->name,
              live_stream_unet_class().name);
 }
