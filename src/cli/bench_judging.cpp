@@ -17,6 +17,7 @@
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
@@ -148,18 +149,17 @@ class Judge {
       print_out("{}\n", dump_json(to_json(measured_), 2));
     else if (format_ == "google-benchmark")
       print_out("{}\n", dump_json(to_google_benchmark(measured_), 2));
-    else if (format_ == "csv")
-      print_out("{}", to_csv(measured_));
     else
-      print_out("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
+      print_tables(to_summary_table(measured_), {.format = format_.empty() ? "text" : format_});
     for (const Result& result : measured_.results)
       if (const std::string note = describe_disturbance(result.trials.front().conditions); !note.empty())
         log_.info("{}: {}", result.id, note);
   }
 
   /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
-  void print_verdicts(const std::string& table) const {
-    write_output(format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO, "\n" + table);
+  void print_verdicts(const Printout& verdicts) const {
+    const int descriptor = format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO;
+    write_output(descriptor, "\n" + fitted_text(verdicts, descriptor));
   }
 
   ExitCode judge(const std::optional<Comparison>& comparison) const {
@@ -220,8 +220,8 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command.add_flag("--force", judging.force, "compare across machines, builds and configurations, and say so");
   command.add_option("--budget", judging.budget, "what median and p99 must keep within: 40ms, or a rate: 25fps")
       ->type_name("BUDGET");
-  command.add_option("--format", judging.format, "of what is printed: text, json, csv, markdown or google-benchmark")
-      ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}))
+  command.add_option("--format", judging.format, "of what is printed: text, csv, md, latex, json or google-benchmark")
+      ->check(CLI::IsMember({"text", "csv", "md", "markdown", "latex", "json", "google-benchmark"}))
       ->excludes("--json");
   command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")
       ->check(written_as({".json"}))

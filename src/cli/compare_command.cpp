@@ -10,6 +10,7 @@
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "measure/comparison.hpp"
 
 namespace headroom {
@@ -23,7 +24,7 @@ struct CompareArguments {
   std::string series;
   std::string save;
   bool force = false;
-  bool as_json = false;
+  TableOutput output;
 };
 
 ExitCode compare(const CompareArguments& arguments) {
@@ -36,7 +37,10 @@ ExitCode compare(const CompareArguments& arguments) {
   if (!arguments.save.empty()) check_writable(arguments.save);
   const Comparison comparison = compare_results(read_results(arguments.base), read_results(arguments.changed), options);
   if (!arguments.save.empty()) write_json(arguments.save, to_json(comparison));
-  print_out("{}", arguments.as_json ? dump_json(to_json(comparison), 2) + "\n" : to_table(comparison));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(comparison), 2));
+  else
+    print_tables(to_table(comparison), arguments.output);
   return exit_code_of(comparison);
 }
 
@@ -61,7 +65,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--save", arguments->save, "file for the comparison (schema headroom.comparison/1)")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_flag("--json", arguments->as_json, "print that instead of the table");
+  add_table_options(*command, arguments->output, "print that instead of the table");
   command->footer(
       "Example: headroom compare main.json branch.json --threshold 3%\n"
       "Exit codes: 0 nothing is slower, 3 something regressed, 4 inconclusive.");

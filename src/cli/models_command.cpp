@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_output.hpp"
 #include "measure/table.hpp"
 #include "pipelines/examples.hpp"
 #include "run/component.hpp"
@@ -33,12 +34,12 @@ void list_models(bool as_json) {
     return;
   }
   Table table;
-  table.add_column("model", Align::kLeft);
+  table.add_column(Column{.header = "model", .align = Align::kLeft});
   table.add_column("parameters");
   table.add_column("what it is", Align::kLeft);
   for (const ShippedModel& model : models)
     table.add_row({model.name, format_parameters(model.parameters), model.description});
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
 void list_components_of(const std::string& folder, bool as_json) {
@@ -54,14 +55,15 @@ void list_components_of(const std::string& folder, bool as_json) {
     return;
   }
   Table table;
-  for (const char* header : {"component", "class"}) table.add_column(header, Align::kLeft);
+  table.add_column("component", Align::kLeft);
+  table.add_column("class", Align::kLeft);
   table.add_column("parameters");
   table.add_column("passes", Align::kLeft);
   for (const FoundComponent& found : components)
     table.add_row({found.folder.string(), found.class_name,
                    found.parameters ? format_parameters(*found.parameters) : "-",
-                   found.passes.empty() ? "not known here" : fmt::format("{}", fmt::join(found.passes, ", "))});
-  print_out("{}", table.render());
+                   found.passes.empty() ? "not supported" : fmt::format("{}", fmt::join(found.passes, ", "))});
+  print_tables(table);
 }
 
 struct ModelsArguments {

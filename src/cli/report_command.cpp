@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/list.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
@@ -31,10 +32,15 @@ struct ReportArguments {
   bool quiet = false;
 };
 
-std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists) {
+/// Those of charts; those of tables go to `tables`.
+std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists, std::set<TableFormat>& tables) {
   std::set<ChartFormat> formats;
   for (const std::string& list : lists)
     for (const std::string& name : split_list(list, "--format")) {
+      if (const auto table = parse_table_format(name); table && *table != TableFormat::kText) {
+        tables.insert(*table);
+        continue;
+      }
       if (name == "png")
         formats.insert(ChartFormat::kPng);
       else if (name == "html")
@@ -42,16 +48,17 @@ std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists) {
       else if (name == "svg")
         formats.insert(ChartFormat::kSvg);
       else
-        fail_usage("--format '{}': expected png, html or svg, separated by commas", name);
+        fail_usage("--format '{}': expected png, html, svg, csv, md or latex, separated by commas", name);
     }
-  if (formats.empty()) fail_usage("--format is empty: expected png, html or svg, separated by commas");
+  if (formats.empty() && tables.empty())
+    fail_usage("--format is empty: expected png, html, svg, csv, md or latex, separated by commas");
   return formats;
 }
 
 void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
-  options.formats = parse_formats(arguments.formats);
+  options.formats = parse_formats(arguments.formats, options.tables);
   std::optional<Price> price;
   if (!arguments.price.empty()) price = Price::parse(arguments.price);  // before anything is read
   Dataset dataset = Dataset::read(std::vector<fs::path>(arguments.results.begin(), arguments.results.end()));
@@ -61,6 +68,7 @@ void report(const ReportArguments& arguments) {
   const ReportFiles written = write_report(dataset, arguments.out, options);
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
   log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);
+  if (!written.tables.empty()) log.info("wrote {} of tables", format_count(std::ssize(written.tables), "file"));
   print_out("{}\n", written.dashboard.string());
 }
 
@@ -74,7 +82,9 @@ void add_report_command(CLI::App& app) {
       ->check(folder_name())
       ->required()
       ->type_name("DIR");
-  command->add_option("--format", arguments->formats, "of the charts: png, html, svg, separated by commas")
+  command
+      ->add_option("--format", arguments->formats,
+                   "of the charts: png, html, svg; and of tables: csv, md, latex; separated by commas")
       ->capture_default_str();
   command
       ->add_option("--max-quality-loss", arguments->options.max_quality_loss,

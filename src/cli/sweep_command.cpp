@@ -20,6 +20,7 @@
 #include "cli/common.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
@@ -40,7 +41,7 @@ struct SweepArguments {
   std::string out;
   bool floors = false;
   bool force = false;
-  bool as_json = false;
+  TableOutput output;
   bool is_cell = false;
 };
 
@@ -190,7 +191,10 @@ void run_sweep(const SweepArguments& arguments) {
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
   report_declined(log, file.results);
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_sweep_table(file, task), arguments.output);
 }
 
 }  // namespace
@@ -240,7 +244,7 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--floors", arguments->floors,
                     "also measure the least that each stage could take on this machine: some seconds a cell");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
-  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
   command->footer(fmt::format(
       "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -34,7 +35,7 @@ inline constexpr std::int64_t kFramesOfBudget = 100;
 /// The first series of every result, and the latencies of streams.
 [[nodiscard]] std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms);
 
-[[nodiscard]] std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms);
+[[nodiscard]] Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms);
 
 /// 3 where one is missed, else 4 where one is inconclusive, else 0.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<BudgetLine>& lines);

@@ -205,27 +205,40 @@ ExitCode exit_code_of(const Comparison& comparison) {
   return count(comparison, Verdict::kInconclusive) > 0 ? ExitCode::kInconclusive : ExitCode::kOk;
 }
 
-std::string to_table(const Comparison& comparison) {
+Printout to_table(const Comparison& comparison) {
   Table table;
-  table.add_column("benchmark", Align::kLeft);
-  for (const char* header : {"base", "new", "new/base", "95% interval", "p", "processes"}) table.add_column(header);
-  table.add_column("verdict", Align::kLeft);
-  table.add_column("why", Align::kLeft);
+  table.add_column(Column{.header = "benchmark", .align = Align::kLeft, .least = 18});
+  table.add_column(Column{.header = "base", .priority = 3, .fields = {"base_ms"}});
+  table.add_column(Column{.header = "new", .priority = 2, .fields = {"new_ms"}});
+  table.add_column(Column{.header = "new/base", .fields = {"ratio"}});
+  table.add_column(Column{.header = "95% interval", .fields = {"ratio_low", "ratio_high"}});
+  table.add_column(Column{.header = "p", .priority = 4});
+  table.add_column(Column{.header = "processes", .priority = 5, .fields = {"base_processes", "new_processes"}});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft});
+  table.add_column(Column{.header = "why", .align = Align::kLeft, .least = 18});
   for (const ComparedBenchmark& one : comparison.benchmarks) {
     const Effect& effect = one.effect;
-    const std::string processes = effect.paired ? fmt::format("{} pairs", effect.base_processes)
-                                                : fmt::format("{}, {}", effect.base_processes, effect.new_processes);
-    table.add_row({one.name, format_ms(one.base_ms), format_ms(one.new_ms), fmt::format("{:.3f}", effect.ratio),
-                   effect.interval ? fmt::format("[{:.3f}, {:.3f}]", effect.interval->low, effect.interval->high) : "-",
-                   p_text(one.p), processes, std::string(name_of(one.judged.verdict)), one.judged.why});
+    const auto& interval = effect.interval;
+    table.add_row({one.name, ms_cell(one.base_ms), ms_cell(one.new_ms),
+                   number_cell(effect.ratio, fmt::format("{:.3f}", effect.ratio)),
+                   interval ? Cell(fmt::format("[{:.3f}, {:.3f}]", interval->low, interval->high),
+                                   {exact_number(interval->low), exact_number(interval->high)})
+                            : no_value(),
+                   number_cell(one.p, p_text(one.p)),
+                   Cell(effect.paired ? format_count(effect.base_processes, "pair")
+                                      : fmt::format("{}, {}", effect.base_processes, effect.new_processes),
+                        {fmt::format("{}", effect.base_processes), fmt::format("{}", effect.new_processes)}),
+                   std::string(name_of(one.judged.verdict)), one.judged.why});
   }
   std::vector<std::string> counts;
   for (const Verdict verdict : {Verdict::kRegressed, Verdict::kImproved, Verdict::kOk, Verdict::kInconclusive})
     if (const std::int64_t n = count(comparison, verdict); n > 0)
       counts.push_back(fmt::format("{} {}", n, name_of(verdict)));
-  return table.render() + remarks(comparison) +
-         fmt::format("{} against {}, threshold {}%: {}\n", comparison.new_revision, comparison.base_revision,
-                     format_significant(100 * comparison.rule.threshold), fmt::join(counts, ", "));
+  Printout printout(std::move(table));
+  printout.add(remarks(comparison) +
+               fmt::format("{} against {}, threshold {}%: {}\n", comparison.new_revision, comparison.base_revision,
+                           format_significant(100 * comparison.rule.threshold), fmt::join(counts, ", ")));
+  return printout;
 }
 
 nlohmann::json to_json(const Comparison& comparison) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "measure/effect.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "measure/verdict.hpp"
 
@@ -62,7 +63,7 @@ struct Comparison {
 [[nodiscard]] ExitCode exit_code_of(const Comparison& comparison);
 
 /// A table with a line for each benchmark, what was missing or forced, and a summary.
-[[nodiscard]] std::string to_table(const Comparison& comparison);
+[[nodiscard]] Printout to_table(const Comparison& comparison);
 
 /// Schema headroom.comparison/1. What is not known is left out.
 [[nodiscard]] nlohmann::json to_json(const Comparison& comparison);

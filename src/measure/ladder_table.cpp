@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "measure/ladder.hpp"
 #include "measure/stages.hpp"
@@ -16,10 +18,11 @@ const QualityRecord* find_quality(const Rung& rung, std::string_view metric) {
   return found == rung.result.quality.end() ? nullptr : &*found;
 }
 
-std::string quality_cell(const Rung& rung, std::string_view metric, auto format) {
+Cell quality_cell(const Rung& rung, std::string_view metric, auto format) {
   const QualityRecord* record = find_quality(rung, metric);
-  if (record == nullptr) return "-";
-  return record->value ? format(*record->value) : record->note.value_or("-");
+  if (record == nullptr) return no_value();
+  if (!record->value) return no_value(record->note.value_or("-"));
+  return number_cell(*record->value, format(*record->value));
 }
 
 /// What is on, and what declined: "arena+tile", "arena (fp8 declined)", "fp8 (declined)".
@@ -39,18 +42,18 @@ std::string factor_text(const Factor& factor) {
                          : format_factor(factor.value);
 }
 
-std::string on_before_cell(const Ladder& ladder, const Rung& rung) {
-  if (rung.switches.empty()) return "-";
-  if (rung.result.same_as) return "declined";
-  if (is_unsettled(rung) || is_unsettled(before(ladder, rung)) || rung.on_before.rounds == 0) return "unsettled";
-  return format_factor(rung.on_before.value);
+Cell on_before_cell(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty()) return no_value();
+  if (rung.result.same_as) return no_value("declined");
+  if (is_unsettled(rung) || is_unsettled(before(ladder, rung)) || rung.on_before.rounds == 0)
+    return no_value("unsettled");
+  return factor_cell(rung.on_before.value);
 }
 
-std::vector<std::string> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
-  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {"-", "-"};
-  if (is_unsettled(rung)) return {"unsettled", "-"};
-  return {format_factor(rung.on_baseline.value),
-          rung.on_baseline.interval ? format_interval(*rung.on_baseline.interval) : "-"};
+std::vector<Cell> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {no_value(), no_value()};
+  if (is_unsettled(rung)) return {no_value("unsettled"), no_value()};
+  return {factor_cell(rung.on_baseline.value), interval_cell(rung.on_baseline.interval)};
 }
 
 std::size_t rounds_of(const Rung& rung, std::string_view series) {
@@ -75,12 +78,12 @@ std::string remarks(const Ladder& ladder) {
     if (const std::size_t out = rounds_of(rung, "step_left_out"); out > 0)
       left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, "step"));
   }
-  if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
+  if (!text.empty()) text = "\nunsettled: too noisy to report:\n" + text;
   if (!computed.empty()) text += "\nsteps that were computed, and not reused:\n" + computed;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
   if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
   if (!same.empty())
-    text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
+    text += "\nnot measured: what it adds declined, so that the figures are the other rung's:\n" + same;
   return text;
 }
 
@@ -95,17 +98,54 @@ std::string synergy(const Ladder& ladder) {
                      ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
 }
 
+/// What CSV says of a rung besides: settled or why not.
+std::string state_of(const Rung& rung) {
+  if (rung.result.same_as) return "same as " + *rung.result.same_as;
+  if (is_out_of_memory(rung.result)) return "out of memory";
+  return is_unsettled(rung) ? "unsettled: " + *rung.result.unsettled : "settled";
+}
+
+/// The label, and in CSV what it is made of.
+Cell rung_cell(const Rung& rung) {
+  const Configuration& configuration = rung.result.configuration;
+  std::vector<std::string> declined;
+  for (const DeclinedSwitch& one : configuration.declined) declined.push_back(one.name);
+  return {is_out_of_memory(rung.result) ? rung.name : label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
+          {rung.name, fmt::format("{}", fmt::join(configuration.applied, "+")),
+           fmt::format("{}", fmt::join(declined, "+")), state_of(rung)}};
+}
+
+/// Priorities: at 80 columns an image, the factor on the baseline and what is lost must stay.
+std::vector<Column> ladder_columns(bool judged) {
+  std::vector<Column> columns = {
+      {.header = "rung", .align = Align::kLeft, .fields = {"rung", "applied", "declined", "state"}, .least = 18},
+      {.header = "a step", .priority = 4, .fields = {"step_ms"}},
+      {.header = "95% interval", .priority = 8, .fields = {"step_low_ms", "step_high_ms"}},
+      {.header = "an image", .fields = {"image_ms"}},
+      {.header = "95% interval", .priority = 5, .fields = {"image_low_ms", "image_high_ms"}},
+      {.header = "on the rung before", .priority = 7, .fields = {"factor_on_rung_before"}},
+      {.header = "on baseline", .fields = {"factor_on_baseline"}},
+      {.header = "95% interval", .fields = {"factor_on_baseline_low", "factor_on_baseline_high"}},
+      {.header = "peak memory", .priority = 2, .fields = {"peak_memory_bytes"}},
+      {.header = "PSNR", .priority = judged ? 6 : 1, .fields = {"psnr_db"}}};
+  if (judged) {
+    columns.push_back({.header = "accuracy", .priority = 1, .fields = {"accuracy"}});
+    columns.push_back({.header = "Frechet", .priority = 3, .fields = {"frechet_distance"}});
+  }
+  return columns;
+}
+
 /// A row of the table of a rung that was measured.
-std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, bool judged) {
+std::vector<Cell> cells_of(const Ladder& ladder, const Rung& rung, bool judged) {
   const Summary& step = series_of(rung.result, "step").statistics;
-  std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
-                                    format_ms(step.median),
-                                    step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-                                    format_ms(rung.image_ms),
-                                    rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
-                                    on_before_cell(ladder, rung)};
-  for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
-  cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
+  std::vector<Cell> cells = {rung_cell(rung),
+                             ms_cell(step.median),
+                             interval_ms_cell(step.median_interval),
+                             ms_cell(rung.image_ms),
+                             interval_ms_cell(rung.image_interval_ms),
+                             on_before_cell(ladder, rung)};
+  for (Cell& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
+  cells.push_back(bytes_cell(rung.result.memory->peak_bytes));
   cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
   if (judged) {
     cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
@@ -114,35 +154,44 @@ std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, bool j
   return cells;
 }
 
-}  // namespace
-
-std::string to_table(const Ladder& ladder) {
+/// A row of each rung, with what CSV has of its stages.
+Table rung_table(const Ladder& ladder) {
   const bool judged = find_quality(ladder.rungs.front(), "accuracy") != nullptr;
+  std::vector<const Result*> results;
+  for (const Rung& rung : ladder.rungs) results.push_back(&rung.result);
+  const std::vector<std::string> stages = stages_of(results);
   Table table;
-  table.add_column("rung", Align::kLeft);
-  for (const char* header : {"a step", "95% interval", "an image", "95% interval", "on the rung before", "on baseline",
-                             "95% interval", "peak memory", "PSNR"})
-    table.add_column(header);
-  if (judged) {
-    table.add_column("accuracy");
-    table.add_column("Frechet");
-  }
+  std::vector<Column> columns = ladder_columns(judged);
+  const std::size_t of_rung = columns.size();
+  for (Column& column : columns) table.add_column(std::move(column));
+  for (Column& column : stage_fields(stages)) table.add_column(std::move(column));
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
-    std::vector<std::string> cells = is_out_of_memory(rung.result)
-                                         ? std::vector<std::string>{rung.name, "out of memory"}
-                                         : cells_of(ladder, rung, judged);
-    cells.resize(judged ? 12 : 10, "-");
+    std::vector<Cell> cells = is_out_of_memory(rung.result) ? std::vector<Cell>{rung_cell(rung), no_value(), no_value(),
+                                                                                no_value("out of memory")}
+                                                            : cells_of(ladder, rung, judged);
+    cells.resize(of_rung, no_value());
+    for (Cell& cell : stage_values(rung.result, stages)) cells.push_back(std::move(cell));
     table.add_row(std::move(cells));
   }
-  std::string text = table.render() + remarks(ladder);
+  return table;
+}
+
+}  // namespace
+
+Printout to_table(const Ladder& ladder) {
+  Printout printout(rung_table(ladder));
+  printout.add(remarks(ladder));
   std::vector<std::pair<std::string, const Result*>> results;
   for (const Rung& rung : ladder.rungs)
     if (!is_out_of_memory(rung.result) && !rung.result.same_as) results.emplace_back(label_of(rung), &rung.result);
-  if (const std::string stages = to_stage_table(results); !stages.empty()) text += "\n" + stages;
-  if (ladder.rungs.size() > 2) text += synergy(ladder);
-  return text;
+  if (const std::optional<Table> stages = to_stage_table(results)) {
+    printout.add("\n");
+    printout.add(*stages);
+  }
+  if (ladder.rungs.size() > 2) printout.add(synergy(ladder));
+  return printout;
 }
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "run/session.hpp"
 
@@ -63,6 +64,6 @@ struct Profile {
                               const ProfileObserver& observer = {});
 
 /// The profile as a table with time, bytes, the kernel alone, floor and headroom.
-[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
+[[nodiscard]] Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
 
 }  // namespace headroom

@@ -69,9 +69,7 @@ json color(std::string_view role) { return {{"$color", role}}; }
 
 std::string label_ms(double ms) {
   if (is_beyond_units(ms)) return fmt::format("{:.3g} ms", ms);
-  std::string text = format_ms(ms);
-  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
-  return text;
+  return format_ms(ms);
 }
 
 std::string label_bytes(double bytes) {

@@ -15,6 +15,7 @@
 #include "report/dashboard.hpp"
 #include "report/html.hpp"
 #include "report/renderer.hpp"
+#include "report/tables.hpp"
 
 namespace headroom {
 namespace {
@@ -106,6 +107,7 @@ ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const R
           std::pair(ChartFormat::kSvg, ".svg")})
       if (options.formats.contains(format)) names.insert(chart.file + extension);
   remove_stale(folder, names);
+  written.tables = write_report_tables(dataset, folder, options.tables);
   write_file_atomically(written.dashboard, make_dashboard(dataset, set, options));
   write_file_atomically(folder / "index.md", make_index(set, dataset, options));
   return written;
