@@ -226,7 +226,7 @@ TEST_F(TablesTest, ComparisonsAreFiles) {
     EXPECT_EQ(std::stod(column_of(rows, "base_ms")[i]), exact["benchmarks"][i]["base_ms"].get<double>());
   }
   EXPECT_THAT(headroom(compare + " --format md").out,
-              AllOf(HasSubstr("| benchmark | base | new | new/base | 95% interval |"), HasSubstr("c\\_d |")));
+              AllOf(HasSubstr("| benchmark | base | new | new/base | 95% interval |"), HasSubstr("\\& c_d |")));
   const std::string latex = headroom(compare + " --format latex").out;
   EXPECT_THAT(latex,
               AllOf(HasSubstr("\\begin{tabular}{lrrrrrrll}"), HasSubstr("\\& c\\_d"), HasSubstr("\\end{tabular}")));

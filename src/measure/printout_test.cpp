@@ -54,7 +54,7 @@ TEST(Printout, IsOneTableInCsv) {
 TEST(Printout, HasRemarksAsParagraphsInMarkdown) {
   EXPECT_EQ(two_tables().to_string(TableFormat::kMarkdown),
             "| name | time |\n|---|--:|\n| a | 1.50 ms |\n"
-            "\nnot settled\\:\n\na\\_b\\: too noisy to report\n"
+            "\nnot settled:\n\na_b: too noisy to report\n"
             "\n| name | time |\n|---|--:|\n| b | 1.50 ms |\n");
 }
 
