@@ -121,8 +121,9 @@ class Comparer {
 
  private:
   void compare_one(const Result& base, const Result& changed) {
-    const std::string name =
-        base.name == changed.name ? names_.of(base) : fmt::format("{} against {}", names_.of(changed), base.name);
+    const std::string name = base.name == changed.name
+                                 ? names_.of(base)
+                                 : fmt::format("{} against {}", names_.of(changed), shown_name(base));
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
     if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);

@@ -62,6 +62,13 @@ std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>
   return notes;
 }
 
+/// Seven significant digits, and all digits of a whole number or the whole part of a large one: what a double has beyond that is no
+/// measurement.
+std::string exact_digits(double value) {
+  const bool is_whole = value == std::floor(value) || std::abs(value) >= 1e7;
+  return is_whole && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.7g}", value);
+}
+
 }  // namespace
 
 json fn(std::string_view name) { return {{"$fn", name}}; }
@@ -90,13 +97,10 @@ std::string label_si(double value, std::string_view unit) {
   return fmt::format("{} {}", format_significant(value), unit);
 }
 
-std::string exact(double value, std::string_view unit) {
-  const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
-  return is_whole ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{} {}", value, unit);
-}
+std::string exact(double value, std::string_view unit) { return fmt::format("{} {}", exact_digits(value), unit); }
 
 std::string exact(const Interval& interval, std::string_view unit) {
-  return fmt::format("{} to {} {}", interval.low, interval.high, unit);
+  return fmt::format("{} to {} {}", exact_digits(interval.low), exact_digits(interval.high), unit);
 }
 
 Tip::Tip(std::string_view title) : json_({{"title", title}, {"rows", json::array()}}) {}

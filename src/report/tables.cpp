@@ -152,11 +152,11 @@ std::vector<ReportTable> report_tables(const Dataset& dataset) {
     std::string title = fmt::format("{} on {}", view.title, view.hardware);
     std::string file = fmt::format("{}{}", kTablePrefix, slug_of(title));
     if (const int before = taken[file]++; before > 0) file += fmt::format("-{}", before + 1);
-    tables.push_back({.file = std::move(file), .title = std::move(title), .table = table_of(rows, factors)});
+    tables.push_back(ReportTable{.file = std::move(file), .title = std::move(title), .table = table_of(rows, factors)});
   }
-  tables.insert(tables.begin(), {.file = fmt::format("{}measurements", kTablePrefix),
-                                 .title = "All measurements",
-                                 .table = table_of(all, factors)});
+  tables.insert(tables.begin(), ReportTable{.file = fmt::format("{}measurements", kTablePrefix),
+                                            .title = "All measurements",
+                                            .table = table_of(all, factors)});
   return tables;
 }
 
