@@ -525,7 +525,7 @@ TEST_F(CliTest, ASuffixThatIsNotWrittenIsRefusedBeforeAnyWork) {
   for (const char* command :
        {"ladder no-such-model --out ", "report no-such-results --out ", "convert no-such-model --out "})
     expect_error(std::string(command) + "s.json", 2, HasSubstr("'s.json' ends in .json as a file does; "));
-  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html or svg"));
+  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html, svg, csv, md or latex"));
 }
 
 /// What a terminal would act on, in names of all kinds.

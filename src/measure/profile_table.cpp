@@ -74,7 +74,8 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
   lines.push_back(std::move(line));
 }
 
-void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms) {
+/// `per` says what their times are of: "step" or "request".
+void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms, const char* per) {
   if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
   for (const Line& line : lines) {
     std::vector<Cell> cells = {line.label};
@@ -85,6 +86,7 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double to
           bytes_cell(static_cast<std::int64_t>(line.bytes)), line.is_timed ? ms_cell(line.alone_ms) : no_value(),
           ms_cell(line.floor_ms), Cell(line.floor_of), factor_cell(over), ms_cell(line.time_ms - line.floor_ms)})
       cells.push_back(std::move(cell));
+    cells.emplace_back(per);
     table.add_row(std::move(cells));
   }
 }
@@ -106,6 +108,7 @@ std::vector<Column> profile_columns(ProfileRows rows) {
   add("of", 5, "floor_of");
   add("over it", 0, "times_floor");
   add("headroom", 0, "headroom_ms");
+  columns.push_back({.header = "per", .shown = Shown::kOnlyInCsv});
   return columns;
 }
 
@@ -122,10 +125,10 @@ Printout to_profile_table(const Profile& profile, const PlanRecord& plan, Profil
   Table table;
   for (Column& column : profile_columns(rows)) table.add_column(std::move(column));
   const double step_ms = profile.step_ms();
-  add_rows(table, step, rows, step_ms);
+  add_rows(table, step, rows, step_ms, "step");
   if (!once.empty()) {
     table.add_rule();
-    add_rows(table, once, rows, step_ms);
+    add_rows(table, once, rows, step_ms, "request");
   }
   std::string text =
       fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {} over the floor\n",
