@@ -251,7 +251,7 @@ TEST_F(CliTest, AutoMeasuresOnceAndRemembers) {
   const Outcome first = headroom(bench);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.err, AllOf(HasSubstr("auto: measuring"), HasSubstr("auto chose "), HasSubstr("verdict"),
-                               HasSubstr("dropped: declined: there is no denoise loop here"), HasSubstr("kept in")));
+                               HasSubstr("  declined: there is no denoise loop here"), HasSubstr("kept in")));
   const Configuration configuration = read_results(file("result.json")).results.at(0).configuration;
   EXPECT_EQ(configuration.asked, (std::vector<std::string>{"auto", "steps=4"}));
   EXPECT_THAT(first.err, HasSubstr(fmt::format("auto chose {}", fmt::join(configuration.applied, ","))));
@@ -525,7 +525,7 @@ TEST_F(CliTest, ASuffixThatIsNotWrittenIsRefusedBeforeAnyWork) {
   for (const char* command :
        {"ladder no-such-model --out ", "report no-such-results --out ", "convert no-such-model --out "})
     expect_error(std::string(command) + "s.json", 2, HasSubstr("'s.json' ends in .json as a file does; "));
-  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html, svg or pdf"));
+  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html, svg, pdf, csv, md or latex"));
 }
 
 /// What a terminal would act on, in names of all kinds.

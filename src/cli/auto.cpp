@@ -11,6 +11,7 @@
 #include "base/hash.hpp"
 #include "cli/number.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/auto_cache.hpp"
 #include "measure/machine.hpp"
 #include "passes/step_cache_options.hpp"
@@ -82,9 +83,10 @@ void store(const std::optional<AutoCache>& cache, const nlohmann::json& key, con
 }
 
 void show(const AutoChoice& choice, const Log& log) {
-  for (const auto line : std::views::split(to_table(choice), '\n')) {
-    const std::string_view text(line.begin(), line.end());
-    if (!text.empty()) log.info("{}", text);
+  const std::string text = fitted_text(to_table(choice), STDERR_FILENO);
+  for (const auto line : std::views::split(text, '\n')) {
+    const std::string_view shown(line.begin(), line.end());
+    if (!shown.empty()) log.info("{}", shown);
   }
   log.info("auto chose {}", choice.switches.to_string());
 }

@@ -20,6 +20,7 @@
 #include "cli/number.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/budget.hpp"
 #include "measure/comparison.hpp"
@@ -175,10 +176,8 @@ class Judge {
       print_out("{}\n", dump_json(to_json(measured_), 2));
     else if (format_ == "google-benchmark")
       print_out("{}\n", dump_json(to_google_benchmark(measured_), 2));
-    else if (format_ == "csv")
-      print_out("{}", to_csv(measured_));
     else
-      print_out("{}", format_ == "markdown" ? to_markdown(measured_) : to_summary_table(measured_));
+      print_tables(to_summary_table(measured_), {.format = format_.empty() ? "text" : format_});
     for (const Result& result : measured_.results)
       if (const std::string note = describe_disturbance(result.trials.front().conditions); !note.empty())
         log_.info("{}: {}", result.id, note);
@@ -186,17 +185,20 @@ class Judge {
 
   /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
   int descriptor_of_verdicts() const { return format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO; }
+  void print_verdicts(const Printout& verdicts) const {
+    write_output(descriptor_of_verdicts(), "\n" + fitted_text(verdicts, descriptor_of_verdicts()));
+  }
 
   ExitCode judge(const std::optional<Comparison>& comparison) const {
     std::vector<GateReport> reports;
     if (comparison) {
       reports.push_back(report_of(*comparison));
-      write_output(descriptor_of_verdicts(), "\n" + gate_table(reports.back()));
+      print_verdicts(gate_table(reports.back()));
     }
     if (budget_ms_) {
       const std::vector<BudgetLine> lines = judge_budgets(measured_, *budget_ms_);
       reports.push_back(report_of(lines, *budget_ms_));
-      write_output(descriptor_of_verdicts(), "\n" + to_table(lines, *budget_ms_));
+      print_verdicts(to_table(lines, *budget_ms_));
     }
     write_verdict(judging_.outputs, reports, descriptor_of_verdicts());
     ExitCode code = ExitCode::kOk;
@@ -249,8 +251,8 @@ void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command.add_flag("--force", judging.force, "compare across machines, builds and configurations, and say so");
   command.add_option("--budget", judging.budget, "what median and p99 must keep within: 40ms, or a rate: 25fps")
       ->type_name("BUDGET");
-  command.add_option("--format", judging.format, "of what is printed: text, json, csv, markdown or google-benchmark")
-      ->check(CLI::IsMember({"text", "json", "csv", "markdown", "google-benchmark"}))
+  command.add_option("--format", judging.format, "of what is printed: text, csv, md, latex, json or google-benchmark")
+      ->check(CLI::IsMember({"text", "csv", "md", "markdown", "latex", "json", "google-benchmark"}))
       ->excludes("--json");
   command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")
       ->check(written_as({".json"}))

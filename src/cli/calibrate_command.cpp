@@ -15,6 +15,7 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/table.hpp"
 #include "passes/step_cache_options.hpp"
 #include "pipelines/calibrate_steps.hpp"
@@ -59,7 +60,7 @@ void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json)
     table.add_row({std::to_string(i + 1), fmt::format("{:.4f}", best[i].error),
                    fmt::format("{:.4f}", measured.spread_errors[i]), marks});
   }
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
 void calibrate(const CalibrateArguments& arguments) {

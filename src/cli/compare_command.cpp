@@ -16,6 +16,7 @@
 #include "cli/commands.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "cli/verdict_outputs.hpp"
 #include "measure/budget_file.hpp"
 #include "measure/comparison.hpp"
@@ -37,7 +38,7 @@ struct CompareArguments {
   std::string save;
   VerdictOutputs outputs;
   bool force = false;
-  bool as_json = false;
+  TableOutput output;
 };
 
 /// A result file, or all of a folder, named by their place below it.
@@ -52,8 +53,12 @@ std::vector<NamedResults> read_results_of(const std::string& path, const Log& lo
 }
 
 void print_verdict(const CompareArguments& arguments, const GateReport& report, const nlohmann::json& as_json) {
-  print_out("{}", arguments.as_json ? dump_json(as_json, 2) + "\n" : gate_table(report));
-  write_verdict(arguments.outputs, {&report, 1}, arguments.as_json ? STDERR_FILENO : STDOUT_FILENO);
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(as_json, 2));
+  else
+    print_tables(gate_table(report), arguments.output);
+  // What other programs read is alone on stdout.
+  write_verdict(arguments.outputs, {&report, 1}, arguments.output.format == "text" ? STDOUT_FILENO : STDERR_FILENO);
 }
 
 ComparisonOptions options_of(const CompareArguments& arguments) {
@@ -137,7 +142,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
           ->check(written_as({".json"}))
           ->type_name("FILE"));
   for (CLI::Option* option : of_two) budget->excludes(option);
-  command->add_flag("--json", arguments->as_json, "print JSON instead of the table");
+  add_table_options(*command, arguments->output, "print JSON instead of the table");
   add_verdict_outputs(*command, arguments->outputs);
   command->footer(
       "Example: headroom compare main.json branch.json --limit memory=5%,psnr=0.5dB\n"
@@ -145,7 +150,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       "Exit codes: 0 nothing is worse, 3 something regressed or missed its budget, 4 inconclusive.");
   command->callback([arguments, &exit_code] {
     if (is_standard_output(arguments->save)) {
-      arguments->as_json = true;
+      arguments->output.format = "json";
       arguments->save.clear();
     }
     exit_code = compare(*arguments);

@@ -30,6 +30,7 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "cli/prompts_file.hpp"
+#include "cli/table_output.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
 #include "measure/ladder.hpp"
@@ -58,7 +59,7 @@ struct LadderArguments {
   std::int64_t round = -1;         ///< to measure here for the process that asked for it
   std::vector<std::size_t> rungs;  ///< of that round
   bool is_default = true;          ///< no --opt was given
-  bool as_json = false;
+  TableOutput output;
 };
 
 /// Progress over each rung in turn.
@@ -139,10 +140,10 @@ class RoundProcesses {
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
     constexpr std::array<std::string_view, 19> kOwnOptions = {
-        "--strict",       "--opt",    "--auto-seconds", "--max-error",     "--max-request-error",
-        "--auto-refresh", "--rounds", "--max-rounds",   "--processes",     "--quality",
-        "--floors",       "--out",    "--json",         "--quiet",         "--round",
-        "--rungs",        "--help",   "--device",       "--cache-schedule"};
+        "--strict",       "--opt",    "--auto-seconds", "--max-error",      "--max-request-error",
+        "--auto-refresh", "--rounds", "--max-rounds",   "--processes",      "--quality",
+        "--floors",       "--out",    "--json",         "--quiet",          "--round",
+        "--rungs",        "--help",   "--device",       "--cache-schedule", "--format"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));
@@ -163,10 +164,10 @@ class RoundProcesses {
 };
 
 void print(const LadderArguments& arguments, const Ladder& ladder, const ResultFile& file) {
-  if (arguments.as_json)
+  if (arguments.output.is_json())
     print_out("{}\n", dump_json(to_json(file), 2));
   else
-    print_out("{}", to_table(ladder));
+    print_tables(to_table(ladder), arguments.output);
 }
 
 /// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
@@ -337,7 +338,7 @@ void add_ladder_command(CLI::App& app) {
   // What --processes runs itself with.
   command->add_option("--round", arguments->round)->check(whole_number(0, 1'000'000))->group("");
   command->add_option("--rungs", arguments->rungs)->delimiter(',')->check(whole_number(0, 1'000'000))->group("");
-  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->footer(fmt::format(
       "Example: headroom ladder {} --out out/demo\n"
       "         headroom ladder {} --random-weights 0 --device cuda:0 --steps 8 --height 512 --width 512 --ends\n"

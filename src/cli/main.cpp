@@ -18,6 +18,7 @@
 #include "base/interrupt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/terminal.hpp"
 #include "base/truncated_file.hpp"
 #include "cli/all_commands.hpp"
 #include "cli/option_names.hpp"
@@ -62,7 +63,8 @@ headroom::ExitCode tell_usage(std::string_view sentence, const CLI::App& app) {
 
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
-  app.formatter(std::make_shared<headroom::UsageFormatter>());  // of the commands too, which are added below
+  app.formatter(std::make_shared<headroom::UsageFormatter>(
+      headroom::output_columns(STDOUT_FILENO)));  // of the commands too, which are added below
   app.set_version_flag("--version", [] {
     const headroom::Machine machine = headroom::describe_machine();
     return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);

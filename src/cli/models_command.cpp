@@ -14,6 +14,7 @@
 #include "base/output.hpp"
 #include "cli/asked_pass.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_output.hpp"
 #include "measure/table.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/model_index.hpp"
@@ -43,12 +44,12 @@ void list_models(bool as_json) {
     return;
   }
   Table table;
-  table.add_column("model", Align::kLeft);
+  table.add_column(Column{.header = "model", .align = Align::kLeft});
   table.add_column("parameters");
   table.add_column("what it is", Align::kLeft);
   for (const ShippedModel& model : models)
     table.add_row({model.name, format_parameters(model.parameters), model.description});
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
 /// A whole pipeline; its parameters are added up afterwards.
@@ -104,14 +105,15 @@ void list_models_in(const std::string& name_or_folder, bool as_json) {
     return;
   }
   Table table;
-  for (const char* header : {"folder", "class"}) table.add_column(header, Align::kLeft);
+  table.add_column("folder", Align::kLeft);
+  table.add_column("class", Align::kLeft);
   table.add_column("parameters");
   table.add_column("passes", Align::kLeft);
   for (const FoundComponent& found : models)
     table.add_row({found.folder.string(), found.class_name,
                    found.parameters ? format_parameters(*found.parameters) : "-",
                    found.passes.empty() ? "not supported" : fmt::format("{}", fmt::join(found.passes, ", "))});
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
 struct ModelsArguments {

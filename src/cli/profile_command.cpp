@@ -16,6 +16,7 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/describe.hpp"
 #include "measure/profile.hpp"
 #include "pipelines/examples.hpp"
@@ -35,7 +36,7 @@ struct ProfileArguments {
   std::string trace;
   bool every_launch = false;
   bool by_module = false;
-  bool as_json = false;
+  TableOutput output;
 };
 
 /// What is profiled, ready to run.
@@ -130,7 +131,10 @@ void run_profile(const ProfileArguments& arguments) {
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
                            : arguments.by_module  ? ProfileRows::kModule
                                                   : ProfileRows::kOp;
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_profile_table(measured, plan, rows));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_profile_table(measured, plan, rows), arguments.output);
 }
 
 }  // namespace
@@ -165,7 +169,7 @@ void add_profile_command(CLI::App& app) {
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_flag("--json", arguments->as_json, "print the result file");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->footer(
       fmt::format("Example: headroom profile {} --batch 10 --opt fast --threads 2\n"
                   "         headroom profile {}/vae --pass decode --height 512 --width 512",

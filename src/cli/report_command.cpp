@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/list.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
@@ -38,17 +39,22 @@ struct ReportArguments {
   bool quiet = false;
 };
 
-std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists) {
-  constexpr std::string_view kExpected = "expected png, html, svg or pdf, separated by commas";
+/// Those of charts; those of tables go to `tables`.
+std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists, std::set<TableFormat>& tables) {
+  constexpr std::string_view kExpected = "expected png, html, svg, pdf, csv, md or latex, separated by commas";
   std::set<ChartFormat> formats;
   for (const std::string& list : lists)
     for (const std::string& name : split_list(list, "--format")) {
+      if (const auto table = parse_table_format(name); table && *table != TableFormat::kText) {
+        tables.insert(*table);
+        continue;
+      }
       const auto all = chart_formats();
       const auto found = std::ranges::find(all, std::string_view(name), [](ChartFormat one) { return name_of(one); });
       if (found == all.end()) fail_usage("--format '{}': {}", name, kExpected);
       formats.insert(*found);
     }
-  if (formats.empty()) fail_usage("--format is empty: {}", kExpected);
+  if (formats.empty() && tables.empty()) fail_usage("--format is empty: {}", kExpected);
   return formats;
 }
 
@@ -62,7 +68,7 @@ auto with_progress(bool quiet, const Work& work) {
 void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
-  options.formats = parse_formats(arguments.formats);
+  options.formats = parse_formats(arguments.formats, options.tables);
   std::optional<Price> price;
   if (!arguments.price.empty()) price = Price::parse(arguments.price);  // before anything is read
   if (!arguments.width.empty()) options.style.width = FigureWidth::parse(arguments.width);
@@ -80,6 +86,7 @@ void report(const ReportArguments& arguments) {
   });
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
   log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);
+  if (!written.tables.empty()) log.info("wrote {} of tables", format_count(std::ssize(written.tables), "file"));
   print_out("{}\n", written.dashboard.string());
 }
 
@@ -93,7 +100,9 @@ void add_report_command(CLI::App& app) {
       ->check(folder_name())
       ->required()
       ->type_name("DIR");
-  command->add_option("--format", arguments->formats, "of the charts: png, html, svg, pdf, separated by commas")
+  command
+      ->add_option("--format", arguments->formats,
+                   "of the charts: png, html, svg, pdf; and of tables: csv, md, latex; separated by commas")
       ->type_name("LIST")
       ->capture_default_str();
   command

@@ -25,6 +25,7 @@
 #include "cli/stream_progress.hpp"
 #include "cli/stream_runner.hpp"
 #include "cli/stream_video.hpp"
+#include "cli/table_output.hpp"
 #include "measure/budget.hpp"
 #include "measure/describe.hpp"
 #include "measure/stream_judge.hpp"
@@ -102,28 +103,26 @@ int descriptor_for_tables(const StreamArguments& arguments) {
   return arguments.as_json ? STDERR_FILENO : descriptor_for_results(arguments);
 }
 
-std::string summary_of(const LatencyRecord& latency) {
-  const LatencySummary& of = latency.statistics;
+Table summary_of(const LatencyRecord& latency) {
   Table table;
   table.add_column("frame in to frame out", Align::kLeft);
   for (const char* header : {"p50", "p90", "p99", "p99.9", "most", "jitter"}) table.add_column(header);
-  table.add_row({fmt::format("{} frames, {:.1f} in a second", latency.shown,
-                             static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
-                 format_ms(of.p50_ms), format_ms(of.p90_ms), format_ms(of.p99_ms), format_ms(of.p99_9_ms),
-                 format_ms(of.max_ms), format_ms(of.jitter_ms)});
+  const auto add = [&](std::string what, const LatencySummary& of) {
+    table.add_row({std::move(what), ms_cell(of.p50_ms), ms_cell(of.p90_ms), ms_cell(of.p99_ms), ms_cell(of.p99_9_ms),
+                   ms_cell(of.max_ms), ms_cell(of.jitter_ms)});
+  };
+  add(fmt::format("{}, {:.1f} in a second", format_count(latency.shown, "frame"),
+                  static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
+      latency.statistics);
   for (const auto& [part, times] : {std::pair("decode", &latency.decode_ms),
                                     {"queue", &latency.queue_ms},
                                     {"device", &latency.device_ms},
-                                    {"encode", &latency.encode_ms}}) {
-    const LatencySummary summary = summarize_latency(*times);
-    table.add_row({fmt::format("  {}", part), format_ms(summary.p50_ms), format_ms(summary.p90_ms),
-                   format_ms(summary.p99_ms), format_ms(summary.p99_9_ms), format_ms(summary.max_ms),
-                   format_ms(summary.jitter_ms)});
-  }
-  return table.render();
+                                    {"encode", &latency.encode_ms}})
+    add(fmt::format("  {}", part), summarize_latency(*times));
+  return table;
 }
 
-std::string summary_of(const StreamJudgement& judgement, std::int64_t clips) {
+Printout summary_of(const StreamJudgement& judgement, std::int64_t clips) {
   const auto with_interval = [](const Estimate& estimate, int digits) {
     std::string text = fmt::format("{:.{}f}", estimate.value, digits);
     if (estimate.interval)
@@ -134,9 +133,11 @@ std::string summary_of(const StreamJudgement& judgement, std::int64_t clips) {
   table.add_column("judged on", Align::kLeft);
   for (const char* header : {"PSNR against its teacher", "flicker of the camera's", "the teacher's"})
     table.add_column(header);
-  table.add_row({fmt::format("{} clip{}", clips, clips == 1 ? "" : "s"), with_interval(judgement.psnr_db, 1) + " dB",
+  table.add_row({format_count(clips, "clip"), with_interval(judgement.psnr_db, 1) + " dB",
                  with_interval(judgement.flicker, 2) + "x", with_interval(judgement.teacher_flicker, 2) + "x"});
-  return table.render() + "\n";
+  Printout printout(std::move(table));
+  printout.add("\n");
+  return printout;
 }
 
 void stream(const StreamArguments& arguments, ExitCode& exit_code) {
@@ -160,10 +161,14 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   FrameStream frames(*model, *engine.backend, *engine.weights, options);
   without_effect.say(frames.compiled().declined);
 
+  const int descriptor = descriptor_for_tables(arguments);
+  const auto print_summary = [&](const Printout& printout) {
+    write_output(descriptor, fitted_text(printout, descriptor));
+  };
   std::optional<StreamJudgement> judgement;
   if (arguments.judged_clips > 0) {
     judgement = judge_stream(open_stream_teacher(engine.network().folder), arguments.judged_clips, frames);
-    write_output(descriptor_for_tables(arguments), summary_of(*judgement, arguments.judged_clips));
+    print_summary(summary_of(*judgement, arguments.judged_clips));
   }
 
   VideoFormat shown = format;
@@ -195,11 +200,12 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
     if (arguments.as_json)
       write_output(descriptor_for_results(arguments), dump_json(to_json(results), 2) + "\n");
     else
-      write_output(descriptor_for_results(arguments), summary_of(end.latency));
+      write_output(descriptor_for_results(arguments), fitted_text(summary_of(end.latency), descriptor_for_results(arguments)));
     if (!arguments.save.empty()) write_results(arguments.save, results);
     if (budget_ms) {
       const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);
-      write_output(descriptor_for_tables(arguments), "\n" + to_table(lines, *budget_ms));
+      write_output(descriptor, "\n");
+      print_summary(to_table(lines, *budget_ms));
       exit_code = exit_code_of(lines);
     }
   }

@@ -22,6 +22,7 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/size_list.hpp"
+#include "cli/table_output.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
@@ -42,7 +43,7 @@ struct SweepArguments {
   std::string out;
   bool floors = false;
   bool force = false;
-  bool as_json = false;
+  TableOutput output;
   bool is_cell = false;
   SwitchList switches;  ///< all of --opt, to say what had no effect
 };
@@ -194,7 +195,10 @@ void run_sweep(const SweepArguments& arguments) {
              .on_again = [&](const std::string& id,
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_sweep_table(file, task), arguments.output);
   WithoutEffect(log, arguments.switches).say(file.results);
 }
 
@@ -253,7 +257,7 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--floors", arguments->floors,
                     "also measure the least that each stage could take on this machine: some seconds a cell");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
-  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
   command->footer(fmt::format(
       "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"

@@ -1,11 +1,14 @@
 #include "cli/usage.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
+#include <string_view>
 #include <vector>
 
 #include "cli/option_names.hpp"
+#include "measure/wrap.hpp"
 
 namespace headroom {
 namespace {
@@ -111,8 +114,58 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, const std
   return error.what();
 }
 
+std::string UsageFormatter::make_description(const CLI::App* command) const {
+  return wrap_text(Formatter::make_description(command), columns_);
+}
+
 std::string UsageFormatter::make_usage(const CLI::App* command, std::string /*name*/) const {
-  return fmt::format("Usage: {}\n", usage_of(*command));
+  return wrap_text(fmt::format("Usage: {}\n", usage_of(*command)), columns_);
+}
+
+std::string UsageFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  return entry(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
+}
+
+std::string UsageFormatter::make_subcommand(const CLI::App* command) const {
+  return entry(command->get_display_name(true), command->get_description());
+}
+
+std::string UsageFormatter::make_footer(const CLI::App* command) const {
+  constexpr std::string_view kExample = "Example: ";
+  constexpr std::string_view kGoesOn = " \\";
+  std::string footer;
+  const std::string text = command->get_footer();
+  for (const auto part : std::views::split(text, '\n')) {
+    const std::string_view line(part.begin(), part.end());
+    const bool is_call = line.starts_with(kExample) || line.starts_with(std::string(kExample.size(), ' '));
+    if (!is_call || display_width(line) <= columns_) {
+      footer += wrap_text(line, columns_);
+      continue;
+    }
+    const std::vector<std::string> lines =
+        wrap_line(line, {.width = columns_ - kGoesOn.size(), .indent = kExample.size() + 4, .separators = ""});
+    footer += fmt::format("{}\n", fmt::join(lines, fmt::format("{}\n", kGoesOn)));
+  }
+  return footer;
+}
+
+std::string UsageFormatter::entry(const std::string& name, const std::string& meaning) const {
+  constexpr std::size_t kIndent = 2, kGap = 2;
+  const std::size_t column = std::min<std::size_t>(get_column_width(), columns_ / 3);
+  const std::vector<std::string> meanings = wrap_line(meaning, {.width = columns_ - column});
+  std::size_t shown = 0;
+  std::string text;
+  for (const std::string& line :
+       wrap_line(std::string(kIndent, ' ') + name, {.width = columns_, .indent = 3 * kIndent}))
+    text += (text.empty() ? "" : "\n") + line;
+  if (display_width(text) + kGap <= column) {
+    if (!meaning.empty()) text += std::string(column - display_width(text), ' ') + meanings[shown];
+    ++shown;
+  }
+  text += '\n';
+  for (; shown < meanings.size(); ++shown)
+    if (!meanings[shown].empty()) text += std::string(column, ' ') + meanings[shown] + '\n';
+  return text;
 }
 
 }  // namespace headroom

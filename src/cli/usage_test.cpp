@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,7 +51,7 @@ TEST_F(UsageTest, NamesWhatACommandNeeds) {
   EXPECT_EQ(usage_of(app_), "headroom COMMAND [options]");
   EXPECT_EQ(usage_of(*convert_), "headroom convert MODEL --out DIR [options]");
   EXPECT_EQ(usage_of(*report_), "headroom report [RESULTS...] [options]");
-  EXPECT_EQ(UsageFormatter().make_usage(convert_, ""), "Usage: headroom convert MODEL --out DIR [options]\n");
+  EXPECT_EQ(UsageFormatter(80).make_usage(convert_, ""), "Usage: headroom convert MODEL --out DIR [options]\n");
 }
 
 TEST_F(UsageTest, HintsAtTheCommandThatWasChosen) {
@@ -97,6 +98,29 @@ TEST_F(UsageTest, WordsBehindAValueAreToldWithWhatToDo) {
 
 TEST_F(UsageTest, CountsWhatIsGivenOnce) {
   EXPECT_EQ(mistake("convert m --out a --out b").substr(0, 37), "--out is given 2 times, expected once");
+}
+
+TEST_F(UsageTest, WrapsHelpToTheWidth) {
+  convert_->add_option("--quite-a-long-name", text_, "what is meant by it: " + std::string(20, 'x') + " and the rest")
+      ->type_name("{one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve,thirteen,fourteen}");
+  convert_->footer("Example: headroom convert folder/of/a/model --out folder/to/write --steps 28");
+  for (const std::size_t columns : {40U, 60U, 80U}) {
+    app_.formatter(std::make_shared<UsageFormatter>(columns));
+    convert_->formatter(std::make_shared<UsageFormatter>(columns));
+    for (const std::string& help : {convert_->help(), app_.help()}) {
+      std::istringstream lines(help);
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), columns) << line;
+    }
+  }
+  EXPECT_NE(convert_->help().find("--out DIR REQUIRED"), std::string::npos);
+}
+
+TEST_F(UsageTest, BreaksExamplesAsAShellTakesThem) {
+  convert_->footer("Example: headroom convert folder/of/a/model --out folder/to/write\nExit codes: 0.");
+  EXPECT_EQ(UsageFormatter(50).make_footer(convert_),
+            "Example: headroom convert folder/of/a/model \\\n"
+            "             --out folder/to/write\n"
+            "Exit codes: 0.\n");
 }
 
 }  // namespace

@@ -223,20 +223,23 @@ AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoL
   return Chooser(bench, fixed, limits, clock).run();
 }
 
-std::string to_table(const AutoChoice& choice) {
+Printout to_table(const AutoChoice& choice) {
   Table table;
-  table.add_column("switch", Align::kLeft);
-  for (const char* header : {"without", "with", "factor", "95% interval", "error"}) table.add_column(header);
-  table.add_column("verdict", Align::kLeft);
-  const auto cell = [](const auto& value, auto format) { return value ? format(*value) : std::string("-"); };
+  table.add_column(Column{.header = "switch", .align = Align::kLeft});
+  table.add_column(Column{.header = "without", .priority = 2, .fields = {"without_ms"}});
+  table.add_column(Column{.header = "with", .priority = 1, .fields = {"with_ms"}});
+  table.add_column(Column{.header = "factor"});
+  table.add_column(Column{.header = "95% interval", .fields = {"factor_low", "factor_high"}});
+  table.add_column(Column{.header = "error"});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft});
   for (const AutoTrial& trial : choice.trials)
-    table.add_row({trial.switch_name, cell(trial.without_ms, format_ms), cell(trial.with_ms, format_ms),
-                   cell(trial.factor, format_factor), cell(trial.interval, format_interval),
-                   cell(trial.error, [](double error) { return fmt::format("{:.1e}", error); }),
+    table.add_row({trial.switch_name, ms_cell(trial.without_ms), ms_cell(trial.with_ms), factor_cell(trial.factor),
+                   interval_cell(trial.interval),
+                   trial.error ? number_cell(*trial.error, fmt::format("{:.1e}", *trial.error)) : no_value(),
                    trial.why.starts_with("declined: ")
                        ? trial.why
                        : fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});
-  return table.render();
+  return table;
 }
 
 }  // namespace headroom

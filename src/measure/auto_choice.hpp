@@ -6,6 +6,7 @@
 
 #include "base/switches.hpp"
 #include "measure/auto_trial.hpp"
+#include "measure/printout.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trials.hpp"
 #include "passes/pass.hpp"
@@ -66,7 +67,7 @@ struct AutoChoice {
 [[nodiscard]] AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits,
                                          const MillisecondClock& clock = steady_clock_ms);
 
-/// The trials as a table for the terminal.
-[[nodiscard]] std::string to_table(const AutoChoice& choice);
+/// The trials as a table.
+[[nodiscard]] Printout to_table(const AutoChoice& choice);
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "measure/benchmark_names.hpp"
 #include "measure/table.hpp"
 #include "measure/tail.hpp"
 
@@ -62,29 +63,31 @@ std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) 
   std::vector<BudgetLine> lines;
   for (const Result& result : file.results) {
     if (result.latency)
-      lines.push_back(judge_budget(fmt::format("{} {}, frame in to frame out", result.subject.name, result.name),
+      lines.push_back(judge_budget(fmt::format("{} {}, frame in to frame out", result.subject.name, shown_name(result)),
                                    *result.latency, budget_ms));
     if (result.trials.empty()) continue;
     lines.push_back(judge_budget(fmt::format("{}, {}",
                                              result.subject.kind == SubjectKind::kKernel
                                                  ? result.name
-                                                 : fmt::format("{} {}", result.subject.name, result.name),
+                                                 : fmt::format("{} {}", result.subject.name, shown_name(result)),
                                              result.trials.front().what),
                                  result.trials.front().statistics, budget_ms));
   }
   return lines;
 }
 
-std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms) {
+Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms) {
   Table table;
-  table.add_column("benchmark", Align::kLeft);
-  for (const char* header : {"p50", "p99", "budget"}) table.add_column(header);
-  table.add_column("verdict", Align::kLeft);
-  table.add_column("why", Align::kLeft);
+  table.add_column(Column{.header = "benchmark", .align = Align::kLeft});
+  table.add_column(Column{.header = "p50", .fields = {"p50_ms"}});
+  table.add_column(Column{.header = "p99", .fields = {"p99_ms"}});
+  table.add_column(Column{.header = "budget", .priority = 1, .fields = {"budget_ms"}});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft});
+  table.add_column(Column{.header = "why", .align = Align::kLeft});
   for (const BudgetLine& line : lines)
-    table.add_row({line.name, format_ms(line.p50_ms), format_ms(line.p99_ms), format_ms(budget_ms),
+    table.add_row({line.name, ms_cell(line.p50_ms), ms_cell(line.p99_ms), ms_cell(budget_ms),
                    std::string(name_of(line.verdict)), line.why});
-  return table.render();
+  return table;
 }
 
 GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms) {

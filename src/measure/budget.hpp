@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "measure/gate_report.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -34,7 +35,7 @@ struct BudgetLine {
 /// The first series of every result, and the latencies of streams.
 [[nodiscard]] std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms);
 
-[[nodiscard]] std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms);
+[[nodiscard]] Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms);
 
 /// The same lines as those of a gate.
 [[nodiscard]] GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms);

@@ -49,7 +49,7 @@ TEST(Budget, GivesTheWorstExitCode) {
 }
 
 TEST(Budget, DrawsATable) {
-  const std::string table = to_table(std::vector{judge_budget("flux, step", times(50, 0), 40)}, 40);
+  const std::string table = to_table(std::vector{judge_budget("flux, step", times(50, 0), 40)}, 40).text();
   EXPECT_NE(table.find("flux, step"), std::string::npos);
   EXPECT_NE(table.find("MISSED"), std::string::npos);
 }

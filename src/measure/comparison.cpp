@@ -181,8 +181,9 @@ class Comparer {
   }
 
   void compare_one(const Result& base, const Result& changed) {
-    const std::string name =
-        base.name == changed.name ? names_.of(base) : fmt::format("{} against {}", names_.of(changed), base.name);
+    const std::string name = base.name == changed.name
+                                 ? names_.of(base)
+                                 : fmt::format("{} against {}", names_.of(changed), shown_name(base));
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
     const bool one_fits = is_out_of_memory(base) != is_out_of_memory(changed);

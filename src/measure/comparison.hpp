@@ -12,6 +12,7 @@
 #include "measure/effect.hpp"
 #include "measure/gate_report.hpp"
 #include "measure/quantities.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "measure/result_folder.hpp"
 #include "measure/verdict.hpp"
@@ -80,7 +81,6 @@ struct Comparison {
 
 /// Those of report_of().
 [[nodiscard]] ExitCode exit_code_of(const Comparison& comparison);
-[[nodiscard]] std::string to_table(const Comparison& comparison);
 
 /// Schema headroom.comparison/1. What is not known is left out.
 [[nodiscard]] nlohmann::json to_json(const Comparison& comparison);

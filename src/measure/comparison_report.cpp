@@ -135,7 +135,6 @@ GateReport report_of(const Comparison& comparison) {
 
 ExitCode exit_code_of(const Comparison& comparison) { return exit_code_of(report_of(comparison)); }
 
-std::string to_table(const Comparison& comparison) { return gate_table(report_of(comparison)); }
 
 nlohmann::json to_json(const Comparison& comparison) {
   nlohmann::json benchmarks = nlohmann::json::array();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -127,25 +128,38 @@ std::string markdown_rows(const GateReport& report, const std::vector<const Gate
   return text;
 }
 
+/// Column::priority: the change and its interval stay longest.
+int priority_of(std::string_view column) {
+  constexpr std::array<std::pair<std::string_view, int>, 4> kFirstToGo = {
+      {{"processes", 5}, {"p", 4}, {"base", 3}, {"new", 2}}};
+  for (const auto& [name, priority] : kFirstToGo)
+    if (column == name) return priority;
+  return 0;
+}
+
 }  // namespace
 
-std::string gate_table(const GateReport& report) {
+Printout gate_table(const GateReport& report) {
   Table table;
-  table.add_column("benchmark", Align::kLeft);
-  table.add_column("quantity", Align::kLeft);
-  for (const std::string& column : report.columns) table.add_column(column);
-  table.add_column("verdict", Align::kLeft);
-  table.add_column("why", Align::kLeft);
+  table.add_column(Column{.header = "benchmark", .align = Align::kLeft, .least = 18});
+  table.add_column(Column{.header = "quantity", .align = Align::kLeft, .least = 8});
+  for (const std::string& column : report.columns)
+    table.add_column(Column{.header = column, .priority = priority_of(column)});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft, .least = 10});
+  table.add_column(Column{.header = "why", .align = Align::kLeft, .least = 18});
   for (const GateLine& line : report.lines) {
     if (!is_shown(line)) continue;
-    std::vector<std::string> cells = {line.name, line.quantity};
+    std::vector<Cell> cells = {line.name, line.quantity};
     cells.insert(cells.end(), line.cells.begin(), line.cells.end());
-    cells.insert(cells.end(), {line.verdict, line.why});
+    cells.emplace_back(line.verdict);
+    cells.emplace_back(line.why);
     table.add_row(std::move(cells));
   }
-  std::string text = table.render() + count_by_quantity(report, "unchanged", true) + left_out_reasons(report);
+  Printout printout(std::move(table));
+  std::string text = count_by_quantity(report, "unchanged", true) + left_out_reasons(report);
   for (const std::string& note : report.notes) text += note + "\n";
-  return text + report.summary + "\n";
+  printout.add(text + report.summary + "\n");
+  return printout;
 }
 
 std::string gate_markdown(std::span<const GateReport> reports) {

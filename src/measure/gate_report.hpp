@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/printout.hpp"
 
 /// What a gate decided, line by line, in the forms that people, pull requests and continuous integration read.
 namespace headroom {
@@ -38,7 +39,7 @@ struct GateReport {
 };
 
 /// A table of the lines but for those that are unchanged or left out, which are counted below it by quantity.
-[[nodiscard]] std::string gate_table(const GateReport& report);
+[[nodiscard]] Printout gate_table(const GateReport& report);
 
 /// For a pull request: a heading with the verdict, a table of all that did not pass, and the rest folded (GitHub's
 /// Markdown).

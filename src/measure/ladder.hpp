@@ -12,6 +12,7 @@
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "measure/ladder_rounds.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "pipelines/generator.hpp"
 #include "run/forward_pass.hpp"
@@ -134,8 +135,8 @@ struct LadderObserver {
 /// The images that a ladder makes at once: those asked for, or one for each label.
 [[nodiscard]] std::int64_t images_of(const RequestOptions& request, const Pipeline& pipeline);
 
-/// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality; below
+/// The ladder as a table: time per step and image with intervals, factors, peak memory, quality; below
 /// it what is not settled, what declined, and synergy.
-[[nodiscard]] std::string to_table(const Ladder& ladder);
+[[nodiscard]] Printout to_table(const Ladder& ladder);
 
 }  // namespace headroom

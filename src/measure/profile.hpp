@@ -8,6 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "run/session.hpp"
 
@@ -68,6 +69,6 @@ struct Profile {
 /// The profile as a table with time, bytes, the kernel alone, floor and headroom, and below it what disturbed the
 /// measurement. What took up to 5% less than its floor is at it. What took less than that is marked, without a factor:
 /// the floor does not bound it.
-[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
+[[nodiscard]] Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "pipelines/request.hpp"
 
@@ -83,6 +84,6 @@ struct SweepCalls {
 ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
 /// A line for each of the cells: time of a step and an image, memory, or that it ran out of it.
-[[nodiscard]] std::string to_sweep_table(const ResultFile& file, const SweepTask& task);
+[[nodiscard]] Printout to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

@@ -151,7 +151,7 @@ TEST_F(Sweep, GoesOnAfterACellThatDoesNotFit) {
   int without_memory = 0;
   for (const Result& result : file.results) without_memory += result.trials.empty() ? 1 : 0;
   EXPECT_EQ(without_memory, 8);
-  const std::string table = to_sweep_table(file, task());
+  const std::string table = to_sweep_table(file, task()).text();
   EXPECT_THAT(table, HasSubstr("out of memory"));
   EXPECT_THAT(table, HasSubstr("512 ms"));
 }

@@ -96,6 +96,13 @@ std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>
   return notes;
 }
 
+/// Seven significant digits, and all digits of a whole number or the whole part of a large one: what a double has beyond that is no
+/// measurement.
+std::string exact_digits(double value) {
+  const bool is_whole = value == std::floor(value) || std::abs(value) >= 1e7;
+  return is_whole && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.7g}", value);
+}
+
 }  // namespace
 
 json fn(std::string_view name) { return {{"$fn", name}}; }
@@ -103,9 +110,7 @@ json color(std::string_view role) { return {{"$color", role}}; }
 
 std::string label_ms(double ms) {
   if (is_beyond_units(ms)) return fmt::format("{:.3g} ms", ms);
-  std::string text = format_ms(ms);
-  if (text.ends_with(" us")) text.replace(text.size() - 2, 1, "µ");
-  return text;
+  return format_ms(ms);
 }
 
 std::string label_bytes(double bytes) {
@@ -136,23 +141,12 @@ std::string label_si(double value, std::string_view unit) {
   return fmt::format("{} {}", format_significant(value), unit);
 }
 
-namespace {
-
-/// Whole numbers and large ones without an exponent, others with seven digits.
-std::string digits_of(double value) {
-  const double size = std::abs(value);
-  return size < 1e15 && (value == std::floor(value) || size >= 1e6) ? fmt::format("{:.0f}", value)
-                                                                    : fmt::format("{:.7g}", value);
-}
-
-}  // namespace
-
 std::string exact(double value, std::string_view unit) {
-  return fmt::format("{}{}{}", digits_of(value), unit.empty() ? "" : " ", unit);
+  return fmt::format("{}{}{}", exact_digits(value), unit.empty() ? "" : " ", unit);
 }
 
 std::string exact(const Interval& interval, std::string_view unit) {
-  return fmt::format("{} to {}", digits_of(interval.low), exact(interval.high, unit));
+  return fmt::format("{} to {}", exact_digits(interval.low), exact(interval.high, unit));
 }
 
 Tip::Tip(std::string_view title) : json_({{"title", title}, {"rows", json::array()}}) {}

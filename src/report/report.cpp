@@ -14,6 +14,7 @@
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
 #include "report/html.hpp"
+#include "report/tables.hpp"
 
 namespace headroom {
 namespace {
@@ -106,6 +107,7 @@ ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const R
   }
   remove_stale(folder, earlier, names);
   if (options.progress) options.progress("writing the dashboard", 0, 1);
+  written.tables = write_report_tables(dataset, folder, options.tables);
   write_file_atomically(written.dashboard, make_dashboard(dataset, set, options));
   write_file_atomically(folder / kIndexFile, make_index(set, dataset, options));
   return written;

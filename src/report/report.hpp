@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/printout.hpp"
 #include "report/chart.hpp"
 #include "report/dataset.hpp"
 #include "report/figures.hpp"
@@ -14,13 +15,15 @@ namespace headroom {
 struct ReportOptions {
   std::set<ChartFormat> formats = {ChartFormat::kPng, ChartFormat::kHtml};
   FigureStyle style = {};
-  double max_quality_loss = 0.01;  ///< of a configuration that is recommended; see quality_loss()
+  std::set<TableFormat> tables = {};  ///< of report_tables()
+  double max_quality_loss = 0.01;     ///< of a configuration that is recommended; see quality_loss()
   ReportProgress progress = {};
 };
 
 /// What was written.
 struct ReportFiles {
-  std::vector<std::string> charts;  ///< names without extension, in order
+  std::vector<std::string> charts;       ///< names without extension, in order
+  std::vector<std::string> tables = {};  ///< files of tables, in order
   std::vector<LeftOut> left_out;
   std::filesystem::path dashboard;
 };
