@@ -11,7 +11,6 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "report/advice_command.hpp"
-#include "report/configuration_label.hpp"
 #include "report/html.hpp"
 #include "report/option.hpp"
 #include "report/time_shares.hpp"
@@ -35,8 +34,7 @@ std::string factor_text(const std::optional<Estimate>& factor) {
 
 /// What is on, presets by their names, and the precision that tells it from others; what declined is in the charts.
 std::string name_of(const Measurement& m) {
-  const std::string label = m.is_peer ? m.label : configuration_label(m.result->configuration);
-  return m.precision ? fmt::format("{} ({})", label, *m.precision) : label;
+  return m.precision ? fmt::format("{} ({})", m.label, *m.precision) : m.label;
 }
 
 /// Of one unit of work, the same in all of a view: "260 ms an image".

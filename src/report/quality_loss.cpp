@@ -7,7 +7,6 @@
 #include <ranges>
 
 #include "base/format.hpp"
-#include "report/configuration_label.hpp"
 
 namespace headroom {
 namespace {
@@ -115,7 +114,6 @@ std::optional<MeasuredLoss> pass_error_of(const Dataset& dataset, const Scenario
     return record != nullptr && record->value ? record : nullptr;
   };
   const std::vector<std::string> lossy = lossy_switches(m.result->configuration);
-  const std::string label = configuration_label(m.result->configuration);
   std::optional<MeasuredLoss> found;
   bool is_found_same = false;
   for (const Scenario& other : dataset.scenarios()) {
@@ -123,7 +121,7 @@ std::optional<MeasuredLoss> pass_error_of(const Dataset& dataset, const Scenario
     for (const Measurement* own : other.all) {
       const QualityRecord* const record = record_of(*own);
       if (record == nullptr || lossy_switches(own->result->configuration) != lossy) continue;
-      const bool is_same = configuration_label(own->result->configuration) == label;
+      const bool is_same = own->label == m.label;
       if (is_found_same && !is_same) continue;
       for (const Measurement* base : other.all) {
         const QualityRecord* const reference = is_baseline(*base) ? record_of(*base) : nullptr;
