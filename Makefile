@@ -33,9 +33,9 @@ package: build/release/build.ninja  ## pack program, library and documents into 
 demo: build  ## draw from prompts, make a video from a video, and measure every optimization on the model that ships, with a dashboard, into out/demo
 	mkdir -p out/demo
 	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
-	build/release/headroom stream live-ink --input scene:64x64@25:100 --output out/demo/stream.y4m --save out/demo/stream.json
-	build/release/headroom ladder models/fashion-flux --images 4 --max-rounds 4 --out out/demo
-	build/release/headroom report out/demo/results.json --out out/demo
+	build/release/headroom stream live-ink --input scene:64x64@25:100 --out out/demo/stream.y4m --save out/demo/stream.json
+	build/release/headroom ladder models/fashion-flux --batch 4 --max-rounds 4 --out out/demo
+	build/release/headroom report out/demo --out out/demo
 
 quality: build  ## the same, judging quality on 500 images, into out/quality
 	build/release/headroom ladder models/fashion-flux --quality 500 --out out/quality
@@ -52,7 +52,9 @@ images: build  ## draw the documents' pictures again, of the models that ship an
 	  "28 steps, baseline=out/images/baseline.png" "28 steps, fast=out/images/fast.png" "turbo: 4 steps, fast=out/images/turbo.png"
 	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
 	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
-	cp out/images/speedup_comparison.png out/images/backend_comparison.png out/images/fewer_steps/frechet_time.png docs/images/
+	cp out/images/speedup_comparison-fashion-flux-32x32-b10-28steps.png docs/images/speedup_comparison.png
+	cp out/images/backend_comparison-fashion-flux-32x32-b10-28steps.png docs/images/backend_comparison.png
+	cp out/images/fewer_steps/frechet_time-32x32-b10.png docs/images/frechet_time.png
 
 docs: bootstrap-docs  ## make a site of the documents: out/docs/index.html
 	scripts/make_docs.sh out/docs

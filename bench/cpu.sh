@@ -13,16 +13,16 @@ mkdir -p "$out/scaling"
 two() { taskset -c "$cores" "$headroom" "$@" --device cpu --quiet; }
 
 for switches in lossless lossless,bf16; do
-  two profile "$model" --images 10 --steps 8 --turns 8 --trials 40 --opt "$switches" --save "$out/profile-${switches/,/-}.json"
+  two profile "$model" --batch 10 --steps 8 --turns 8 --trials 40 --opt "$switches" --out "$out/profile-${switches/,/-}.json"
 done
-two bench kernels --turns 6 --max-seconds 5 --save "$out/kernels.json"
+two bench kernels --turns 6 --max-seconds 5 --out "$out/kernels.json"
 for images in 10 1; do
-  two ladder "$model" --images "$images" --rounds 2 --out "$out/ladder-$images"
+  two ladder "$model" --batch "$images" --rounds 2 --out "$out/ladder-$images"
 done
 for threads in 1 2 4 8 16; do
   [[ $threads -le $(nproc) ]] || continue
   for switches in baseline lossless lossless,bf16; do
     taskset -c "0-$((threads - 1))" "$headroom" bench "$model" --batch 20 --device cpu --threads "$threads" --opt "$switches" --quiet \
-      --save "$out/scaling/${switches/,/-}-$threads.json"
+      --out "$out/scaling/${switches/,/-}-$threads.json"
   done
 done

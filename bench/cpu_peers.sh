@@ -21,7 +21,7 @@ mkdir -p "$out"
 # match NAME TRIALS SWITCHES OPTION...: our switches, that many times a turn, against PyTorch with those options, half as often
 match() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local ours="$headroom bench $model --batch 20 --device cpu --threads 2 --trials $2 --opt $3 --quiet --save $out/headroom-$1-{turn}.json"
+  local ours="$headroom bench $model --batch 20 --device cpu --threads 2 --trials $2 --opt $3 --quiet --out $out/headroom-$1-{turn}.json"
   taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials $(($2 / 2)) \
     --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:4}"
 }
@@ -40,7 +40,7 @@ network() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local size="$6 --height $4 --width $4 --device cpu --threads 2 --trials 3"
   taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" "$2" $size --warmup 1 --turns "$turns" "${@:7}" \
-    --beside "$headroom bench $3 --random-weights 0 $size --opt $5 --quiet --save $out/headroom-$1-{turn}.json" \
+    --beside "$headroom bench $3 --random-weights 0 $size --opt $5 --quiet --out $out/headroom-$1-{turn}.json" \
     --save "$out/pytorch-$1-{turn}.json"
 }
 

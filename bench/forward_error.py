@@ -104,9 +104,9 @@ def main():
             """What it makes, and which switches declined, by its notes."""
             ran = subprocess.run(
                 [args.headroom, "forward", args.model, "--random-weights", str(args.seed), "--device", args.device,
-                 "--baseline", baseline, "--opt", switches or "baseline", "--inputs", inputs, "--output", output],
+                 "--baseline", baseline, "--opt", switches or "baseline", "--inputs", inputs, "--out", output],
                 check=True, stderr=subprocess.PIPE, text=True)
-            return read_tensor(output, "sample"), dict(re.findall(r"^switch (\S+) declined: (.*)$", ran.stderr, re.MULTILINE))
+            return read_tensor(output, "sample"), dict(re.findall(r"^(?:warning: )?switch (\S+) declined: (.*)$", ran.stderr, re.MULTILINE))
 
         reference, _ = forward("fp32", "")
         for switches in args.switches:

@@ -24,7 +24,7 @@ ours() {
 # once NAME COMMAND...: another command of ours
 once() {
   [[ $1 =~ $matches ]] || return 0
-  "$headroom" "$2" "${@:3}" --device cuda --quiet --save "$out/headroom-$1.json" >"$out/headroom-$1.txt"
+  "$headroom" "$2" "${@:3}" --device cuda --quiet --out "$out/headroom-$1.json" >"$out/headroom-$1.txt"
 }
 # eager ATTENTION
 eager() {
@@ -40,8 +40,8 @@ ours f32-512 --ends --baseline fp32 --opt lossless,tf32 --height 512 --width 512
 ours fp8-512 --ends "${fp8[@]}" --height 512 --width 512
 ours lossless-512 --opt arena,flash,fuse,hoist,streams,graph --height 512 --width 512
 ours fp8-1280x720 --ends "${fp8[@]}" --height 720 --width 1280
-ours fp8-batch2 --ends "${fp8[@]}" --images 2
-ours fp8-batch4 --ends "${fp8[@]}" --images 4
+ours fp8-batch2 --ends "${fp8[@]}" --batch 2
+ours fp8-batch4 --ends "${fp8[@]}" --batch 4
 once forward-bf16-1024 bench "${dev[@]}" --opt lossless --first-step
 once forward-fp8-1024 bench "${dev[@]}" "${fp8[@]}" --first-step
 once profile-bf16 profile "${dev[@]}" --opt lossless --steps 6

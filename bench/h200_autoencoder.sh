@@ -15,7 +15,7 @@ rungs() {
   local name=$1 model=$2 pass=$3 i=0
   for switches in "${@:4}"; do
     "$headroom" bench "$model" --random-weights 0 --pass "$pass" --device cuda --baseline bf16 --opt "$switches" --trials 10 --quiet \
-      --save "$out/$name-$((i++)).json"
+      --out "$out/$name-$((i++)).json"
   done
 }
 

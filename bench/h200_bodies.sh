@@ -18,6 +18,6 @@ rm -f "$out/"{headroom,pytorch}-bodies-*.json # of another choice of bodies
 python3 "$here/bench/peers/bodies_torch.py" --filter "$filter" --workers "${WORKERS:-8}" --turns "${TURNS:-2}" \
   --save "$out/pytorch-bodies-{turn}.json" \
   --beside "$headroom bench bodies --filter '$filter' --device cuda --turns 4 --max-seconds 2 --quiet \
-    --save $out/headroom-bodies-{turn}.json"
+    --out $out/headroom-bodies-{turn}.json"
 python3 "$here/bench/peers/share_plans.py" "$out/headroom-bodies-"*.json
 python3 "$here/bench/peers/body_ratios.py" "$out" | tee "$out/bodies.txt"

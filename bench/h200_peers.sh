@@ -27,7 +27,7 @@ match() {
     --merge-qkv --attention cudnn --compile-blocks --graph --sizes "${tokens}x${tokens}x$4" --trials 8 --steps "$steps" "${@:5}" \
     --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench flux-dev $ours --token-rows $tokens --token-columns $tokens --trials 8 \
-      --save $out/headroom-forward-$1-{turn}.json" \
+      --out $out/headroom-forward-$1-{turn}.json" \
     --beside "$headroom sweep flux-dev $ours --resolution $3 --steps $steps --trials 3 \
       --out $out/headroom-request-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json "$out/headroom-request-$1-"*.json
@@ -46,7 +46,7 @@ kontext() {
     --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 64 --token-columns 64 \
       --reference-rows 64 --reference-columns 64 --trials 8 \
-      --save $out/headroom-forward-$1-{turn}.json"
+      --out $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -60,7 +60,7 @@ vae() {
   python3 "$here/bench/peers/component_torch.py" vae --pass "$2" --height "$3" --width "$3" --device cuda --dtype bf16 --compile --graph \
     --trials 10 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench flux-vae --random-weights 0 --pass $2 --height $3 --width $3 --device cuda --opt lossless --quiet \
-      --trials 10 --save $out/headroom-forward-$1-{turn}.json"
+      --trials 10 --out $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -74,7 +74,7 @@ text() {
   python3 "$here/bench/peers/component_torch.py" "$2" --device cuda --dtype bf16 --compile --graph \
     --trials 20 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench $(stand_in)/$2 --random-weights 0 --pass encode --text-tokens $3 --device cuda --opt lossless --quiet \
-      --trials 20 --save $out/headroom-forward-$1-{turn}.json"
+      --trials 20 --out $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -87,7 +87,7 @@ whole() {
   rm -f "$out/"{headroom-request,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/flux_request_torch.py" "$(stand_in)" --turns "$turns" "${@:3}" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench $(stand_in) --random-weights 0 --pass request --height 1024 --width 1024 --device cuda --opt $2 --quiet \
-      --trials 2 --save $out/headroom-request-$1-{turn}.json"
+      --trials 2 --out $out/headroom-request-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-request-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }

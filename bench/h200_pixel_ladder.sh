@@ -15,7 +15,7 @@ mkdir -p "$out"
 
 # rung NAME SWITCHES
 rung() {
-  "$headroom" bench pixel-unet --random-weights 0 --device cuda --baseline fp32 --opt "$2" --trials 20 --quiet --save "$out/headroom-$1.json"
+  "$headroom" bench pixel-unet --random-weights 0 --device cuda --baseline fp32 --opt "$2" --trials 20 --quiet --out "$out/headroom-$1.json"
 }
 # peer NAME OPTION...
 peer() {

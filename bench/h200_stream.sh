@@ -44,19 +44,19 @@ fill_cache() {
 pair() {
   peer --trials 30 --turns "$turns" --save "$out/pytorch-stream-frame-{turn}.json" \
     --beside "$headroom bench $turbo --quiet --pass frame --height $side --width $side --opt $switches --trials 30 \
-      --save $out/headroom-forward-stream-frame-{turn}.json"
+      --out $out/headroom-forward-stream-frame-{turn}.json"
 }
-live_frame() { "$headroom" bench $live --quiet --pass frame --opt "$switches,steps=$1" --trials 30 --save "$out/live-frame-$1.json"; }
+live_frame() { "$headroom" bench $live --quiet --pass frame --opt "$switches,steps=$1" --trials 30 --out "$out/live-frame-$1.json"; }
 # stream NAME INPUT OPTION...: of a model to nowhere; the rest of its memory's file is read by bench/stream_facts.py
 stream() {
-  python3 "$here/bench/watch_memory.py" "$out/$1-memory.json" "$headroom" stream "${@:3}" --input "$2" --output null: --save "$out/$1.json" &&
+  python3 "$here/bench/watch_memory.py" "$out/$1-memory.json" "$headroom" stream "${@:3}" --input "$2" --out null: --save "$out/$1.json" &&
     python3 "$here/bench/stream_facts.py" "$out/$1.json" "$out/$1-memory.json"
 }
 turbo_stream() { stream "stream-$1" "test:${side}x$side@60:$frames" $turbo --steps "$2" --opt "$switches${3:-}"; }
 # Between two pipes, as it stands between two ffmpegs.
 piped() {
   python3 "$here/bench/y4m_test_frames.py" "$side" "$side" 60 "$paced" |
-    python3 "$here/bench/watch_memory.py" "$out/stream-paced-60-memory.json" "$headroom" stream $turbo --input - --output - --fps 60 \
+    python3 "$here/bench/watch_memory.py" "$out/stream-paced-60-memory.json" "$headroom" stream $turbo --input - --out - --fps 60 \
       --opt "$switches" --save "$out/stream-paced-60.json" | wc -c &&
     python3 "$here/bench/stream_facts.py" "$out/stream-paced-60.json" "$out/stream-paced-60-memory.json"
 }

@@ -23,7 +23,7 @@ match() {
   python3 "$here/bench/peers/component_torch.py" "$2" $size "${@:6}" --device cuda --dtype fp16 --compile --compile-mode "$mode" --graph \
     ${CACHE:+--cache "$CACHE"} --trials "$3" --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
     --beside "$headroom bench $2 --random-weights 0 $size ${*:6} --device cuda --opt $switches --quiet --trials $3 \
-      --save $out/headroom-forward-$1-{turn}.json"
+      --out $out/headroom-forward-$1-{turn}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"

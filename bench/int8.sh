@@ -21,10 +21,10 @@ for ((turn = 0; turn < turns; ++turn)); do
   order=("${names[@]}")
   ((turn % 2 == 0)) || order=(int8-bf16 int8 bf16 fp32)
   for name in "${order[@]}"; do
-    two bench "$model" --batch 20 --trials 10 --opt "${switches[$name]}" --save "$out/turn-$name-$turn.json"
+    two bench "$model" --batch 20 --trials 10 --opt "${switches[$name]}" --out "$out/turn-$name-$turn.json"
   done
 done
 for name in "${names[@]}"; do
-  two profile "$model" --images 10 --steps 4 --turns 2 --opt "${switches[$name]}" --save "$out/profile-$name.json"
+  two profile "$model" --batch 10 --steps 4 --turns 2 --opt "${switches[$name]}" --out "$out/profile-$name.json"
 done
-two bench kernels --filter '^(linear|scaled_linear).* 5440x' --turns 3 --max-seconds 2 --save "$out/products.json"
+two bench kernels --filter '^(linear|scaled_linear).* 5440x' --turns 3 --max-seconds 2 --out "$out/products.json"

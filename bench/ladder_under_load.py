@@ -34,7 +34,7 @@ IMAGES = {"cpu": 1, "cuda": 256}  # at once: enough to keep the device busy
 
 def start_ladder(headroom, device, folder):
     """Starts a ladder whose table comes through a pipe."""
-    command = [headroom, "ladder", MODEL, "--device", device, "--images", str(IMAGES[device]), "--steps", str(STEPS),
+    command = [headroom, "ladder", MODEL, "--device", device, "--batch", str(IMAGES[device]), "--steps", str(STEPS),
                "--opt", SWITCHES, "--quiet", "--out", folder]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

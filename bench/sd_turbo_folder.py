@@ -2,7 +2,7 @@
 """Writes the folder of a pipeline of SD-Turbo's shapes with the tiny autoencoder, configurations alone, for random weights:
 
     python3 bench/sd_turbo_folder.py out/sd-turbo
-    build/release/headroom stream out/sd-turbo --random-weights 0 --input test:512x512@60:600 --output null:
+    build/release/headroom stream out/sd-turbo --random-weights 0 --input test:512x512@60:600 --out null:
 
 The vocabulary is a small one of the tests', which does not change what the device computes.
 """

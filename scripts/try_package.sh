@@ -46,7 +46,7 @@ for tree in "$root/deb/usr" "$root/archive"; do
   done
   echo "== ${tree#"$root/"}: $("$tree/bin/headroom" --version)"
   (cd "$root/home" && env -i HOME="$root/home" PATH=/usr/bin:/bin \
-    "$tree/bin/headroom" ladder fashion-flux --ends --images 1 --steps 2 --trials 3 --max-rounds 2 --out "$root/home/ladder")
+    "$tree/bin/headroom" ladder fashion-flux --ends --batch 1 --steps 2 --trials 3 --max-rounds 2 --out "$root/home/ladder")
   [[ -s $root/home/ladder/results.json ]]
   (cd "$root/home" && env -i HOME="$root/home" PATH=/usr/bin:/bin \
     "$tree/bin/headroom" run fashion-flux --prompt "an ankle boot" --steps 2 --out "$root/home/boot.png")

@@ -69,7 +69,7 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
   Outcome outcome;
   for (int attempt = 0; attempt < 2; ++attempt) {
     outcome = headroom("bench " HEADROOM_SOURCE_DIR "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
-                       " --processes 6 --max-processes 6 --save " + file("new.json") + " --save-base " +
+                       " --processes 6 --max-processes 6 --out " + file("new.json") + " --save-base " +
                        file("base.json") + " --save-verdict " + file("verdict.json"));
     if (outcome.code == 0 || outcome.code == 4) break;
   }
@@ -83,8 +83,8 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
 
 TEST_F(BenchJudge, SavesAndComparesInOneRun) {
   const std::string bench = "bench fashion-flux --trials 5 --opt lossless --processes 2 ";
-  ASSERT_EQ(headroom(bench + "--save " + file("a.json")).code, 0);
-  const Outcome outcome = headroom(bench + "--compare " + file("a.json") + " --save " + file("a.json"));
+  ASSERT_EQ(headroom(bench + "--out " + file("a.json")).code, 0);
+  const Outcome outcome = headroom(bench + "--compare " + file("a.json") + " --out " + file("a.json"));
   // Two processes on each side cannot give p < 0.05: nothing is faster or slower, at most OK.
   EXPECT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("2, 2"), HasSubstr(outcome.code == 0 ? "OK" : "INCONCLUSIVE")));
@@ -95,14 +95,19 @@ TEST_F(BenchJudge, SavesAndComparesInOneRun) {
   const Outcome refused = headroom(bench + "--compare " + file("a.json"));
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("an abacus"));
-  EXPECT_NE(headroom(bench + "--force --compare " + file("a.json") + " --save " + file("b.json")).code, 1);
+  EXPECT_NE(headroom(bench + "--force --compare " + file("a.json") + " --out " + file("b.json")).code, 1);
   EXPECT_EQ(read_results(file("b.json")).results.at(0).tags.back(), "forced_comparison");
 }
 
 TEST_F(BenchJudge, JudgesABudget) {
-  const std::string bench = "bench fashion-flux --trials 5 --budget ";
-  EXPECT_EQ(headroom(bench + "60s").code, 0);
-  const Outcome missed = headroom(bench + "1us");
+  const std::string bench = "bench fashion-flux --token-rows 2 --token-columns 2 --budget ";
+  const Outcome met = headroom(bench + "60s --save " + file("met.json"));
+  EXPECT_EQ(met.code, 0) << met.out;
+  EXPECT_EQ(read_results(file("met.json")).results.at(0).trials.at(0).statistics.n, 100) << "as the p99 takes";
+  const Outcome few = headroom(bench + "60s --trials 5");
+  EXPECT_EQ(few.code, 4);
+  EXPECT_THAT(few.out, HasSubstr("5 trials say little of the p99"));
+  const Outcome missed = headroom(bench + "1us --trials 5");
   EXPECT_EQ(missed.code, 3) << missed.err;
   EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1000 ns")));
   EXPECT_EQ(headroom(bench + "fast").code, 2);
@@ -121,7 +126,7 @@ TEST_F(BenchJudge, WritesOtherFormats) {
 TEST_F(BenchJudge, RunsTheSuiteOfModels) {
   EXPECT_THAT(headroom("bench --list").out, AllOf(HasSubstr("models: fashion-flux batch 1\n"), HasSubstr("kernels: ")));
   const Outcome outcome =
-      headroom("bench models --filter 'fashion-flux' --trials 3 --opt lossless --save " + file("a.json"));
+      headroom("bench models --filter 'fashion-flux' --trials 3 --opt lossless --out " + file("a.json"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const ResultFile saved = read_results(file("a.json"));
   ASSERT_EQ(saved.results.size(), 2U);

@@ -124,12 +124,12 @@ TEST_F(CliTest, APassOfAnyNetworkIsPlannedAndTimed) {
   EXPECT_THAT(no_image.err, HasSubstr("clip-l works on text: give --text-tokens in place of the size of an image"));
   const Outcome refused = headroom("run " + vae);
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("flux is an AutoencoderKL, which makes no images by itself"));
+  EXPECT_THAT(refused.err, HasSubstr("flux (AutoencoderKL) makes no images by itself"));
 }
 
 TEST_F(CliTest, ForwardReproducesTheGolden) {
   const std::string folder = golden("tiny-guidance").string();
-  const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --output " +
+  const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --out " +
                                    file("out.safetensors").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
@@ -151,7 +151,7 @@ TEST_F(CliTest, AnyCpuIsaGivesTheSameNumbers) {
       SCOPED_TRACE(name + " " + switches);
       const Outcome outcome =
           headroom("forward " + folder + " --cpu-isa " + name + " --opt " + switches + " --inputs " + folder +
-                   "/golden.safetensors --output " + file("out.safetensors").string());
+                   "/golden.safetensors --out " + file("out.safetensors").string());
       ASSERT_EQ(outcome.code, 0) << outcome.err;
       const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
       EXPECT_LT(relative_l2(sample, expected), allowed);
@@ -177,7 +177,7 @@ TEST_F(CliTest, RunWritesAGridAndNoProgressIntoAPipe) {
 }
 
 TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
-  const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --first-step --save " +
+  const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --first-step --out " +
                                    file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("weights loaded in"), HasSubstr("a request of a new shape")));
@@ -206,7 +206,7 @@ TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const Outcome outcome =
       headroom("ladder " + fashion_ +
-               " --opt arena,hoist,steps=3 --steps 6 --images 2 --trials 3 --max-rounds 2 --quality 2 --out " +
+               " --opt arena,hoist,steps=3 --steps 6 --batch 2 --trials 3 --max-rounds 2 --quality 2 --out " +
                file("ladder").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("baseline"), HasSubstr("arena+hoist+steps=3"), HasSubstr("synergy")));
@@ -227,7 +227,7 @@ TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
 TEST_F(CliTest, LadderMeasuresItsEndsAloneAtAnySize) {
   const Outcome outcome =
       headroom("ladder " + fashion_ +
-               " --opt arena,fuse,hoist --steps 3 --images 1 --trials 200 --precision 90% --ends --token-rows 4"
+               " --opt arena,fuse,hoist --steps 3 --batch 1 --trials 200 --precision 90% --ends --token-rows 4"
                " --token-columns 6 --out " +
                file("ladder").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -246,12 +246,12 @@ TEST_F(CliTest, LadderMeasuresItsEndsAloneAtAnySize) {
 TEST_F(CliTest, AutoMeasuresOnceAndRemembers) {
   const std::string bench =
       "bench " + golden("tiny-guidance").string() +
-      " --token-rows 4 --token-columns 4 --trials 3 --opt auto,steps=4 --auto-seconds 0.5 --save " +
+      " --token-rows 4 --token-columns 4 --trials 3 --opt auto,steps=4 --auto-seconds 0.5 --out " +
       file("result.json").string();
   const Outcome first = headroom(bench);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.err, AllOf(HasSubstr("auto: measuring"), HasSubstr("auto chose "), HasSubstr("verdict"),
-                               HasSubstr("dropped: declined: there is no denoise loop here"), HasSubstr("kept in")));
+                               HasSubstr("  declined: there is no denoise loop here"), HasSubstr("kept in")));
   const Configuration configuration = read_results(file("result.json")).results.at(0).configuration;
   EXPECT_EQ(configuration.asked, (std::vector<std::string>{"auto", "steps=4"}));
   EXPECT_THAT(first.err, HasSubstr(fmt::format("auto chose {}", fmt::join(configuration.applied, ","))));
@@ -279,8 +279,8 @@ TEST_F(CliTest, AutoChoosesForEveryCommandThatRunsAModel) {
   const std::string seconds = " --opt auto --auto-seconds 0.1";
   for (const std::string& command :
        {"run " + fashion_ + " --labels 7 --steps 2 --out " + file("image.png").string(),
-        "forward " + tiny + " --inputs " + tiny + "/golden.safetensors --output " + file("out.safetensors").string(),
-        "ladder " + fashion_ + " --images 1 --steps 2 --trials 3 --ends --max-rounds 2",
+        "forward " + tiny + " --inputs " + tiny + "/golden.safetensors --out " + file("out.safetensors").string(),
+        "ladder " + fashion_ + " --batch 1 --steps 2 --trials 3 --ends --max-rounds 2",
         "plan " + tiny + " --steps 2 --token-rows 4"}) {
     const Outcome outcome = headroom(command + seconds);
     EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
@@ -306,7 +306,7 @@ TEST_F(CliTest, PlanTellsWhatPlanningAgainTakes) {
 
 TEST_F(CliTest, ProfileSavesTimesAndFloorsOfEveryLaunch) {
   const Outcome outcome =
-      headroom("profile " + fashion_ + " --height 8 --width 8 --steps 2 --trials 3 --by-module --save " +
+      headroom("profile " + fashion_ + " --height 8 --width 8 --steps 2 --trials 3 --by-module --out " +
                file("profile.json").string() + " --trace " + file("trace.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("over the floor"));
@@ -374,7 +374,7 @@ TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
   expect_error("run " + fashion_ + " --steps 99999999", 2, HasSubstr("steps"));
   expect_error("run " + fashion_ + " --labels hat", 2, HasSubstr("hat"));
   expect_error("bench " + fashion_ + " --batch 0", 2, HasSubstr("batch"));
-  expect_error("ladder " + fashion_ + " --images -3", 2, HasSubstr("images"));
+  expect_error("ladder " + fashion_ + " --batch -3", 2, HasSubstr("images"));
   expect_error("plan flux-dev --random-weights 0 --token-rows 5000", 2, HasSubstr("token-rows"));
 }
 
@@ -390,10 +390,10 @@ TEST_F(CliTest, NumbersAreReadAsTheyAreWritten) {
     const std::string value = number;
     expect_error("run " + fashion_ + " --guidance " + value, 2, HasSubstr("is not a number from 0 to 100"));
     expect_error("ladder " + fashion_ + " --guidance " + value, 2, HasSubstr("is not a number from 0 to 100"));
-    expect_error("plan " + fashion_ + " --max-error " + value, 2, HasSubstr("is not a number from 0 to 1"));
+    expect_error("plan " + fashion_ + " --max-error " + value, 2, HasSubstr("is not a share such as 1% or 0.01"));
     expect_error("plan " + fashion_ + " --auto-seconds " + value, 2, HasSubstr("is not a number from 0.1 to 3600"));
     expect_error("bench " + fashion_ + " --max-seconds " + value, 2, HasSubstr("is not a number from 1 to 86400"));
-    expect_error("report x --out y --max-quality-loss " + value, 2, HasSubstr("is not a number from 0 to 1"));
+    expect_error("report x --out y --max-quality-loss " + value, 2, HasSubstr("is not a share such as 1% or 0.01"));
   }
   expect_error("sweep " + fashion_ + " --steps 4,010 --out x", 2, HasSubstr("'010' is not a whole number"));
   const Outcome largest =
@@ -435,7 +435,7 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
 TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
   const std::string tiny = golden("tiny-guidance").string();
   EXPECT_THAT(headroom("bench " + tiny + " --token-rows 4 --trials 1 --opt ''").out, HasSubstr("baseline"));
-  const Outcome ladder = headroom("ladder " + tiny + " --token-rows 4 --steps 1 --trials 3 --images 1 --opt '' --out " +
+  const Outcome ladder = headroom("ladder " + tiny + " --token-rows 4 --steps 1 --trials 3 --batch 1 --opt '' --out " +
                                   file("ladder").string());
   EXPECT_EQ(ladder.code, 0) << ladder.err;
   EXPECT_EQ(read_results(file("ladder") / "results.json").results.size(), 1U);
@@ -459,9 +459,9 @@ TEST_F(CliTest, AnEmptyListIsTheBaselineAndAnEmptyItemAMistake) {
 
 /// What an unset variable of a shell leaves does not pass for an option that was not given.
 TEST_F(CliTest, AnEmptyValueIsRefused) {
-  for (const char* option : {"bench x --save", "bench x --budget", "bench x --compare", "bench x --threshold",
-                             "ladder x --out", "ladder x --precision", "stream x --input a --output b --control",
-                             "stream x --input a --output", "run x --like", "run x --prompts", "run x --lora",
+  for (const char* option : {"bench x --out", "bench x --budget", "bench x --compare", "bench x --threshold",
+                             "ladder x --out", "ladder x --precision", "stream x --input a --out b --control",
+                             "stream x --input a --out", "run x --like", "run x --prompts", "run x --lora",
                              "profile x --trace", "compare a b --series", "report x --out y --price", "plan x --pass"})
     expect_error(std::string(option) + " ''", 2,
                  HasSubstr(std::string(option).substr(std::string(option).rfind("--"))));
@@ -485,7 +485,7 @@ TEST_F(CliTest, ListsMayHaveBlanks) {
 
 TEST_F(CliTest, AMistakeIsFollowedByTheUsageOfItsCommand) {
   const std::string usage = "usage: headroom ladder MODEL [options]; see headroom ladder --help\n";
-  expect_error("ladder", 2, "headroom: MODEL is required\n" + usage);
+  expect_error("ladder", 2, testing::StartsWith("headroom: MODEL is missing: "));
   expect_error("ladder no-such-model --steps -1", 2, EndsWith("\n" + usage));
   expect_error("ladder no-such-model --opt warp", 2, EndsWith("\n" + usage));
   expect_error("paint", 2, EndsWith("\nusage: headroom COMMAND [options]; see headroom --help\n"));
@@ -517,15 +517,15 @@ TEST_F(CliTest, ASuffixThatIsNotWrittenIsRefusedBeforeAnyWork) {
   expect_error("run no-such-model --out s.jpg", 2,
                HasSubstr("--out: 's.jpg' ends in .jpg; what can be written: .png\nusage: headroom run "));
   for (const char* command :
-       {"bench no-such-model --save ", "bench no-such-model --against /no-such-program --save-base ",
-        "bench no-such-model --against /no-such-program --save-verdict ", "profile no-such-model --save ",
-        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --save "})
+       {"bench no-such-model --out ", "bench no-such-model --against /no-such-program --save-base ",
+        "bench no-such-model --against /no-such-program --save-verdict ", "profile no-such-model --out ",
+        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --out "})
     expect_error(std::string(command) + "s.csv", 2, HasSubstr("'s.csv' ends in .csv; what can be written: .json\n"));
-  expect_error("forward no-such-model --inputs no-such-inputs --output s.pt", 2, HasSubstr("written: .safetensors\n"));
+  expect_error("forward no-such-model --inputs no-such-inputs --out s.pt", 2, HasSubstr("written: .safetensors\n"));
   for (const char* command :
        {"ladder no-such-model --out ", "report no-such-results --out ", "convert no-such-model --out "})
     expect_error(std::string(command) + "s.json", 2, HasSubstr("'s.json' ends in .json as a file does; "));
-  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html or svg"));
+  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html, svg, pdf, csv, md or latex"));
 }
 
 /// What a terminal would act on, in names of all kinds.
@@ -586,8 +586,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("bench " + fashion_ + " --device gpu", 2,
                HasSubstr("device 'gpu': expected auto, cpu, cuda, or cuda:N"));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
-  expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --output x", 1,
-               HasSubstr("/nowhere.safetensors"));
+  expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --out x", 1, HasSubstr("/nowhere.safetensors"));
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a denoiser alone"));
 }
 
@@ -603,7 +602,7 @@ TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
 
 TEST_F(CliTest, TheDeviceIsToldFirstAndKeptInTheResult) {
   const Outcome outcome =
-      headroom("bench " + fashion_ + " --token-rows 2 --token-columns 2 --trials 3 --save " + file("r.json").string());
+      headroom("bench " + fashion_ + " --token-rows 2 --token-columns 2 --trials 3 --out " + file("r.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.err.starts_with("device: cpu, ")) << outcome.err;
   EXPECT_EQ(read_results(file("r.json")).results.front().configuration.device, "cpu");
@@ -659,7 +658,7 @@ TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
   const SafetensorsFile good = SafetensorsFile::open(folder + "/golden.safetensors");
   std::map<std::string, HostTensor> tensors;
   for (const auto& [name, entry] : good.entries()) tensors.emplace(name, good.read(name));
-  const std::string forward = "forward " + folder + " --inputs " + file("in.safetensors").string() + " --output " +
+  const std::string forward = "forward " + folder + " --inputs " + file("in.safetensors").string() + " --out " +
                               file("out.safetensors").string();
 
   auto missing = tensors;
@@ -700,11 +699,11 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenIsToldBeforeAnyWork) {
   const std::string missing = file("missing/x").string();
   const auto sentence = testing::StartsWith("headroom: cannot write " + missing + ": No such file or directory");
   for (const char* command :
-       {"run no-such-model --out ", "bench no-such-model --save ", "bench load --save ",
-        "bench kernels --filter no-such-kernel --save ", "bench no-such-model --processes 2 --save ",
-        "bench no-such-model --against /no-such-program --save-base ", "profile no-such-model --save ",
-        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --save ",
-        "forward no-such-model --inputs no-such-inputs --output ",
+       {"run no-such-model --out ", "bench no-such-model --out ", "bench load --out ",
+        "bench kernels --filter no-such-kernel --out ", "bench no-such-model --processes 2 --out ",
+        "bench no-such-model --against /no-such-program --save-base ", "profile no-such-model --out ",
+        "profile no-such-model --trace ", "sweep no-such-model --out ", "compare no-such-base no-such-new --out ",
+        "forward no-such-model --inputs no-such-inputs --out ",
         "bench no-such-model --against /no-such-program --save-verdict "})
     expect_error(command + missing, 1, sentence);
   write_file_atomically(file("file"), "text");
@@ -715,7 +714,7 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenIsToldBeforeAnyWork) {
 
 TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
   const std::string folder = golden("tiny-guidance").string();
-  const std::string forward = "forward " + folder + " --quiet --inputs " + folder + "/golden.safetensors --output ";
+  const std::string forward = "forward " + folder + " --quiet --inputs " + folder + "/golden.safetensors --out ";
   expect_error(forward + "/nowhere/out.safetensors", 1, HasSubstr("/nowhere/out.safetensors"));
   expect_error(
       forward + "/dev/full", 1,

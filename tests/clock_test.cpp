@@ -26,9 +26,8 @@ class ClockThatIsNotSet : public ProgramTest {
 
 TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
   for (const std::string& command :
-       {"bench " + kTiny + "--save " + file("bench.json"), "bench " + kTiny + "--format json",
-        "ladder " + kTiny + "--opt arena --out " + file("ladder"),
-        "profile " + kTiny + "--save " + file("profile.json"),
+       {"bench " + kTiny + "--out " + file("bench.json"), "bench " + kTiny + "--format json",
+        "ladder " + kTiny + "--opt arena --out " + file("ladder"), "profile " + kTiny + "--out " + file("profile.json"),
         "sweep " HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance --steps 2 --out " + file("sweep.json")}) {
     const Outcome outcome = in_1970(command);
     EXPECT_EQ(outcome.code, 1) << command;

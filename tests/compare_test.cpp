@@ -72,7 +72,7 @@ TEST_F(CompareTest, ExitsWithZeroWhereNothingIsSlower) {
 TEST_F(CompareTest, ExitsWithThreeForARegression) {
   write("a.json", 10);
   write("b.json", 10.7);
-  const Outcome outcome = compare("--save " + file("verdict.json"));
+  const Outcome outcome = compare("--out " + file("verdict.json"));
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("REGRESSED"), HasSubstr("1.070")));
   EXPECT_EQ(read_json(file("verdict.json"))["benchmarks"][0]["verdict"], "REGRESSED");

@@ -42,7 +42,7 @@ class LadderCommand : public ProgramTest {
  protected:
   /// A ladder of the smallest request.
   [[nodiscard]] std::string tiny(const std::string& options) const {
-    return "ladder " + kTiny + " --token-rows 4 --token-columns 4 --images 1 --trials 3 --max-rounds 2 " + options;
+    return "ladder " + kTiny + " --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds 2 " + options;
   }
   [[nodiscard]] std::vector<std::string> names_in(const std::string& json) const {
     std::vector<std::string> names;
@@ -128,7 +128,7 @@ void run_and_kill(std::vector<std::string> command, int after_ms) {
 TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   const std::string out = file("out"), unfinished = out + "/unfinished.json";
   const std::vector<std::string> options = {
-      "--token-rows=4",         "--token-columns=4", "--images=1", "--trials=3", "--max-rounds=2", "--steps=2", "-q",
+      "--token-rows=4",         "--token-columns=4", "--batch=1", "--trials=3", "--max-rounds=2", "--steps=2", "-q",
       "--opt=arena,fuse,hoist", "--out=" + out};
   std::vector<std::string> ladder = {HEADROOM_BINARY, "ladder", kTiny};
   ladder.insert(ladder.end(), options.begin(), options.end());
@@ -147,7 +147,7 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   }
   const std::string line =
       "ladder " + kTiny +
-      " --opt arena,fuse,hoist --token-rows 4 --token-columns 4 --images 1 --max-rounds 2 --steps 2 ";
+      " --opt arena,fuse,hoist --token-rows 4 --token-columns 4 --batch 1 --max-rounds 2 --steps 2 ";
   if (fs::exists(unfinished)) {
     const Outcome other = headroom(line + "--trials 4 --out " + out);
     EXPECT_EQ(other.code, 1);

@@ -34,12 +34,11 @@ class LimitsTest : public ProgramTest {
     return (std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/goldens" / name).string();
   }
   [[nodiscard]] std::vector<std::string> commands() const {
-    return {
-        "run " + golden("pipelines/sd-1.5") + " --prompt x --steps 1 --height 32 --width 32 --quiet --out " +
-            file("x.png"),
-        "stream " + golden("live_stream/three-levels") + " --input scene:16x16@25:2 --quiet --output " + file("x.y4m"),
-        "bench " + golden("flux/tiny-guidance") + " --random-weights 1 --trials 1 --quiet",
-        "report " + std::string(HEADROOM_SOURCE_DIR) + "/docs/result.example.json --out " + file("report")};
+    return {"run " + golden("pipelines/sd-1.5") + " --prompt x --steps 1 --height 32 --width 32 --quiet --out " +
+                file("x.png"),
+            "stream " + golden("live_stream/three-levels") + " --input scene:16x16@25:2 --quiet --out " + file("x.y4m"),
+            "bench " + golden("flux/tiny-guidance") + " --random-weights 1 --trials 1 --quiet",
+            "report " + std::string(HEADROOM_SOURCE_DIR) + "/docs/result.example.json --out " + file("report")};
   }
 };
 

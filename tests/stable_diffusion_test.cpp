@@ -365,7 +365,7 @@ TEST_F(StableDiffusionProgram, OtherCommandsTakeTheFolder) {
   EXPECT_EQ(headroom("bench " + model("sd-2.1") + small + "--pass encode --trials 3").code, 0);
   const Outcome laddered =
       headroom("ladder " + model("sd-2.1") + small +
-               "--opt arena,hoist,meancache=2 --images 1 --steps 3 --trials 3 --max-rounds 2 --out " + file("out"));
+               "--opt arena,hoist,meancache=2 --batch 1 --steps 3 --trials 3 --max-rounds 2 --out " + file("out"));
   EXPECT_EQ(laddered.code, 0) << laddered.err;
   const Outcome swept =
       headroom("sweep " + model("sd-2.1") + small + "--resolution 16,32 --steps 1 --trials 3 --out " + file("sweep"));

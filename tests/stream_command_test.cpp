@@ -50,12 +50,12 @@ class StreamCommandTest : public ProgramTest {
 
 TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
   write_video("in.y4m", 12);
-  const Outcome through_files = stream("--input " + file("in.y4m") + " --output " + file("out.y4m"));
+  const Outcome through_files = stream("--input " + file("in.y4m") + " --out " + file("out.y4m"));
   EXPECT_EQ(through_files.code, 0) << through_files.err;
   EXPECT_THAT(through_files.out, HasSubstr("12 frames"));
   EXPECT_EQ(read_video("out.y4m").size(), 12U);
   const Outcome piped = run("cat " + file("in.y4m") + " | " + HEADROOM_BINARY + " stream " + model_ +
-                            " --input - --output - -q > " + file("piped.y4m"));
+                            " --input - --out - -q > " + file("piped.y4m"));
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_EQ(read_video("piped.y4m"), read_video("out.y4m"));
 }
@@ -63,7 +63,7 @@ TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
 TEST_F(StreamCommandTest, TakesColoursAsItIsTold) {
   write_video("in.y4m", 4);
   const auto shown = [&](const std::string& options) {
-    const Outcome outcome = stream("--input " + file("in.y4m") + " --output " + file("out.y4m") + " " + options);
+    const Outcome outcome = stream("--input " + file("in.y4m") + " --out " + file("out.y4m") + " " + options);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return read_file(file("out.y4m"));
   };
@@ -84,7 +84,7 @@ TEST_F(StreamCommandTest, TellsOfARateThatIsGuessedAndOfSound) {
           "\"select='lt(mod(n*7919\\,1000)\\,30)',setpts=N*33/TB/1000+mod(N*7\\,11)/TB/1000\" -vsync vfr "
           "-enc_time_base 1/1000 -c:v libvpx -c:a libopus browser.webm");
   if (made.code != 0) GTEST_SKIP() << "there is no program ffmpeg: " << made.err;
-  const std::string in = "--input " + file("browser.webm") + " --output null: ";
+  const std::string in = "--input " + file("browser.webm") + " --out null: ";
   const Outcome plain = stream(in);
   EXPECT_EQ(plain.code, 0) << plain.err;
   EXPECT_THAT(plain.err, HasSubstr("browser.webm has no constant rate, and is taken at 30 frames a second"));
@@ -100,7 +100,7 @@ TEST_F(StreamCommandTest, TellsOfARateThatIsGuessedAndOfSound) {
 
 TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
   const Outcome missed =
-      stream("--input test:16x16@30:120 --output null: --steps 2 --budget 1us --save " + file("s.json"));
+      stream("--input test:16x16@30:120 --out null: --steps 2 --budget 1us --save " + file("s.json"));
   EXPECT_EQ(missed.code, 3) << missed.err;
   EXPECT_THAT(missed.out, HasSubstr("MISSED"));
   const ResultFile results = read_results(file("s.json"));
@@ -110,27 +110,27 @@ TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
   EXPECT_EQ(result.subject.request.at("steps"), 2);
   ASSERT_TRUE(result.latency.has_value());
   EXPECT_EQ(result.latency->shown, 120);
-  EXPECT_EQ(stream("--input test:16x16@30:120 --output null: --budget 1000s").code, 0);
-  EXPECT_EQ(stream("--input test:16x16@30:9 --output null: --budget 1000s").code, 4);
+  EXPECT_EQ(stream("--input test:16x16@30:120 --out null: --budget 1000s").code, 0);
+  EXPECT_EQ(stream("--input test:16x16@30:9 --out null: --budget 1000s").code, 4);
 }
 
 TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestTold) {
   write_video("in.y4m", 12);
   const std::string whole = read_file(file("in.y4m"));
   write_file_atomically(file("cut.y4m"), std::string_view(whole).substr(0, whole.size() - 100));
-  const Outcome cut = stream("--input " + file("cut.y4m") + " --output " + file("out.y4m"));
+  const Outcome cut = stream("--input " + file("cut.y4m") + " --out " + file("out.y4m"));
   EXPECT_EQ(cut.code, 1);
   EXPECT_THAT(cut.err, HasSubstr("cut.y4m"));
   EXPECT_EQ(read_video("out.y4m").size(), 11U);
   write_file_atomically(file("none.y4m"), std::string_view("YUV4MPEG2 W16"));
-  EXPECT_EQ(stream("--input " + file("none.y4m") + " --output " + file("other.y4m")).code, 1);
+  EXPECT_EQ(stream("--input " + file("none.y4m") + " --out " + file("other.y4m")).code, 1);
   EXPECT_FALSE(std::filesystem::exists(file("other.y4m")));
 }
 
 TEST_F(StreamCommandTest, EndsWhereNobodyReadsTheOutput) {
   const Outcome outcome =
       run("{ { " + std::string(HEADROOM_BINARY) + " stream " + model_ +
-          " --input test:16x16@30 --output - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null; }");
+          " --input test:16x16@30 --out - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null; }");
   EXPECT_THAT(outcome.err, HasSubstr("the program that read it has ended"));
   EXPECT_THAT(outcome.err, HasSubstr("code 1"));
 }
@@ -139,20 +139,20 @@ TEST_F(StreamCommandTest, TakesPromptsAndTheLikeFromAFile) {
   write_file_atomically(file("c.json"), std::string_view(R"({"seed": 5})"));
   write_video("in.y4m", 300);
   const Outcome changed =
-      stream("--input " + file("in.y4m") + " --output " + file("a.y4m") + " --control " + file("c.json"));
+      stream("--input " + file("in.y4m") + " --out " + file("a.y4m") + " --control " + file("c.json"));
   EXPECT_EQ(changed.code, 0) << changed.err;
-  const Outcome plain = stream("--input " + file("in.y4m") + " --output " + file("b.y4m"));
+  const Outcome plain = stream("--input " + file("in.y4m") + " --out " + file("b.y4m"));
   EXPECT_NE(read_video("a.y4m"), read_video("b.y4m"));
   write_file_atomically(file("c.json"), std::string_view(R"({"prompt": "x"})"));
-  const Outcome refused = stream("--input " + file("in.y4m") + " --output null: --control " + file("c.json"));
+  const Outcome refused = stream("--input " + file("in.y4m") + " --out null: --control " + file("c.json"));
   EXPECT_EQ(refused.code, 0);
   EXPECT_THAT(refused.err, HasSubstr("takes no prompt"));
 }
 
 TEST_F(StreamCommandTest, OptionsThatChangeNothingAreTold) {
-  const std::string made = "--input test:16x16@30:2 --output null: ";
+  const std::string made = "--input test:16x16@30:2 --out null: ";
   for (const auto& [option, name] : {std::pair("--strength 0.3", "--strength"),
-                                     {"--guidance-scale 2", "--guidance-scale"},
+                                     {"--guidance 2", "--guidance"},
                                      {"--delta 0.5", "--delta"},
                                      {"--negative-prompt x", "--negative-prompt"},
                                      {"--steps 2 --opt lossless,steps=1", "--steps"}}) {
@@ -169,14 +169,14 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
     EXPECT_EQ(outcome.code, 2) << arguments;
     return outcome.err;
   };
-  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --drop --wait"), HasSubstr("contradict"));
-  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --drop"), HasSubstr("--fps"));
-  EXPECT_THAT(refusal("--input test:16@30 --output null:"), HasSubstr("test:WIDTHxHEIGHT@FPS:FRAMES"));
-  EXPECT_THAT(refusal("--input test:18x16@30:5 --output null:"), HasSubstr("a multiple of 4"));
-  EXPECT_THAT(refusal("--input test:16x16@30:5 --output null: --prompt x"), HasSubstr("reads no prompt"));
-  const std::string made = "--input test:16x16@30:5 --output ";
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --out null: --drop --wait"), HasSubstr("contradict"));
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --out null: --drop"), HasSubstr("--fps"));
+  EXPECT_THAT(refusal("--input test:16@30 --out null:"), HasSubstr("test:WIDTHxHEIGHT@FPS:FRAMES"));
+  EXPECT_THAT(refusal("--input test:18x16@30:5 --out null:"), HasSubstr("a multiple of 4"));
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --out null: --prompt x"), HasSubstr("reads no prompt"));
+  const std::string made = "--input test:16x16@30:5 --out ";
   for (const char* option :
-       {"--strength", "--fps", "--frames", "--seed", "--steps", "--guidance-scale", "--delta", "--quality"})
+       {"--strength", "--fps", "--frames", "--seed", "--steps", "--guidance", "--delta", "--quality"})
     for (const char* value : {"nan", "-1", "1e20", "inf"})
       EXPECT_THAT(refusal(made + "null: " + option + "=" + value), HasSubstr(option)) << value;
   EXPECT_THAT(refusal(made + "null: --width 16 --height 16"), HasSubstr("--width is for an rgb input"));
@@ -184,7 +184,7 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
               HasSubstr("--input-matrix is for videos of luma and colour differences"));
   EXPECT_THAT(refusal(made + "null: --input-fps 30"), HasSubstr("--input-fps is for what FFmpeg reads"));
   for (const char* const rate : {"nan", "0", "-1", "inf", "1e9"})
-    EXPECT_THAT(refusal(std::string("--input a.mp4 --output null: --input-fps ") + rate), HasSubstr("--input-fps"))
+    EXPECT_THAT(refusal(std::string("--input a.mp4 --out null: --input-fps ") + rate), HasSubstr("--input-fps"))
         << rate;
   EXPECT_THAT(refusal(made + "a.rgb --output-range full"), HasSubstr("and a.rgb is rgb"));
   EXPECT_THAT(refusal(made + "a.y4m --output-range half"), HasSubstr("'half' is no range of colours"));

@@ -164,11 +164,12 @@ TEST_F(SweepCommand, HistoryShowsASweepOfTheSameRevision) {
   ASSERT_EQ(headroom("sweep " + kTiny + " --resolution 32 --steps 1 --trials 3 -q --out " + file("a.json")).code, 0);
   fs::copy(file("a.json"), file("b.json"));
   write_file_atomically(file("notes.json"), "[]");
-  const Outcome outcome = headroom("history " + file("."));
+  const Outcome outcome = headroom("history --all " + file("."));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("tiny-guidance baseline, step"), HasSubstr("no steps")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("tiny-guidance baseline, step"), HasSubstr("no step found")));
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("left out"), HasSubstr("notes.json")));
-  const json points = parse_json(headroom("history -q --json " + file(".")).out, "stdout")["histories"][0]["points"];
+  const json points =
+      parse_json(headroom("history -q --all --json " + file(".")).out, "stdout")["histories"][0]["points"];
   ASSERT_EQ(points.size(), 1U) << "one revision is one point";
   EXPECT_EQ(points[0]["runs"], 2);
   EXPECT_EQ(headroom("history " + file("a.json")).code, 1);

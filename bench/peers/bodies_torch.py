@@ -3,7 +3,7 @@
 torch.compile(mode="max-autotune-no-cudagraphs", dynamic=False), raw trials kept.
 
     python3 bench/peers/bodies_torch.py --filter 'bf16 (medium|large)' --turns 2 --save pytorch-{turn}.json \\
-        --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --save headroom-{turn}.json"
+        --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --out headroom-{turn}.json"
 
 Timed as Headroom times its own (src/measure/submissions.cpp): 20 calls are captured in a CUDA graph, one behind the other on the
 same operands, so that neither Python nor launches are in the times; a trial is one replay up to the end of a synchronization, or

@@ -5,7 +5,7 @@ and our own LiveStreamUNet, whose definition stands with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
-        --device cuda --opt lossless --save headroom-{turn}.json" --save pytorch-{turn}.json
+        --device cuda --opt lossless --out headroom-{turn}.json" --save pytorch-{turn}.json
 
 Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
 once, takes turns with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save

@@ -13,6 +13,7 @@ interval is of the median of the turns' ratios: exact from six turns on, else bo
 import argparse
 import pathlib
 
+# PyTorch tells no peak memory on a CPU, so that there is none in this table.
 from peer_ratios import add_arguments, check_equal_work, check_same_run, compare, duration, markdown, put, read, times
 
 MATCHES = {

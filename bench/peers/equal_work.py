@@ -12,7 +12,7 @@ import pathlib
 
 import cpu_ratios
 import h200_ratios
-from peer_ratios import add_arguments, markdown, put, read
+from peer_ratios import MEMORY, add_arguments, markdown, put, read
 
 # A row: what it is, the match, and the work that both sides did.
 GPU_ROWS = [("FLUX.1-dev, 1024x1024, bf16: a forward pass", "bf16-1024", "forward"),
@@ -38,14 +38,14 @@ def need(turns, match):
 
 def gpu_row(folder, what, match, work):
     turns = need(h200_ratios.find_turns(folder, match, work), match)
-    _, count, ours, theirs, faster, _ = h200_ratios.row_of(turns, work)
-    return [what, turns[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster]
+    _, count, ours, theirs, faster, memory, _ = h200_ratios.row_of(turns, work)
+    return [what, turns[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster, memory]
 
 
 def cpu_row(folder, what, match):
     _, *cells = cpu_ratios.row_of(what, need(cpu_ratios.find_turns(folder, match), match))
     machine = read(folder / f"headroom-{match}-0.json")["machine"]
-    return [what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", *cells]
+    return [what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", *cells, ""]
 
 
 def equal_work_table(results):
@@ -56,7 +56,7 @@ def equal_work_table(results):
     rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), *cached[h200_ratios.BOTH_CACHED]])
     rows += [gpu_row(results / "unets" / "h200", *row) for row in UNET_ROWS]
     rows += [cpu_row(cpu, *row) for row in CPU_ROWS]
-    return markdown(["equal work", "on", "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
+    return markdown(["equal work", "on", "turns", "headroom", "PyTorch", "faster (95% interval)", MEMORY], rows)
 
 
 def main():

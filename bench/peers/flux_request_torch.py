@@ -5,7 +5,7 @@ transformers, transformer, scheduler and AutoencoderKL of diffusers, each networ
     python3 bench/peers/flux_stand_in.py dev out/flux-dev
     python3 bench/peers/flux_request_torch.py out/flux-dev --fp8 --turns 6 \\
         --beside "build/release/headroom bench out/flux-dev --random-weights 0 --pass request --device cuda \\
-        --opt lossless,fp8 --save headroom-{turn}.json" --save pytorch-{turn}.json
+        --opt lossless,fp8 --out headroom-{turn}.json" --save pytorch-{turn}.json
 
 FOLDER gives the tokenizers; networks have FLUX.1's shapes and random weights, as Headroom's stand-ins have. A request goes through the
 stages that Headroom names: tokenize, text_encoder (CLIP), text_encoder_2 (T5), inputs, denoise, decode. Half of the requests are

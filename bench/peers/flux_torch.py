@@ -18,7 +18,7 @@ yardstick its best rate again (or after 10 s): its times go into the result, so 
 less can be told from the others.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --turns 8 \\
-        --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --save headroom-{turn}.json" \\
+        --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{turn}.json" \\
         --save pytorch-{turn}.json
 Needs PyTorch, diffusers, safetensors and numpy.
 """

@@ -10,7 +10,7 @@ Markdown table.
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
 A turn's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
-whose median over the turns is the least. Work that only one side has measured has no row. Intervals are of the median of the
+whose median over the turns is the least, and its memory is that form's. Work that only one side has measured has no row. Intervals are of the median of the
 turns' ratios: exact from six turns on, else bootstrapped over turns and trials. With --stages the table is of the stages of requests
 from a prompt to pixels, with --error of distances from fp32.
 """
@@ -20,7 +20,8 @@ import pathlib
 import statistics
 from typing import NamedTuple
 
-from peer_ratios import add_arguments, check_equal_work, check_same_run, compare, duration, markdown, put, read, times
+from peer_ratios import (MEMORY, add_arguments, check_equal_work, check_same_run, compare, duration, markdown, memory, put, read,
+                         times)
 
 MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
@@ -85,7 +86,8 @@ def row_of(turns, work):
     found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in turns])
     steps = [statistics.median(times(turn.ours, "step")) for turn in turns] if work == "request" else []
     return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.turns), duration(found.ours_ms),
-            duration(found.theirs_ms), found.faster(), duration(statistics.median(steps)) if steps else ""]
+            duration(found.theirs_ms), found.faster(), memory([(turn.ours, turn.theirs[fastest]) for turn in turns]),
+            duration(statistics.median(steps)) if steps else ""]
 
 
 def ratio_table(folder):
@@ -96,7 +98,7 @@ def ratio_table(folder):
         rows += [[what, *row_of(turns, work)] for work, turns in of_match.items()]
     if len(gpus) != 1:
         raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
-    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", "our step"], rows)
+    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", MEMORY, "our step"], rows)
 
 
 def launch_table(folder):
@@ -122,6 +124,7 @@ def stage_table(folder):
 
 
 BOTH_CACHED = "PyTorch's, diffusers' first-block cache"
+CACHE_MEMORY = "peak memory, ours / the other"
 
 
 def cache_rows(folder):
@@ -142,17 +145,23 @@ def cache_rows(folder):
         found = compare(list(pairs))
         return [str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
 
+    def memory_row(others):
+        return memory(list(zip((turn[True] for turn in ours), others)))
+
     image, wall = WORKS["request"]
     cached = [times(turn[True], image) for turn in ours]
     return document["machine"]["gpus"][0]["name"], {
-        "ours without it": row(zip(cached, (times(turn[False], image) for turn in ours))),
-        BOTH_CACHED: row(zip(cached, (times(turn[True], wall) for turn in theirs))),
-        "PyTorch's without it": row(zip(cached, (times(turn[False], wall) for turn in theirs)))}
+        "ours without it": row(zip(cached, (times(turn[False], image) for turn in ours))) +
+        [memory_row(turn[False] for turn in ours)],
+        BOTH_CACHED: row(zip(cached, (times(turn[True], wall) for turn in theirs))) +
+        [memory_row(turn[True] for turn in theirs)],
+        "PyTorch's without it": row(zip(cached, (times(turn[False], wall) for turn in theirs))) +
+        [memory_row(turn[False] for turn in theirs)]}
 
 
 def cache_table(folder):
     gpu, rows = cache_rows(folder)
-    return markdown([gpu, "turns", "ours, half the steps reused", "the other", "faster (95% interval)"],
+    return markdown([gpu, "turns", "ours, half the steps reused", "the other", "faster (95% interval)", CACHE_MEMORY],
                     [[what, *cells] for what, cells in rows.items()])
 
 

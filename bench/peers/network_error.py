@@ -43,7 +43,7 @@ class Errors:
         for switches in switch_sets:
             began = time.perf_counter()
             subprocess.run([program, "forward", folder, "--device", "cuda", "--quiet", "--opt", switches, "--inputs", inputs,
-                            "--output", path], check=True)
+                            "--out", path], check=True)
             seconds = time.perf_counter() - began
             self.add("headroom", version, switches.split(","), load_file(path)[output_name].cuda().double())
             print(f"  the whole process took {seconds:.1f} s", flush=True)

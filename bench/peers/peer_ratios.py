@@ -88,9 +88,25 @@ def duration(ms):
     return f"{ms:.2f} ms" if ms < 10 else f"{ms:.1f} ms"
 
 
+MEMORY = "peak memory, headroom / PyTorch"
+
+
+def memory(turns):
+    """The peak device memory of both sides, medians over turns, as a cell of the column MEMORY: pairs of results; "-" for a side that
+    does not tell it, and empty where neither does."""
+    def peak(results):
+        peaks = [result.get("memory", {}).get("peak_bytes") for result in results]
+        if None in peaks:
+            return "-"
+        gib = statistics.median(peaks) / 2**30
+        return f"{gib:.1f} GiB" if gib >= 10 else f"{gib:.2f} GiB"
+    cells = [peak(results) for results in zip(*turns)]
+    return "" if set(cells) == {"-"} else " / ".join(cells)
+
+
 def markdown(header, rows):
     lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines).replace(" --- ", "---").replace("|  |", "| |")
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines).replace(" --- ", "---").replace("  |", " |")
 
 
 def add_arguments(parser):

@@ -86,8 +86,24 @@ class GpuTable(unittest.TestCase):
         for turn in range(6):
             self.write_turn(turn)
         self.assertEqual(h200_ratios.ratio_table(self.folder).splitlines()[2:], [
-            "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | |",
-            "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | 9.00 ms |"])
+            "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | | |",
+            "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | | 9.00 ms |"])
+
+    def test_memory_is_that_of_both_sides_over_turns(self):
+        of = lambda gib: {"memory": {"peak_bytes": gib * 2**30}}  # noqa: E731
+        self.assertEqual(peer_ratios.memory([(of(8), of(5)), (of(8.5), of(5)), (of(9), of(20))]), "8.50 GiB / 5.00 GiB")
+        self.assertEqual(peer_ratios.memory([(of(22), {})]), "22.0 GiB / -")
+        self.assertEqual(peer_ratios.memory([({}, {}), (of(1), of(1))]), "", "not of every turn")
+
+    def test_the_memory_is_that_of_the_fastest_form(self):
+        self.write_turn(0)
+        for name, results in (("headroom-forward", 1), ("pytorch", 4)):
+            path = self.folder / f"{name}-fp8-512-0.json"
+            written = json.loads(path.read_text(encoding="utf-8"))
+            for i, one in enumerate(written["results"]):
+                one["memory"] = {"peak_bytes": (1 + i) * 2**30}
+            path.write_text(json.dumps(written), encoding="utf-8")
+        self.assertIn("| 1.00 GiB / 2.00 GiB | |", h200_ratios.ratio_table(self.folder))
 
     def test_launches_are_those_of_the_plans(self):
         self.write_turn(0)

@@ -7,7 +7,7 @@ clamped. All of it is compiled and captured as one CUDA graph, whose inputs and 
     python3 bench/peers/stream_torch.py --cache inductor --compile-only encode decode & wait
     python3 bench/peers/stream_torch.py --name sd-turbo --cache inductor --turns 6 --save pytorch-{turn}.json \\
         --beside "build/release/headroom bench sd-turbo --random-weights 0 --pass frame --height 512 --width 512 --device cuda \\
-        --opt lossless,fp16 --save headroom-{turn}.json"
+        --opt lossless,fp16 --out headroom-{turn}.json"
 
 Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is what stands between them; --whole compiles all as one.
 Compiling from nothing takes minutes, most of it for the U-Net: --cache is the folder in which torch.compile keeps what it made, and

@@ -305,11 +305,11 @@ OPTIONS = {
     "run": ["--seed", "--steps", "--height", "--width", "--guidance", "--true-cfg-scale", "--strength", "--text-tokens", "--per-prompt", "--batch",
             "--memory-limit", "--threads", "--random-weights", "--opt", "--device", "--baseline", "--cpu-isa", "--lora", "--out", "--search",
             "--cache-schedule", "--noise", "--image", "--like", "--prompts"],
-    "stream": ["--fps", "--frames", "--steps", "--strength", "--guidance-scale", "--delta", "--seed", "--live", "--control", "--input", "--output",
+    "stream": ["--fps", "--frames", "--steps", "--strength", "--guidance", "--delta", "--seed", "--live", "--control", "--input", "--out",
                "--save", "--budget-ms", "--opt", "--input-matrix", "--threads"],
-    "ladder": ["--images", "--steps", "--rounds", "--max-rounds", "--trials", "--warmup", "--quality", "--opt", "--token-rows", "--text-tokens"],
+    "ladder": ["--batch", "--steps", "--rounds", "--max-rounds", "--trials", "--warmup", "--quality", "--opt", "--token-rows", "--text-tokens"],
     "bench": ["--trials", "--warmup", "--batch", "--height", "--width", "--images", "--opt", "--filter", "--pass"],
-    "plan": ["--images", "--steps", "--token-rows", "--token-columns", "--opt", "--height", "--text-tokens"],
+    "plan": ["--batch", "--steps", "--token-rows", "--token-columns", "--opt", "--height", "--text-tokens"],
     "compare": ["--threshold", "--confidence", "--only"],
     "report": ["--format", "--only", "--width"],
     "history": ["--last", "--threshold"],
@@ -325,7 +325,7 @@ def options(case):
     if command in ("run", "plan", "ladder", "bench"):
         arguments += [str(GOLDENS / "pipelines" / case.random.choice(PIPELINES))]
     elif command == "stream":
-        arguments += [str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:32x32@25:2", "--output", case.out("o.y4m")]
+        arguments += [str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:32x32@25:2", "--out", case.out("o.y4m")]
     else:
         arguments += [case.file("results.json", b"{}")]
     if command == "run":
@@ -340,7 +340,7 @@ def options(case):
         arguments += [f"{option}={value}"] if case.random.random() < 0.7 else [option, value]
     # Whatever of it is sound is small.
     small = {"run": ["--steps", "1", "--height", "32", "--width", "32"], "plan": [], "bench": ["--trials", "1"],
-             "ladder": ["--max-rounds", "1", "--trials", "1", "--images", "1", "--token-rows", "2", "--token-columns", "2"]}.get(command, [])
+             "ladder": ["--max-rounds", "1", "--trials", "1", "--batch", "1", "--token-rows", "2", "--token-columns", "2"]}.get(command, [])
     given = {argument.split("=")[0] for argument in arguments}
     for i in range(0, len(small), 2):
         if small[i] not in given:
@@ -366,13 +366,13 @@ def video(case):
     header = case.random.choice([b"YUV4MPEG2 W16 H16 F30:1 C420jpeg\n", b"YUV4MPEG2 W16 H16 F0:0\n", b"YUV4MPEG2 W0 H0 F30:1\n",
                                  b"YUV4MPEG2 W16384 H16384 F30:1\n", b"YUV4MPEG2 W99999999999 H16 F30:1\n", b"YUV4MPEG2 " + b"X" * 5000 + b"\n"])
     path = case.file("in.y4m", mutated_bytes(case.random, header + (b"FRAME\n" + bytes(384)) * 3))
-    return ["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", path, "--output", case.out("out.y4m"), "--device", "cpu", "--quiet"]
+    return ["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", path, "--out", case.out("out.y4m"), "--device", "cpu", "--quiet"]
 
 
 def control(case):
     document = {"prompt": "a fox", "strength": 0.5, "steps": 1, "seed": 1, "paused": False}
     path = case.file("control.json", mutated_json(case.random, document))
-    return ["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:16x16@25:4", "--output", case.out("out.y4m"), "--control", path,
+    return ["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:16x16@25:4", "--out", case.out("out.y4m"), "--control", path,
             "--device", "cpu", "--quiet"]
 
 

@@ -81,7 +81,7 @@ def jobs_of(folder):
     flux, sd = GOLDENS / "pipelines" / "flux-schnell", GOLDENS / "pipelines" / "sd-1.5"
     small = ["--height", "32", "--width", "32", "--device", "cpu", "--quiet"]
     requests = "".join(json.dumps({"prompt": f"fox {i}", "height": 32, "width": 32, "steps": 2, "out": str(folder / f"r{i}.png")}) + "\n" for i in range(20))
-    tiny = ["--token-rows", "4", "--token-columns", "4", "--images", "1", "--trials", "3", "--max-rounds", "2", "--steps", "2", "--quiet"]
+    tiny = ["--token-rows", "4", "--token-columns", "4", "--batch", "1", "--trials", "3", "--max-rounds", "2", "--steps", "2", "--quiet"]
     return {
         "run": (["run", str(sd), "--prompt", "a fox", "--steps", "40", *small, "--out", str(folder / "fox.png")], "", {"fox.png"}),
         "run of many": (["run", str(flux), *[x for i in range(8) for x in ("--prompt", f"fox {i}")], "--steps", "4", *small, "--out", str(folder / "fox.png")], "",
@@ -89,7 +89,7 @@ def jobs_of(folder):
         "requests": (["run", str(flux), "--prompts", "-", "--device", "cpu", "--quiet"], requests, {f"r{i}.png" for i in range(20)}),
         "convert": (["convert", str(sd), "--out", str(folder / "converted"), "--quiet"], "", {"converted"}),
         "ladder": (["ladder", str(GOLDENS / "flux" / "tiny-guidance"), *tiny, "--opt", "arena,fuse", "--device", "cpu", "--out", str(folder / "ladder")], "", {"ladder"}),
-        "stream": (["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:64x64@25:200", "--output", str(folder / "out.y4m"), "--save",
+        "stream": (["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:64x64@25:200", "--out", str(folder / "out.y4m"), "--save",
                     str(folder / "stream.json"), "--device", "cpu", "--quiet"], "", {"out.y4m", "stream.json"}),
         "report": (["report", str(REPOSITORY / "docs" / "result.example.json"), "--format", "svg", "--out", str(folder / "report"), "--quiet"], "", {"report"}),
     }

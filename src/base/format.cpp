@@ -38,7 +38,8 @@ std::string format_significant(double value) {
 const Unit& choose_unit(std::span<const Unit> units, double value) {
   std::size_t chosen = 0;
   while (chosen + 1 < units.size()) {
-    const double next = units[chosen + 1].size / units[chosen].size;
+    // Less what a quotient of two sizes is off by: 1e-3 / 1e-6 is over 1000.
+    const double next = units[chosen + 1].size / units[chosen].size * (1 - 1e-9);
     if (!(round_as_shown(std::abs(value) / units[chosen].size) >= next)) break;
     ++chosen;
   }

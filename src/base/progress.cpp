@@ -1,13 +1,13 @@
 #include "base/progress.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "base/printable.hpp"
+#include "base/terminal.hpp"
 
 namespace headroom {
 namespace {
@@ -16,11 +16,7 @@ constexpr std::chrono::milliseconds kRedrawInterval{100};
 constexpr std::chrono::seconds kLineInterval{5};
 constexpr std::int64_t kBarWidth = 24;
 
-int columns_of(int descriptor) {
-  winsize size{};
-  const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
+int columns_of(int descriptor) { return static_cast<int>(terminal_columns(descriptor).value_or(80)); }
 
 void print(int descriptor, std::string_view text) {
   // A bar that cannot be drawn is no reason to fail the work that it shows.

@@ -38,7 +38,7 @@ double parse_share(std::string_view text, std::string_view option) {
 double parse_budget_ms(std::string_view text, std::string_view option) {
   if (const std::optional<Quantity> quantity = split(text)) {
     double budget_ms = 0;
-    if (quantity->unit == "us") budget_ms = quantity->value / 1000;
+    if (quantity->unit == "us" || quantity->unit == "\u00b5s") budget_ms = quantity->value / 1000;
     if (quantity->unit == "ms") budget_ms = quantity->value;
     if (quantity->unit == "s") budget_ms = quantity->value * 1000;
     if (quantity->unit == "fps" || quantity->unit == "/s") budget_ms = 1000 / quantity->value;

@@ -22,6 +22,7 @@ TEST(Quantity, ReadsBudgets) {
   EXPECT_DOUBLE_EQ(parse_budget_ms("25/s", "--budget"), 40);
   EXPECT_DOUBLE_EQ(parse_budget_ms("1.5s", "--budget"), 1500);
   EXPECT_DOUBLE_EQ(parse_budget_ms("800us", "--budget"), 0.8);
+  EXPECT_DOUBLE_EQ(parse_budget_ms("800\u00b5s", "--budget"), 0.8);
   for (const char* text :
        {"40", "ms", "0ms", "-1ms", "40 ms", "25FPS", "infms", "", "nanms", "1e308s", "1e-310fps", "5e-324us"})
     EXPECT_THROW((void)parse_budget_ms(text, "--budget"), Error) << text;

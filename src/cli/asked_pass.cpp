@@ -38,16 +38,9 @@ PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, Req
 
 /// Frames of a stream through the engine's network, of the same size whatever the rows.
 PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
-  const std::shared_ptr<const StreamModel> model =
-      engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component);
-  StreamOptions options{.size = model->own_size(),
-                        .steps = request.steps,
-                        .strength = request.strength,
-                        .text_tokens = request.text_tokens,
-                        .switches = request.switches};
-  if (size.height > 0) options.size.height = size.height;
-  if (size.width > 0) options.size.width = size.width;
-  return [model, options](std::int64_t /*rows*/) { return frame_pass(model, options); };
+  return [stream = asked_stream(engine, request, size)](std::int64_t /*rows*/) {
+    return frame_pass(stream.model, stream.options);
+  };
 }
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
@@ -91,6 +84,28 @@ void add_pass_option(CLI::App& command, std::string& pass) {
 std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request) {
   if (pass == kFrame || request.steps == 0) return {};
   return {{"steps", "it is for whole requests, and this is one pass"}};
+}
+
+AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
+  AskedStream asked{
+      .model = engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component),
+      .options = {.steps = request.steps,
+                  .strength = request.strength,
+                  .text_tokens = request.text_tokens,
+                  .switches = request.switches}};
+  asked.options.size = asked.model->own_size();
+  if (size.height > 0) asked.options.size.height = size.height;
+  if (size.width > 0) asked.options.size.width = size.width;
+  return asked;
+}
+
+SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& pass, const RequestOptions& request,
+                                      const ImageSize& size) {
+  return [&engine, pass, request, size](const SwitchSet& switches) {
+    RequestOptions switched = request;
+    switched.switches = switches;
+    return asked_passes(engine, pass, switched, size)(0);
+  };
 }
 
 PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,

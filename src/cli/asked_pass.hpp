@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/common.hpp"
+#include "pipelines/stream_model.hpp"
 #include "run/forward_pass.hpp"
 
 namespace headroom {
@@ -29,6 +31,20 @@ using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
 /// what the network works on: pixels of images, tokens of text.
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
+
+/// A pass as switches make it, of its own size: those of streams, and steps=N, change the graph of a frame.
+using SwitchedPassMaker = std::function<ForwardPass(const SwitchSet& switches)>;
+/// The same pass as asked_passes() gives, which throws likewise once a pass is made.
+[[nodiscard]] SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& pass,
+                                                    const RequestOptions& request, const ImageSize& size);
+
+/// The stream that frames of the pass kFrame go through, and what it is asked for with.
+struct AskedStream {
+  std::shared_ptr<const StreamModel> model;
+  StreamOptions options;
+};
+/// Throws a usage Error where the engine's network makes no streams.
+[[nodiscard]] AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size);
 
 /// Of the options of a request, those that change nothing of that pass of it.
 [[nodiscard]] std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request);

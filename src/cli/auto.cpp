@@ -11,6 +11,7 @@
 #include "base/hash.hpp"
 #include "cli/number.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/auto_cache.hpp"
 #include "measure/machine.hpp"
 #include "passes/step_cache_options.hpp"
@@ -82,9 +83,10 @@ void store(const std::optional<AutoCache>& cache, const nlohmann::json& key, con
 }
 
 void show(const AutoChoice& choice, const Log& log) {
-  for (const auto line : std::views::split(to_table(choice), '\n')) {
-    const std::string_view text(line.begin(), line.end());
-    if (!text.empty()) log.info("{}", text);
+  const std::string text = fitted_text(to_table(choice), STDERR_FILENO);
+  for (const auto line : std::views::split(text, '\n')) {
+    const std::string_view shown(line.begin(), line.end());
+    if (!shown.empty()) log.info("{}", shown);
   }
   log.info("auto chose {}", choice.switches.to_string());
 }
@@ -92,21 +94,23 @@ void show(const AutoChoice& choice, const Log& log) {
 }  // namespace
 
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback) {
-  add_switches(command, arguments.list, fallback);
+  add_switches(command, arguments, fallback);
   command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: time after which no more is tried")
       ->check(real_number(0.1, 3600.0))
       ->capture_default_str();
   command
       .add_option("--max-error", arguments.limits.max_error,
-                  "with --opt auto: the most that a forward pass may differ from the baseline (relative L2)")
-      ->check(real_number(0.0, 1.0))
+                  "with --opt auto: the most that a forward pass may differ from the baseline (relative L2): 5%")
+      ->transform(share())
+      ->type_name("SHARE")
       ->capture_default_str();
   command
       .add_option(
           "--max-request-error", arguments.limits.max_request_error,
           "with --opt auto: how much worse what a whole denoise loop makes may become by fewer steps of another "
           "sampler or a step cache, by the model's judge or else relative L2; 0 leaves these out")
-      ->check(real_number(0.0, 1.0))
+      ->transform(share())
+      ->type_name("SHARE")
       ->capture_default_str();
   command
       .add_option("--cache-schedule", arguments.schedule,
@@ -134,7 +138,7 @@ ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& argum
   asked.fixed = asked.fixed.for_target(backend.properties().target);
   if (!asked.automatic) {
     for (const std::string& option : arguments.given_for_auto)
-      log.info("{} changes nothing: it is for --opt auto", option);
+      WithoutEffect(log, arguments).say(option + " changes nothing: it is for --opt auto");
     return {.set = asked.fixed, .asked = asked.names()};
   }
   if (request.denoise) request.denoise->switches = asked.fixed;

@@ -13,8 +13,7 @@
 namespace headroom {
 
 /// --opt, --cache-schedule, and what bounds the choice of `auto`.
-struct SwitchArguments {
-  std::string list;
+struct SwitchArguments : SwitchList {
   std::string schedule;  ///< of step caches in the list; empty where none is given
   AutoLimits limits;
   bool refresh = false;

@@ -11,6 +11,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "measure/describe.hpp"
 #include "pipelines/examples.hpp"
@@ -30,7 +31,6 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
     list_benchmarks(arguments);
     return ExitCode::kOk;
   }
-  if (what.empty()) fail_usage("bench needs a MODEL or a suite, kernels, bodies, models or load");
   apply_precision(arguments.judging, arguments.protocol);
   check_clock();
   if (!arguments.save.empty()) check_writable(arguments.save);
@@ -94,13 +94,13 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
       ->type_name("REGEX");
   command->add_flag("--list", arguments->list, "the names of the suites' benchmarks, and no more");
-  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")
+  command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   add_judging_options(*command, arguments->judging);
   command->footer(
-      fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --save result.json\n"
+      fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --out result.json\n"
                   "         headroom bench {0} --pass request --floors\n"
                   "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
                   "         headroom bench bodies --filter 'bf16 large' --turns 4 --device cuda\n"
@@ -108,7 +108,13 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
                   "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
                   "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",
                   examples::kShipped));
-  command->callback([arguments, command, &exit_code] { exit_code = bench_or_judge(*arguments, *command); });
+  command->callback([arguments, command, &exit_code] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    exit_code = bench_or_judge(*arguments, *command);
+  });
 }
 
 }  // namespace headroom

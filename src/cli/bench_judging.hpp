@@ -7,6 +7,7 @@
 
 #include "backends/device.hpp"
 #include "base/error.hpp"
+#include "cli/verdict_outputs.hpp"
 #include "measure/trials.hpp"
 #include "pipelines/model_suite.hpp"
 
@@ -18,11 +19,13 @@ struct BenchJudging {
   std::string compare;    ///< result file of the base
   std::string against;    ///< another headroom binary
   std::string threshold;  ///< empty: 5%
+  std::string limits;     ///< of what is judged besides time
   std::string budget;
   std::string process_noise;
   std::string format;
   std::string save_base;
   std::string save_verdict;
+  VerdictOutputs outputs;
   int processes = 0;      ///< 0: one, or 8 pairs with --against
   int max_processes = 0;  ///< 0: four times as many
   bool force = false;

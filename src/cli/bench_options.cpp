@@ -28,7 +28,8 @@ const std::array<Use, 4>& uses() {
          "--auto-refresh", "--baseline",      "--random-weights", "--batch",
          "--token-rows",   "--token-columns", "--reference-rows", "--reference-columns",
          "--text-tokens",  "--height",        "--width",          "--pass",
-         "--trials",       "--precision",     "--first-step",     "--floors"}},
+         "--trials",       "--precision",     "--first-step",     "--floors",
+         "--strict"}},
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},
@@ -64,8 +65,11 @@ void check_comparison_options(const CLI::App& command) {
   const auto require = [&](const char* option, bool has, const char* needed) {
     if (command.count(option) > 0 && !has) fail_usage("{} needs {}", option, needed);
   };
-  for (const char* option : {"--threshold", "--force", "--save-verdict"})
+  for (const char* option : {"--threshold", "--limit", "--force", "--save-verdict"})
     require(option, against || compare, "a comparison: give --compare or --against as well");
+  for (const char* option : {"--markdown", "--junit", "--annotations"})
+    require(option, against || compare || command.count("--budget") > 0,
+            "a verdict: give --compare, --against or --budget as well");
   for (const char* option : {"--max-processes", "--save-base"})
     require(option, against, "another binary: give --against as well");
   require("--process-noise", compare, "times of an earlier run: give --compare as well");
@@ -74,6 +78,10 @@ void check_comparison_options(const CLI::App& command) {
 }  // namespace
 
 void check_bench_options(const CLI::App& command, const std::string& what, const SwitchArguments& switches) {
+  if (what.empty() && command.count("--list") == 0)
+    fail_usage(
+        "MODEL is missing: a name from `headroom models`, the folder of a checkpoint, or a suite: kernels, bodies, "
+        "models or load");
   check_subject(what);
   const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())

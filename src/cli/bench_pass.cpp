@@ -8,6 +8,8 @@
 #include "base/progress.hpp"
 #include "cli/asked_pass.hpp"
 #include "cli/bench.hpp"
+#include "cli/table_output.hpp"
+#include "measure/benchmark_names.hpp"
 #include "measure/describe.hpp"
 #include "measure/statistics.hpp"
 #include "measure/submissions.hpp"
@@ -25,16 +27,17 @@ Trials time_cold_passes(Backend& backend, Session& session, const Protocol& prot
 
 void print_times(const ForwardPass& pass, const Result& result) {
   const Summary& statistics = result.trials[0].statistics;
-  print_out("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n", pass.component->name,
-            pass.request.at("pass").get<std::string>(), pass.size.images, result.name, format_ms(statistics.median),
-            statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "", statistics.n,
-            format_ms(statistics.q1), format_ms(statistics.q3),
-            format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
+  print_lines(fmt::format("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n",
+                          pass.component->name, pass.request.at("pass").get<std::string>(), pass.size.images,
+                          shown_name(result), format_ms(statistics.median),
+                          statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "",
+                          statistics.n, format_ms(statistics.q1), format_ms(statistics.q3),
+                          format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
   for (const TrialSeries& series : result.trials) {
     if (series.what != "cold") continue;
     const Summary& cold = series.statistics;
-    print_out("with cold caches: {} {}\n", format_ms(cold.median),
-              cold.median_interval ? format_interval_ms(*cold.median_interval) : "");
+    print_lines(fmt::format("with cold caches: {} {}\n", format_ms(cold.median),
+                            cold.median_interval ? format_interval_ms(*cold.median_interval) : ""));
   }
 }
 
@@ -77,12 +80,13 @@ Trials time_first_steps(const Engine& engine, const PassMaker& make, const Switc
 }
 
 void print_start(const ReadyPass& pass, double first_ms, std::size_t weight_bytes, const Trials& first_steps) {
-  print_out("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n", format_ms(pass.plan_ms),
-            format_bytes(weight_bytes), format_ms(pass.load_ms),
-            format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6), format_ms(first_ms));
+  print_lines(fmt::format("planned in {}; {} of weights loaded in {} ({} GB/s); first pass after {} more\n",
+                          format_ms(pass.plan_ms), format_bytes(weight_bytes), format_ms(pass.load_ms),
+                          format_significant(static_cast<double>(weight_bytes) / pass.load_ms * 1e-6),
+                          format_ms(first_ms)));
   if (!first_steps.wall_ms.empty())
-    print_out("a request of a new shape, weights in place: first pass finished after {}\n",
-              format_ms(median(first_steps.wall_ms)));
+    print_lines(fmt::format("a request of a new shape, weights in place: first pass finished after {}\n",
+                            format_ms(median(first_steps.wall_ms))));
 }
 
 }  // namespace
@@ -91,11 +95,11 @@ void print_memory(const MemoryReport& memory) {
   const auto text = [](const std::optional<std::int64_t>& bytes) {
     return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
   };
-  print_out(
+  print_lines(fmt::format(
       "memory: {} of weights, {} of activations (scratch {}), {} of state, {} of inputs; {} held of {}, {} by others\n",
       text(memory.weights_bytes), text(memory.activations_bytes), text(memory.workspace_bytes),
       text(memory.state_bytes), text(memory.inputs_bytes), text(memory.reserved_bytes), text(memory.device_total_bytes),
-      text(memory.untracked_bytes));
+      text(memory.untracked_bytes)));
 }
 
 void bench_pass(const BenchArguments& arguments) {
@@ -113,7 +117,7 @@ void bench_pass(const BenchArguments& arguments) {
   const ForwardPass& pass = ready.pass;
   const Compiled& compiled = ready.compiled;
   Session& session = *ready.session;
-  report_declined(log, compiled.declined);
+  WithoutEffect(log, arguments.switches).say(compiled.declined);
   const double start = steady_clock_ms();
   session.run();
   const double first_ms = steady_clock_ms() - start;

@@ -1,5 +1,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
+#include "cli/table_output.hpp"
+#include "measure/benchmark_names.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
 #include "measure/stages.hpp"
@@ -20,13 +23,14 @@ namespace {
 
 void print_times(const Result& result, std::int64_t images) {
   const Summary& image = series_of(result, "image").statistics;
-  print_out("{}, {} at once, {}: {} {} an image (n = {}, quartiles {} to {}), {} a step, peak memory {}\n",
-            result.subject.name, format_count(images, "image"), result.name, format_ms(image.median),
-            image.median_interval ? format_interval_ms(*image.median_interval) : "", image.n, format_ms(image.q1),
-            format_ms(image.q3), format_ms(series_of(result, "step").statistics.median),
-            format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0))));
-  const std::pair<std::string, const Result*> one[] = {{result.name, &result}};
-  print_out("{}", to_stage_table(one));
+  print_lines(
+      fmt::format("{}, {} at once, {}: {} {} an image (n = {}, quartiles {} to {}), {} a step, peak memory {}\n",
+                  result.subject.name, format_count(images, "image"), shown_name(result), format_ms(image.median),
+                  image.median_interval ? format_interval_ms(*image.median_interval) : "", image.n, format_ms(image.q1),
+                  format_ms(image.q3), format_ms(series_of(result, "step").statistics.median),
+                  format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
+  const std::pair<std::string, const Result*> one[] = {{shown_name(result), &result}};
+  if (const std::optional<Table> stages = to_stage_table(one)) print_tables(*stages);
 }
 
 /// The result of what was timed, and its plan.
@@ -61,7 +65,7 @@ void bench_requests(const BenchArguments& arguments) {
       choose_switches(asked, arguments.switches, *engine.backend, make_auto_request(pipeline, options), log);
   options.switches = chosen.set;
   auto generator = std::make_unique<Generator>(pipeline, *engine.backend, *engine.weights, options);
-  report_declined(log, generator->compiled().declined);
+  WithoutEffect(log, arguments.switches).say(generator->compiled().declined);
   report_notes(log, generator->compiled());
 
   Protocol protocol = arguments.protocol;

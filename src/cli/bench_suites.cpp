@@ -13,6 +13,7 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
+#include "cli/table_output.hpp"
 #include "measure/body_suite.hpp"
 #include "measure/kernel_suite.hpp"
 #include "measure/load_suite.hpp"
@@ -22,9 +23,12 @@ namespace headroom {
 namespace {
 
 void save_and_print(const BenchArguments& arguments, const ResultFile& file,
-                    std::string (*to_table)(const ResultFile& file)) {
+                    Printout (*to_table)(const ResultFile& file)) {
   if (!arguments.save.empty()) write_results(arguments.save, file);
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_table(file));
+  if (arguments.as_json)
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_table(file));
 }
 
 using SmallSuite = ResultFile (*)(Backend& backend, const KernelBenchOptions& options,

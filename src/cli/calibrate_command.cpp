@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,7 +12,10 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
+#include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/table.hpp"
 #include "passes/step_cache_options.hpp"
 #include "pipelines/calibrate_steps.hpp"
@@ -25,11 +29,12 @@ constexpr std::int64_t kTokensAtOnce = 4096;  // in one generation, where there 
 
 struct CalibrateArguments {
   ModelArguments model;
-  std::string switches;
+  SwitchList switches;
   RequestOptions request;
   ImageSize size;
   CalibrationEffort effort = {.images = 64, .probed_images = 10, .seed = 1'000'000};
   std::int64_t batch = 0;
+  std::string out;  // empty: beside the denoiser's weights
   bool as_json = false;
 };
 
@@ -55,25 +60,32 @@ void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json)
     table.add_row({std::to_string(i + 1), fmt::format("{:.4f}", best[i].error),
                    fmt::format("{:.4f}", measured.spread_errors[i]), marks});
   }
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
 void calibrate(const CalibrateArguments& arguments) {
   const Log log(arguments.model.quiet);
-  const SwitchSet asked = SwitchSet::parse(arguments.switches);
+  const SwitchSet asked = SwitchSet::parse(arguments.switches.list);
   if (has_step_cache(asked))
     fail_usage("--opt {}: steps are calibrated in loops of which each step is computed, without a step cache",
-               arguments.switches);
+               arguments.switches.list);
+  if (is_standard_output(arguments.out)) fail_usage("--out -: a calibration is kept in a file; --json prints it");
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (pipeline.has_random_weights()) fail_usage("what random weights compute says nothing of which steps to skip");
   RequestOptions options = arguments.request;
   resolve_size(pipeline, arguments.size, options);
   options.switches = asked.for_target(engine.backend->properties().target);
-  report_idle(log, pipeline.idle_options(options, {}));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(pipeline.idle_options(options, {}));
+  without_effect.say(
+      compile_denoise(pipeline, pipeline.resolve(options), options.switches, engine.backend->properties().target)
+          .declined);
   // Before the work of hours: what is kept there must be readable, and the folder be one to write to.
-  static_cast<void>(read_calibrations(pipeline));
-  check_writable(calibration_file(pipeline));
+  const std::filesystem::path file =
+      arguments.out.empty() ? calibration_file(pipeline) : std::filesystem::path(arguments.out);
+  static_cast<void>(read_calibrations(pipeline, file));
+  check_writable(file);
   const std::int64_t tokens = pipeline.resolve(options).image_tokens(), asked_images = arguments.effort.images;
   options.images =
       arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
@@ -86,11 +98,14 @@ void calibrate(const CalibrateArguments& arguments) {
                         Interruptible::check();
                         progress.show(phase, done, total);
                       });
-  keep_calibration(pipeline, {.request = calibrated_request(pipeline, pipeline.resolve(options)),
-                              .images = images,
-                              .schedules = measured.best});
+  keep_calibration(pipeline,
+                   {.request = calibrated_request(pipeline, pipeline.resolve(options)),
+                    .images = images,
+                    .schedules = measured.best},
+                   file);
   print(measured, images, arguments.as_json);
-  log.info("wrote {}", calibration_file(pipeline).string());
+  log.info("wrote {}", file.string());
+  if (!arguments.out.empty()) log.info("meancache=K finds it as {}", calibration_file(pipeline).string());
 }
 
 }  // namespace
@@ -122,6 +137,12 @@ void add_calibrate_command(CLI::App& app) {
                    "seed of the first image's noise; each next image takes the next seed")
       ->check(seed_number())
       ->capture_default_str();
+  command
+      ->add_option("--out", arguments->out,
+                   "file to keep the calibration in; unless given, meancache.json beside the denoiser's weights, where "
+                   "meancache=K finds it")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
       fmt::format("Example: headroom calibrate {}\n"

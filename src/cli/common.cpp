@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <ranges>
-#include <set>
 #include <string>
 
 #include "base/error.hpp"
@@ -124,7 +123,7 @@ void add_true_cfg_option(CLI::App& command, std::optional<double>& scale) {
 }
 
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
-  command.add_option("--images", request.images, "images made at once")
+  command.add_option("--batch", request.images, "images made at once")
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_steps_option(command, request.steps, "denoise steps");
@@ -144,19 +143,30 @@ void add_search_option(CLI::App& command, NewWork& after_the_first) {
       ->default_str("first");
 }
 
-void add_switches(CLI::App& command, std::string& list, std::string_view fallback) {
-  list = fallback;
+void add_strict_option(CLI::App& command, SwitchList& switches) {
+  command.add_flag("--strict", switches.is_strict,
+                   "an error (1) where a switch that --opt names declines, or an option changes nothing");
+}
+
+void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback) {
+  switches.list = fallback;
   const auto names =
       all_switches() | std::views::transform([](const SwitchInfo& info) {
         return info.needs_argument() ? fmt::format("{}={}", info.name, info.value) : std::string(info.name);
       });
   const auto presets = all_presets() | std::views::transform(&Preset::name);
   command
-      .add_option("--opt", list,
-                  fmt::format("optimizations, separated by commas: {}; or presets: {}", fmt::join(names, ", "),
-                              fmt::join(presets, ", ")))
+      .add_option_function<std::string>(
+          "--opt",
+          [&switches](const std::string& list) {
+            switches.list = list;
+            switches.is_given = true;
+          },
+          fmt::format("optimizations, separated by commas: {}; or presets: {}", fmt::join(names, ", "),
+                      fmt::join(presets, ", ")))
       ->type_name("LIST")
-      ->capture_default_str();
+      ->default_str(switches.list);
+  add_strict_option(command, switches);
 }
 
 std::string device_argument(const Device& device) {
@@ -219,31 +229,6 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
 Engine open_network(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/false); }
 
 Engine open_engine(const ModelArguments& arguments) { return open(arguments, /*must_be_pipeline=*/true); }
-
-void report_idle(const Log& log, std::span<const IdleOption> idle) {
-  for (const IdleOption& option : idle) {
-    std::string name(option.name);
-    std::ranges::replace(name, '_', '-');
-    log.info("--{} changes nothing: {}", name, option.reason);
-  }
-}
-
-void report_declined(const Log& log, const std::vector<Declined>& declined) {
-  for (const Declined& one : declined) log.info("switch {} declined: {}", one.switch_name, one.reason);
-}
-
-void report_declined(const Log& log, std::span<const Result> results) {
-  std::set<std::string> said;
-  const auto say = [&](std::string line) {
-    if (said.insert(line).second) log.info("{}", line);
-  };
-  for (const Result& result : results) {
-    for (const DeclinedSwitch& declined : result.configuration.declined)
-      say(fmt::format("{}: switch {} declined: {}", result.name, declined.name, declined.reason));
-    for (const KeptNodes& note : result.configuration.kept)
-      if (note.nodes.empty()) say(fmt::format("{}: {}: {}", result.name, note.switch_name, note.reason));
-  }
-}
 
 void report_notes(const Log& log, const Compiled& compiled) {
   for (const PassRecord& pass : compiled.passes)

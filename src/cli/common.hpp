@@ -15,7 +15,7 @@
 #include "base/log.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
-#include "measure/result.hpp"
+#include "cli/without_effect.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
 #include "run/component.hpp"
@@ -50,14 +50,15 @@ void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string&
 void add_guidance_option(CLI::App& command, std::optional<double>& guidance);
 void add_true_cfg_option(CLI::App& command, std::optional<double>& scale);
 
-/// Adds --images, --steps and those of add_size_options().
+/// Adds --batch, --steps and those of add_size_options().
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
 
 /// Adds --search: what is done about work that is new after the first plan of a process.
 void add_search_option(CLI::App& command, NewWork& after_the_first);
 
-/// Adds --opt; the text is parsed by SwitchSet::parse.
-void add_switches(CLI::App& command, std::string& list, std::string_view fallback);
+/// Adds --opt, whose text SwitchSet::parse() reads, and --strict.
+void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback);
+void add_strict_option(CLI::App& command, SwitchList& switches);
 
 /// The device that the arguments name, opened. Throws Error where it is not there.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const ModelArguments& arguments);
@@ -88,12 +89,6 @@ struct Engine {
 /// The LoRA files of options, in order. Throws a usage Error for a weight that is no number.
 [[nodiscard]] std::vector<LoraUse> parse_loras(std::span<const std::string> loras);
 
-/// Says which options were given and change nothing, one line each with the reason.
-void report_idle(const Log& log, std::span<const IdleOption> idle);
-/// Says which switches were asked for and could not apply, one line each with the reason.
-void report_declined(const Log& log, const std::vector<Declined>& declined);
-/// The same of results, and what report_notes() says: a line for each name, switch and reason.
-void report_declined(const Log& log, std::span<const Result> results);
 /// Says what passes note of the whole, as which schedule a step cache has, one line each.
 void report_notes(const Log& log, const Compiled& compiled);
 /// Says what kept `graph` from replaying a session, which has run, as a whole.

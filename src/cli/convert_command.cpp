@@ -17,13 +17,13 @@ namespace {
 
 struct ConvertArguments {
   ModelArguments model;
-  std::string switches;
+  SwitchList switches;
   std::string out;
   bool as_json = false;
 };
 
 void convert(const ConvertArguments& arguments) {
-  const SwitchSet switches = SwitchSet::parse(arguments.switches);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
   ModelArguments on_cpu = arguments.model;
   if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
   const Engine engine = open_network(on_cpu);

@@ -6,6 +6,7 @@
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "io/safetensors.hpp"
 #include "models/config.hpp"
@@ -21,7 +22,7 @@ struct ForwardArguments {
   SwitchArguments switches;
   std::string pass;  ///< empty: the first whose inputs there are
   std::string inputs;
-  std::string output;
+  std::string out;
 };
 
 /// The pass whose inputs the file holds, on those.
@@ -48,7 +49,7 @@ ForwardPass pass_over(const SafetensorsFile& file, const ForwardArguments& argum
 void forward(const ForwardArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = arguments.switches.request();
-  check_writable(arguments.output);
+  OutFile out(arguments.out);
   const SafetensorsFile file = SafetensorsFile::open(arguments.inputs);
   const Engine engine = open_network(arguments.model);
   Backend& backend = *engine.backend;
@@ -56,7 +57,7 @@ void forward(const ForwardArguments& arguments) {
   const SwitchSet switches =
       choose_switches(asked, arguments.switches, backend, {.forward = pass, .denoise = {}}, log).set;
   const Compiled compiled = compile(pass, switches, backend.properties().target);
-  report_declined(log, compiled.declined);
+  WithoutEffect(log, arguments.switches).say(compiled.declined);
   const Graph& graph = compiled.program->graph;
   for (const auto& [name, entry] : file.entries())
     if (graph.find(ValueKind::kInput, name) == kNoValue)
@@ -70,8 +71,10 @@ void forward(const ForwardArguments& arguments) {
   session.run();
   std::map<std::string, HostTensor> outputs;
   for (const Output& output : graph.outputs()) outputs.emplace(output.name, session.output(output.name));
-  write_safetensors(arguments.output, outputs);
-  for (const auto& [name, tensor] : outputs) log.info("wrote {} {} to {}", name, tensor.shape(), arguments.output);
+  write_safetensors(out.path(), outputs);
+  out.finish();
+  const std::string place = is_standard_output(arguments.out) ? "standard output" : arguments.out;
+  for (const auto& [name, tensor] : outputs) log.info("wrote {} {} to {}", name, tensor.shape(), place);
 }
 
 }  // namespace
@@ -91,16 +94,18 @@ void add_forward_command(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   command
-      ->add_option("--output", arguments->output,
-                   "safetensors to write what it gives to: sample; decoded; mean and logvar; last_hidden_state, ...")
+      ->add_option(
+          "--out", arguments->out,
+          "safetensors to write what it gives to: sample; decoded; mean and logvar; last_hidden_state, ...; - for "
+          "standard output")
       ->check(written_as({".safetensors"}))
       ->required()
       ->type_name("FILE");
   command->add_option("--pass", arguments->pass,
                       "of a network with several for the same inputs, which one: decode, decode-tiled, ...");
   command->footer(
-      fmt::format("Example: headroom forward {} --inputs in.safetensors --output out.safetensors --opt fuse\n"
-                  "         headroom forward {}/vae --inputs latents.safetensors --output image.safetensors",
+      fmt::format("Example: headroom forward {} --inputs in.safetensors --out out.safetensors --opt fuse\n"
+                  "         headroom forward {}/vae --inputs latents.safetensors --out image.safetensors",
                   examples::kShipped, examples::kFolder));
   command->callback([arguments] { forward(*arguments); });
 }

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/format.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/name_filter.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_output.hpp"
 #include "measure/history.hpp"
 #include "measure/result_folder.hpp"
 #include "measure/subprocess.hpp"
@@ -22,7 +25,9 @@ namespace {
 struct HistoryArguments {
   std::string folder;
   std::string repository;  // empty: the folder that the program runs in, if it is one
-  bool as_json = false;
+  std::string filter;
+  bool all = false;
+  TableOutput output;
   bool quiet = false;
 };
 
@@ -31,6 +36,23 @@ std::string commit_of(std::string revision) {
   constexpr std::string_view kDirty = "-dirty";
   if (revision.ends_with(kDirty)) revision.resize(revision.size() - kDirty.size());
   return revision;
+}
+
+/// Those that the filter takes, and of these unless all are asked for the ones of several revisions.
+std::vector<BenchmarkHistory> choose(std::vector<BenchmarkHistory> histories, const HistoryArguments& arguments,
+                                     const Log& log) {
+  const NameFilter filter(arguments.filter);
+  std::vector<std::string> names;
+  for (const BenchmarkHistory& history : histories) names.push_back(history.name);
+  if (!arguments.filter.empty()) filter.check_takes_any(names, "benchmark");
+  std::erase_if(histories, [&](const BenchmarkHistory& history) { return !filter.takes(history.name); });
+  if (arguments.all) return histories;
+  const std::size_t taken = histories.size();
+  std::erase_if(histories, [](const BenchmarkHistory& history) { return history.points.size() < 2; });
+  if (const std::size_t single = taken - histories.size(); single > 0)
+    log.info("{} of one revision alone, which are no history: --all lists them",
+             format_count(static_cast<std::int64_t>(single), "benchmark"));
+  return histories;
 }
 
 /// A repository that was asked for must be one; without one, commits are not told.
@@ -57,7 +79,7 @@ void print_commits(const std::vector<BenchmarkHistory>& histories, const History
     if (git.code != 0)
       log.info("the commits from {} to {} are not in the repository {}", after, by, repository);
     else
-      print_out("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out);
+      print_lines(fmt::format("\ncommits after {} up to {}:\n{}", after, by, git.out.empty() ? "  none\n" : git.out));
   }
 }
 
@@ -68,13 +90,13 @@ void show_history(const HistoryArguments& arguments) {
   std::vector<ResultFile> files;
   for (NamedResults& named : read_result_folder(arguments.folder, left_out)) files.push_back(std::move(named.second));
   for (const std::string& reason : left_out) log.info("left out: {}", reason);
-  const std::vector<BenchmarkHistory> histories = make_histories(std::move(files));
-  if (arguments.as_json) {
+  const std::vector<BenchmarkHistory> histories = choose(make_histories(std::move(files)), arguments, log);
+  if (arguments.output.is_json()) {
     print_out("{}\n", dump_json(to_json(histories), 2));
     return;
   }
-  print_out("{}", to_table(histories));
-  print_commits(histories, arguments, log);
+  print_tables(to_table(histories), arguments.output);
+  if (parse_table_format(arguments.output.format) == TableFormat::kText) print_commits(histories, arguments, log);
 }
 
 }  // namespace
@@ -88,7 +110,10 @@ void add_history_command(CLI::App& app) {
       ->add_option("--repository", arguments->repository,
                    "git repository of the revisions; unless given, where you are")
       ->type_name("DIR");
-  command->add_flag("--json", arguments->as_json, "print the histories as JSON (schema headroom.history/1)");
+  command->add_option("--filter", arguments->filter, "only benchmarks whose names match this regular expression")
+      ->type_name("REGEX");
+  command->add_flag("--all", arguments->all, "also list benchmarks of one revision alone");
+  add_table_options(*command, arguments->output, "print the histories as JSON (schema headroom.history/1)");
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom history bench/results/nightly");
   command->callback([arguments] { show_history(*arguments); });

@@ -21,12 +21,16 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "base/quantity.hpp"
+#include "cli/asked_pass.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
+#include "cli/ladder_subject.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
+#include "cli/prompts_file.hpp"
+#include "cli/table_output.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
 #include "measure/ladder.hpp"
@@ -46,6 +50,8 @@ struct LadderArguments {
   SwitchArguments switches;
   LadderOptions options;
   ImageSize size;
+  std::string pass;  ///< empty: requests, or of what makes none the first
+  std::string prompts;
   std::string precision;
   std::string out;
   int max_rounds = 0;              ///< 0: three times as many as `rounds`
@@ -53,7 +59,7 @@ struct LadderArguments {
   std::int64_t round = -1;         ///< to measure here for the process that asked for it
   std::vector<std::size_t> rungs;  ///< of that round
   bool is_default = true;          ///< no --opt was given
-  bool as_json = false;
+  TableOutput output;
 };
 
 /// Progress over each rung in turn.
@@ -87,30 +93,13 @@ void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pi
   write_png(folder / (rung.name + ".png"), image_grid(images, std::min(kColumns, static_cast<int>(images.size())), 2));
 }
 
-/// On a CPU, the first precision that it has units for.
-std::string_view cpu_precision(const Target& target) {
-  if (obstacle_to(Capability::kBf16Units, target).empty()) return "bf16,";
-  return obstacle_to(Capability::kInt8Products, target).empty() ? "int8," : "";
-}
-
-/// What is climbed unless told: the switches that can change something on the device, and half the steps, where they
-/// can be halved.
-std::string default_switches(const Engine& engine, const RequestOptions& request) {
-  const Target target = engine.backend->properties().target;
-  const bool is_bf16 = engine.network().baseline == DType::kBF16;
-  const std::string list = target.device == DeviceKind::kCpu
-                               ? fmt::format("arena,flash,fuse,hoist,{}tile", cpu_precision(target))
-                           : is_bf16 ? "arena,flash,fuse,hoist,fp8,streams,graph"
-                                     : "arena,flash,fuse,hoist,bf16,fp8,streams,graph";
-  const std::int64_t half = engine.pipeline->resolve(request).steps / 2;
-  return half < 1 ? list : fmt::format("{},steps={}", list, half);
-}
-
 /// What makes a ladder this one and no other.
-nlohmann::json describe_options(const LadderArguments& arguments, const Engine& engine, const LadderOptions& options) {
+nlohmann::json describe_options(const LadderArguments& arguments, const Engine& engine, const LadderSubject& subject,
+                                const LadderOptions& options) {
   const Target target = engine.backend->properties().target;
   const RequestOptions& request = options.request;
-  return {{"model", engine.pipeline->name()},
+  return {{"model", engine.network().name},
+          {"pass", subject.pass()},
           {"weights", engine.network().checkpoint.description()},
           {"LoRA files", arguments.model.loras},
           {"device", name_of(target.device)},
@@ -123,6 +112,8 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"images", request.images},
           {"token rows", request.token_rows},
           {"token columns", request.token_columns},
+          {"height", subject.is_pass() ? arguments.size.height : 0},  // of requests it is told by tokens
+          {"width", subject.is_pass() ? arguments.size.width : 0},
           {"text tokens", request.text_tokens},
           {"steps", request.steps},
           {"guidance", request.guidance_scale ? nlohmann::json(*request.guidance_scale) : nlohmann::json()},
@@ -131,6 +122,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"precision", options.precision},
           {"floors", options.floors},
           {"quality", options.quality_images},
+          {"prompts", fmt::format("{}", fmt::join(options.prompts, "\n"))},
           {"in processes", arguments.processes > 0}};
 }
 
@@ -147,12 +139,11 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 18> kOwnOptions = {
-        "--opt",          "--auto-seconds",  "--max-error",  "--max-request-error",
-        "--auto-refresh", "--rounds",        "--max-rounds", "--processes",
-        "--quality",      "--floors",        "--out",        "--json",
-        "--quiet",        "--round",         "--rungs",      "--help",
-        "--device",       "--cache-schedule"};
+    constexpr std::array<std::string_view, 19> kOwnOptions = {
+        "--strict",       "--opt",    "--auto-seconds", "--max-error",      "--max-request-error",
+        "--auto-refresh", "--rounds", "--max-rounds",   "--processes",      "--quality",
+        "--floors",       "--out",    "--json",         "--quiet",          "--round",
+        "--rungs",        "--help",   "--device",       "--cache-schedule", "--format"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
     for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));
@@ -173,15 +164,15 @@ class RoundProcesses {
 };
 
 void print(const LadderArguments& arguments, const Ladder& ladder, const ResultFile& file) {
-  if (arguments.as_json)
+  if (arguments.output.is_json())
     print_out("{}\n", dump_json(to_json(file), 2));
   else
-    print_out("{}", to_table(ladder));
+    print_tables(to_table(ladder), arguments.output);
 }
 
 /// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
 void climb_and_save(const LadderArguments& arguments, const CLI::App& command, const Engine& engine,
-                    const LadderOptions& options, Ladder& ladder) {
+                    const LadderSubject& subject, const LadderOptions& options, Ladder& ladder) {
   const Log log(arguments.model.quiet);
   const fs::path results = fs::path(arguments.out) / "results.json";
   std::optional<FileLock>
@@ -190,7 +181,8 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
   if (!arguments.out.empty()) {
     make_folder(arguments.out);
     lock.emplace(results);
-    unfinished.emplace(fs::path(arguments.out) / "unfinished.json", describe_options(arguments, engine, options));
+    unfinished.emplace(fs::path(arguments.out) / "unfinished.json",
+                       describe_options(arguments, engine, subject, options));
     if (const std::int64_t visits = unfinished->restore(ladder); visits > 0)
       log.info("going on with the ladder that was stopped: {} are there", format_count(visits, "visit"));
   }
@@ -221,8 +213,7 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
                                       },
                                   .on_visited = save};
     try {
-      climb(ladder, options.rounds, max_rounds,
-            run_rounds_here(*engine.pipeline, *engine.backend, options, next_process(ladder), observer));
+      climb(ladder, options.rounds, max_rounds, subject.rounds(options, next_process(ladder), observer));
     } catch (const Interrupted&) {
       if (unfinished) log.info("stopped; the same command goes on from here");
       throw;
@@ -234,14 +225,15 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
 }
 
 /// One round for the process that asked for it.
-void print_round(const LadderArguments& arguments, const Engine& engine, const LadderOptions& options, Ladder& ladder) {
+void print_round(const LadderArguments& arguments, const LadderSubject& subject, const LadderOptions& options,
+                 Ladder& ladder) {
   for (const std::size_t i : arguments.rungs)
     if (i == 0 || i >= ladder.rungs.size())
       fail_usage("--rungs: {} is no rung above the baseline; there are {}", i, ladder.rungs.size() - 1);
   LadderObserver observer;
   if (!arguments.out.empty())
     observer.on_pixels = [&](const Rung& rung, const HostTensor& pixels) { write_images(arguments.out, rung, pixels); };
-  run_rounds_here(*engine.pipeline, *engine.backend, options, 0, observer)(ladder, arguments.round, arguments.rungs);
+  subject.rounds(options, 0, observer)(ladder, arguments.round, arguments.rungs);
   print_out("{}\n", dump_json(to_json(to_results(ladder))));
 }
 
@@ -256,24 +248,25 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   if (arguments.processes > 0) options.rounds = arguments.processes;
   check_clock();
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
-  const Engine engine = open_engine(arguments.model);
-  resolve_size(*engine.pipeline, arguments.size, options.request);
-  options.request.images = images_of(options.request, *engine.pipeline);
-  report_idle(log, engine.pipeline->idle_options(options.request, {}));
-  const SwitchRequest asked = arguments.is_default ? SwitchRequest::parse(default_switches(engine, options.request))
+  if (!arguments.prompts.empty()) options.prompts = read_prompts(arguments.prompts);
+  const Engine engine = open_network(arguments.model);
+  const LadderSubject subject(engine, arguments.pass, arguments.size, options);
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(subject.idle_options(options));
+  const SwitchRequest asked = arguments.is_default ? SwitchRequest::parse(subject.default_switches(options.request))
                                                    : arguments.switches.request();
-  options.switches = choose_switches(asked, arguments.switches, *engine.backend,
-                                     make_auto_request(*engine.pipeline, options.request), log)
-                         .set;
+  options.switches =
+      choose_switches(asked, arguments.switches, *engine.backend, subject.auto_request(options.request), log).set;
+  subject.check_switches(options.switches);
   Ladder climbed = make_ladder(options.switches, options.only_ends);
-  if (arguments.round >= 0) return print_round(arguments, engine, options, climbed);
-  climb_and_save(arguments, command, engine, options, climbed);
+  if (arguments.round >= 0) return print_round(arguments, subject, options, climbed);
+  climb_and_save(arguments, command, engine, subject, options, climbed);
   const ResultFile file = to_results(climbed);
-  report_declined(log, file.results);
   print(arguments, climbed, file);
+  without_effect.say(file.results);
   if (!arguments.out.empty())
-    log.info("wrote results.json{} to {}",
-             engine.pipeline->obstacle_to_images().empty() ? " and a grid of images for each rung" : "", arguments.out);
+    log.info("wrote results.json{} to {}", subject.makes_images() ? " and a grid of images for each rung" : "",
+             arguments.out);
 }
 
 }  // namespace
@@ -287,12 +280,13 @@ void add_ladder_command(CLI::App& app) {
   add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "");
   command
-      ->add_option("--images", arguments->options.request.images,
-                   "images made at once; 0 makes one for each label of the model")
+      ->add_option("--batch", arguments->options.request.images,
+                   "images made at once, or samples of a pass; 0 makes an image for each label of the model")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
   add_steps_option(*command, arguments->options.request.steps, "denoise steps of the baseline");
   add_size_options(*command, arguments->options.request, arguments->size);
+  add_pass_option(*command, arguments->pass);
   command->add_flag("--ends", arguments->options.only_ends,
                     "measure the baseline and all switches together, and nothing between");
   add_guidance_option(*command, arguments->options.request.guidance_scale);
@@ -325,9 +319,15 @@ void add_ladder_command(CLI::App& app) {
       ->excludes(rounds);
   command
       ->add_option("--quality", arguments->options.quality_images,
-                   "images to make and judge at each rung (accuracy, Frechet distance); 0 for none")
+                   "images to make and judge at each rung: PSNR and FLIP against the baseline's, and what the model's "
+                   "classifier says of them; of the pass frame clips; 0 compares those of the first batch")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
+  command
+      ->add_option("--prompts", arguments->prompts,
+                   "a file of prompts, one a line, that the images show in turn; the model's own unless given")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   command->add_flag("--floors", arguments->options.floors,
                     "also measure the least that each stage could take on this machine: some seconds a rung");
   command
@@ -338,12 +338,13 @@ void add_ladder_command(CLI::App& app) {
   // What --processes runs itself with.
   command->add_option("--round", arguments->round)->check(whole_number(0, 1'000'000))->group("");
   command->add_option("--rungs", arguments->rungs)->delimiter(',')->check(whole_number(0, 1'000'000))->group("");
-  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->footer(fmt::format(
       "Example: headroom ladder {} --out out/demo\n"
       "         headroom ladder {} --random-weights 0 --device cuda:0 --steps 8 --height 512 --width 512 --ends\n"
+      "         headroom ladder {}/vae --pass decode --height 512 --width 512\n"
       "A ladder with --out that was stopped or killed goes on where it was when it is run again.",
-      examples::kShipped, examples::kLarge));
+      examples::kShipped, examples::kLarge, examples::kFolder));
   command->callback([arguments, command] {
     arguments->is_default = command->count("--opt") == 0;
     ladder(*arguments, *command);

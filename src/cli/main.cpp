@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -12,14 +11,17 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/failure.hpp"
 #include "base/interrupt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/terminal.hpp"
 #include "base/truncated_file.hpp"
-#include "cli/commands.hpp"
+#include "cli/all_commands.hpp"
+#include "cli/option_names.hpp"
 #include "cli/usage.hpp"
 #include "measure/machine.hpp"
 
@@ -45,26 +47,13 @@ void occupy_closed_streams() {
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
 }
 
-/// Options to which an empty text says something: prompts, lists that may have no items, and a filter that takes all.
-constexpr std::array<std::string_view, 7> kMayBeEmpty = {"--prompt", "--prompt-2", "--negative-prompt", "--opt",
-                                                         "--labels", "--format",   "--filter"};
-
-/// Has all other options refuse an empty text, which an unset variable of a shell leaves and which would pass for an option that was not
-/// given.
-void refuse_empty_values(CLI::App& app) {
-  const CLI::Validator is_not_empty(
-      [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
-  for (CLI::App* command : app.get_subcommands({}))
-    for (CLI::Option* option : command->get_options()) {
-      const bool has_value = option->nonpositional() && option->get_items_expected_max() > 0;
-      const bool is_number = option->get_type_name().find("INT in") != std::string::npos;  // which says more
-      if (has_value && !is_number && std::ranges::find(kMayBeEmpty, option->get_name()) == kMayBeEmpty.end())
-        option->check(is_not_empty);
-    }
-}
-
 /// One line on stderr. Where that cannot be written either, there is nobody to tell.
 void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
+
+/// Whether notes are unwanted, as far as the arguments say so by themselves.
+bool is_quiet(const std::vector<std::string>& arguments) {
+  return std::ranges::any_of(arguments, [](const std::string& each) { return each == "-q" || each == "--quiet"; });
+}
 
 headroom::ExitCode tell_usage(std::string_view sentence, const CLI::App& app) {
   tell(sentence);
@@ -74,7 +63,8 @@ headroom::ExitCode tell_usage(std::string_view sentence, const CLI::App& app) {
 
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
-  app.formatter(std::make_shared<headroom::UsageFormatter>());  // of the commands too, which are added below
+  app.formatter(std::make_shared<headroom::UsageFormatter>(
+      headroom::output_columns(STDOUT_FILENO)));  // of the commands too, which are added below
   app.set_version_flag("--version", [] {
     const headroom::Machine machine = headroom::describe_machine();
     return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
@@ -82,23 +72,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 ok, 1 error, 2 usage, 3 regression found or budget missed, 4 inconclusive.");
   headroom::ExitCode exit_code = headroom::ExitCode::kOk;
-  headroom::add_models_command(app);
-  headroom::add_run_command(app);
-  headroom::add_stream_command(app, exit_code);
-  headroom::add_forward_command(app);
-  headroom::add_bench_command(app, exit_code);
-  headroom::add_ladder_command(app);
-  headroom::add_plan_command(app);
-  headroom::add_convert_command(app);
-  headroom::add_calibrate_command(app);
-  headroom::add_profile_command(app);
-  headroom::add_sweep_command(app);
-  headroom::add_compare_command(app, exit_code);
-  headroom::add_history_command(app);
-  headroom::add_report_command(app);
-  refuse_empty_values(app);
+  headroom::add_all_commands(app, exit_code);
+  headroom::CurrentArguments current = headroom::with_current_names({argv + 1, argv + argc});
+  const headroom::Log log(is_quiet(current.arguments));
+  for (const std::string& note : current.notes) log.info("{}", note);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(current.arguments.rbegin(), current.arguments.rend()));  // as it takes them
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       std::ostringstream text;
@@ -106,7 +85,7 @@ int run(int argc, char** argv) {
       headroom::print_out("{}", text.str());
       return static_cast<int>(headroom::ExitCode::kOk);
     }
-    return static_cast<int>(tell_usage(headroom::explain(app, error), app));
+    return static_cast<int>(tell_usage(headroom::explain(app, error, current.arguments), app));
   } catch (const headroom::Error& error) {
     if (error.code() != headroom::ExitCode::kUsage) throw;
     return static_cast<int>(tell_usage(error.what(), app));

@@ -1,15 +1,26 @@
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 #include "base/output.hpp"
+#include "cli/asked_pass.hpp"
 #include "cli/commands.hpp"
+#include "cli/table_output.hpp"
 #include "measure/table.hpp"
 #include "pipelines/examples.hpp"
+#include "pipelines/model_index.hpp"
+#include "pipelines/pipeline.hpp"
 #include "run/component.hpp"
+#include "run/model_folders.hpp"
 
 namespace headroom {
 namespace {
@@ -33,19 +44,59 @@ void list_models(bool as_json) {
     return;
   }
   Table table;
-  table.add_column("model", Align::kLeft);
+  table.add_column(Column{.header = "model", .align = Align::kLeft});
   table.add_column("parameters");
   table.add_column("what it is", Align::kLeft);
   for (const ShippedModel& model : models)
     table.add_row({model.name, format_parameters(model.parameters), model.description});
-  print_out("{}", table.render());
+  print_tables(table);
 }
 
-void list_components_of(const std::string& folder, bool as_json) {
-  const std::vector<FoundComponent> components = list_components(folder);
+/// A whole pipeline; its parameters are added up afterwards.
+FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
+  const ModelIndex index(folder);
+  FoundComponent found{.folder = folder, .class_name = index.class_name(), .parameters = {}, .passes = {}};
+  if (is_pipeline_class(found.class_name)) found.passes.emplace_back(kWholeRequest);
+  return found;
+}
+
+/// What there is at and below a folder, whole pipelines before their parts. Broken ones are told and left out, unless there is no other.
+std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
+  std::vector<FoundComponent> found;
+  std::vector<std::string> broken;
+  std::set<std::filesystem::path> pipelines;
+  const auto look = [&](const std::filesystem::path& each, const char* file, auto look_at) {
+    if (!is_there(each / file)) return;
+    try {
+      found.push_back(look_at(each));
+    } catch (const Error& error) {
+      broken.emplace_back(error.what());
+    }
+  };
+  for (const std::filesystem::path& each : find_model_folders(folder)) {
+    if (ModelIndex::is_in(each)) pipelines.insert(each);
+    look(each, "model_index.json", look_at_pipeline);
+    look(each, "config.json", look_at_component);
+  }
+  if (found.empty() && !broken.empty()) fail("{}", broken.front());
+  if (found.empty()) static_cast<void>(list_components(folder));  // says what is there instead
+  for (const std::string& reason : broken) Log().warning("left out: {}", reason);
+  for (FoundComponent& pipeline : found) {
+    if (!pipelines.contains(pipeline.folder)) continue;
+    for (const FoundComponent& part : found)
+      if (part.folder.parent_path() == pipeline.folder && part.parameters)
+        pipeline.parameters = pipeline.parameters.value_or(0) + *part.parameters;
+  }
+  return found;
+}
+
+void list_models_in(const std::string& name_or_folder, bool as_json) {
+  const std::filesystem::path folder = find_model_folder(name_or_folder);
+  const std::vector<FoundComponent> models =
+      find_models(folder.empty() ? std::filesystem::path(name_or_folder) : folder);
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const FoundComponent& found : components)
+    for (const FoundComponent& found : models)
       list.push_back({{"folder", found.folder.string()},
                       {"class", found.class_name},
                       {"parameters", found.parameters ? nlohmann::json(*found.parameters) : nlohmann::json()},
@@ -54,14 +105,15 @@ void list_components_of(const std::string& folder, bool as_json) {
     return;
   }
   Table table;
-  for (const char* header : {"component", "class"}) table.add_column(header, Align::kLeft);
+  table.add_column("folder", Align::kLeft);
+  table.add_column("class", Align::kLeft);
   table.add_column("parameters");
   table.add_column("passes", Align::kLeft);
-  for (const FoundComponent& found : components)
+  for (const FoundComponent& found : models)
     table.add_row({found.folder.string(), found.class_name,
                    found.parameters ? format_parameters(*found.parameters) : "-",
-                   found.passes.empty() ? "not known here" : fmt::format("{}", fmt::join(found.passes, ", "))});
-  print_out("{}", table.render());
+                   found.passes.empty() ? "not supported" : fmt::format("{}", fmt::join(found.passes, ", "))});
+  print_tables(table);
 }
 
 struct ModelsArguments {
@@ -76,15 +128,15 @@ void add_models_command(CLI::App& app) {
   const auto arguments = std::make_shared<ModelsArguments>();
   command->add_option(
       "FOLDER", arguments->folder,
-      "in place of what ships: the networks of this checkpoint folder, and which passes of each there are");
+      "in place of what ships: the pipelines and networks at and below this folder, or of ORG/NAME in the "
+      "cache of the Hugging Face hub, and which passes of each there are");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
       fmt::format("Example: headroom models\n"
                   "         headroom models {}",
                   examples::kFolder));
   command->callback([arguments] {
-    arguments->folder.empty() ? list_models(arguments->as_json)
-                              : list_components_of(arguments->folder, arguments->as_json);
+    arguments->folder.empty() ? list_models(arguments->as_json) : list_models_in(arguments->folder, arguments->as_json);
   });
 }
 

@@ -100,6 +100,18 @@ CLI::Validator byte_size() {
           "SIZE"};
 }
 
+CLI::Validator share() {
+  return {[](std::string& text) {
+            const bool is_percent = text.ends_with('%');
+            const std::optional<double> value = parse<double>(is_percent ? text.substr(0, text.size() - 1) : text);
+            if (!value || !(*value >= 0 && (is_percent ? *value <= 100 : *value < 1)))
+              return fmt::format("'{}' is not a share such as 1% or 0.01, from 0 to 100%", text);
+            text = fmt::format("{}", is_percent ? *value / 100 : *value);
+            return std::string();
+          },
+          ""};
+}
+
 CLI::Validator real_number(double low, double high) {
   return {[=](const std::string& text) {
             const std::optional<double> value = parse<double>(text);

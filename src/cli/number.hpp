@@ -17,6 +17,10 @@ namespace headroom {
 /// A number that is neither infinite nor NaN.
 [[nodiscard]] CLI::Validator real_number(double low, double high);
 
+/// A share from nothing to all, as parse_share() reads it and 0: "1%" or "0.01"; a bare "5" is refused, because it might be either. The
+/// option gets the fraction.
+[[nodiscard]] CLI::Validator share();
+
 /// A size in bytes: "16GiB", "1.5GB" or "4096", from one byte to 1 EiB. The option gets the number of bytes.
 [[nodiscard]] CLI::Validator byte_size();
 

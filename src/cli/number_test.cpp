@@ -102,5 +102,18 @@ TEST(Number, ListsMayHoldAWordForTheModelsOwn) {
               HasSubstr("--batch: 'own' is not a whole number from 1 to 100"));
 }
 
+TEST(Number, AShareIsAPercentageOrAFraction) {
+  const auto read = [](std::string text) {
+    const std::string wrong = share()(text);
+    return wrong.empty() ? text : wrong;
+  };
+  EXPECT_EQ(read("1%"), "0.01");
+  EXPECT_EQ(read("0.01"), "0.01");
+  EXPECT_EQ(read("0"), "0");
+  EXPECT_EQ(read("100%"), "1");
+  for (const char* wrong : {"1", "5", "-1%", "101%", "nan", "%", "", "1 %", "1%%"})
+    EXPECT_EQ(read(wrong), fmt::format("'{}' is not a share such as 1% or 0.01, from 0 to 100%", wrong));
+}
+
 }  // namespace
 }  // namespace headroom

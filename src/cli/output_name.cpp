@@ -35,6 +35,7 @@ CLI::Validator folder_name() {
   return {[](const std::string& name) {
             constexpr std::array<std::string_view, 9> kOfFiles = {".png",  ".jpg", ".jpeg", ".svg",        ".html",
                                                                   ".json", ".csv", ".md",   ".safetensors"};
+            if (name == "-") return std::string("'-' is standard output; what can be written: a folder");
             std::error_code ignored;
             const std::string suffix = suffix_of(name);
             if (std::ranges::find(kOfFiles, suffix) == kOfFiles.end() || std::filesystem::is_directory(name, ignored))

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/table_output.hpp"
 #include "kernels/generated_kernels.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
@@ -44,23 +45,26 @@ std::string list_some(std::span<const std::string> names) {
 }
 
 /// Device memory around every step, and where it is most.
-std::string to_memory_table(const Program& program) {
+Printout to_memory_table(const Program& program) {
   Table table;
-  table.add_column("node", Align::kLeft);
-  table.add_column("op", Align::kLeft);
+  table.add_column(Column{.header = "node", .align = Align::kLeft, .least = 16});
+  table.add_column(Column{.header = "op", .align = Align::kLeft, .priority = 1, .least = 12});
   for (const char* header : {"activations held", "made here", "scratch", "weights read"}) table.add_column(header);
   const std::vector<StepMemory> memory = memory_by_step(program);
   std::size_t most = 0;
+  const auto cell = [](std::size_t bytes) { return bytes_cell(static_cast<std::int64_t>(bytes)); };
   for (std::size_t i = 0; i < memory.size(); ++i) {
     const Step& step = program.steps[i];
-    table.add_row({step.label, std::string(name_of(step.op)), format_bytes(memory[i].activations),
-                   format_bytes(memory[i].made), format_bytes(memory[i].scratch), format_bytes(memory[i].weights)});
+    table.add_row({step.label, std::string(name_of(step.op)), cell(memory[i].activations), cell(memory[i].made),
+                   cell(memory[i].scratch), cell(memory[i].weights)});
     if (memory[i].activations + memory[i].scratch > memory[most].activations + memory[most].scratch) most = i;
   }
-  if (memory.empty()) return table.render();
-  return table.render() + fmt::format("\nmost at {} ({}): {} of activations and {} of scratch\n",
-                                      program.steps[most].label, name_of(program.steps[most].op),
-                                      format_bytes(memory[most].activations), format_bytes(memory[most].scratch));
+  Printout printout(std::move(table));
+  if (!memory.empty())
+    printout.add(fmt::format("\nmost at {} ({}): {} of activations and {} of scratch\n", program.steps[most].label,
+                             name_of(program.steps[most].op), format_bytes(memory[most].activations),
+                             format_bytes(memory[most].scratch)));
+  return printout;
 }
 
 /// What is planned: a whole denoise request, or one forward pass.
@@ -164,7 +168,8 @@ void print_plan(const PlanArguments& arguments) {
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
-  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -175,26 +180,29 @@ void print_plan(const PlanArguments& arguments) {
   const Compiled compiled = compile_with(switches);
   const std::shared_ptr<const GeneratedKernels> generated = engine.backend->context<GeneratedKernels>();
   const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
-  report_declined(log, compiled.declined);
+  without_effect.say(compiled.declined);
   if (arguments.as_json) {
     print_out("{}\n", dump_json(to_json(compiled, chosen.trials, again_ms, *generated), 2));
     return;
   }
   if (arguments.memory) {
-    print_out("{}", to_memory_table(*compiled.program));
+    print_tables(to_memory_table(*compiled.program));
     return;
   }
+  std::string text;
   for (const PassRecord& pass : compiled.passes) {
-    print_out("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
+    text += fmt::format("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
     for (const PassNote& note : pass.notes)
-      print_out("     {}\n",
-                note.nodes.empty() ? note.reason : fmt::format("kept {} ({})", list_some(note.nodes), note.reason));
+      text += fmt::format("     {}\n", note.nodes.empty()
+                                           ? note.reason
+                                           : fmt::format("kept {} ({})", list_some(note.nodes), note.reason));
   }
-  print_out("planned in {:.1f} ms\n", compiled.plan_ms);
+  text += fmt::format("planned in {:.1f} ms\n", compiled.plan_ms);
   if (!again_ms.empty())
-    print_out("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms), again_ms.size());
-  if (generated->compiled + generated->from_disk > 0) print_out("{}", describe(*generated));
-  print_out("\n{}", to_text(*compiled.program, arguments.rejections));
+    text += fmt::format("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms),
+                        again_ms.size());
+  if (generated->compiled + generated->from_disk > 0) text += describe(*generated);
+  print_lines(text + "\n" + to_text(*compiled.program, arguments.rejections));
 }
 
 }  // namespace

@@ -13,8 +13,10 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
 #include "measure/describe.hpp"
 #include "measure/profile.hpp"
 #include "pipelines/examples.hpp"
@@ -34,7 +36,7 @@ struct ProfileArguments {
   std::string trace;
   bool every_launch = false;
   bool by_module = false;
-  bool as_json = false;
+  TableOutput output;
 };
 
 /// What is profiled, ready to run.
@@ -103,7 +105,8 @@ void run_profile(const ProfileArguments& arguments) {
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
-  report_idle(log, is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
   const AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -112,13 +115,15 @@ void run_profile(const ProfileArguments& arguments) {
   options.switches = switches.set;
   ProfileSubject subject =
       is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
-  report_declined(log, subject.compiled.declined);
+  without_effect.say(subject.compiled.declined);
   report_notes(log, subject.compiled);
   const ProfiledRun run = subject.run();
   PhaseProgress progress(arguments.model.quiet);
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  if (arguments.as_json)  // the table says it itself
+    for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());
   const ResultFile file = to_file(switches, engine, subject, run.session, measured);
   if (!arguments.save.empty()) write_results(arguments.save, file);
@@ -126,7 +131,10 @@ void run_profile(const ProfileArguments& arguments) {
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
                            : arguments.by_module  ? ProfileRows::kModule
                                                   : ProfileRows::kOp;
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_profile_table(measured, plan, rows));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_profile_table(measured, plan, rows), arguments.output);
 }
 
 }  // namespace
@@ -158,15 +166,21 @@ void add_profile_command(CLI::App& app) {
                    "trace of the last request to write, in Chrome's format: one track for each stream")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_option("--save", arguments->save, "result file to write (schema headroom.result/1)")
+  command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_flag("--json", arguments->as_json, "print the result file");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->footer(
-      fmt::format("Example: headroom profile {} --images 10 --opt fast --threads 2\n"
+      fmt::format("Example: headroom profile {} --batch 10 --opt fast --threads 2\n"
                   "         headroom profile {}/vae --pass decode --height 512 --width 512",
                   examples::kShipped, examples::kFolder));
-  command->callback([arguments] { run_profile(*arguments); });
+  command->callback([arguments] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    run_profile(*arguments);
+  });
 }
 
 }  // namespace headroom

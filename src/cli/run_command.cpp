@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -14,7 +14,6 @@
 #include "base/nearest.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
-#include "base/utf8.hpp"
 #include "cli/auto.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -23,7 +22,9 @@
 #include "cli/image_text.hpp"
 #include "cli/image_writer.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/prompts_file.hpp"
 #include "cli/serve_prompts.hpp"
 #include "measure/table.hpp"
 #include "media/image_grid.hpp"
@@ -76,23 +77,6 @@ std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const 
   }
   if (labels.empty()) fail_usage("--labels is empty: expected all, or names or numbers of labels separated by commas");
   return labels;
-}
-
-/// A prompt a line; empty lines are left out, and a byte order mark in front of the first.
-std::vector<std::string> read_prompts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail("cannot read {}", path);
-  std::vector<std::string> prompts;
-  bool is_first = true;
-  for (std::string line; std::getline(file, line); is_first = false) {
-    if (is_first && (line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF")))
-      fail("{} is in UTF-16: prompts are expected in UTF-8", path);
-    if (is_first) line.erase(0, line.size() - without_byte_order_mark(line).size());
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty()) prompts.push_back(std::move(line));
-  }
-  if (prompts.empty()) fail("{} holds no prompt: one is expected on each line", path);
-  return prompts;
 }
 
 /// What the images are of: prompts that were given, or else the pipeline's own, by label.
@@ -168,6 +152,8 @@ struct Took {
 
 void tell(const RunArguments& arguments, const Took& took, const std::string& model,
           const std::vector<std::string>& files) {
+  // Standard output belongs to the picture where that goes there.
+  const int descriptor = is_standard_output(arguments.out) ? STDERR_FILENO : STDOUT_FILENO;
   if (arguments.as_json) {
     nlohmann::json summary = {{"model", model},
                               {"images", took.images},
@@ -179,17 +165,18 @@ void tell(const RunArguments& arguments, const Took& took, const std::string& mo
                               {"stages", to_json(took.stages)},
                               {"out", files.size() == 1 ? nlohmann::json(files[0]) : nlohmann::json(files)}};
     if (!took.computed_steps.empty()) summary["computed_steps"] = numbers_of(took.computed_steps);
-    print_out("{}\n", dump_json(summary, 2));
+    write_output(descriptor, dump_json(summary, 2) + "\n");
     return;
   }
   const std::string steps = took.calls == took.steps ? format_count(took.steps, "step")
                                                      : fmt::format("{}, {}", format_count(took.steps, "step"),
                                                                    format_count(took.calls, "call"));
-  print_out("{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"),
-            steps, format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
-            format_ms(took.total_ms() / static_cast<double>(took.images)),
-            files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
-  print_out("{}", tell_computed_steps(took.computed_steps));
+  const std::string summary = fmt::format(
+      "{} in {} of {}: {} an image; wrote {}\n", format_count(static_cast<std::int64_t>(took.images), "image"), steps,
+      format_ms(took.steps_ms() / static_cast<double>(took.step_ms.size())),
+      format_ms(took.total_ms() / static_cast<double>(took.images)),
+      files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back()));
+  write_output(descriptor, summary + tell_computed_steps(took.computed_steps));
 }
 
 /// Makes all jobs, and hands on each image with its number as soon as it is there.
@@ -202,7 +189,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
     const auto group = jobs.subspan(done, maker.count_together(jobs.subspan(done), arguments.batch));
     const Generator& generator = maker.generator(group);
     if (progress == nullptr) {
-      report_declined(log, generator.compiled().declined);
+      WithoutEffect(log, arguments.switches).say(generator.compiled().declined);
       report_notes(log, generator.compiled());
       for (const std::string& note : maker.notes()) log.info("{}", note);
       took.steps = generator.request().steps;
@@ -237,27 +224,32 @@ SwitchSet choose(const RunArguments& arguments, const SwitchRequest& asked, cons
 
 void run(const RunArguments& arguments) {
   const Log log(arguments.model.quiet);
+  const WithoutEffect without_effect(log, arguments.switches);
   const SwitchRequest asked = arguments.switches.request();
-  if (arguments.prompts_file != "-") check_writable(arguments.out);
+  std::optional<OutFile> out;
+  if (arguments.prompts_file != "-") out.emplace(arguments.out);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
   if (arguments.prompts_file == "-") {
     for (const std::string& option : arguments.idle_of_requests)
-      log.info("{} changes nothing: requests say themselves what they make, and each is made by itself", option);
+      without_effect.say(option +
+                         " changes nothing: requests say themselves what they make, and each is made by itself");
     const SwitchSet switches =
         choose(arguments, asked, engine, prepare(pipeline, arguments.job, asked.fixed).options, log);
-    serve_prompts(engine, switches, arguments.memory_limit, arguments.after_the_first, arguments.job);
+    serve_prompts(engine, switches, arguments.memory_limit, arguments.after_the_first, arguments.job, without_effect);
     return;
   }
 
   const Subjects subjects = choose_subjects(arguments, pipeline);
   const std::vector<ImageJob> jobs = list_jobs(subjects, arguments.per_prompt, arguments.job.seed);
+  if (is_standard_output(arguments.out) && jobs.size() > 1 && !subjects.are_labels)
+    fail_usage("--out - writes one picture, and {} were asked for", jobs.size());
   std::vector<PreparedImage> prepared;
   for (const ImageJob& job : jobs) prepared.push_back(prepare(pipeline, job, asked.fixed));
-  report_idle(log, pipeline.idle_options(prepared.front().options, prepared.front().image));
+  without_effect.say(pipeline.idle_options(prepared.front().options, prepared.front().image));
   if (arguments.is_seed_given && is_seed_idle(pipeline, prepared.front()))
-    log.info("--seed changes nothing: the noise is given, and the sampler draws none");
+    without_effect.say("--seed changes nothing: the noise is given, and the sampler draws none");
   for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the rest have the same texts
     for (const std::string& note : tell_cut_texts(pipeline, prepared[i])) log.info("{}", note);
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
@@ -269,15 +261,17 @@ void run(const RunArguments& arguments) {
   if (subjects.are_labels) {
     std::vector<Image> images(jobs.size());
     took = make_all(maker, prepared, arguments, log, [&](std::size_t i, Image image) { images[i] = std::move(image); });
-    write_png(arguments.out, image_grid(images, static_cast<int>(subjects.jobs.size()), 2));
-    files.push_back(arguments.out);
+    write_png(out->path(), image_grid(images, static_cast<int>(subjects.jobs.size()), 2));
+    files.push_back(out->path());
   } else {
     ImageWriter writer;
-    for (std::size_t i = 0; i < jobs.size(); ++i) files.push_back(numbered(arguments.out, i, jobs.size()).string());
+    for (std::size_t i = 0; i < jobs.size(); ++i) files.push_back(numbered(out->path(), i, jobs.size()).string());
     took = make_all(maker, prepared, arguments, log,
                     [&](std::size_t i, Image image) { writer.write(files[i], std::move(image), text_of(jobs[i])); });
     writer.finish();
   }
+  out->finish();
+  if (is_standard_output(arguments.out)) files = {arguments.as_json ? "-" : "standard output"};
   tell(arguments, took, pipeline.name(), files);
 }
 
@@ -326,6 +320,7 @@ void add_prompt_options(CLI::App& command, RunArguments& arguments) {
           .add_option("--labels", arguments.labels,
                       "what to draw, of a model that tells its images apart by names: names or numbers separated by "
                       "commas, or all")
+          ->type_name("LIST")
           ->capture_default_str();
   CLI::Option* const prompt =
       command.add_option("--prompt", arguments.prompts, "what to draw, in words; may be given several times")
@@ -415,7 +410,8 @@ void add_run_command(CLI::App& app) {
   command
       ->add_option(
           "--out", arguments->out,
-          "PNG to write: fox.png, of several prompts fox-1.png and on; of labels a grid with a column for each")
+          "PNG to write: fox.png, of several prompts fox-1.png and on; of labels a grid with a column for each; - for "
+          "standard output")
       ->check(written_as({".png"}))
       ->type_name("FILE")
       ->capture_default_str();

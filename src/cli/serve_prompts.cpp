@@ -1,6 +1,6 @@
 #include "cli/serve_prompts.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <iostream>
@@ -44,10 +44,11 @@ void require_readable(const std::string& file, std::string_view key, const std::
 class Server {
  public:
   Server(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, NewWork after_the_first,
-         const ImageJob& defaults)
+         const ImageJob& defaults, const WithoutEffect& without_effect)
       : engine_(engine),
         switches_(switches),
         defaults_(defaults),
+        without_effect_(without_effect),
         maker_(engine, switches, memory_limit, after_the_first) {}
 
   /// Does one request; what cannot be done is answered with its reason.
@@ -70,6 +71,19 @@ class Server {
   void finish() { writer_.finish(); }
 
  private:
+  /// A sentence for each switch that was named and declines, and each key that changes nothing.
+  std::vector<std::string> find_without_effect(const nlohmann::json& request, const PreparedImage& prepared) {
+    std::vector<std::string> sentences;
+    for (const Declined& declined : maker_.generator({&prepared, 1}).compiled().declined)
+      if (without_effect_.is_named(declined.switch_name))
+        sentences.push_back(fmt::format("switch {} declined: {}", declined.switch_name, declined.reason));
+    for (const IdleOption& option : engine_.pipeline->idle_options(prepared.options, prepared.image))
+      sentences.push_back(fmt::format("{} changes nothing: {}", option.name, option.reason));
+    if (request.contains("seed") && is_seed_idle(*engine_.pipeline, prepared))
+      sentences.emplace_back("seed changes nothing: the noise is given, and the sampler draws none");
+    return sentences;
+  }
+
   void make(const nlohmann::json& request, const std::string& context, nlohmann::json reply) {
     const ImageJob job = with_json(defaults_, request, {"id", "out"}, context);
     const std::filesystem::path out = get_string(request, "out", context);
@@ -82,14 +96,13 @@ class Server {
     require_readable(job.noise, "noise", context);
     for (const LoraUse& use : job.loras) require_readable(use.file, "a file of loras", context);
     const PreparedImage prepared = prepare(*engine_.pipeline, job, switches_);
+    std::vector<std::string> notes = find_without_effect(request, prepared);
+    if (without_effect_.is_strict() && !notes.empty()) fail("--strict: {}", fmt::join(notes, "; "));
     MadeImages made = maker_.make({&prepared, 1});
     reply["out"] = out.string();
     reply["seed"] = job.seed;
-    std::vector<std::string> notes = tell_cut_texts(*engine_.pipeline, prepared);
-    for (const IdleOption& option : engine_.pipeline->idle_options(prepared.options, prepared.image))
-      notes.push_back(fmt::format("{} changes nothing: {}", option.name, option.reason));
-    if (request.contains("seed") && is_seed_idle(*engine_.pipeline, prepared))
-      notes.emplace_back("seed changes nothing: the noise is given, and the sampler draws none");
+    const std::vector<std::string> cut = tell_cut_texts(*engine_.pipeline, prepared);
+    notes.insert(notes.end(), cut.begin(), cut.end());
     notes.insert(notes.end(), maker_.notes().begin(), maker_.notes().end());
     for (const std::string& note : notes) reply["notes"].push_back(as_text(note));
     if (!made.computed_steps.empty()) reply["computed_steps"] = numbers_of({&made.computed_steps, 1}).front();
@@ -113,6 +126,7 @@ class Server {
   const Engine& engine_;
   const SwitchSet& switches_;
   const ImageJob& defaults_;
+  const WithoutEffect& without_effect_;
   ImageMaker maker_;
   ImageWriter writer_;
 };
@@ -120,8 +134,8 @@ class Server {
 }  // namespace
 
 void serve_prompts(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit, NewWork after_the_first,
-                   const ImageJob& defaults) {
-  Server server(engine, switches, memory_limit, after_the_first, defaults);
+                   const ImageJob& defaults, const WithoutEffect& without_effect) {
+  Server server(engine, switches, memory_limit, after_the_first, defaults, without_effect);
   std::size_t number = 0;
   std::string line;
   for (RequestLine read = read_request_line(std::cin, line); read != RequestLine::kEnd;

@@ -12,17 +12,20 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/interrupt.hpp"
+#include "base/json.hpp"
 #include "base/output.hpp"
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/live/server.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/stream_controls.hpp"
 #include "cli/stream_progress.hpp"
 #include "cli/stream_runner.hpp"
 #include "cli/stream_video.hpp"
+#include "cli/table_output.hpp"
 #include "measure/budget.hpp"
 #include "measure/describe.hpp"
 #include "measure/stream_judge.hpp"
@@ -36,7 +39,7 @@ constexpr std::int64_t kMostFrames = 1'000'000'000'000;
 
 struct StreamArguments {
   ModelArguments model;
-  std::string switches;
+  SwitchList switches;
   StreamVideoArguments video;
   double fps = 0;
   std::int64_t frames = -1;
@@ -45,6 +48,7 @@ struct StreamArguments {
   std::string control, live;
   std::string save, budget;
   std::int64_t judged_clips = 0;
+  bool as_json = false;
 };
 
 /// Refuses what contradicts itself before anything is loaded.
@@ -55,6 +59,7 @@ void check_arguments(const StreamArguments& arguments) {
   check_output(arguments.video);
   if ((arguments.video.width == 0) != (arguments.video.height == 0))
     fail_usage("--width and --height are given together");
+  if (is_standard_output(arguments.save)) fail_usage("--save -: --json prints the result file");
   if (!arguments.save.empty()) {
     check_clock();
     check_writable(arguments.save);
@@ -90,32 +95,34 @@ ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments
 }
 
 /// Standard output belongs to the frames where they go there.
+int descriptor_for_results(const StreamArguments& arguments) {
+  return is_standard_output(arguments.video.output) ? STDERR_FILENO : STDOUT_FILENO;
+}
+/// With --json only that goes where other programs read it.
 int descriptor_for_tables(const StreamArguments& arguments) {
-  return arguments.video.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
+  return arguments.as_json ? STDERR_FILENO : descriptor_for_results(arguments);
 }
 
-std::string summary_of(const LatencyRecord& latency) {
-  const LatencySummary& of = latency.statistics;
+Table summary_of(const LatencyRecord& latency) {
   Table table;
   table.add_column("frame in to frame out", Align::kLeft);
   for (const char* header : {"p50", "p90", "p99", "p99.9", "most", "jitter"}) table.add_column(header);
-  table.add_row({fmt::format("{} frames, {:.1f} in a second", latency.shown,
-                             static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
-                 format_ms(of.p50_ms), format_ms(of.p90_ms), format_ms(of.p99_ms), format_ms(of.p99_9_ms),
-                 format_ms(of.max_ms), format_ms(of.jitter_ms)});
+  const auto add = [&](std::string what, const LatencySummary& of) {
+    table.add_row({std::move(what), ms_cell(of.p50_ms), ms_cell(of.p90_ms), ms_cell(of.p99_ms), ms_cell(of.p99_9_ms),
+                   ms_cell(of.max_ms), ms_cell(of.jitter_ms)});
+  };
+  add(fmt::format("{}, {:.1f} in a second", format_count(latency.shown, "frame"),
+                  static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
+      latency.statistics);
   for (const auto& [part, times] : {std::pair("decode", &latency.decode_ms),
                                     {"queue", &latency.queue_ms},
                                     {"device", &latency.device_ms},
-                                    {"encode", &latency.encode_ms}}) {
-    const LatencySummary summary = summarize_latency(*times);
-    table.add_row({fmt::format("  {}", part), format_ms(summary.p50_ms), format_ms(summary.p90_ms),
-                   format_ms(summary.p99_ms), format_ms(summary.p99_9_ms), format_ms(summary.max_ms),
-                   format_ms(summary.jitter_ms)});
-  }
-  return table.render();
+                                    {"encode", &latency.encode_ms}})
+    add(fmt::format("  {}", part), summarize_latency(*times));
+  return table;
 }
 
-std::string summary_of(const StreamJudgement& judgement, std::int64_t clips) {
+Printout summary_of(const StreamJudgement& judgement, std::int64_t clips) {
   const auto with_interval = [](const Estimate& estimate, int digits) {
     std::string text = fmt::format("{:.{}f}", estimate.value, digits);
     if (estimate.interval)
@@ -126,9 +133,11 @@ std::string summary_of(const StreamJudgement& judgement, std::int64_t clips) {
   table.add_column("judged on", Align::kLeft);
   for (const char* header : {"PSNR against its teacher", "flicker of the camera's", "the teacher's"})
     table.add_column(header);
-  table.add_row({fmt::format("{} clip{}", clips, clips == 1 ? "" : "s"), with_interval(judgement.psnr_db, 1) + " dB",
+  table.add_row({format_count(clips, "clip"), with_interval(judgement.psnr_db, 1) + " dB",
                  with_interval(judgement.flicker, 2) + "x", with_interval(judgement.teacher_flicker, 2) + "x"});
-  return table.render() + "\n";
+  Printout printout(std::move(table));
+  printout.add("\n");
+  return printout;
 }
 
 void stream(const StreamArguments& arguments, ExitCode& exit_code) {
@@ -143,18 +152,23 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   const Engine engine = open_network(arguments.model);
   const std::unique_ptr<StreamModel> model =
       engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component);
-  const SwitchSet switches = SwitchSet::parse(arguments.switches).for_target(engine.backend->properties().target);
+  const SwitchSet switches = SwitchSet::parse(arguments.switches.list).for_target(engine.backend->properties().target);
   StreamOptions options = arguments.stream;
   options.size = {.height = format.height, .width = format.width};
   options.switches = switches;
-  report_idle(log, model->idle_options(options));
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(model->idle_options(options));
   FrameStream frames(*model, *engine.backend, *engine.weights, options);
-  report_declined(log, frames.compiled().declined);
+  without_effect.say(frames.compiled().declined);
 
+  const int descriptor = descriptor_for_tables(arguments);
+  const auto print_summary = [&](const Printout& printout) {
+    write_output(descriptor, fitted_text(printout, descriptor));
+  };
   std::optional<StreamJudgement> judgement;
   if (arguments.judged_clips > 0) {
     judgement = judge_stream(open_stream_teacher(engine.network().folder), arguments.judged_clips, frames);
-    write_output(descriptor_for_tables(arguments), summary_of(*judgement, arguments.judged_clips));
+    print_summary(summary_of(*judgement, arguments.judged_clips));
   }
 
   VideoFormat shown = format;
@@ -182,12 +196,16 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   });
   progress.finish();
   if (end.latency.shown > 0) {
-    if (!arguments.model.quiet) write_output(descriptor_for_tables(arguments), summary_of(end.latency));
     const ResultFile results = result_of(frames, arguments, switches, engine, end.latency, judgement);
+    if (arguments.as_json)
+      write_output(descriptor_for_results(arguments), dump_json(to_json(results), 2) + "\n");
+    else
+      write_output(descriptor_for_results(arguments), fitted_text(summary_of(end.latency), descriptor_for_results(arguments)));
     if (!arguments.save.empty()) write_results(arguments.save, results);
     if (budget_ms) {
       const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);
-      write_output(descriptor_for_tables(arguments), "\n" + to_table(lines, *budget_ms));
+      write_output(descriptor, "\n");
+      print_summary(to_table(lines, *budget_ms));
       exit_code = exit_code_of(lines);
     }
   }
@@ -217,7 +235,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--strength", arguments->stream.strength,
                    "how much of what the denoiser begins with is noise, over 0 to 1; 0.5 unless given")
       ->check(real_number(0.0, 1.0));
-  command->add_option("--guidance-scale", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
+  command->add_option("--guidance", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
       ->check(real_number(0.0, 100.0));
   command
       ->add_option("--delta", arguments->stream.guidance_delta,
@@ -238,6 +256,8 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--save", arguments->save, "writes what each frame took to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");
+  command->add_flag("--json", arguments->as_json,
+                    "print the result file in place of the table, on standard error where --out is -");
   command
       ->add_option("--quality", arguments->judged_clips,
                    "clips to judge it by before it begins: how far from its teacher, how calm; 0 for none")
@@ -245,8 +265,8 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--budget", arguments->budget,
                       "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
   command->footer(
-      fmt::format("Example: headroom stream {} --input in.mp4 --output out.mp4 --prompt \"oil painting\"\n"
-                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --output - | ffplay -\n"
+      fmt::format("Example: headroom stream {} --input in.mp4 --out out.mp4 --prompt \"oil painting\"\n"
+                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --out - | ffplay -\n"
                   "Exit codes: 0 ok, 1 error, 3 the budget was missed, 4 too few frames to tell.",
                   examples::kFolder, examples::kFolder));
   command->callback([arguments, &exit_code] { stream(*arguments, exit_code); });

@@ -99,7 +99,7 @@ void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments
           "moving shapes")
       ->required()
       ->type_name("VIDEO");
-  command.add_option("--output", arguments.output, "where the frames go; - for standard output; null: for nowhere")
+  command.add_option("--out", arguments.output, "where the frames go; - for standard output; null: for nowhere")
       ->required()
       ->type_name("VIDEO");
   command.add_option("--input-format", arguments.input_format,

@@ -19,7 +19,10 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/size_list.hpp"
+#include "cli/table_output.hpp"
 #include "kernels/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
@@ -34,21 +37,21 @@ namespace {
 
 struct SweepArguments {
   ModelArguments model;
-  SweepGrid grid{.switches = {}, .resolutions = {0}, .steps = {0}, .batches = {1}};
+  SweepGrid grid{.switches = {}, .sizes = {ImageSize{}}, .steps = {0}, .batches = {1}};
   int trials = 20;
   int processes = 1;
   std::string out;
   bool floors = false;
   bool force = false;
-  bool as_json = false;
+  TableOutput output;
   bool is_cell = false;
+  SwitchList switches;  ///< all of --opt, to say what had no effect
 };
 
 RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
-  const std::int64_t tokens = tokens_along(pipeline, "--resolution", cell.resolution);
   return {.images = cell.batch,
-          .token_rows = tokens,
-          .token_columns = tokens,
+          .token_rows = tokens_along(pipeline, "--resolution", cell.size.height),
+          .token_columns = tokens_along(pipeline, "--resolution", cell.size.width),
           .steps = cell.steps,
           .switches = SwitchSet::parse(cell.switches),
           .suggests_what_fits = false};
@@ -92,7 +95,8 @@ void measure_cell(const SweepArguments& arguments) {
   print_out("{}\n", dump_json(to_json(file)));
 }
 
-constexpr std::string_view kOwn = "own";  // in lists: the model's own
+constexpr std::int64_t kMostSidePixels = 16'384;  // along a side
+constexpr std::string_view kOwn = "own";          // in lists: the model's own
 
 std::string number_or_own(std::int64_t number) { return number == 0 ? std::string(kOwn) : std::to_string(number); }
 
@@ -104,7 +108,7 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
                                       "--cell",
                                       "--quiet",
                                       "--opt=" + cell.switches,
-                                      fmt::format("--resolution={}", number_or_own(cell.resolution)),
+                                      fmt::format("--resolution={}", size_text(cell.size)),
                                       fmt::format("--steps={}", number_or_own(cell.steps)),
                                       fmt::format("--batch={}", cell.batch),
                                       fmt::format("--trials={}", arguments.trials),
@@ -155,6 +159,8 @@ void check_cells(const Pipeline& pipeline, const SweepTask& task) {
 void run_sweep(const SweepArguments& arguments) {
   if (arguments.is_cell) return measure_cell(arguments);
   if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  if (is_standard_output(arguments.out))
+    fail_usage("--out -: a sweep keeps its cells in a file; --json prints it as well");
   check_clock();
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
@@ -189,8 +195,11 @@ void run_sweep(const SweepArguments& arguments) {
              .on_again = [&](const std::string& id,
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
   progress.reset();
-  report_declined(log, file.results);
-  print_out("{}", arguments.as_json ? dump_json(to_json(file), 2) + "\n" : to_sweep_table(file, task));
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_sweep_table(file, task), arguments.output);
+  WithoutEffect(log, arguments.switches).say(file.results);
 }
 
 }  // namespace
@@ -212,8 +221,16 @@ void add_sweep_command(CLI::App& app) {
         ->type_name(fmt::format("INT in [1 - {}]", high))
         ->default_str(number_or_own(values.front()));
   };
-  add_list("--resolution", arguments->grid.resolutions,
-           "pixels each way, separated by commas; own is the model's own size", 16'384, kOwn);
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--resolution",
+          [arguments](const std::vector<std::string>& lists) {
+            arguments->grid.sizes = parse_sizes(lists, "--resolution", kMostSidePixels);
+          },
+          "widths and heights in pixels, as 512x768, or one number for squares, separated by commas; own is the "
+          "model's own size")
+      ->type_name("SIZES")
+      ->default_str(std::string(kOwn));
   add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; own is the model's own number",
            10'000, kOwn);
   add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 4096);
@@ -221,8 +238,8 @@ void add_sweep_command(CLI::App& app) {
       ->add_option(
           "--opt", arguments->grid.switches,
           "switches or presets, as `run` takes them; given several times each list is swept; baseline unless given")
-      ->type_name("LIST")
-      ->allow_extra_args(false);
+      ->type_name("LIST");
+  add_strict_option(*command, arguments->switches);
   command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
@@ -240,13 +257,17 @@ void add_sweep_command(CLI::App& app) {
   command->add_flag("--floors", arguments->floors,
                     "also measure the least that each stage could take on this machine: some seconds a cell");
   command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
-  command->add_flag("--json", arguments->as_json, "print the result file instead of the table");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
   command->footer(fmt::format(
       "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"
       "A sweep that was stopped or killed goes on where it was when it is run again.",
       examples::kShipped));
   command->callback([arguments] {
+    for (const std::string& list : arguments->grid.switches)
+      if (!split_list(list, "--opt").empty())
+        arguments->switches.list += (arguments->switches.list.empty() ? "" : ",") + list;
+    arguments->switches.is_given = !arguments->grid.switches.empty();
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
     for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given
       list = fmt::format("{}", fmt::join(split_list(list, "--opt"), ","));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/out_of_memory.hpp"
+#include "measure/quality_loss.hpp"
 #include "measure/table.hpp"
 #include "passes/step_cache_options.hpp"
 
@@ -85,40 +86,70 @@ class Chooser {
     if (!trials_.back().kept) set_ = without;
   }
 
+  /// The first loop that pays within the limit, or one of those behind it that is as fast and the better in quality.
   void try_cheaper_loops() {
+    const SwitchSet every_step = set_;
+    std::optional<std::size_t> chosen;  // its trial
     for (const std::string& cheaper : bench_.cheaper_loops()) {
-      if (seconds_left() <= 0)
-        return note(cheaper, false, fmt::format("not tried: the {} s were over", limits_.seconds));
-      const SwitchSet added = SwitchSet::parse(cheaper), with = set_.with(added);
-      AutoBench::Loss loss;
-      try {
-        const std::vector<Declined> declined = bench_.build(with, set_);
-        const auto own =
-            std::ranges::find_if(declined, [&](const Declined& one) { return added.has(one.switch_name); });
-        if (own != declined.end()) {
-          note(cheaper, false, "declined: " + own->reason);
-          continue;
-        }
-        loss = bench_.loss(with, set_);
-      } catch (const OutOfMemory&) {
-        note(cheaper, false, "there is too little memory for it");
-        continue;
-      } catch (const Error& wrong) {
-        note(cheaper, false, wrong.what());
-        continue;
+      if (seconds_left() <= 0) {
+        if (!chosen) note(cheaper, false, fmt::format("not tried: the {} s were over", limits_.seconds));
+        return;
       }
-      if (!(loss.value <= limits_.max_request_error)) {
-        refuse_error(cheaper, loss.value, limits_.max_request_error, loss.what);
-        continue;
+      const SwitchSet with = every_step.with(SwitchSet::parse(cheaper));
+      if (chosen) {
+        const std::optional<Estimate> factor = factor_of(set_, with);
+        if (factor && factor->interval && factor->interval->high < 1) return;  // those behind it are no cheaper
+        if (!are_equal_in_time(factor)) continue;
       }
-      compare(cheaper, /*exact=*/false, set_, with);
+      const std::optional<AutoBench::Loss> loss = loss_of_loop(cheaper, with, every_step);
+      if (!loss) continue;
+      if (chosen && !is_better_in_quality(loss->value, *trials_[*chosen].error, limits_.max_request_error)) continue;
+      compare(cheaper, /*exact=*/false, every_step, with);
       AutoTrial& trial = trials_.back();
-      trial.error = loss.value;
-      trial.why += fmt::format(", and {} is within {}", loss.what, limits_.max_request_error);
+      trial.error = loss->value;
+      trial.why += fmt::format(", and {} is within {}", loss->what, limits_.max_request_error);
       if (!trial.kept) continue;
+      if (chosen) {
+        trials_[*chosen].kept = false;
+        trials_[*chosen].why += fmt::format(", but {} is as fast and loses less", cheaper);
+      }
+      chosen = trials_.size() - 1;
       set_ = with;
-      return;
     }
+  }
+
+  /// Of a set that can be built; nothing where it cannot.
+  std::optional<Estimate> factor_of(const SwitchSet& without, const SwitchSet& with) {
+    try {
+      if (!bench_.build(with, without).empty()) return {};
+      const double seconds = std::max(seconds_left(), 0.0) / static_cast<double>(questions_left());
+      const PairedTimes times = bench_.time(without, with, seconds);
+      return ratio_with_interval(times.a_ms, times.b_ms);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  /// What a loop loses, where that is within the limit; else nothing, and a trial says why.
+  std::optional<AutoBench::Loss> loss_of_loop(const std::string& cheaper, const SwitchSet& with,
+                                              const SwitchSet& every_step) {
+    const SwitchSet added = SwitchSet::parse(cheaper);
+    try {
+      const std::vector<Declined> declined = bench_.build(with, every_step);
+      const auto own = std::ranges::find_if(declined, [&](const Declined& one) { return added.has(one.switch_name); });
+      if (own != declined.end()) {
+        note(cheaper, false, "declined: " + own->reason);
+        return {};
+      }
+      AutoBench::Loss loss = bench_.loss(with, every_step);
+      if (loss.value <= limits_.max_request_error) return loss;
+      refuse_error(cheaper, loss.value, limits_.max_request_error, loss.what);
+    } catch (const OutOfMemory&) {
+      note(cheaper, false, "there is too little memory for it");
+    } catch (const Error& wrong) {
+      note(cheaper, false, wrong.what());
+    }
+    return {};
   }
 
   /// A NaN is over the limit too.
@@ -192,18 +223,23 @@ AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoL
   return Chooser(bench, fixed, limits, clock).run();
 }
 
-std::string to_table(const AutoChoice& choice) {
+Printout to_table(const AutoChoice& choice) {
   Table table;
-  table.add_column("switch", Align::kLeft);
-  for (const char* header : {"without", "with", "factor", "95% interval", "error"}) table.add_column(header);
-  table.add_column("verdict", Align::kLeft);
-  const auto cell = [](const auto& value, auto format) { return value ? format(*value) : std::string("-"); };
+  table.add_column(Column{.header = "switch", .align = Align::kLeft});
+  table.add_column(Column{.header = "without", .priority = 2, .fields = {"without_ms"}});
+  table.add_column(Column{.header = "with", .priority = 1, .fields = {"with_ms"}});
+  table.add_column(Column{.header = "factor"});
+  table.add_column(Column{.header = "95% interval", .fields = {"factor_low", "factor_high"}});
+  table.add_column(Column{.header = "error"});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft});
   for (const AutoTrial& trial : choice.trials)
-    table.add_row({trial.switch_name, cell(trial.without_ms, format_ms), cell(trial.with_ms, format_ms),
-                   cell(trial.factor, format_factor), cell(trial.interval, format_interval),
-                   cell(trial.error, [](double error) { return fmt::format("{:.1e}", error); }),
-                   fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});
-  return table.render();
+    table.add_row({trial.switch_name, ms_cell(trial.without_ms), ms_cell(trial.with_ms), factor_cell(trial.factor),
+                   interval_cell(trial.interval),
+                   trial.error ? number_cell(*trial.error, fmt::format("{:.1e}", *trial.error)) : no_value(),
+                   trial.why.starts_with("declined: ")
+                       ? trial.why
+                       : fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});
+  return table;
 }
 
 }  // namespace headroom

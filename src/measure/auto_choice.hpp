@@ -6,6 +6,7 @@
 
 #include "base/switches.hpp"
 #include "measure/auto_trial.hpp"
+#include "measure/printout.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trials.hpp"
 #include "passes/pass.hpp"
@@ -61,12 +62,12 @@ struct AutoChoice {
 /// pays and keeps within max_error, then tries to leave out each, and goes around again while the set changes. An
 /// inexact switch is on only if it makes the request faster by more than 1%, with 95% confidence, and an exact one is
 /// off only if it makes it slower by as much: it costs no quality, and may save memory. Last of all comes a cheaper loop, the
-/// first that pays within max_request_error. Other switches with an argument change what is asked for and are never
+/// first that pays within max_request_error, or one behind it that is as fast and is_better_in_quality(). Other switches with an argument change what is asked for and are never
 /// chosen.
 [[nodiscard]] AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoLimits& limits,
                                          const MillisecondClock& clock = steady_clock_ms);
 
-/// The trials as a table for the terminal.
-[[nodiscard]] std::string to_table(const AutoChoice& choice);
+/// The trials as a table.
+[[nodiscard]] Printout to_table(const AutoChoice& choice);
 
 }  // namespace headroom

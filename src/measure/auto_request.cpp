@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "measure/pass_error.hpp"
+#include "measure/quality_loss.hpp"
 #include "passes/step_cache_options.hpp"
 #include "run/fit.hpp"
 
@@ -52,6 +55,18 @@ void set_references(const Pipeline& pipeline, const Request& request, std::vecto
         HostTensor(DType::kF32, {1, kImageChannels, request.reference_rows * side, request.reference_columns * side});
     fill_uniform(image.reference.as<float>(), image.seed, 0);
   }
+}
+
+/// By the rule that holds everywhere: the worst measure, at the end of its interval that speaks against the set.
+AutoBench::Loss loss_of(const std::vector<MeasuredLoss>& measures) {
+  const std::optional<QualityLoss> loss =
+      assess_quality(measures, OutputKind::kOtherLoop, std::numeric_limits<double>::infinity());
+  HR_CHECK(loss && loss->worst);
+  const std::string_view metric = loss->worst->metric->name;
+  return {.value = loss->at_worst,
+          .what = metric == "accuracy"           ? "the share of images whose label is no longer seen"
+                  : metric == "frechet_distance" ? "the growth of the Frechet distance as a share"
+                                                 : "the relative L2 of its latents"};
 }
 
 }  // namespace
@@ -191,9 +206,7 @@ std::vector<HostTensor> RequestBench::outputs(const SwitchSet& set, WeightStore&
   Session session(compiled.program, weights, backend_);
   request_.forward.set_inputs(session);
   session.run();
-  std::vector<HostTensor> outputs;
-  for (const Output& output : compiled.program->graph.outputs()) outputs.push_back(session.output(output.name));
-  return outputs;
+  return pass_outputs(request_.forward, session);
 }
 
 double RequestBench::error(const SwitchSet& set) {
@@ -201,10 +214,7 @@ double RequestBench::error(const SwitchSet& set) {
     WeightStore weights(backend_, components_of(request_));
     baseline_ = outputs({}, weights);
   }
-  const std::vector<HostTensor> changed = outputs(set, subject(set).weights());
-  double largest = 0;
-  for (std::size_t i = 0; i < changed.size(); ++i) largest = std::max(largest, relative_l2(changed[i], baseline_[i]));
-  return largest;
+  return pass_error(outputs(set, subject(set).weights()), baseline_);
 }
 
 bool RequestBench::is_other_loop(const SwitchSet& set) const {
@@ -229,15 +239,19 @@ AutoBench::Loss RequestBench::loss(const SwitchSet& set, const SwitchSet& curren
                          asked.token_rows == own.token_rows && asked.token_columns == own.token_columns;
   if (!is_judged) {
     const HostTensor& expected = subject(current, /*whole=*/true).latents();
-    return {.value = relative_l2(subject(set, /*whole=*/true).latents(), expected),
-            .what = "the relative L2 of its latents"};
+    const QualityRecord error = {.metric = "relative_l2",
+                                 .against = "baseline, same noise",
+                                 .value = relative_l2(subject(set, /*whole=*/true).latents(), expected),
+                                 .interval = {},
+                                 .note = {}};
+    return loss_of(measured_losses({&error, 1}, {}));
   }
   std::vector<std::string> added = set.names();
   const std::vector<std::string> before = current.names();
   std::erase_if(added, [&](const std::string& name) { return std::ranges::find(before, name) != before.end(); });
   const Judgement& base = judgement(current, "every step");
-  const QualityLoss lost = quality_loss(base, judgement(set, fmt::format("{}", fmt::join(added, ","))));
-  return {.value = lost.value, .what = lost.what};
+  const Judgement& changed = judgement(set, fmt::format("{}", fmt::join(added, ",")));
+  return loss_of(measured_losses(quality_records(changed, &base), quality_records(base, nullptr)));
 }
 
 const Judgement& RequestBench::judgement(const SwitchSet& set, std::string_view in_words) {

@@ -12,7 +12,7 @@ namespace {
 std::string plain_name(const Result& result) {
   std::string name = result.subject.kind == SubjectKind::kKernel
                          ? result.name
-                         : fmt::format("{} {}", result.subject.name, result.name);
+                         : fmt::format("{} {}", result.subject.name, shown_name(result));
   if (result.source.name != "headroom") name += fmt::format(" by {}", result.source.name);
   return name;
 }
@@ -27,6 +27,12 @@ std::string in_words(const nlohmann::json& request, const std::string& key) {
 }
 
 }  // namespace
+
+std::string shown_name(const Result& result) {
+  std::string name = result.name;
+  if (name == fmt::format("{}", fmt::join(result.configuration.asked, ","))) std::ranges::replace(name, ',', '+');
+  return name;
+}
 
 void BenchmarkNames::add(const Result& result) {
   requests_[plain_name(result)].try_emplace(work_hash(result.subject), result.subject.request);

@@ -8,6 +8,9 @@
 
 namespace headroom {
 
+/// The name of a result for people, in which switches are joined by "+" as in the rungs of a ladder: "arena+fuse".
+[[nodiscard]] std::string shown_name(const Result& result);
+
 /// Names of benchmarks for people: of a model with its name, of a peer with the peer's. Where several works have one
 /// name, as the cells of a sweep, also what of its request tells each from the others.
 class BenchmarkNames {

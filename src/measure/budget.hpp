@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/gate_report.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -22,19 +24,21 @@ struct BudgetLine {
   std::string why;
 };
 
-/// Judges median and p99 of a series: missed where the interval of the median lies above the budget or p99 exceeds it,
-/// met where both lie within, inconclusive where the interval of the median holds the budget or there is none.
+/// Judges median and p99 of a series. Missed where the interval of the median lies above the budget; inconclusive where
+/// there are fewer trials than kTrialsOfP99 or the interval of the median holds the budget; missed where p99 exceeds
+/// it; else met.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms);
 
-/// Judges median and p99 of the latencies of a stream: missed where p99 exceeds the budget or a frame was dropped, inconclusive where fewer
-/// than kFramesOfBudget frames were shown, of which nobody knows the p99, else met.
+/// The same of the latencies of a stream, a frame being a trial. A frame that was dropped misses the budget.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms);
-inline constexpr std::int64_t kFramesOfBudget = 100;
 
 /// The first series of every result, and the latencies of streams.
 [[nodiscard]] std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms);
 
-[[nodiscard]] std::string to_table(const std::vector<BudgetLine>& lines, double budget_ms);
+[[nodiscard]] Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms);
+
+/// The same lines as those of a gate.
+[[nodiscard]] GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms);
 
 /// 3 where one is missed, else 4 where one is inconclusive, else 0.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<BudgetLine>& lines);

@@ -29,6 +29,16 @@ TEST(Budget, IsInconclusiveWhereTheMedianMayBeEither) {
   EXPECT_EQ(judge_budget("a", summarize(std::vector{30.0}), 40).verdict, BudgetVerdict::kInconclusive);
 }
 
+TEST(Budget, SaysNothingOfTheTailOfTooFewTrials) {
+  const Summary few = summarize(std::vector<double>(99, 30.0));
+  EXPECT_EQ(judge_budget("a", few, 40).verdict, BudgetVerdict::kInconclusive);
+  EXPECT_EQ(judge_budget("a", few, 40).why, "99 trials say little of the p99, 100 would say it");
+  std::vector<double> one_slow(20, 30.0);
+  one_slow.back() = 60;
+  EXPECT_EQ(judge_budget("a", summarize(one_slow), 40).verdict, BudgetVerdict::kInconclusive) << "no claim either way";
+  EXPECT_EQ(judge_budget("a", few, 20).verdict, BudgetVerdict::kMissed) << "the median is enough for that";
+}
+
 TEST(Budget, GivesTheWorstExitCode) {
   const BudgetLine met{.name = "a", .verdict = BudgetVerdict::kMet, .why = {}};
   const BudgetLine missed{.name = "b", .verdict = BudgetVerdict::kMissed, .why = {}};
@@ -39,7 +49,7 @@ TEST(Budget, GivesTheWorstExitCode) {
 }
 
 TEST(Budget, DrawsATable) {
-  const std::string table = to_table(std::vector{judge_budget("flux, step", times(50, 0), 40)}, 40);
+  const std::string table = to_table(std::vector{judge_budget("flux, step", times(50, 0), 40)}, 40).text();
   EXPECT_NE(table.find("flux, step"), std::string::npos);
   EXPECT_NE(table.find("MISSED"), std::string::npos);
 }

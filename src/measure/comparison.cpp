@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "measure/benchmark_names.hpp"
 #include "measure/fingerprint.hpp"
 #include "measure/holm.hpp"
-#include "measure/table.hpp"
+#include "measure/import.hpp"
 
 namespace headroom {
 namespace {
@@ -69,7 +69,10 @@ std::string revision_of(const ResultFile& file) {
   return file.machine.build ? file.machine.build->git_revision : "unknown";
 }
 
+constexpr const char* kFrames = "frame in to frame out";
+
 std::vector<std::string> series_names(const Result& base, const Result& changed, const std::string& wanted) {
+  if (base.latency && changed.latency) return {kFrames};
   if (wanted.empty()) return {base.trials.front().what};
   if (wanted != "all") return {wanted};
   std::vector<std::string> names;
@@ -79,32 +82,86 @@ std::vector<std::string> series_names(const Result& base, const Result& changed,
   return names;
 }
 
+/// Whether another program says that it could not measure it: no reason to compare nothing else of its file.
+bool failed_elsewhere(const Result& result) { return result.trials.empty() && is_imported(result); }
+
+/// The latencies of a stream are trials of one process.
+ProcessTrials trials_of(const Result& result, const std::string& what) {
+  if (result.latency) return {result.latency->latency_ms};
+  return trials_by_process(series_of(result, what));
+}
+
+bool has_times(const Result& result) { return !result.trials.empty() || result.latency; }
+
+/// A result of the new side, with its file.
+struct Match {
+  const NamedResults* file = nullptr;
+  const Result* result = nullptr;
+};
+
 class Comparer {
  public:
-  Comparer(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options)
+  Comparer(std::span<const NamedResults> base, std::span<const NamedResults> changed, const ComparisonOptions& options)
       : base_(base), changed_(changed), options_(options) {
-    names_.add(base);
-    names_.add(changed);
+    for (const auto& side : {base, changed})
+      for (const NamedResults& file : side) names_.add(file.second);
   }
 
   Comparison compare() {
-    comparison_ = {.base_revision = revision_of(base_),
-                   .new_revision = revision_of(changed_),
+    comparison_ = {.base_revision = revision_of(base_.front().second),
+                   .new_revision = revision_of(changed_.front().second),
                    .rule = options_.rule,
+                   .limits = options_.limits,
                    .benchmarks = {},
                    .only_in_base = {},
                    .only_in_new = {},
-                   .forced = machine_differences(base_.machine, changed_.machine)};
-    for (const Result& result : base_.results) {
-      const Result* same = find_match(result, base_.results, changed_.results);
-      if (same == nullptr)
-        comparison_.only_in_base.push_back(names_.of(result));
-      else
-        compare_one(result, *same);
-    }
-    for (const Result& result : changed_.results)
-      if (find_match(result, changed_.results, base_.results) == nullptr)
-        comparison_.only_in_new.push_back(names_.of(result));
+                   .forced = {}};
+    std::set<const Result*> matched;
+    for (const NamedResults& file : base_)
+      for (const Result& result : file.second.results) {
+        if (failed_elsewhere(result)) continue;
+        const Match place = find_place(file, result);
+        if (place.result == nullptr) {
+          comparison_.only_in_base.push_back(names_.of(result));
+          continue;
+        }
+        matched.insert(place.result);
+        add_machine_differences(file.second, place.file->second);
+        compare_one(result, *place.result);
+      }
+    for (const NamedResults& file : changed_)
+      for (const Result& result : file.second.results)
+        if (!failed_elsewhere(result) && !matched.contains(&result)) comparison_.only_in_new.push_back(names_.of(result));
+    check();
+    judge();
+    if (is_same_content())
+      comparison_.notes.emplace_back(
+          "both sides hold the same measurements, so nothing can differ: compare with another run");
+    return std::move(comparison_);
+  }
+
+ private:
+  /// Where the new side has a result: in the file of the same name, or in the only one that has it.
+  Match find_place(const NamedResults& file, const Result& wanted) const {
+    std::vector<Match> places;
+    for (const NamedResults& other : changed_)
+      if (const Result* found = find_match(wanted, file.second.results, other.second.results); found != nullptr)
+        places.push_back({.file = &other, .result = found});
+    if (places.size() <= 1) return places.empty() ? Match{} : places.front();
+    const auto same = std::ranges::find_if(places, [&](const Match& place) { return place.file->first == file.first; });
+    if (same != places.end()) return *same;
+    fail("{} of {} is in several files, {} and {}: compare single files, or give them the names of the base's",
+         names_.of(wanted), file.first, places[0].file->first, places[1].file->first);
+  }
+
+  void add_machine_differences(const ResultFile& base, const ResultFile& changed) {
+    for (const std::string& difference : machine_differences(base.machine, changed.machine))
+      if (std::ranges::find(comparison_.forced, difference) == comparison_.forced.end())
+        comparison_.forced.push_back(difference);
+  }
+
+  /// Refuses what has nothing in common, and what differs unless forced.
+  void check() {
     if (comparison_.benchmarks.empty())
       fail(
           "nothing can be compared: no work was measured in both files, by one program under one name; the base has "
@@ -115,145 +172,103 @@ class Comparer {
     if (!comparison_.forced.empty() && !options_.force)
       fail("times of different machines, builds or configurations are not compared unless forced (--force): {}",
            fmt::join(comparison_.forced, "; "));
-    judge();
-    return std::move(comparison_);
   }
 
- private:
+  bool is_same_content() const {
+    return std::ranges::equal(
+        base_, changed_, {}, [](const NamedResults& file) -> const ResultFile& { return file.second; },
+        [](const NamedResults& file) -> const ResultFile& { return file.second; });
+  }
+
   void compare_one(const Result& base, const Result& changed) {
-    const std::string name =
-        base.name == changed.name ? names_.of(base) : fmt::format("{} against {}", names_.of(changed), base.name);
+    const std::string name = base.name == changed.name
+                                 ? names_.of(base)
+                                 : fmt::format("{} against {}", names_.of(changed), shown_name(base));
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
-    if (base.trials.empty() || changed.trials.empty()) fail("{} has no trials, so it cannot be compared", name);
-    for (const std::string& what : series_names(base, changed, options_.series)) {
-      const ProcessTrials base_trials = trials_by_process(series_of(base, what));
-      const ProcessTrials new_trials = trials_by_process(series_of(changed, what));
+    const bool one_fits = is_out_of_memory(base) != is_out_of_memory(changed);
+    const std::size_t first = comparison_.benchmarks.size();
+    if (has_times(base) && has_times(changed)) {
+      for (const std::string& what : series_names(base, changed, options_.series))
+        compare_times(name, base, changed, what);
+    } else if (has_times(base) == has_times(changed) || one_fits) {
       comparison_.benchmarks.push_back(
-          {.name = base.trials.size() > 1 ? fmt::format("{}, {}", name, what) : name,
-           .base_ms = median_of_medians(base_trials),
-           .new_ms = median_of_medians(new_trials),
-           .effect = options_.paired ? paired_effect(base_trials, new_trials)
-                                     : unpaired_effect(base_trials, new_trials, options_.process_noise),
-           .p = 1,
-           .judged = {},
-           .notes = {}});
-      if (base.configuration.applied != changed.configuration.applied)
-        comparison_.benchmarks.back().notes.push_back(fmt::format("switches applied: {} against {}",
-                                                                  list_switches(base.configuration.applied),
-                                                                  list_switches(changed.configuration.applied)));
+          {.name = name, .effect = {}, .p = 1, .judged = {}, .notes = {}, .is_timed = false});
+    } else {
+      fail("{} has no trials in the {} file, so it cannot be compared", name, has_times(base) ? "new" : "base");
     }
+    if (comparison_.benchmarks.size() == first) return;  // no series in common
+    ComparedBenchmark& one = comparison_.benchmarks[first];
+    for (ComparedQuantity& quantity : compare_quantities(base, changed, options_.limits, comparison_.notes))
+      one.quantities.push_back(std::move(quantity));
+    if (base.configuration.applied != changed.configuration.applied)
+      one.notes.push_back(fmt::format("switches applied: {} against {}", list_switches(base.configuration.applied),
+                                      list_switches(changed.configuration.applied)));
   }
 
+  void compare_times(const std::string& name, const Result& base, const Result& changed, const std::string& what) {
+    const ProcessTrials base_trials = trials_of(base, what), new_trials = trials_of(changed, what);
+    ComparedBenchmark& one = comparison_.benchmarks.emplace_back();
+    one.name = base.trials.size() > 1 ? fmt::format("{}, {}", name, what) : name;
+    one.base_ms = median_of_medians(base_trials);
+    one.new_ms = median_of_medians(new_trials);
+    one.effect = options_.paired ? paired_effect(base_trials, new_trials)
+                                 : unpaired_effect(base_trials, new_trials, options_.process_noise);
+    if (!options_.limits.is_off(Quantity::kP99))
+      one.quantities.push_back(compare_p99(base_trials, new_trials, one.effect, options_.limits));
+  }
+
+  /// Holm's adjustment is over all that has a p: the times of all benchmarks, their p99s and their qualities.
   void judge() {
     std::vector<double> p_values;
-    for (const ComparedBenchmark& one : comparison_.benchmarks) p_values.push_back(one.effect.p);
-    p_values = holm_adjust(p_values);
-    for (std::size_t i = 0; i < p_values.size(); ++i) {
-      ComparedBenchmark& one = comparison_.benchmarks[i];
-      one.p = p_values[i];
-      one.judged = judge_effect(one.effect, one.p, options_.rule);
+    for (const ComparedBenchmark& one : comparison_.benchmarks) {
+      if (one.is_timed) p_values.push_back(one.effect.p);
+      for (const ComparedQuantity& quantity : one.quantities)
+        if (quantity.p) p_values.push_back(*quantity.p);
+    }
+    const std::vector<double> adjusted = holm_adjust(p_values);
+    auto next = adjusted.begin();
+    for (ComparedBenchmark& one : comparison_.benchmarks) {
+      if (one.is_timed) {
+        one.p = *next++;
+        one.judged = judge_effect(one.effect, one.p, options_.rule);
+      }
+      for (ComparedQuantity& quantity : one.quantities) {
+        if (quantity.p) quantity.p = *next++;
+        quantity.judged = judge_quantity(quantity, options_.limits, options_.rule.alpha);
+      }
     }
   }
 
-  const ResultFile& base_;
-  const ResultFile& changed_;
+  std::span<const NamedResults> base_;
+  std::span<const NamedResults> changed_;
   const ComparisonOptions& options_;
   BenchmarkNames names_;
   std::map<std::string, std::vector<std::string>> differences_;  // of configurations: the names that differ so
   Comparison comparison_;
 };
 
-std::int64_t count(const Comparison& comparison, Verdict verdict) {
-  return std::ranges::count_if(comparison.benchmarks,
-                               [&](const ComparedBenchmark& one) { return one.judged.verdict == verdict; });
-}
-
-std::string p_text(double p) { return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p); }
-
-/// What the reader of a table should know besides: one line each.
-std::string remarks(const Comparison& comparison) {
-  std::string text;
-  for (const ComparedBenchmark& one : comparison.benchmarks)
-    for (const std::string& note : one.notes) text += fmt::format("note: {}: {}\n", one.name, note);
-  if (!comparison.only_in_base.empty())
-    text += fmt::format("only in the base: {}\n", fmt::join(comparison.only_in_base, ", "));
-  if (!comparison.only_in_new.empty())
-    text += fmt::format("only in the new: {}\n", fmt::join(comparison.only_in_new, ", "));
-  for (const std::string& difference : comparison.forced)
-    text += fmt::format("forced, though they differ: {}\n", difference);
-  const auto is_unpaired = [](const ComparedBenchmark& one) { return !one.effect.paired; };
-  if (std::ranges::any_of(comparison.benchmarks, is_unpaired))
-    text += "stored times: running the base binary again beside the new one (bench --against) is better evidence\n";
-  return text;
-}
-
 }  // namespace
 
 Comparison compare_results(const ResultFile& base, const ResultFile& changed, const ComparisonOptions& options) {
+  const NamedResults named_base("the base file", base), named_new("the new file", changed);
+  return Comparer({&named_base, 1}, {&named_new, 1}, options).compare();
+}
+
+Comparison compare_results(std::span<const NamedResults> base, std::span<const NamedResults> changed,
+                           const ComparisonOptions& options) {
+  HR_CHECK(!base.empty() && !changed.empty());
   return Comparer(base, changed, options).compare();
 }
 
 bool is_settled(const Comparison& comparison) {
+  const VerdictRule& rule = comparison.rule;
   return std::ranges::all_of(comparison.benchmarks, [&](const ComparedBenchmark& one) {
-    return is_settled(one.effect, one.judged, comparison.rule);
+    return (!one.is_timed || is_settled(one.effect, one.judged, rule)) &&
+           std::ranges::all_of(one.quantities, [&](const ComparedQuantity& quantity) {
+             return is_settled(quantity, comparison.limits, rule.alpha);
+           });
   });
-}
-
-ExitCode exit_code_of(const Comparison& comparison) {
-  if (count(comparison, Verdict::kRegressed) > 0) return ExitCode::kRegression;
-  return count(comparison, Verdict::kInconclusive) > 0 ? ExitCode::kInconclusive : ExitCode::kOk;
-}
-
-std::string to_table(const Comparison& comparison) {
-  Table table;
-  table.add_column("benchmark", Align::kLeft);
-  for (const char* header : {"base", "new", "new/base", "95% interval", "p", "processes"}) table.add_column(header);
-  table.add_column("verdict", Align::kLeft);
-  table.add_column("why", Align::kLeft);
-  for (const ComparedBenchmark& one : comparison.benchmarks) {
-    const Effect& effect = one.effect;
-    const std::string processes = effect.paired ? fmt::format("{} pairs", effect.base_processes)
-                                                : fmt::format("{}, {}", effect.base_processes, effect.new_processes);
-    table.add_row({one.name, format_ms(one.base_ms), format_ms(one.new_ms), fmt::format("{:.3f}", effect.ratio),
-                   effect.interval ? fmt::format("[{:.3f}, {:.3f}]", effect.interval->low, effect.interval->high) : "-",
-                   p_text(one.p), processes, std::string(name_of(one.judged.verdict)), one.judged.why});
-  }
-  std::vector<std::string> counts;
-  for (const Verdict verdict : {Verdict::kRegressed, Verdict::kImproved, Verdict::kOk, Verdict::kInconclusive})
-    if (const std::int64_t n = count(comparison, verdict); n > 0)
-      counts.push_back(fmt::format("{} {}", n, name_of(verdict)));
-  return table.render() + remarks(comparison) +
-         fmt::format("{} against {}, threshold {}%: {}\n", comparison.new_revision, comparison.base_revision,
-                     format_significant(100 * comparison.rule.threshold), fmt::join(counts, ", "));
-}
-
-nlohmann::json to_json(const Comparison& comparison) {
-  nlohmann::json benchmarks = nlohmann::json::array();
-  for (const ComparedBenchmark& one : comparison.benchmarks) {
-    const Effect& effect = one.effect;
-    nlohmann::json& entry = benchmarks.emplace_back(nlohmann::json{{"name", one.name},
-                                                                   {"base_ms", one.base_ms},
-                                                                   {"new_ms", one.new_ms},
-                                                                   {"ratio", effect.ratio},
-                                                                   {"p", one.p},
-                                                                   {"base_processes", effect.base_processes},
-                                                                   {"new_processes", effect.new_processes},
-                                                                   {"paired", effect.paired},
-                                                                   {"verdict", name_of(one.judged.verdict)},
-                                                                   {"why", one.judged.why},
-                                                                   {"notes", one.notes}});
-    if (effect.interval) entry["interval"] = {{"low", effect.interval->low}, {"high", effect.interval->high}};
-  }
-  return {{"schema", kComparisonSchema},
-          {"base_revision", comparison.base_revision},
-          {"new_revision", comparison.new_revision},
-          {"threshold", comparison.rule.threshold},
-          {"alpha", comparison.rule.alpha},
-          {"benchmarks", std::move(benchmarks)},
-          {"only_in_base", comparison.only_in_base},
-          {"only_in_new", comparison.only_in_new},
-          {"forced", comparison.forced}};
 }
 
 }  // namespace headroom

@@ -115,7 +115,7 @@ TEST(Compare, RefusesAnotherMachineWithAllThatDiffers) {
                     HasSubstr("build type: Release against Debug"), HasSubstr("threads: unknown against 2 of m a")));
   const Comparison forced = compare_results(base, changed, {.force = true});
   EXPECT_EQ(forced.forced.size(), 3U);
-  EXPECT_THAT(to_table(forced), HasSubstr("forced, though they differ: CPU: Xeon against EPYC"));
+  EXPECT_THAT(gate_table(report_of(forced)).text(), HasSubstr("forced, though they differ: CPU: Xeon against EPYC"));
   EXPECT_EQ(to_json(forced)["forced"].size(), 3U);
 }
 
@@ -198,11 +198,12 @@ TEST(Compare, NotesOtherSwitches) {
 }
 
 TEST(Compare, DrawsATable) {
-  const std::string table = to_table(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)})));
+  const std::string table = gate_table(report_of(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)})))).text();
   EXPECT_THAT(table, AllOf(HasSubstr("m a"), HasSubstr("REGRESSED"), HasSubstr("1.200"), HasSubstr("<0.001"),
                            HasSubstr("8, 8"), HasSubstr("bench --against"), HasSubstr("threshold 5.00%: 1 REGRESSED")));
-  EXPECT_THAT(to_table(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)}), {.paired = true})),
-              AllOf(HasSubstr("8 pairs"), Not(HasSubstr("bench --against"))));
+  EXPECT_THAT(
+      gate_table(report_of(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)}), {.paired = true}))).text(),
+      AllOf(HasSubstr("8 pairs"), Not(HasSubstr("bench --against"))));
 }
 
 TEST(Compare, WritesJson) {

@@ -146,7 +146,7 @@ std::string describe_disturbance(const Conditions& conditions) {
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
-std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms) {
+std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms, std::string_view trial) {
   constexpr double kMostTaken = 0.05;
   constexpr double kMostPreemptions = 50;  // a second; a quiet machine makes 5, one process more a CPU a hundred
   constexpr double kLeastStolenMs = 50;    // five ticks of the clock that counts it
@@ -157,8 +157,8 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
     for (std::size_t i = 0; i < wall_ms.size(); ++i)
       shares.push_back(conditions.waited_ms.at(i) / std::max(wall_ms[i], 1e-6));
     if (const double share = median(shares); share > kMostTaken)
-      return fmt::format("other work held the CPUs: threads waited for one for {:.0f}% of a typical step's time",
-                         100 * share);
+      return fmt::format("other work held the CPUs: threads waited for one for {:.0f}% of a typical {}'s time",
+                         100 * share, trial);
   } else if (!conditions.preemptions.empty()) {
     const double number = std::accumulate(conditions.preemptions.begin(), conditions.preemptions.end(), 0.0);
     if (const double rate = 1000 * number / all_ms; rate > kMostPreemptions)
@@ -170,8 +170,8 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   const auto held =
       std::ranges::count_if(conditions.gpu_throttle, [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
   if (2 * static_cast<std::size_t>(held) > conditions.gpu_throttle.size())
-    return fmt::format("the GPU's clock was held down for heat or by its power supply in {} of {} steps", held,
-                       conditions.gpu_throttle.size());
+    return fmt::format("the GPU's clock was held down for heat or by its power supply in {} of {} {}s", held,
+                       conditions.gpu_throttle.size(), trial);
   return {};
 }
 

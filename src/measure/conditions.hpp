@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headroom {
@@ -66,8 +67,9 @@ struct Conditions {
 /// Why times taken under these conditions may be wrong, one clause, or nothing: in a typical trial threads waited for a
 /// CPU for over 5% of its time (or, where the system does not tell, were preempted over 50 times a second); a
 /// hypervisor took over 5%; a GPU's clock was held down for heat or by its power supply. Less does not move a median by
-/// much, and a limit on power is how a GPU works. `wall_ms` are the trials' times.
-[[nodiscard]] std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms);
+/// much, and a limit on power is how a GPU works. `wall_ms` are the trials' times, `trial` is what one is called.
+[[nodiscard]] std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms,
+                                           std::string_view trial = "step");
 
 /// Watches the machine from trial to trial.
 class ConditionsProbe {

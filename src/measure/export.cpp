@@ -1,14 +1,13 @@
 #include "measure/export.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "base/markdown.hpp"
+#include "measure/benchmark_names.hpp"
 #include "measure/table.hpp"
 
 namespace headroom {
@@ -16,40 +15,53 @@ namespace {
 
 std::string benchmark_of(const Result& result) {
   return result.subject.kind == SubjectKind::kKernel ? result.name
-                                                     : fmt::format("{} {}", result.subject.name, result.name);
+                                                     : fmt::format("{} {}", result.subject.name, shown_name(result));
 }
 
 std::size_t processes_of(const TrialSeries& series) {
   return std::set<std::int64_t>(series.process.begin(), series.process.end()).size();
 }
 
-const std::vector<std::string> kSummaryColumns = {"benchmark", "series",       "n",         "processes",
-                                                  "median",    "95% interval", "quartiles", "p99"};
+std::vector<Column> summary_columns() {
+  const auto in_csv = [](const char* field) { return Column{.header = field, .shown = Shown::kOnlyInCsv}; };
+  return {{.header = "benchmark", .align = Align::kLeft, .least = 24},
+          {.header = "series", .align = Align::kLeft},
+          in_csv("source"),
+          in_csv("device"),
+          {.header = "n", .priority = 1},
+          {.header = "processes", .priority = 2},
+          {.header = "median", .fields = {"median_ms"}},
+          {.header = "95% interval", .fields = {"ci_low_ms", "ci_high_ms"}},
+          {.header = "quartiles", .priority = 3, .fields = {"q1_ms", "q3_ms"}},
+          in_csv("mean_ms"),
+          in_csv("stddev_ms"),
+          in_csv("min_ms"),
+          in_csv("max_ms"),
+          in_csv("p95_ms"),
+          {.header = "p99", .fields = {"p99_ms"}},
+          in_csv("outliers_mild"),
+          in_csv("outliers_severe")};
+}
 
-std::vector<std::string> summary_cells(const Result& result, const TrialSeries& series) {
-  const Summary& statistics = series.statistics;
+std::vector<Cell> summary_cells(const Result& result, const TrialSeries& series) {
+  const Summary& s = series.statistics;
   return {benchmark_of(result),
           series.what,
-          fmt::format("{}", statistics.n),
-          fmt::format("{}", processes_of(series)),
-          format_ms(statistics.median),
-          statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "-",
-          format_interval_ms({statistics.q1, statistics.q3}),
-          format_ms(statistics.p99)};
-}
-
-/// A field of RFC 4180: in quotes where it holds a comma, a quote or a line break.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string number(double value) { return fmt::format("{}", value); }
-template <typename T>
-std::string number(const std::optional<T>& value) {
-  return value ? number(*value) : "";
+          result.source.name,
+          result.configuration.device,
+          count_cell(static_cast<std::int64_t>(s.n)),
+          count_cell(static_cast<std::int64_t>(processes_of(series))),
+          ms_cell(s.median),
+          interval_ms_cell(s.median_interval),
+          interval_ms_cell(Interval{s.q1, s.q3}),
+          ms_cell(s.mean),
+          ms_cell(s.stddev),
+          ms_cell(s.min),
+          ms_cell(s.max),
+          ms_cell(s.p95),
+          ms_cell(s.p99),
+          count_cell(static_cast<std::int64_t>(s.outliers_mild)),
+          count_cell(static_cast<std::int64_t>(s.outliers_severe))};
 }
 
 nlohmann::json google_entry(const std::string& name, double ms, std::size_t repetitions) {
@@ -91,57 +103,12 @@ void append_google_series(nlohmann::json& benchmarks, const std::string& name, c
 
 }  // namespace
 
-std::string to_summary_table(const ResultFile& file) {
+Printout to_summary_table(const ResultFile& file) {
   Table table;
-  for (const std::string& column : kSummaryColumns)
-    table.add_column(column, column == "benchmark" || column == "series" ? Align::kLeft : Align::kRight);
+  for (Column& column : summary_columns()) table.add_column(std::move(column));
   for (const Result& result : file.results)
     for (const TrialSeries& series : result.trials) table.add_row(summary_cells(result, series));
-  return table.render();
-}
-
-std::string to_markdown(const ResultFile& file) {
-  std::string text =
-      fmt::format("| {} |\n|---|---|{}\n", fmt::join(kSummaryColumns, " | "), "--:|--:|--:|--:|--:|--:|");
-  for (const Result& result : file.results)
-    for (const TrialSeries& series : result.trials) {
-      std::vector<std::string> cells = summary_cells(result, series);
-      for (std::size_t i = 0; i < 2; ++i) cells[i] = markdown_text(cells[i]);  // names; what follows are numbers
-      text += fmt::format("| {} |\n", fmt::join(cells, " | "));
-    }
-  return text;
-}
-
-std::string to_csv(const ResultFile& file) {
-  std::string text =
-      "benchmark,series,source,device,n,processes,median_ms,ci_low_ms,ci_high_ms,q1_ms,q3_ms,mean_ms,stddev_ms,min_ms,"
-      "max_ms,p95_ms,p99_ms,outliers_mild,outliers_severe\n";
-  for (const Result& result : file.results)
-    for (const TrialSeries& series : result.trials) {
-      const Summary& s = series.statistics;
-      const auto& interval = s.median_interval;
-      const std::vector<std::string> fields = {csv_field(benchmark_of(result)),
-                                               csv_field(series.what),
-                                               csv_field(result.source.name),
-                                               csv_field(result.configuration.device),
-                                               fmt::format("{}", s.n),
-                                               fmt::format("{}", processes_of(series)),
-                                               number(s.median),
-                                               interval ? number(interval->low) : "",
-                                               interval ? number(interval->high) : "",
-                                               number(s.q1),
-                                               number(s.q3),
-                                               number(s.mean),
-                                               number(s.stddev),
-                                               number(s.min),
-                                               number(s.max),
-                                               number(s.p95),
-                                               number(s.p99),
-                                               fmt::format("{}", s.outliers_mild),
-                                               fmt::format("{}", s.outliers_severe)};
-      text += fmt::format("{}\n", fmt::join(fields, ","));
-    }
-  return text;
+  return table;
 }
 
 nlohmann::json to_google_benchmark(const ResultFile& file) {

@@ -32,23 +32,24 @@ ResultFile file() {
 }
 
 TEST(Export, DrawsATable) {
-  EXPECT_THAT(to_summary_table(file()), HasSubstr("forward"));
-  EXPECT_THAT(to_summary_table(file()), HasSubstr("2.00 ms"));
+  EXPECT_THAT(to_summary_table(file()).text(), HasSubstr("forward"));
+  EXPECT_THAT(to_summary_table(file()).text(), HasSubstr("2.00 ms"));
 }
 
 TEST(Export, QuotesCsvFields) {
-  const std::string csv = to_csv(file());
+  const std::string csv = to_summary_table(file()).to_string(TableFormat::kCsv);
   EXPECT_THAT(csv, StartsWith("benchmark,series,source,device,n,processes,median_ms,"));
   EXPECT_THAT(
       csv, HasSubstr("\n\"m all, \"\"fast\"\"|slow\",forward,headroom,cpu,3,1,2,1,3,1.5,2.5,2,1,1,3,2.9,2.98,0,0\n"));
 }
 
 TEST(Export, EscapesMarkdownCells) {
-  EXPECT_THAT(to_markdown(file()), HasSubstr("| m all, \"fast\"\\|slow | forward | 3 |"));
+  EXPECT_THAT(to_summary_table(file()).to_string(TableFormat::kMarkdown),
+              HasSubstr("| m all, \"fast\"\\|slow | forward | 3 |"));
   ResultFile hostile = file();
   hostile.results[0].subject.name = "<img src=x>\n# m";
   hostile.results[0].trials[0].what = "[a](http://b)";
-  EXPECT_THAT(to_markdown(hostile),
+  EXPECT_THAT(to_summary_table(hostile).to_string(TableFormat::kMarkdown),
               HasSubstr("| \\<img src=x\\>\\\\x0a\\# m all, \"fast\"\\|slow | \\[a\\](http\\://b) | 3 |"));
 }
 

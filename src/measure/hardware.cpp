@@ -10,10 +10,12 @@ namespace {
 std::string describe_cpu(const Machine& machine) {
   std::string text = machine.cpu;
   if (machine.cpu_isa) text += fmt::format(" ({})", *machine.cpu_isa);
-  text += machine.allowed_cores == machine.logical_cores
-              ? ", " + format_count(machine.logical_cores, "core")
-              : fmt::format(", {} of {} cores", machine.allowed_cores, machine.logical_cores);
-  return text + ", " + format_bytes(static_cast<std::uint64_t>(machine.memory_bytes));
+  if (machine.logical_cores > 0)  // other programs' files may not say
+    text += machine.allowed_cores == machine.logical_cores
+                ? ", " + format_count(machine.logical_cores, "core")
+                : fmt::format(", {} of {} cores", machine.allowed_cores, machine.logical_cores);
+  if (machine.memory_bytes > 0) text += ", " + format_bytes(static_cast<std::uint64_t>(machine.memory_bytes));
+  return text;
 }
 
 /// The GPU in use and its driver, which all GPUs of a machine share; of a file that does not tell which it was, the

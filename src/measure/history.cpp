@@ -17,7 +17,97 @@
 namespace headroom {
 namespace {
 
-std::string percent(double ratio) { return fmt::format("{:+.1f}%", 100 * (ratio - 1)); }
+std::string change_text(double ratio) { return fmt::format("{:+.1f}%", 100 * (ratio - 1)); }
+
+std::int64_t runs_of(const BenchmarkHistory& history) {
+  std::int64_t runs = 0;
+  for (const HistoryPoint& point : history.points) runs += point.runs;
+  return runs;
+}
+
+std::vector<Column> summary_columns_of_history(bool is_one_machine) {
+  std::vector<Column> columns = {{.header = "benchmark", .align = Align::kLeft, .least = 24}};
+  if (!is_one_machine) columns.push_back({.header = "machine", .align = Align::kLeft});
+  columns.push_back({.header = "revisions"});
+  columns.push_back({.header = "runs", .priority = 3});
+  columns.push_back({.header = "first", .priority = 2, .fields = {"first_ms"}});
+  columns.push_back({.header = "last", .priority = 1, .fields = {"last_ms"}});
+  columns.push_back({.header = "last/first", .fields = {"ratio"}});
+  columns.push_back({.header = "steps"});
+  return columns;
+}
+
+std::vector<Cell> summary_cells_of_history(const BenchmarkHistory& history, bool is_one_machine) {
+  const double first = history.points.front().median_ms, last = history.points.back().median_ms;
+  std::vector<Cell> cells = {history.name};
+  if (!is_one_machine) cells.emplace_back(history.machine);
+  cells.insert(cells.end(),
+               {count_cell(std::ssize(history.points)), count_cell(runs_of(history)), ms_cell(first), ms_cell(last),
+                number_cell(last / first, fmt::format("{:.3f}", last / first)), count_cell(std::ssize(history.steps))});
+  return cells;
+}
+
+Table summary_table(const std::vector<BenchmarkHistory>& histories, bool is_one_machine) {
+  Table table;
+  for (Column& column : summary_columns_of_history(is_one_machine)) table.add_column(std::move(column));
+  for (const BenchmarkHistory& history : histories) table.add_row(summary_cells_of_history(history, is_one_machine));
+  return table;
+}
+
+std::vector<Column> step_columns() {
+  return {{.header = "before", .priority = 1, .fields = {"step_before_ms"}},
+          {.header = "after", .priority = 2, .fields = {"step_after_ms"}},
+          {.header = "change", .fields = {"step_ratio"}},
+          {.header = "p", .priority = 3, .fields = {"step_p"}},
+          {.header = "after revision", .align = Align::kLeft, .least = 12},
+          {.header = "by revision", .align = Align::kLeft, .least = 12},
+          {.header = "measured at", .align = Align::kLeft, .priority = 4, .fields = {"measured_at"}}};
+}
+
+std::vector<Cell> step_cells(const BenchmarkHistory& history, const ChangePoint& step) {
+  const HistoryPoint& at = history.points[step.index];
+  const double ratio = step.after / step.before;
+  return {ms_cell(step.before),
+          ms_cell(step.after),
+          number_cell(ratio, change_text(ratio)),
+          number_cell(step.p, fmt::format("{:.3f}", step.p)),
+          history.points[step.index - 1].revision,
+          at.revision,
+          at.created};
+}
+
+Table step_table(const std::vector<BenchmarkHistory>& histories) {
+  Table table;
+  table.add_column(Column{.header = "step of", .align = Align::kLeft, .least = 24});
+  for (Column& column : step_columns()) table.add_column(std::move(column));
+  for (const BenchmarkHistory& history : histories)
+    for (const ChangePoint& step : history.steps) {
+      std::vector<Cell> cells = {history.name};
+      for (Cell& cell : step_cells(history, step)) cells.push_back(std::move(cell));
+      table.add_row(std::move(cells));
+    }
+  return table;
+}
+
+/// A row for each step of a history, and one for a history without; with the machine of each.
+Table joined_table(const std::vector<BenchmarkHistory>& histories) {
+  Table table;
+  for (Column& column : summary_columns_of_history(/*is_one_machine=*/false)) table.add_column(std::move(column));
+  const std::vector<Column> of_steps = step_columns();
+  for (const Column& column : of_steps) table.add_column(column);
+  for (const BenchmarkHistory& history : histories) {
+    const std::vector<Cell> summary = summary_cells_of_history(history, /*is_one_machine=*/false);
+    const auto add = [&](std::vector<Cell> step) {
+      std::vector<Cell> cells = summary;
+      step.resize(of_steps.size(), no_value());
+      for (Cell& cell : step) cells.push_back(std::move(cell));
+      table.add_row(std::move(cells));
+    };
+    if (history.steps.empty()) add({});
+    for (const ChangePoint& step : history.steps) add(step_cells(history, step));
+  }
+  return table;
+}
 
 }  // namespace
 
@@ -87,33 +177,20 @@ std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, cons
   return histories;
 }
 
-std::string to_table(const std::vector<BenchmarkHistory>& histories) {
-  Table summary;
-  summary.add_column("benchmark", Align::kLeft);
-  summary.add_column("machine", Align::kLeft);
-  for (const char* header : {"revisions", "runs", "first", "last", "last/first", "steps"}) summary.add_column(header);
-  Table steps;
-  steps.add_column("step of", Align::kLeft);
-  for (const char* header : {"before", "after", "change", "p"}) steps.add_column(header);
-  steps.add_column("after revision", Align::kLeft);
-  steps.add_column("by revision", Align::kLeft);
-  steps.add_column("measured at", Align::kLeft);
-  bool any = false;
-  for (const BenchmarkHistory& history : histories) {
-    const double first = history.points.front().median_ms, last = history.points.back().median_ms;
-    std::int64_t runs = 0;
-    for (const HistoryPoint& point : history.points) runs += point.runs;
-    summary.add_row({history.name, history.machine, fmt::format("{}", history.points.size()), fmt::format("{}", runs),
-                     format_ms(first), format_ms(last), fmt::format("{:.3f}", last / first),
-                     fmt::format("{}", history.steps.size())});
-    for (const ChangePoint& step : history.steps) {
-      any = true;
-      const HistoryPoint& at = history.points[step.index];
-      steps.add_row({history.name, format_ms(step.before), format_ms(step.after), percent(step.after / step.before),
-                     fmt::format("{:.3f}", step.p), history.points[step.index - 1].revision, at.revision, at.created});
-    }
+Printout to_table(const std::vector<BenchmarkHistory>& histories) {
+  Printout printout;
+  const bool is_one_machine =
+      std::ranges::all_of(histories, [&](const BenchmarkHistory& one) { return one.machine == histories[0].machine; });
+  if (is_one_machine && !histories.empty()) printout.add(fmt::format("machine: {}\n\n", histories[0].machine));
+  printout.add(summary_table(histories, is_one_machine));
+  if (Table steps = step_table(histories); steps.is_empty()) {
+    printout.add("\nno step found\n");
+  } else {
+    printout.add("\n");
+    printout.add(std::move(steps));
   }
-  return summary.render() + (any ? "\n" + steps.render() : "\nno steps\n");
+  printout.set_csv(joined_table(histories));
+  return printout;
 }
 
 nlohmann::json to_json(const std::vector<BenchmarkHistory>& histories) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "measure/change_points.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -44,8 +45,9 @@ struct BenchmarkHistory {
 [[nodiscard]] std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files,
                                                            const ChangePointOptions& options = {});
 
-/// A line for each history, then one for each step: how large, between which revisions, and how sure.
-[[nodiscard]] std::string to_table(const std::vector<BenchmarkHistory>& histories);
+/// A line for each history, then one for each step: how large, between which revisions, and how sure. In CSV a history has
+/// a line for each of its steps, or one where it has none.
+[[nodiscard]] Printout to_table(const std::vector<BenchmarkHistory>& histories);
 
 /// Schema headroom.history/1.
 [[nodiscard]] nlohmann::json to_json(const std::vector<BenchmarkHistory>& histories);

@@ -59,7 +59,7 @@ TEST(History, FindsTheRevisionOfAStep) {
   EXPECT_EQ(histories[0].steps[0].index, 6U);
   EXPECT_NEAR(histories[0].steps[0].before, 100.3, 0.3);
   EXPECT_NEAR(histories[0].steps[0].after, 115.3, 0.3);
-  const std::string table = to_table(histories);
+  const std::string table = to_table(histories).text();
   EXPECT_THAT(table, HasSubstr("+15.0%"));
   EXPECT_THAT(table, HasSubstr("rev6"));
   EXPECT_THAT(table, HasSubstr("rev7"));
@@ -119,7 +119,7 @@ TEST(History, LeavesOutWhatWasNotTimed) {
   ResultFile empty = file(1, 10);
   empty.results[0].trials.clear();
   EXPECT_THAT(make_histories({empty}), IsEmpty());
-  EXPECT_THAT(to_table(make_histories({file(1, 10), file(2, 10)})), HasSubstr("no steps"));
+  EXPECT_THAT(to_table(make_histories({file(1, 10), file(2, 10)})).text(), HasSubstr("no step found"));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "measure/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
 
-#include "base/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -19,35 +20,69 @@ Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels, std::span
           .is_right = std::move(is_right)};
 }
 
-Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator, std::int64_t count,
-                std::uint64_t seed, const IterationObserver& observer) {
-  const std::int64_t batch = generator.request().images, all = divide_up(count, batch) * batch;
-  HostTensor pixels;  // [all, channels, height, width]
-  std::vector<std::int64_t> labels;
-  for (std::int64_t first = 0; first < all; first += batch) {
-    const std::vector<ImageRequest> requests = make_image_requests(pipeline, first, batch, seed);
-    for (const ImageRequest& request : requests) labels.push_back(request.label);
-    const HostTensor made = generator.decode(generator.generate(requests, observer));
-    if (first == 0) pixels = HostTensor(DType::kF32, {all, made.shape()[1], made.shape()[2], made.shape()[3]});
-    std::ranges::copy(made.as<float>(), pixels.as<float>().begin() + first * (made.numel() / batch));
+std::vector<ImageRequest> picture_requests(const Pipeline& pipeline, std::span<const std::string> prompts,
+                                           std::int64_t first, std::int64_t count, std::uint64_t seed) {
+  std::vector<ImageRequest> requests = make_image_requests(pipeline, first, count, seed);
+  if (prompts.empty()) return requests;
+  for (std::int64_t i = 0; i < count; ++i) {
+    ImageRequest& request = requests[static_cast<std::size_t>(i)];
+    request.label = 0;
+    request.prompt = prompts[static_cast<std::size_t>((first + i) % std::ssize(prompts))];
   }
-  return judge(classifier, pixels, labels);
+  return requests;
 }
 
-QualityLoss quality_loss(const Judgement& base, const Judgement& changed) {
-  const Estimate growth = frechet_difference(base.frechet, changed.frechet);
-  HR_CHECK_EQ(base.is_right.size(), changed.is_right.size());
-  const auto upper = [](const Estimate& estimate) {
-    return estimate.interval ? estimate.interval->high : estimate.value;
+void make_pictures(const Pipeline& pipeline, Generator& generator, std::span<const std::string> prompts,
+                   std::int64_t count, std::uint64_t seed, const PictureObserver& on_pictures,
+                   const IterationObserver& on_step) {
+  const std::int64_t batch = generator.request().images;
+  for (std::int64_t first = 0; first < count; first += batch) {
+    const std::vector<ImageRequest> requests = picture_requests(pipeline, prompts, first, batch, seed);
+    on_pictures(requests, generator.decode(generator.generate(requests, on_step)));
+  }
+}
+
+HostTensor join_pictures(std::span<const HostTensor> batches) {
+  HR_CHECK(!batches.empty());
+  const Shape& shape = batches.front().shape();
+  std::int64_t count = 0;
+  for (const HostTensor& batch : batches) count += batch.shape()[0];
+  HostTensor joined(DType::kF32, {count, shape[1], shape[2], shape[3]});
+  auto end = joined.as<float>().begin();
+  for (const HostTensor& batch : batches) end = std::ranges::copy(batch.as<float>(), end).out;
+  return joined;
+}
+
+Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator, std::int64_t count,
+                std::uint64_t seed, const IterationObserver& observer) {
+  std::vector<HostTensor> batches;
+  std::vector<std::int64_t> labels;
+  const auto keep = [&](std::span<const ImageRequest> requests, const HostTensor& pixels) {
+    for (const ImageRequest& request : requests) labels.push_back(request.label);
+    batches.push_back(pixels);
   };
-  std::vector<double> lost(base.is_right.size());
-  std::ranges::transform(base.is_right, changed.is_right, lost.begin(),
-                         [](bool a, bool b) { return 1.0 * a - 1.0 * b; });
-  const QualityLoss labels{.value = upper(mean_estimate(lost)),
-                           .what = "the share of images whose label is no longer seen"};
-  const QualityLoss distance{.value = upper(growth) / base.frechet.value,
-                             .what = "the growth of the Frechet distance as a share"};
-  return distance.value > labels.value ? distance : labels;
+  make_pictures(pipeline, generator, {}, count, seed, keep, observer);
+  return judge(classifier, join_pictures(batches), labels);
+}
+
+std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base) {
+  const std::size_t count = judged.is_right.size();
+  std::vector<QualityRecord> records;
+  const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
+    records.push_back({.metric = metric,
+                       .against = std::move(against),
+                       .value = estimate.value,
+                       .interval = estimate.interval,
+                       .note = {}});
+  };
+  add("accuracy", fmt::format("labels of {} images", count), judged.accuracy);
+  add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
+      frechet_estimate(judged.frechet));
+  if (base == nullptr) return records;
+  const std::string against = fmt::format("baseline, {} images, same seeds", count);
+  add("accuracy_difference", against, accuracy_difference(base->is_right, judged.is_right));
+  add("frechet_difference", against, frechet_difference(base->frechet, judged.frechet));
+  return records;
 }
 
 }  // namespace headroom

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/host_tensor.hpp"
 #include "measure/quality.hpp"
+#include "measure/result.hpp"
 #include "pipelines/classifier_judge.hpp"
 #include "pipelines/generator.hpp"
 
@@ -23,18 +25,26 @@ struct Judgement {
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels,
                               std::span<const std::int64_t> labels);
 
-/// Makes at least `count` images in whole generations and judges them: number i takes the pipeline's prompt i, round and round, and
-/// seed `seed` + i.
+/// `count` pictures from number `first` on: number i takes prompt i of `prompts`, again from the first when they run
+/// out, or of the pipeline's own where there are none, and seed `seed` + i.
+[[nodiscard]] std::vector<ImageRequest> picture_requests(const Pipeline& pipeline, std::span<const std::string> prompts,
+                                                         std::int64_t first, std::int64_t count, std::uint64_t seed);
+
+/// Told of each generation: what was asked for, and its pixels [n, channels, height, width] f32 in [-1, 1], unclamped.
+using PictureObserver = std::function<void(std::span<const ImageRequest> requests, const HostTensor& pixels)>;
+/// Makes at least `count` pictures in whole generations, by picture_requests(). `on_step` runs after each denoise step.
+void make_pictures(const Pipeline& pipeline, Generator& generator, std::span<const std::string> prompts,
+                   std::int64_t count, std::uint64_t seed, const PictureObserver& on_pictures,
+                   const IterationObserver& on_step = {});
+/// Several batches of pictures of one size as one.
+[[nodiscard]] HostTensor join_pictures(std::span<const HostTensor> batches);
+
+/// Makes at least `count` images of the pipeline's own prompts, by make_pictures(), and judges them.
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator,
                               std::int64_t count, std::uint64_t seed, const IterationObserver& observer = {});
 
-/// How much worse images are than `base`, of the same prompts and seeds: the larger of the share of them whose label is lost and
-/// the share by which the Frechet distance grows, each at the upper end of its 95% interval; below 0 where they are better. Throws
-/// Error where their numbers differ.
-struct QualityLoss {
-  double value = 0;
-  std::string what;  ///< which of the two it is, in words
-};
-[[nodiscard]] QualityLoss quality_loss(const Judgement& base, const Judgement& changed);
+/// `accuracy` and `frechet_distance`, and against a `base` of the same prompts and seeds, where there is one, also
+/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers of images differ.
+[[nodiscard]] std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base);
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/test_util.hpp"
+#include "measure/quality_loss.hpp"
 
 namespace headroom {
 namespace {
@@ -22,34 +23,34 @@ Judgement judgement(std::size_t wrong, double distance, double influence = 0) {
   return judged;
 }
 
-TEST(QualityLoss, IsTheLargerOfLabelsAndDistance) {
-  const QualityLoss distance = quality_loss(judgement(3, 0.2), judgement(3, 0.25));
-  EXPECT_NEAR(distance.value, 0.25, 1e-9);
-  EXPECT_THAT(distance.what, HasSubstr("Frechet"));
-  const QualityLoss labels = quality_loss(judgement(3, 0.2), judgement(13, 0.21));
-  EXPECT_GT(labels.value, 0.1);
-  EXPECT_THAT(labels.what, HasSubstr("label is no longer seen"));
+/// The worst of what is recorded of them, at the end that speaks against `changed`.
+QualityLoss loss_of(const Judgement& base, const Judgement& changed, double most = 0.05) {
+  return *assess_quality(measured_losses(quality_records(changed, &base), quality_records(base, nullptr)),
+                         OutputKind::kOtherLoop, most);
 }
 
-TEST(QualityLoss, IsAtTheUpperEndOfItsInterval) {
+TEST(QualityRecords, OfAPairLetWhatBothHaveInCommonCancel) {
   // Of 100 images 10 are lost: 0.1, and 1.96 standard errors of 0.03 and a little more.
-  EXPECT_NEAR(quality_loss(judgement(0, 1), judgement(10, 1)).value, 0.159, 1e-3);
+  EXPECT_NEAR(loss_of(judgement(0, 1), judgement(10, 1)).at_worst, 0.159, 1e-3);
+  EXPECT_EQ(loss_of(judgement(0, 1), judgement(10, 1)).worst->metric->name, "accuracy");
   // What images add to the error of both distances cancels, and of one does not.
-  EXPECT_NEAR(quality_loss(judgement(0, 1, 0.5), judgement(0, 1.2, 0.5)).value, 0.2, 1e-9);
-  EXPECT_NEAR(quality_loss(judgement(0, 1, 0.5), judgement(0, 1.2)).value, 0.2 + 1.96 * 0.05, 1e-3);
+  EXPECT_NEAR(loss_of(judgement(0, 1, 0.5), judgement(0, 1.2, 0.5)).at_worst, 0.2, 1e-9);
+  EXPECT_NEAR(loss_of(judgement(0, 1, 0.5), judgement(0, 1.2)).at_worst, 0.2 + 1.96 * 0.05, 1e-3);
+  EXPECT_EQ(loss_of(judgement(0, 1), judgement(0, 1.2)).worst->metric->name, "frechet_distance");
 }
 
-TEST(QualityLoss, OfBetterImagesIsAGain) {
-  // No label is lost, and the distance is a fourth less.
-  EXPECT_EQ(quality_loss(judgement(0, 0.2), judgement(0, 0.15)).value, 0);
-  EXPECT_LT(quality_loss(judgement(50, 0.2), judgement(0, 0.15)).value, -0.2);
+TEST(QualityRecords, OfBetterImagesAreAGain) {
+  EXPECT_LT(loss_of(judgement(50, 0.2), judgement(0, 0.15)).at_worst, -0.2);
+  // No label is lost of 100 images, which is not to say that none is of 1,000.
+  EXPECT_NEAR(loss_of(judgement(0, 0.2), judgement(0, 0.15)).at_worst, 0.019, 1e-3);
 }
 
-TEST(QualityLoss, IsOfTheSameImages) {
+TEST(QualityRecords, AreOfTheSameImages) {
   Judgement fewer = judgement(0, 1);
   fewer.is_right.pop_back();
   fewer.frechet.influence.pop_back();
-  EXPECT_THAT(headroom::error_of([&] { static_cast<void>(quality_loss(judgement(0, 1), fewer)); }),
+  const Judgement base = judgement(0, 1);
+  EXPECT_THAT(headroom::error_of([&] { static_cast<void>(quality_records(fewer, &base)); }),
               HasSubstr("99 images cannot be paired with 100"));
 }
 

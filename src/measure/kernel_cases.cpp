@@ -220,8 +220,10 @@ class Suite {
     add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
     add_apart("unfused");
     add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
+    add_apart("unfused");
     add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
         {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
+    add_apart("unfused");
     add(name("rope"), Op::kRope, {{dtype, {1, kBigHeads, rows, head_dim}}, table, table});
     add(name("transpose heads"), Op::kTranspose, {{dtype, {1, rows, kBigHeads, head_dim}}},
         {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});

@@ -7,6 +7,7 @@
 #include "kernels/kernel.hpp"
 #include "measure/bench_cases.hpp"
 #include "measure/op_run.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -31,6 +32,6 @@ struct KernelCase {
 
 /// What a result file of the suite holds as a table: time with interval, GFLOP/s or GB/s, the floor and how many times
 /// that the time is; of what took turns with it, the median over turns.
-[[nodiscard]] std::string to_kernel_table(const ResultFile& file);
+[[nodiscard]] Printout to_kernel_table(const ResultFile& file);
 
 }  // namespace headroom

@@ -78,36 +78,46 @@ double over_floor(const Result& result) {
 
 }  // namespace
 
-std::string to_kernel_table(const ResultFile& file) {
+Printout to_kernel_table(const ResultFile& file) {
   Table table;
-  table.add_column("kernel benchmark", Align::kLeft);
-  table.add_column("runs as", Align::kLeft);
-  for (const char* header : {"a launch", "95% interval", "GFLOP/s", "GB/s", "floor", "of", "over it"})
-    table.add_column(header);
+  table.add_column(Column{.header = "kernel benchmark", .align = Align::kLeft, .least = 24});
+  table.add_column(Column{.header = "runs as", .align = Align::kLeft, .priority = 2, .least = 24});
+  table.add_column(Column{.header = "a launch", .fields = {"launch_ms"}});
+  table.add_column(Column{.header = "95% interval", .priority = 3, .fields = {"launch_low_ms", "launch_high_ms"}});
+  table.add_column(Column{.header = "GFLOP/s", .fields = {"gflop_per_s"}});
+  table.add_column(Column{.header = "GB/s", .fields = {"gb_per_s"}});
+  table.add_column(Column{.header = "floor", .priority = 4, .fields = {"floor_ms"}});
+  table.add_column(Column{.header = "of", .priority = 5, .fields = {"floor_of"}});
+  table.add_column(Column{.header = "over it", .fields = {"times_floor"}});
   const bool has_cold =
       std::ranges::any_of(file.results, [](const Result& result) { return find_cold(result) != nullptr; });
-  if (has_cold) table.add_column("cold");
+  if (has_cold) table.add_column(Column{.header = "cold", .priority = 1, .fields = {"cold_ms"}});
   for (const Result& result : file.results) {
     const Rate rate = rate_of(file, result);
-    const Summary& statistics = series_of(result, "launch").statistics;
-    std::vector<std::string> cells = {
-        result.name, rate.kernels(), format_ms(rate.median_ms),
-        statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "-"};
-    cells.push_back(rate.is_product() ? format_significant(rate.gflops()) : "-");
-    cells.push_back(rate.moves_the_least() ? format_significant(rate.gigabytes()) : "-");
+    const auto rate_cell = [](bool has, double value) {
+      return has ? number_cell(value, format_significant(value)) : no_value();
+    };
+    std::vector<Cell> cells = {result.name,
+                               rate.kernels(),
+                               ms_cell(rate.median_ms),
+                               interval_ms_cell(series_of(result, "launch").statistics.median_interval),
+                               rate_cell(rate.is_product(), rate.is_product() ? rate.gflops() : 0),
+                               rate_cell(rate.moves_the_least(), rate.moves_the_least() ? rate.gigabytes() : 0)};
     if (const std::optional<FloorRecord>& floor = result.floor)
-      cells.insert(cells.end(), {format_ms(floor->ms), floor->of, format_factor(over_floor(result))});
+      cells.insert(cells.end(), {ms_cell(floor->ms), Cell(floor->of), factor_cell(over_floor(result))});
     else
-      cells.insert(cells.end(), {"-", "-", "-"});
+      cells.insert(cells.end(), {no_value(), no_value(), no_value()});
     if (has_cold) {
       const TrialSeries* cold = find_cold(result);
-      cells.push_back(cold == nullptr ? "-" : format_ms(cold->statistics.median));
+      cells.push_back(ms_cell(cold == nullptr ? std::nullopt : std::optional(cold->statistics.median)));
     }
     table.add_row(std::move(cells));
   }
-  return table.render() +
-         "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
-         "exponentials, whichever takes longest\n";
+  Printout printout(std::move(table));
+  printout.add(
+      "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
+      "exponentials, whichever takes longest\n");
+  return printout;
 }
 
 }  // namespace headroom

@@ -15,7 +15,7 @@ bool is_visited(const Rung& rung) { return !rung.result.id.empty(); }
 
 bool has_visit(const Rung& rung, std::int64_t round) {
   if (rung.result.trials.empty()) return false;
-  const std::vector<std::int64_t>& rounds = series_of(rung.result, "step").round;
+  const std::vector<std::int64_t>& rounds = timed_series(rung.result).round;
   return std::ranges::find(rounds, round) != rounds.end();
 }
 
@@ -41,6 +41,12 @@ const Rung& find_rung(const Ladder& ladder, const std::string& name) {
 }
 
 void set_image_times(Rung& rung) {
+  if (is_of_pass(rung.result)) {
+    const Summary& pass = timed_series(rung.result).statistics;
+    rung.image_ms = pass.median;
+    rung.image_interval_ms = pass.median_interval;
+    return;
+  }
   const double steps = steps_run(rung.result), images = rung.result.subject.request.at("images").get<double>();
   const bool has_prologue =
       std::ranges::find(rung.result.trials, "prologue", &TrialSeries::what) != rung.result.trials.end();

@@ -12,8 +12,11 @@
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "measure/ladder_rounds.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "pipelines/generator.hpp"
+#include "run/forward_pass.hpp"
+#include "run/weight_store.hpp"
 
 namespace headroom {
 
@@ -31,7 +34,19 @@ struct LadderOptions {
   int rounds = 2;       ///< times that every rung is visited, at least 2: up and down in turn
   int max_rounds = 6;   ///< rungs that are not settled by then are visited again, up to so many times in all
   bool floors = false;  ///< at the first visit of each rung, add_floors() to its result's stages
-  std::int64_t quality_images = 0;  ///< images to make and judge at each rung, 0 for none; rounded up to whole batches
+  /// Images to make and judge at each rung, rounded up to whole batches; 0 judges those of the first batch, and asks no
+  /// classifier.
+  std::int64_t quality_images = 0;
+  std::vector<std::string> prompts = {};  ///< that images show, in turn; the pipeline's own where there are none
+};
+
+/// What a ladder is climbed on that is no whole request: a pass of a network, or a frame of a stream.
+struct LadderPass {
+  std::span<const Component> components;  ///< that have the weights
+  /// The pass as these switches make it: those of streams, and steps=N, change a frame's graph.
+  std::function<ForwardPass(const SwitchSet& switches)> make;
+  /// Judges frames under these switches, over the weights of the rung; empty where nothing does.
+  std::function<std::vector<QualityRecord>(const SwitchSet& switches, WeightStore& weights)> judge = {};
 };
 
 /// One configuration, measured.
@@ -41,9 +56,9 @@ struct Rung {
   bool cumulative = false;  ///< adds to the cumulative rung before it, rather than standing alone
   Result result;  ///< with the series "step" (ms of one denoise step), "image" (ms of one image: whole generations, the
                   ///< warm-up steps of each visit's first among them) and "prologue" (ms of a generation outside
-                  ///< its steps); by visit. Its id is empty before the first.
+                  ///< its steps), or of a pass "forward" alone; by visit. Its id is empty before the first.
   // What settle() adds:
-  double image_ms = 0;  ///< (median prologue + steps * median step) / images
+  double image_ms = 0;  ///< (median prologue + steps * median step) / images; of a pass its median
   std::optional<Interval> image_interval_ms;
   Factor on_baseline;
   Factor on_before;  ///< on the rung that it adds to
@@ -90,7 +105,7 @@ struct LadderProgress {
   std::int64_t round = 0;        ///< 0 first
   std::int64_t rung_number = 0;  ///< 1 first
   std::int64_t rungs = 0;
-  std::int64_t steps_done = 0;   ///< of this rung
+  std::int64_t steps_done = 0;   ///< of this rung; passes where it is climbed on one
   std::int64_t steps_total = 0;  ///< of this rung, in whole generations; fewer where `precision` ends it early
 };
 
@@ -104,19 +119,24 @@ struct LadderObserver {
 
 /// Runs rounds here, as process `process` of those that measure the ladder: one rung after the other, each with buffers
 /// of its own; weights that a rung shares with the one before are not loaded again. Images of all rungs come from the
-/// same seeds; their PSNR is against the baseline's. With random weights no quality is reported. A rung all of whose
-/// own switches decline is not measured: it is the one whose switches are applied in it. Nor is one that does not fit
-/// in memory, which gets kOutOfMemoryTag and the reason, unless it is the baseline, whose OutOfMemory passes through.
-/// `pipeline`, `backend` and what `observer` refers to must outlive the run. Throws a usage Error for quality that cannot
-/// be judged.
+/// same seeds; their PSNR and FLIP are against the baseline's. With random weights no quality is reported. A rung all
+/// of whose own switches decline is not measured: it is the one whose switches are applied in it. Nor is one that
+/// does not fit in memory, which gets kOutOfMemoryTag and the reason, unless it is the baseline, whose OutOfMemory
+/// passes through. `pipeline`, `backend` and what `observer` refers to must outlive the run. Throws a usage Error for
+/// quality that cannot be judged.
 [[nodiscard]] RoundRun run_rounds_here(const Pipeline& pipeline, Backend& backend, const LadderOptions& options,
+                                       std::int64_t process, const LadderObserver& observer = {});
+/// The same on a pass; of the options `request`, `seed`, `floors`, `quality_images` and `prompts` do not matter. Its
+/// quality is "relative_l2": how far the first run's outputs are from the baseline's, also with random weights, and
+/// what `pass.judge` says.
+[[nodiscard]] RoundRun run_rounds_here(const LadderPass& pass, Backend& backend, const LadderOptions& options,
                                        std::int64_t process, const LadderObserver& observer = {});
 
 /// The images that a ladder makes at once: those asked for, or one for each label.
 [[nodiscard]] std::int64_t images_of(const RequestOptions& request, const Pipeline& pipeline);
 
-/// The ladder as a table for the terminal: time per step and image with intervals, factors, peak memory, quality; below
+/// The ladder as a table: time per step and image with intervals, factors, peak memory, quality; below
 /// it what is not settled, what declined, and synergy.
-[[nodiscard]] std::string to_table(const Ladder& ladder);
+[[nodiscard]] Printout to_table(const Ladder& ladder);
 
 }  // namespace headroom

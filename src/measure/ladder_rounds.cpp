@@ -87,8 +87,29 @@ std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
 }
 
 std::string count_sound(std::size_t sound, std::size_t all) {
+  if (sound == 1 && all == 1) return "one round says nothing of how rounds differ";
   return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
                     : fmt::format("only {} of {} rounds was undisturbed", sound, all);
+}
+
+std::string interval_of(const Factor& factor) {
+  return fmt::format("{} to {}", format_factor(factor.interval->low), format_factor(factor.interval->high));
+}
+
+/// Why two or more undisturbed rounds do not settle a factor: they lie apart, or they agree and are too few for an
+/// interval that is narrow enough, or the steps within them vary too much.
+std::string why_not_settled(const RoundLogs& sound) {
+  const Factor factor = factor_of(sound);
+  const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
+  const bool agree =
+      factor.range.high <= factor.value * (1 + kSettledShare) && factor.range.low >= factor.value / (1 + kSettledShare);
+  if (!agree) return fmt::format("its rounds disagree: {} of the baseline's speed", range);
+  RoundLogs without_steps = sound;
+  for (auto& [round, one] : without_steps) one.variance = 0;
+  if (factor_of(without_steps).is_settled())
+    return fmt::format("steps within its rounds vary too much: the factor may be {}", interval_of(factor));
+  return fmt::format("too few undisturbed rounds: {} agree ({} of the baseline's speed), but the factor may be {}",
+                     factor.rounds, range, interval_of(factor));
 }
 
 }  // namespace
@@ -131,6 +152,23 @@ std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> i
   return visits;
 }
 
+const TrialSeries* find_timed_series(const Result& result) {
+  for (const char* what : {"step", "forward"})
+    if (const auto found = std::ranges::find(result.trials, what, &TrialSeries::what); found != result.trials.end())
+      return &*found;
+  return nullptr;
+}
+
+const TrialSeries& timed_series(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found == nullptr ? series_of(result, "step") : *found;
+}
+
+bool is_of_pass(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found != nullptr && found->what == "forward";
+}
+
 double steps_run(const Result& result) {
   constexpr std::string_view kSteps = "steps=", kSampler = "sampler=";
   const nlohmann::json& request = result.subject.request;
@@ -148,6 +186,7 @@ double steps_run(const Result& result) {
 }
 
 std::vector<double> image_times(const Result& result) {
+  if (is_of_pass(result)) return timed_series(result).time_ms;
   const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
   const auto prologue = std::ranges::find(result.trials, "prologue", &TrialSeries::what);
   const double prologue_ms = prologue == result.trials.end() ? 0 : prologue->statistics.median;
@@ -156,7 +195,7 @@ std::vector<double> image_times(const Result& result) {
   return times;
 }
 
-std::vector<Visit> visits_of(const Result& result) { return visits_of(series_of(result, "step"), image_times(result)); }
+std::vector<Visit> visits_of(const Result& result) { return visits_of(timed_series(result), image_times(result)); }
 
 bool Factor::is_settled() const {
   return rounds >= 2 && interval && interval->high <= value * (1 + kSettledShare) &&
@@ -223,25 +262,27 @@ PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit>
   return paired;
 }
 
-std::optional<Estimate> round_factor(const Result& base, const Result& other) {
+RoundLogs rounds_between(const Result& base, const Result& other) {
   const auto has_rounds = [](const Result& result) {
-    const auto steps = std::ranges::find(result.trials, "step", &TrialSeries::what);
-    return steps != result.trials.end() && !steps->round.empty();
+    const TrialSeries* const series = find_timed_series(result);
+    return series != nullptr && !series->round.empty();
   };
   if (!has_rounds(base) || !has_rounds(other) || base.unsettled || other.unsettled) return {};
-  if (base.same_as.value_or(base.id) == other.same_as.value_or(other.id)) return Estimate{.value = 1, .interval = {}};
   const std::vector<Visit> base_visits = visits_of(base), other_visits = visits_of(other);
+  if (base.configuration.applied.empty()) return pair_rounds(base_visits, other_visits).all;
   RoundLogs rounds;
-  if (base.configuration.applied.empty()) {
-    rounds = pair_rounds(base_visits, other_visits).all;
-  } else {
-    for (const Visit& one : base_visits)
-      for (const Visit& visit : other_visits)
-        if (visit.id == one.id)
-          rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
-                                  .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
-  }
+  for (const Visit& one : base_visits)
+    for (const Visit& visit : other_visits)
+      if (visit.id == one.id)
+        rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
+                                .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
+  return rounds;
+}
+
+std::optional<Estimate> round_factor(const Result& base, const Result& other) {
+  const RoundLogs rounds = rounds_between(base, other);
   if (rounds.empty()) return {};
+  if (base.same_as.value_or(base.id) == other.same_as.value_or(other.id)) return Estimate{.value = 1, .interval = {}};
   const Factor factor = factor_of(rounds);
   return Estimate{.value = factor.value, .interval = factor.interval};
 }
@@ -261,12 +302,9 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
     return verdict;
   }
   verdict.factor = factor_of(paired.all);
-  verdict.unsettled = paired.sound.size() < 2
-                          ? count_sound(paired.sound.size(), paired.all.size()) + first_of(paired.disturbed)
-                          : fmt::format("its rounds disagree: {} to {} of the baseline's speed",
-                                        format_factor(factor_of(paired.sound).range.low),
-                                        format_factor(factor_of(paired.sound).range.high)) +
-                                first_of(paired.disturbed);
+  verdict.unsettled =
+      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : why_not_settled(paired.sound)) +
+      first_of(paired.disturbed);
   verdict.rounds = std::move(paired.all);
   return verdict;
 }

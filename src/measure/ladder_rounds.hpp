@@ -36,12 +36,21 @@ struct Visit {
 /// find_disturbance() says of it, or that its second half took over 15% longer or shorter than its first.
 [[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms);
 
+/// The series whose visits are held against each other: "step" of a request, "forward" of a pass; null where there is
+/// neither.
+[[nodiscard]] const TrialSeries* find_timed_series(const Result& result);
+/// The same; throws Error as series_of() does where there is neither.
+[[nodiscard]] const TrialSeries& timed_series(const Result& result);
+/// Whether it is the time of one pass, or of a frame, and not of requests.
+[[nodiscard]] bool is_of_pass(const Result& result);
+
 /// Iterations of the denoise loop that a result of a request really took: of the steps of `steps=N` and of the sampler of
 /// `sampler=NAME` where they were applied.
 [[nodiscard]] double steps_run(const Result& result);
-/// What an image takes, in ms, by each trial of the series "step": (median prologue + steps * step) / images.
+/// What an image takes, in ms, by each trial of the series "step": (median prologue + steps * step) / images. Of a pass
+/// the trials of "forward".
 [[nodiscard]] std::vector<double> image_times(const Result& result);
-/// The visits of a result with the series "step".
+/// The visits of a result with a timed_series().
 [[nodiscard]] std::vector<Visit> visits_of(const Result& result);
 
 /// The logarithm of a factor in one round, and its variance as far as the trials of that round tell it.
@@ -88,9 +97,12 @@ struct PairedRounds {
 /// differ by over 15%: then something else changed in between.
 [[nodiscard]] PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit> rung);
 
-/// How many times faster one rung of a ladder is than another, from the visits of both that are in their series "step":
-/// on the baseline as pair_rounds() has it, else from visits of one process and round. Exactly 1 where one is the
-/// other. Nothing where they are not of one ladder, or are not settled.
+/// The rounds that tell how many times faster one rung of a ladder is than another; empty where they are not of one
+/// ladder, or are not settled.
+[[nodiscard]] RoundLogs rounds_between(const Result& base, const Result& other);
+/// How many times faster one rung of a ladder is than another, from the visits of both that are in their
+/// timed_series(): on the baseline as pair_rounds() has it, else from visits of one process and round. Exactly 1
+/// where one is the other. Nothing where they are not of one ladder, or are not settled.
 [[nodiscard]] std::optional<Estimate> round_factor(const Result& base, const Result& other);
 
 /// What is to be made of a rung.

@@ -52,8 +52,27 @@ TEST(RungVerdict, IsUnsettledWhereRoundsDisagreeThoughNothingElseSpeaksAgainstTh
   EXPECT_THAT(verdict.left_out, IsEmpty()) << "who is to say which is wrong?";
 }
 
+TEST(RungVerdict, SaysThatRoundsAreTooFewWhereTheyAgree) {
+  // 1.58x and 1.62x are 2.5% apart, but two rounds leave Student's interval one of 12.7 standard errors.
+  const RungVerdict verdict = judge_rung(quiet_baseline(2), std::vector{visit(0, 100 / 1.58), visit(1, 100 / 1.62)});
+  EXPECT_THAT(verdict.unsettled, testing::StartsWith("too few undisturbed rounds: 2 agree (1.58x to 1.62x of the "
+                                                     "baseline's speed), but the factor may be 1.3"));
+  const RungVerdict disturbed =
+      judge_rung(quiet_baseline(3), std::vector{visit(0, 100 / 1.58), visit(1, 100 / 1.62), visit(2, 200, "load")});
+  EXPECT_THAT(disturbed.unsettled, testing::EndsWith("(round 3: load)"));
+}
+
+TEST(RungVerdict, SaysThatStepsVaryWhereTheirRoundsAgree) {
+  std::vector<Visit> rung = {visit(0, 50), visit(1, 50)};
+  for (Visit& one : rung)
+    for (std::size_t i = 0; i < one.image_ms.size(); ++i) one.image_ms[i] = i % 2 == 0 ? 38 : 62;
+  EXPECT_THAT(judge_rung(quiet_baseline(2), rung).unsettled,
+              testing::StartsWith("steps within its rounds vary too much: the factor may be "));
+}
+
 TEST(RungVerdict, OfOneRoundIsUnsettled) {
-  EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled, "only 1 of 1 rounds was undisturbed");
+  EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled,
+            "one round says nothing of how rounds differ");
   EXPECT_THAT(judge_rung({}, std::vector{visit(0, 50)}).unsettled, HasSubstr("not measured beside it"));
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "measure/ladder.hpp"
 #include "measure/stages.hpp"
@@ -16,10 +18,11 @@ const QualityRecord* find_quality(const Rung& rung, std::string_view metric) {
   return found == rung.result.quality.end() ? nullptr : &*found;
 }
 
-std::string quality_cell(const Rung& rung, std::string_view metric, auto format) {
+Cell quality_cell(const Rung& rung, std::string_view metric, auto format) {
   const QualityRecord* record = find_quality(rung, metric);
-  if (record == nullptr) return "-";
-  return record->value ? format(*record->value) : record->note.value_or("-");
+  if (record == nullptr) return no_value();
+  if (!record->value) return no_value(record->note.value_or("-"));
+  return number_cell(*record->value, format(*record->value));
 }
 
 /// What is on, and what declined: "arena+tile", "arena (fp8 declined)", "fp8 (declined)".
@@ -39,18 +42,18 @@ std::string factor_text(const Factor& factor) {
                          : format_factor(factor.value);
 }
 
-std::string on_before_cell(const Ladder& ladder, const Rung& rung) {
-  if (rung.switches.empty()) return "-";
-  if (rung.result.same_as) return "declined";
-  if (is_unsettled(rung) || is_unsettled(before(ladder, rung)) || rung.on_before.rounds == 0) return "unsettled";
-  return format_factor(rung.on_before.value);
+Cell on_before_cell(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty()) return no_value();
+  if (rung.result.same_as) return no_value("declined");
+  if (is_unsettled(rung) || is_unsettled(before(ladder, rung)) || rung.on_before.rounds == 0)
+    return no_value("unsettled");
+  return factor_cell(rung.on_before.value);
 }
 
-std::vector<std::string> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
-  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {"-", "-"};
-  if (is_unsettled(rung)) return {"unsettled", "-"};
-  return {format_factor(rung.on_baseline.value),
-          rung.on_baseline.interval ? format_interval(*rung.on_baseline.interval) : "-"};
+std::vector<Cell> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
+  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {no_value(), no_value()};
+  if (is_unsettled(rung)) return {no_value("unsettled"), no_value()};
+  return {factor_cell(rung.on_baseline.value), interval_cell(rung.on_baseline.interval)};
 }
 
 std::size_t rounds_of(const Rung& rung, std::string_view series) {
@@ -72,15 +75,17 @@ std::string remarks(const Ladder& ladder) {
       computed += fmt::format("  {}: {} of {} on average\n", rung.name,
                               format_significant(std::reduce(share.begin(), share.end())), share.size());
     if (is_unsettled(rung)) text += fmt::format("  {}: {}\n", rung.name, *rung.result.unsettled);
-    if (const std::size_t out = rounds_of(rung, "step_left_out"); out > 0)
-      left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, "step"));
+    const TrialSeries* const series = find_timed_series(rung.result);
+    if (series == nullptr) continue;
+    if (const std::size_t out = rounds_of(rung, series->what + "_left_out"); out > 0)
+      left_out += fmt::format("  {}: {} of {}\n", rung.name, out, out + rounds_of(rung, series->what));
   }
-  if (!text.empty()) text = "\nunsettled, so that nothing is claimed of it:\n" + text;
+  if (!text.empty()) text = "\nunsettled: too noisy to report:\n" + text;
   if (!computed.empty()) text += "\nsteps that were computed, and not reused:\n" + computed;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
   if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
   if (!same.empty())
-    text += "\nnot measured, because what it adds declined; the figures are the other rung's:\n" + same;
+    text += "\nnot measured: what it adds declined, so that the figures are the other rung's:\n" + same;
   return text;
 }
 
@@ -95,54 +100,137 @@ std::string synergy(const Ladder& ladder) {
                      ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
 }
 
-/// A row of the table of a rung that was measured.
-std::vector<std::string> cells_of(const Ladder& ladder, const Rung& rung, bool judged) {
-  const Summary& step = series_of(rung.result, "step").statistics;
-  std::vector<std::string> cells = {label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
-                                    format_ms(step.median),
-                                    step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-                                    format_ms(rung.image_ms),
-                                    rung.image_interval_ms ? format_interval_ms(*rung.image_interval_ms) : "-",
-                                    on_before_cell(ladder, rung)};
-  for (std::string& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
-  cells.push_back(format_bytes(static_cast<std::uint64_t>(rung.result.memory->peak_bytes.value_or(0))));
-  cells.push_back(quality_cell(rung, "psnr_db", [](double db) { return fmt::format("{:.1f} dB", db); }));
-  if (judged) {
-    cells.push_back(quality_cell(rung, "accuracy", [](double value) { return fmt::format("{:.1f}%", 100 * value); }));
-    cells.push_back(quality_cell(rung, "frechet_distance", [](double value) { return format_significant(value); }));
+/// A measure of quality that has a column where any rung has it.
+struct QualityColumn {
+  const char* metric;
+  const char* header;
+  int priority;  ///< Column::priority
+  std::string (*format)(double value);
+};
+const QualityColumn kQualityColumns[] = {
+    {"psnr_db", "PSNR", 6, [](double value) { return fmt::format("{:.1f} dB", value); }},
+    {"relative_l2", "relative L2", 1, [](double value) { return format_significant(value); }},
+    {"flip", "FLIP", 5, [](double value) { return format_significant(value); }},
+    {"flicker", "flicker", 1, [](double value) { return format_factor(value); }},
+    {"accuracy", "accuracy", 1, [](double value) { return fmt::format("{:.1f}%", 100 * value); }},
+    {"frechet_distance", "Frechet", 3, [](double value) { return format_significant(value); }}};
+
+std::vector<QualityColumn> quality_columns(const Ladder& ladder) {
+  std::vector<QualityColumn> columns;
+  for (const QualityColumn& column : kQualityColumns)
+    if (std::ranges::any_of(ladder.rungs,
+                            [&](const Rung& rung) { return find_quality(rung, column.metric) != nullptr; }))
+      columns.push_back(column);
+  return columns;
+}
+
+/// What the rungs of a pass are timed by: "a pass", "a frame". Empty where they make images.
+std::string pass_in_words(const Ladder& ladder) {
+  const Result& baseline = ladder.rungs.front().result;
+  if (!is_of_pass(baseline)) return {};
+  return baseline.subject.request.value("pass", "") == "frame" ? "a frame" : "a pass";
+}
+
+/// What CSV says of a rung besides: settled or why not.
+std::string state_of(const Rung& rung) {
+  if (rung.result.same_as) return "same as " + *rung.result.same_as;
+  if (is_out_of_memory(rung.result)) return "out of memory";
+  return is_unsettled(rung) ? "unsettled: " + *rung.result.unsettled : "settled";
+}
+
+/// The label, and in CSV what it is made of.
+Cell rung_cell(const Rung& rung) {
+  const Configuration& configuration = rung.result.configuration;
+  std::vector<std::string> declined;
+  for (const DeclinedSwitch& one : configuration.declined) declined.push_back(one.name);
+  return {is_out_of_memory(rung.result) ? rung.name : label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
+          {rung.name, fmt::format("{}", fmt::join(configuration.applied, "+")),
+           fmt::format("{}", fmt::join(declined, "+")), state_of(rung)}};
+}
+
+/// Priorities: at 80 columns an image, the factor on the baseline and what is lost must stay.
+std::vector<Column> ladder_columns(const std::string& pass, const std::vector<QualityColumn>& quality) {
+  std::vector<Column> columns = {
+      {.header = "rung", .align = Align::kLeft, .fields = {"rung", "applied", "declined", "state"}, .least = 18}};
+  if (pass.empty()) {
+    columns.push_back({.header = "a step", .priority = 4, .fields = {"step_ms"}});
+    columns.push_back({.header = "95% interval", .priority = 8, .fields = {"step_low_ms", "step_high_ms"}});
+    columns.push_back({.header = "an image", .fields = {"image_ms"}});
+    columns.push_back({.header = "95% interval", .priority = 5, .fields = {"image_low_ms", "image_high_ms"}});
+  } else {
+    columns.push_back({.header = pass, .fields = {"pass_ms"}});
+    columns.push_back({.header = "95% interval", .priority = 5, .fields = {"pass_low_ms", "pass_high_ms"}});
   }
+  columns.push_back({.header = "on the rung before", .priority = 7, .fields = {"factor_on_rung_before"}});
+  columns.push_back({.header = "on baseline", .fields = {"factor_on_baseline"}});
+  columns.push_back({.header = "95% interval", .fields = {"factor_on_baseline_low", "factor_on_baseline_high"}});
+  columns.push_back({.header = "peak memory", .priority = 2, .fields = {"peak_memory_bytes"}});
+  for (const QualityColumn& column : quality)
+    columns.push_back({.header = column.header, .priority = column.priority, .fields = {column.metric}});
+  return columns;
+}
+
+/// A row of the table of a rung that was measured.
+std::vector<Cell> cells_of(const Ladder& ladder, const Rung& rung, std::span<const QualityColumn> quality) {
+  const Summary& step = timed_series(rung.result).statistics;
+  std::vector<Cell> cells = {rung_cell(rung), ms_cell(step.median), interval_ms_cell(step.median_interval)};
+  if (!is_of_pass(rung.result)) {
+    cells.push_back(ms_cell(rung.image_ms));
+    cells.push_back(interval_ms_cell(rung.image_interval_ms));
+  }
+  cells.push_back(on_before_cell(ladder, rung));
+  for (Cell& cell : on_baseline_cells(ladder, rung)) cells.push_back(std::move(cell));
+  cells.push_back(bytes_cell(rung.result.memory->peak_bytes));
+  for (const QualityColumn& column : quality) cells.push_back(quality_cell(rung, column.metric, column.format));
   return cells;
+}
+
+/// Of a rung that did not fit: the reason stands where its time would.
+std::vector<Cell> out_of_memory_cells(const Rung& rung, bool is_pass) {
+  std::vector<Cell> cells = {rung_cell(rung)};
+  if (!is_pass) cells.insert(cells.end(), {no_value(), no_value()});
+  cells.push_back(no_value("out of memory"));
+  return cells;
+}
+
+/// A row of each rung, with what CSV has of its stages.
+Table rung_table(const Ladder& ladder) {
+  const std::vector<QualityColumn> quality = quality_columns(ladder);
+  const std::string pass = pass_in_words(ladder);
+  std::vector<const Result*> results;
+  for (const Rung& rung : ladder.rungs) results.push_back(&rung.result);
+  const std::vector<std::string> stages = stages_of(results);
+  Table table;
+  std::vector<Column> columns = ladder_columns(pass, quality);
+  const std::size_t of_rung = columns.size();
+  for (Column& column : columns) table.add_column(std::move(column));
+  for (Column& column : stage_fields(stages)) table.add_column(std::move(column));
+  for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
+    const Rung& rung = ladder.rungs[i];
+    if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
+    std::vector<Cell> cells = is_out_of_memory(rung.result) ? out_of_memory_cells(rung, !pass.empty())
+                                                            : cells_of(ladder, rung, quality);
+    cells.resize(of_rung, no_value());
+    for (Cell& cell : stage_values(rung.result, stages)) cells.push_back(std::move(cell));
+    table.add_row(std::move(cells));
+  }
+  return table;
 }
 
 }  // namespace
 
-std::string to_table(const Ladder& ladder) {
-  const bool judged = find_quality(ladder.rungs.front(), "accuracy") != nullptr;
-  Table table;
-  table.add_column("rung", Align::kLeft);
-  for (const char* header : {"a step", "95% interval", "an image", "95% interval", "on the rung before", "on baseline",
-                             "95% interval", "peak memory", "PSNR"})
-    table.add_column(header);
-  if (judged) {
-    table.add_column("accuracy");
-    table.add_column("Frechet");
-  }
-  for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
-    const Rung& rung = ladder.rungs[i];
-    if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
-    std::vector<std::string> cells = is_out_of_memory(rung.result)
-                                         ? std::vector<std::string>{rung.name, "out of memory"}
-                                         : cells_of(ladder, rung, judged);
-    cells.resize(judged ? 12 : 10, "-");
-    table.add_row(std::move(cells));
-  }
-  std::string text = table.render() + remarks(ladder);
+Printout to_table(const Ladder& ladder) {
+  Printout printout(rung_table(ladder));
+  printout.add(remarks(ladder));
   std::vector<std::pair<std::string, const Result*>> results;
   for (const Rung& rung : ladder.rungs)
     if (!is_out_of_memory(rung.result) && !rung.result.same_as) results.emplace_back(label_of(rung), &rung.result);
-  if (const std::string stages = to_stage_table(results); !stages.empty()) text += "\n" + stages;
-  if (ladder.rungs.size() > 2) text += synergy(ladder);
-  return text;
+  if (const std::optional<Table> stages = to_stage_table(results)) {
+    printout.add("\n");
+    printout.add(*stages);
+  }
+  if (ladder.rungs.size() > 2) printout.add(synergy(ladder));
+  return printout;
 }
 
 }  // namespace headroom

@@ -132,7 +132,7 @@ TEST(Climb, VisitsWhatWasDisturbedAgainAndNothingElse) {
   EXPECT_NEAR(fuse.on_baseline.value, 2, 0.01);
   EXPECT_NEAR(series_of(fuse.result, "step").statistics.median, 50, 0.2);
   EXPECT_EQ(series_of(fuse.result, "step_left_out").time_ms.size(), 20U);
-  EXPECT_THAT(to_table(machine.ladder), HasSubstr("left out:\n  fuse: 1 of 3\n"));
+  EXPECT_THAT(to_table(machine.ladder).text(), HasSubstr("left out:\n  fuse: 1 of 3\n"));
 }
 
 TEST(Climb, SeesDisagreementThatNoConditionExplains) {
@@ -176,7 +176,7 @@ TEST(Climb, TellsNothingWhereTheMachineIsAlwaysBusy) {
   machine.climb();
   for (const Rung& rung : machine.ladder.rungs) EXPECT_TRUE(rung.result.unsettled) << rung.name;
   EXPECT_EQ(machine.order.size(), 6U + 7U) << "six rounds, and no more";
-  const std::string table = to_table(machine.ladder);
+  const std::string table = to_table(machine.ladder).text();
   EXPECT_THAT(table, AllOf(HasSubstr("baseline ?"), HasSubstr("arena ?"), HasSubstr("unsettled"),
                            HasSubstr("threads waited for one for 50% of a typical step's time")));
   EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is told: " << table;
@@ -193,7 +193,7 @@ TEST(Climb, DoesNotMeasureWhatDeclines) {
   EXPECT_NEAR(alone.on_baseline.value, 1, 1e-12);
   EXPECT_EQ(rung_of(machine.ladder, "arena+fp8").result.same_as, "arena");
   EXPECT_NEAR(machine.ladder.product_of_singles->value, 4, 0.02) << "of arena and steps";
-  const std::string table = to_table(machine.ladder);
+  const std::string table = to_table(machine.ladder).text();
   EXPECT_THAT(table, AllOf(HasSubstr("fp8 (declined)"), HasSubstr("arena (fp8 declined)"),
                            HasSubstr("arena+steps=1 (fp8 declined)"), HasSubstr("  fp8 is baseline\n"),
                            HasSubstr("  arena+fp8 is arena\n")));
@@ -209,7 +209,7 @@ TEST(Climb, HasNoFactorsWhereThereIsNothingToCompare) {
     machine.climb();
     EXPECT_FALSE(machine.ladder.rungs.front().result.unsettled);
     EXPECT_FALSE(machine.ladder.combined || machine.ladder.product_of_singles || machine.ladder.synergy) << switches;
-    EXPECT_THAT(to_table(machine.ladder), Not(HasSubstr("synergy")));
+    EXPECT_THAT(to_table(machine.ladder).text(), Not(HasSubstr("synergy")));
   }
 }
 
@@ -276,10 +276,10 @@ TEST(Climb, GoesOnWhereARungDoesNotFit) {
   EXPECT_EQ(above.on_before.rounds, 0) << "there is nothing before it";
   ASSERT_TRUE(machine.ladder.synergy) << "all together and each alone are there";
 
-  const std::string table = to_table(machine.ladder);
-  EXPECT_THAT(table, HasSubstr("arena+fuse        out of memory"));
+  const std::string table = to_table(machine.ladder).text();
+  EXPECT_THAT(table, HasSubstr("out of memory"));
   EXPECT_THAT(table, HasSubstr("not measured, because there is too little memory:\n  arena+fuse: it needs 3 GiB\n"));
-  EXPECT_THAT(table, Not(HasSubstr("nothing is claimed")));
+  EXPECT_THAT(table, Not(HasSubstr("too noisy to report")));
   const ResultFile file = to_results(machine.ladder);
   const ResultFile back = results_from_json(to_json(file), "test");
   EXPECT_EQ(back.results, file.results);

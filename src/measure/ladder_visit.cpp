@@ -1,5 +1,5 @@
-// The visits of a ladder's rungs in this process: the pipeline compiled as the rung says, generations timed, and at the
-// first visit what a rung needs in memory and how good its images are.
+// The visits of a ladder's rungs where it is climbed on a pipeline: compiled as the rung says, generations timed, and
+// at the first visit what a rung needs in memory and how good its images are.
 
 #include <algorithm>
 #include <memory>
@@ -7,36 +7,30 @@
 
 #include "base/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/out_of_memory.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
 #include "measure/judge.hpp"
-#include "measure/ladder.hpp"
-#include "measure/machine.hpp"
+#include "measure/ladder_visitor.hpp"
+#include "measure/picture_comparison.hpp"
 #include "measure/quality.hpp"
-#include "measure/stages.hpp"
 
 namespace headroom {
 namespace {
 
-class Visitor {
+class GenerationVisitor : public RungVisitor {
  public:
-  Visitor(const Pipeline& pipeline, Backend& backend, const LadderOptions& options, std::int64_t process,
-          LadderObserver observer)
-      : pipeline_(pipeline),
-        backend_(backend),
-        options_(options),
-        process_(process),
-        observer_(std::move(observer)),
-        weights_(backend, pipeline.components()) {
+  GenerationVisitor(const Pipeline& pipeline, Backend& backend, const LadderOptions& options, std::int64_t process,
+                    LadderObserver observer)
+      : RungVisitor(backend, pipeline.components(), options, process, std::move(observer)), pipeline_(pipeline) {
     options_.request.images = images_of(options_.request, pipeline);
-    if (options_.quality_images > 0) open_judge();
-  }
-
-  void run_round(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
-    visit_baseline(ladder, round);
-    for (const std::size_t i : rungs) visit(ladder, i, round);
-    visit_baseline(ladder, round + 1);
+    if (!options_.prompts.empty() && pipeline.text_readers().empty())
+      fail_usage("--prompts: {} reads no text", pipeline.name());
+    if (options_.quality_images == 0) return;
+    if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty())
+      fail_usage("--quality judges images, and there are none: {}", obstacle);
+    if (pipeline.has_random_weights())
+      fail_usage("--quality judges images of trained weights, and those of {} are random", pipeline.name());
+    if (!pipeline.labels().empty() && options_.prompts.empty()) open_judge();
   }
 
  private:
@@ -51,111 +45,71 @@ class Visitor {
   bool makes_images() const { return pipeline_.obstacle_to_images().empty(); }
   bool judges_quality() const { return makes_images() && !pipeline_.has_random_weights(); }
 
-  /// Once in a round and process.
-  void visit_baseline(Ladder& ladder, std::int64_t round) {
-    if (std::exchange(baseline_round_, round) != round) visit(ladder, 0, round);
-  }
-
-  void visit(Ladder& ladder, std::size_t i, std::int64_t round) {
+  std::vector<StageWork> measure(Ladder& ladder, std::size_t i, std::int64_t round) override {
     Rung& rung = ladder.rungs[i];
-    progress_ = {.rung = rung.name,
-                 .round = round,
-                 .rung_number = static_cast<std::int64_t>(i) + 1,
-                 .rungs = std::ssize(ladder.rungs)};
     RequestOptions request = options_.request;
     request.switches = rung.switches;
     request.drops_other_weights = true;
     request.suggests_what_fits = i == 0;
-    const bool is_first = rung.result.id.empty();
-    std::vector<StageWork> work;
-    try {
-      work = measure(ladder, i, round, request);
-    } catch (const OutOfMemory& error) {
-      if (i == 0 || !is_first) throw;  // nothing to hold the others against, or it did fit before
-      leave_out_of_memory(rung, request, error.what());
-    }
-    if (is_first && options_.floors) add_floors(rung.result.stages, work, backend_);
-    if (observer_.on_visited) observer_.on_visited();
-  }
-
-  /// Gives what the stages ran.
-  std::vector<StageWork> measure(Ladder& ladder, std::size_t i, std::int64_t round, const RequestOptions& request) {
-    Rung& rung = ladder.rungs[i];
     Generator generator(pipeline_, backend_, weights_, request);
     backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
 
-    const bool is_first = rung.result.id.empty();
-    if (is_first) describe(rung, generator.compiled());
-    if (is_first && becomes_another(rung, ladder)) return {};
-    const std::int64_t steps = generator.request().calls();
-    progress_.steps_total =
+    const bool is_first = is_first_visit(rung);
+    if (is_first) {
+      describe(rung, describe_request(pipeline_, options_.request), generator.compiled(),
+               pipeline_.denoiser().checkpoint);
+      if (becomes_another(rung, ladder)) return {};
+    }
+    // The ladder may go on in another process, which has no images of the baseline yet.
+    const bool is_reference = i == 0 && reference_.empty() && (is_first || has_unvisited(ladder));
+    const bool shows_images = judges_quality() && (is_first || is_reference);
+    expect_steps(
         GenerationTimer(backend_, options_.warmup_steps, false).generations_for(generator, options_.min_trials) *
-            steps +
-        (is_first ? quality_steps(generator) : 0);
+            generator.request().calls() +
+        (shows_images ? quality_steps(generator) : 0));
     HostTensor pixels;
     const GenerationTimes times = time_generations(generator, pixels);
     if (is_first) {
       rung.result.computed_share = times.computed_share;
       add_plan_and_memory(rung.result, ladder.plans, generator, weights_, backend_);
-      if (i == 0) baseline_pixels_ = pixels;
-      judge_images(rung, pixels, i != 0);
-      if (judge_) judge(rung, generator, /*is_baseline=*/i == 0);
       if (observer_.on_pixels && pixels.numel() > 0) observer_.on_pixels(rung, pixels);
-    } else if (i == 0 && baseline_pixels_.numel() == 0) {
-      baseline_pixels_ = pixels;  // the ladder goes on in another process
+    }
+    if (shows_images) {
+      std::vector<QualityRecord> quality = judge_images(generator, pixels, is_reference);
+      if (is_first) rung.result.quality = std::move(quality);
     }
     add(rung, times, round);
     return work_of_stages(generator);
   }
 
-  /// In place of what was measured, had it fitted.
-  void leave_out_of_memory(Rung& rung, const RequestOptions& request, const std::string& reason) const {
-    rung.result = {};
-    describe(rung, compile_denoise(pipeline_, pipeline_.resolve(request), rung.switches, backend_.properties().target));
-    rung.result.tags.emplace_back(kOutOfMemoryTag);
-    rung.result.unsettled = reason;
+  Result describe_unmeasured(const SwitchSet& switches) const override {
+    const Compiled compiled =
+        compile_denoise(pipeline_, pipeline_.resolve(options_.request), switches, backend_.properties().target);
+    return begin_result(switches, describe_request(pipeline_, options_.request), compiled,
+                        pipeline_.denoiser().checkpoint, backend_);
+  }
+
+  std::vector<QualityRecord> quality_of_baseline() const override {
+    if (!judges_quality() || reference_.empty()) return {};
+    PictureComparison comparison;
+    for (const HostTensor& batch : reference_) comparison.add(batch, batch);
+    return comparison.records();
   }
 
   void add(Rung& rung, const GenerationTimes& times, std::int64_t round) const {
-    const auto add_series = [&](const std::string& what, Trials trials) {
-      if (trials.wall_ms.empty()) return;
-      trials.process = process_;
-      trials.round = round;
-      add_visit(rung.result, what, trials);
-    };
-    add_series("step", times.steps);
-    add_series("image", times.images);
-    add_series("prologue", times.prologues);
-    for (const StageTimes& stage : times.stages) add_series(stage.name, stage.runs);
-  }
-
-  /// Where all that a rung adds declines, it is the rung that has the same switches applied: visited already, as the
-  /// first round goes up.
-  bool becomes_another(Rung& rung, const Ladder& ladder) const {
-    if (rung.switches.empty()) return false;
-    for (const Rung& other : ladder.rungs) {
-      if (&other == &rung || other.result.id.empty() || other.result.same_as ||
-          other.result.configuration.applied != rung.result.configuration.applied)
-        continue;
-      rung.result.same_as = other.name;
-      if (other.switches.empty()) add_psnr(rung, {});
-      return true;
-    }
-    return false;
+    add_trials(rung, "step", times.steps, round);
+    add_trials(rung, "image", times.images, round);
+    add_trials(rung, "prologue", times.prologues, round);
+    for (const StageTimes& stage : times.stages) add_trials(rung, stage.name, stage.runs, round);
   }
 
   std::int64_t quality_steps(const Generator& generator) const {
     return divide_up(options_.quality_images, generator.request().images) * generator.request().calls();
   }
 
-  void tick() {
-    ++progress_.steps_done;
-    if (observer_.on_progress) observer_.on_progress(progress_);
-  }
-
   GenerationTimes time_generations(Generator& generator, HostTensor& pixels) {
     const std::vector<ImageRequest> requests =
-        make_image_requests(pipeline_, 0, generator.request().images, options_.seed);
+        picture_requests(pipeline_, options_.prompts, 0, generator.request().images, options_.seed);
     GenerationTimer timer(backend_, options_.warmup_steps, false);
     const auto is_precise_enough = [&] {
       return options_.precision > 0 && is_precise(timer.times().steps.wall_ms, options_.precision);
@@ -167,66 +121,53 @@ class Visitor {
     return timer.take();
   }
 
-  void describe(Rung& rung, const Compiled& compiled) const {
-    rung.result = begin_result(rung.switches, describe_request(pipeline_, options_.request), compiled,
-                               pipeline_.denoiser().checkpoint, backend_);
-    rung.result.id = rung.result.name = rung.name;
-  }
-
-  void add_psnr(Rung& rung, std::optional<double> db) const {
-    if (judges_quality()) rung.result.quality.push_back(psnr_record("baseline, same seeds", db));
-  }
-
-  void judge_images(Rung& rung, const HostTensor& pixels, bool is_compared) const {
-    if (!is_compared || !judges_quality() || baseline_pixels_.numel() == 0) return;
-    const auto clamped = [](const HostTensor& tensor) {
-      std::vector<float> values(tensor.as<float>().begin(), tensor.as<float>().end());
-      for (float& value : values) value = std::clamp(value, -1.0F, 1.0F);
-      return values;
+  /// Of the first batch, or of those that --quality asks for: how far they are from the baseline's, which become
+  /// `reference_`, and what the classifier says of them.
+  std::vector<QualityRecord> judge_images(Generator& generator, const HostTensor& first_batch, bool is_reference) {
+    PictureComparison comparison;
+    std::vector<HostTensor> batches;  // those that are needed once all are made
+    std::vector<std::int64_t> labels;
+    std::size_t number = 0;
+    const auto look_at = [&](std::span<const ImageRequest> requests, const HostTensor& pixels) {
+      for (const ImageRequest& request : requests) labels.push_back(request.label);
+      if (!is_reference) comparison.add(reference_.at(number++), pixels);
+      if (is_reference || judge_) batches.push_back(pixels);
     };
-    add_psnr(rung, psnr_db(clamped(baseline_pixels_), clamped(pixels)));
+    if (options_.quality_images > 0)
+      make_pictures(pipeline_, generator, options_.prompts, options_.quality_images, options_.seed, look_at,
+                    [&](std::int64_t, double) { tick(); });
+    else
+      look_at({}, first_batch);
+    std::vector<QualityRecord> records;
+    if (!is_reference) records = comparison.records();
+    if (judge_)
+      for (QualityRecord& record : ask_judge(join_pictures(batches), labels, is_reference))
+        records.push_back(std::move(record));
+    if (is_reference) reference_ = std::move(batches);
+    return records;
   }
 
-  void judge(Rung& rung, Generator& generator, bool is_baseline) {
-    Judgement judgement = headroom::judge(*judge_, pipeline_, generator, options_.quality_images, options_.seed,
-                                          [&](std::int64_t, double) { tick(); });
-    const std::size_t count = judgement.is_right.size();
-    const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
-      rung.result.quality.push_back({.metric = metric,
-                                     .against = std::move(against),
-                                     .value = estimate.value,
-                                     .interval = estimate.interval,
-                                     .note = {}});
-    };
-    add("accuracy", fmt::format("labels of {} images", count), judgement.accuracy);
-    add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
-        frechet_estimate(judgement.frechet));
-    if (is_baseline)
-      baseline_frechet_ = std::move(judgement.frechet);
-    else if (!baseline_frechet_.influence.empty())  // as it is where a ladder goes on in another process
-      add("frechet_difference", fmt::format("baseline, {} images, same seeds", count),
-          frechet_difference(baseline_frechet_, judgement.frechet));
+  std::vector<QualityRecord> ask_judge(const HostTensor& pixels, std::span<const std::int64_t> labels,
+                                       bool is_reference) {
+    Judgement judgement = judge(*judge_, pixels, labels);
+    const Judgement* const base = !is_reference && baseline_judgement_ ? &*baseline_judgement_ : nullptr;
+    std::vector<QualityRecord> records = quality_records(judgement, base);
+    if (is_reference) baseline_judgement_ = std::move(judgement);
+    return records;
   }
 
   const Pipeline& pipeline_;
-  Backend& backend_;
-  LadderOptions options_;
-  std::int64_t process_;
-  LadderObserver observer_;
-  WeightStore weights_;                     // of the rung being visited; what it shares with the one before stays
   std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
   std::unique_ptr<ClassifierJudge> judge_;
-  LadderProgress progress_;
-  std::int64_t baseline_round_ = -1;  // of its last visit
-  HostTensor baseline_pixels_;
-  FrechetSample baseline_frechet_;
+  std::vector<HostTensor> reference_;             // the baseline's images, batch by batch
+  std::optional<Judgement> baseline_judgement_;  // absent where a ladder goes on in another process
 };
 
 }  // namespace
 
 RoundRun run_rounds_here(const Pipeline& pipeline, Backend& backend, const LadderOptions& options, std::int64_t process,
                          const LadderObserver& observer) {
-  const auto visitor = std::make_shared<Visitor>(pipeline, backend, options, process, observer);
+  const auto visitor = std::make_shared<GenerationVisitor>(pipeline, backend, options, process, observer);
   return [visitor](Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
     visitor->run_round(ladder, round, rungs);
   };

@@ -46,10 +46,11 @@ class TemporaryCheckpoint {
   /// The matrices of a 12 B transformer's blocks in turn, and one that fills up to `bytes`.
   static std::vector<TensorSpec> list_tensors(std::uint64_t bytes) {
     constexpr std::int64_t kDim = 3072;
-    constexpr std::int64_t kRows[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};
+    constexpr std::int64_t kRowsOfMatrices[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};
     std::vector<TensorSpec> specs;
     for (std::uint64_t left = bytes / (2 * kDim); left > 0;) {
-      const std::int64_t rows = std::min(kRows[specs.size() % std::size(kRows)], static_cast<std::int64_t>(left));
+      const std::int64_t rows =
+          std::min(kRowsOfMatrices[specs.size() % std::size(kRowsOfMatrices)], static_cast<std::int64_t>(left));
       specs.push_back({.name = fmt::format("x{}.weight", specs.size()), .dtype = DType::kBF16, .shape = {rows, kDim}});
       left -= static_cast<std::uint64_t>(rows);
     }
@@ -111,22 +112,26 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
   return file;
 }
 
-std::string to_load_table(const ResultFile& file) {
+Printout to_load_table(const ResultFile& file) {
   Table table;
-  table.add_column("weights from", Align::kLeft);
-  for (const char* header : {"bytes", "trials", "a load", "95% interval", "GB/s", "of the link"})
-    table.add_column(header);
+  table.add_column(Column{.header = "weights from", .align = Align::kLeft});
+  table.add_column(Column{.header = "bytes", .priority = 1});
+  table.add_column(Column{.header = "trials", .priority = 2});
+  table.add_column(Column{.header = "a load", .fields = {"load_ms"}});
+  table.add_column(Column{.header = "95% interval", .fields = {"load_low_ms", "load_high_ms"}});
+  table.add_column(Column{.header = "GB/s"});
+  table.add_column(Column{.header = "of the link"});
   double link = 0;
   for (const Result& result : file.results) {
-    const auto bytes = result.subject.request.at("bytes").get<std::uint64_t>();
+    const auto bytes = result.subject.request.at("bytes").get<std::int64_t>();
     const Summary& load = series_of(result, "load").statistics;
     const double rate = static_cast<double>(bytes) / load.median * 1e-6;
     if (result.name == kLink) link = rate;
-    table.add_row({result.name, format_bytes(bytes), fmt::format("{}", load.n), format_ms(load.median),
-                   load.median_interval ? format_interval_ms(*load.median_interval) : "-", format_significant(rate),
-                   link == 0 ? "-" : fmt::format("{:.2f}", rate / link)});
+    table.add_row({result.name, bytes_cell(bytes), count_cell(static_cast<std::int64_t>(load.n)), ms_cell(load.median),
+                   interval_ms_cell(load.median_interval), number_cell(rate, format_significant(rate)),
+                   link == 0 ? no_value() : number_cell(rate / link, fmt::format("{:.2f}", rate / link))});
   }
-  return table.render();
+  return table;
 }
 
 }  // namespace headroom

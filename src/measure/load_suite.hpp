@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backends/backend.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -20,6 +21,6 @@ struct LoadBenchOptions {
 [[nodiscard]] ResultFile bench_load(Backend& backend, const LoadBenchOptions& options = {});
 
 /// The rates as a table, and their share of the link's.
-[[nodiscard]] std::string to_load_table(const ResultFile& file);
+[[nodiscard]] Printout to_load_table(const ResultFile& file);
 
 }  // namespace headroom

@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "backends/device.hpp"
 #include "base/divide_up.hpp"
+#include "measure/conditions.hpp"
 #include "measure/device_times.hpp"
 #include "measure/floor.hpp"
 #include "measure/op_run.hpp"
@@ -58,10 +60,40 @@ Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
   return protocol;
 }
 
+/// What disturbs a phase of the work, which counts as one trial.
+class PhaseWatch {
+ public:
+  explicit PhaseWatch(const Backend& backend) : probe_(pci_bus_id_of(backend)), began_ms_(steady_clock_ms()) {}
+
+  /// Adds it to `disturbances`.
+  void end(const char* phase, std::vector<std::string>& disturbances) {
+    probe_.add_trial();
+    const double elapsed_ms = steady_clock_ms() - began_ms_;
+    add_disturbance(phase, find_disturbance(probe_.take(), {&elapsed_ms, 1}, "phase"), disturbances);
+  }
+
+  static void add_disturbance(const char* phase, const std::string& disturbance,
+                              std::vector<std::string>& disturbances) {
+    if (disturbance.empty()) return;
+    std::string clause = fmt::format("{}: {}", phase, disturbance);
+    const auto is_known = [&](const std::string& known) { return known.starts_with(fmt::format("{}: ", phase)); };
+    if (std::ranges::none_of(disturbances, is_known)) disturbances.push_back(std::move(clause));
+  }
+
+ private:
+  ConditionsProbe probe_;
+  double began_ms_;
+};
+
 class Profiler {
  public:
-  Profiler(const ProfiledRun& run, const ProfileOptions& options, const ProfileObserver& observer)
-      : run_(run), loop_(find_loop(run.session.program().root)), options_(options), observer_(observer) {
+  Profiler(const ProfiledRun& run, const Backend& backend, const ProfileOptions& options,
+           const ProfileObserver& observer)
+      : run_(run),
+        loop_(find_loop(run.session.program().root)),
+        pci_bus_id_(pci_bus_id_of(backend)),
+        options_(options),
+        observer_(observer) {
     run.session.record_by_step(true);
   }
   ~Profiler() { run_.session.record_by_step(false); }
@@ -78,13 +110,20 @@ class Profiler {
     std::int64_t seen = 0;
     constexpr std::int64_t kWarmup = 5;
     const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.turns);
+    ConditionsProbe probe(pci_bus_id_);
     while (seen < enough)
       run([&](std::int64_t, double milliseconds) {
-        if (seen++ >= kWarmup) steps.wall_ms.push_back(milliseconds);
+        if (seen++ >= kWarmup) {
+          steps.wall_ms.push_back(milliseconds);
+          probe.add_trial();
+        } else {
+          probe.begin();
+        }
         tell("timing steps", std::min(seen, enough), enough);
       });
     steps.warmup = kWarmup;
     steps.process = turn;
+    steps.conditions = probe.take();
     return steps;
   }
 
@@ -193,6 +232,7 @@ class Profiler {
 
   const ProfiledRun& run_;
   const Segment* loop_;
+  std::string pci_bus_id_;
   const ProfileOptions& options_;
   const ProfileObserver& observer_;
 };
@@ -202,10 +242,11 @@ class Profiler {
 Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options,
                 const ProfileObserver& observer) {
   const Program& program = run.session.program();
-  Profiler profiler(run, options, observer);
+  Profiler profiler(run, backend, options, observer);
   Profile result;
   result.steps.push_back(profiler.time_steps(0));
   std::vector<std::vector<double>> times;
+  PhaseWatch launches(backend);
   if (backend.properties().target.device == DeviceKind::kCpu) {
     times = profiler.time_launches(result.slices);
   } else {
@@ -213,11 +254,14 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
     result.launches.loop_step_ms = profiler.time_loop();  // when nothing is traced any more
   }
 
+  launches.end("launches", result.disturbances);
+
   const int count = static_cast<int>(program.steps.size());
   Floors floors(program.steps.size());
   for (int turn = 0; turn < options.turns; ++turn) {
     if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
     const Protocol protocol = floor_protocol(backend, options);
+    PhaseWatch watch(backend);
     MachineRates rates(backend, protocol);
     AloneTimes alone(backend, protocol);
     double of_step = 0;
@@ -228,7 +272,10 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
       if (profiler.is_in_step(i)) of_step += floors.floor_ms[at].back();
     }
     result.floors.push_back({.wall_ms = {of_step}, .process = turn});
+    watch.end("floors", result.disturbances);
   }
+  for (const Trials& turn : result.steps)
+    PhaseWatch::add_disturbance("whole steps", find_disturbance(turn.conditions, turn.wall_ms), result.disturbances);
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);

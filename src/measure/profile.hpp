@@ -8,6 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "measure/chrome_trace.hpp"
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
 #include "run/session.hpp"
 
@@ -50,6 +51,9 @@ struct Profile {
   double step_alone_ms = 0;        ///< sum of their times alone, of what is not timed alone the floor
   double once_ms = 0;              ///< sum of the median times of launches outside the loop
   std::vector<TraceSlice> slices;  ///< what ran when, of the last run that was observed
+  /// Why times may be wrong, one clause for each phase that something disturbed: find_disturbance() of whole steps, of
+  /// the launches and of the floors.
+  std::vector<std::string> disturbances = {};
 
   /// Of the whole steps, of all turns.
   [[nodiscard]] double step_ms() const;
@@ -62,7 +66,9 @@ struct Profile {
 [[nodiscard]] Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options = {},
                               const ProfileObserver& observer = {});
 
-/// The profile as a table with time, bytes, the kernel alone, floor and headroom.
-[[nodiscard]] std::string to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
+/// The profile as a table with time, bytes, the kernel alone, floor and headroom, and below it what disturbed the
+/// measurement. What took up to 5% less than its floor is at it. What took less than that is marked, without a factor:
+/// the floor does not bound it.
+[[nodiscard]] Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
 
 }  // namespace headroom

@@ -62,11 +62,11 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   EXPECT_DOUBLE_EQ(measured.over_floor(), measured.step_ms() / step_floor_ms);
 
   const PlanRecord plan = describe_plan(program);
-  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kOp),
-              AllOf(HasSubstr("linear f32"), HasSubstr("over the floor")));
-  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kLaunch),
+  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kOp).text(),
+              AllOf(HasSubstr("linear f32"), HasSubstr("their floors ")));
+  EXPECT_THAT(to_profile_table(measured, plan, ProfileRows::kLaunch).text(),
               HasSubstr("linear transformer_blocks.0.attn.to_q"));
-  const std::string by_module = to_profile_table(measured, plan, ProfileRows::kModule);
+  const std::string by_module = to_profile_table(measured, plan, ProfileRows::kModule).text();
   EXPECT_THAT(by_module, HasSubstr("transformer_blocks.*.attn.to_q"));
   EXPECT_THAT(by_module, testing::Not(HasSubstr("transformer_blocks.0")));
   EXPECT_EQ(measured.slices.size(), launch_order(program).size()) << "one request, each launch of it";
@@ -127,6 +127,50 @@ TEST(ProfileTurns, EachIsHeldAgainstItsOwnFloors) {
   EXPECT_DOUBLE_EQ(measured.over_floor(), 1.2);
 }
 
+/// A step of one copy that takes so long, with a floor of 10 ms.
+Profile one_launch(double ms) {
+  Profile profile{.steps = {{.wall_ms = {ms}}}, .floors = {{.wall_ms = {10}}}, .launches = {}, .slices = {}};
+  profile.launches.time_ms = {ms};
+  profile.launches.alone_ms = profile.launches.floor_ms = {10};
+  profile.launches.floor_of = {"copy"};
+  profile.launches.runs = {1};
+  profile.step_launches_ms = ms;
+  profile.step_alone_ms = 10;
+  return profile;
+}
+
+std::string table_of(const Profile& profile) {
+  PlanRecord plan;
+  plan.nodes = {{.node = "a",
+                 .op = "add",
+                 .kernel = "k",
+                 .implementation = "i",
+                 .compute_type = "f32",
+                 .cost_unit = "vector",
+                 .rejections = {}}};
+  return to_profile_table(profile, plan, ProfileRows::kOp);
+}
+
+TEST(ProfileTable, NeverTellsAFactorBelowTheFloor) {
+  EXPECT_THAT(table_of(one_launch(15)), AllOf(HasSubstr("1.50x"), HasSubstr("1.50x over the floor\n")));
+  EXPECT_THAT(table_of(one_launch(9.8)), AllOf(HasSubstr("1.00x"), HasSubstr("10.0 ms: at the floor\n")));
+  const std::string below = table_of(one_launch(0.6));
+  EXPECT_THAT(below, AllOf(HasSubstr("below"),
+                           HasSubstr("1 row is faster than the floor (`below`): the data stayed in a cache"),
+                           HasSubstr("the step is faster than they are, so they do not bound it")));
+  EXPECT_THAT(below, testing::Not(AnyOf(HasSubstr("0.06"), HasSubstr("-9.4"))));
+}
+
+TEST(ProfileTable, SaysWhatDisturbedIt) {
+  Profile profile = one_launch(0.6);
+  profile.disturbances = {"floors: other work held the CPUs"};
+  EXPECT_THAT(table_of(profile), AllOf(HasSubstr("the measurement was disturbed; measure again"),
+                                       HasSubstr("disturbed: floors: other work held the CPUs\n")));
+  profile = one_launch(15);
+  profile.disturbances = {"floors: other work held the CPUs"};
+  EXPECT_THAT(table_of(profile), HasSubstr("1.50x over the floor, but the measurement was disturbed\n"));
+}
+
 TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   EXPECT_THROW((void)bench_kernels(*backend, {.filter = "no such kernel"}), Error);
@@ -135,7 +179,8 @@ TEST(KernelSuite, FiltersByNameAndRefusesWhatTakesNothing) {
   ASSERT_EQ(file.results.size(), 2U);
   EXPECT_EQ(file.results[0].subject.name, "copy");
   EXPECT_EQ(file.plans.at(file.results[1].plan.value()).nodes.front().cost_flops, 5440.0 * 192 * (2 * 192 + 1));
-  EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
+  EXPECT_THAT(to_kernel_table(file).text(),
+              AllOf(HasSubstr("memcpy"), HasSubstr("5440x192x192"), HasSubstr("GFLOP/s")));
 }
 
 TEST(KernelSuite, FloorsOfWhatOnlyMovesAreTheCopy) {
@@ -169,7 +214,7 @@ TEST(KernelSuite, TakesTurnsWithWhatItsFloorIsReckonedFrom) {
   TrialSeries& floor = file.results[2].trials[1];
   for (std::size_t i = 0; i < launch.time_ms.size(); ++i) launch.time_ms[i] = launch.process[i] == 2 ? 50 : 10;
   for (std::size_t i = 0; i < floor.time_ms.size(); ++i) floor.time_ms[i] = floor.process[i] == 2 ? 400 : 8;
-  const std::string table = to_kernel_table(file);
+  const std::string table = to_kernel_table(file).text();
   const std::size_t row = table.find("cast f32 to bf16");
   EXPECT_THAT(table.substr(row, table.find('\n', row) - row), testing::EndsWith("1.25x"));
 }
@@ -185,7 +230,7 @@ TEST(KernelSuite, TimesFusedOpsAsTheirPlainOpsAndWithColdCaches) {
   EXPECT_GE(file.plans.at(file.results[2].plan.value()).nodes.size(), 3U);
   EXPECT_EQ(file.results[1].floor, file.results[2].floor) << "of the work, however it is done";
   EXPECT_EQ(file.results[1].trials.at(1).what, "cold");
-  EXPECT_THAT(to_kernel_table(file), AllOf(HasSubstr("cold"), HasSubstr("onednn.matmul + highway.softmax")));
+  EXPECT_THAT(to_kernel_table(file).text(), AllOf(HasSubstr("cold"), HasSubstr("onednn.matmul + highway.softmax")));
 }
 
 }  // namespace

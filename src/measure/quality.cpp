@@ -3,9 +3,11 @@
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <numbers>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -86,19 +88,28 @@ Matrix root_of(const Matrix& symmetric, bool inverse = false) {
   return parts.eigenvectors() * roots.asDiagonal() * parts.eigenvectors().transpose();
 }
 
-Estimate around(double value, std::span<const double> influence) {
+/// Of a mean, from what each value adds to it: the mean of these is 0.
+double standard_error(std::span<const double> influence) {
   const auto n = static_cast<double>(influence.size());
-  double squares = 0;  // their mean is 0
+  double squares = 0;
   for (const double each : influence) squares += each * each;
-  const double half = kNormalQuantile * std::sqrt(squares / (n - 1) / n);
+  return std::sqrt(squares / (n - 1) / n);
+}
+
+Estimate around(double value, std::span<const double> influence) {
+  const double half = kNormalQuantile * standard_error(influence);
   return {value, Interval{value - half, value + half}};
+}
+
+void check_peak(double peak) {
+  if (!(peak > 0) || !std::isfinite(peak)) fail("a peak of {} was given for PSNR; it must be over zero", peak);
 }
 
 }  // namespace
 
 std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images, double peak) {
   check_pair(reference, images);
-  if (!(peak > 0) || !std::isfinite(peak)) fail("a peak of {} was given for PSNR; it must be over zero", peak);
+  check_peak(peak);
   const double mean_squared_error = squared_error(reference, images) / static_cast<double>(reference.size());
   if (mean_squared_error == 0) return std::nullopt;
   return 10 * std::log10(peak * peak / mean_squared_error);
@@ -151,7 +162,22 @@ Estimate mean_estimate(std::span<const double> values) {
   if (values.size() == 1) return {mean, {}};
   std::vector<double> influence(values.size());
   std::ranges::transform(values, influence.begin(), [&](double value) { return value - mean; });
-  return around(mean, influence);
+  const auto degrees = static_cast<double>(values.size() - 1);
+  const double half = quantile(boost::math::students_t(degrees), 0.975) * standard_error(influence);
+  return {mean, Interval{mean - half, mean + half}};
+}
+
+std::optional<Estimate> psnr_estimate(std::span<const double> squared_errors, double peak) {
+  check_peak(peak);
+  check_finite(squared_errors, "squared errors");
+  for (const double error : squared_errors)
+    if (error < 0) fail("{} is no squared error: none is negative", error);
+  const Estimate mean = mean_estimate(squared_errors);
+  if (mean.value == 0) return std::nullopt;
+  const double db = 10 * std::log10(peak * peak / mean.value);
+  if (!mean.interval) return Estimate{db, {}};
+  const double half = 10 / std::numbers::ln10 * (mean.interval->high - mean.value) / mean.value;
+  return Estimate{db, Interval{db - half, db + half}};
 }
 
 double frechet_distance(std::span<const double> mean1, std::span<const double> covariance1,
@@ -218,6 +244,21 @@ Estimate accuracy(std::int64_t correct, std::int64_t total) {
   const double half = kNormalQuantile / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
   // At the ends of the scale the two terms are equal but for rounding.
   return {p, Interval{correct == 0 ? 0.0 : centre - half, correct == total ? 1.0 : centre + half}};
+}
+
+Estimate accuracy_difference(const std::vector<bool>& base, const std::vector<bool>& changed) {
+  if (base.size() != changed.size()) fail("{} images cannot be paired with {}", changed.size(), base.size());
+  if (base.empty()) fail("there are no images to compare");
+  double gained = 0, lost = 0;
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    gained += !base[i] && changed[i] ? 1 : 0;
+    lost += base[i] && !changed[i] ? 1 : 0;
+  }
+  const auto n = static_cast<double>(base.size());
+  // Half an image is added to each cell of the table of pairs.
+  const double all = n + 2, centre = (gained - lost) / all;
+  const double half = kNormalQuantile * std::sqrt((gained + lost + 1) - all * centre * centre) / all;
+  return {(gained - lost) / n, Interval{centre - half, centre + half}};
 }
 
 }  // namespace headroom

@@ -18,9 +18,15 @@ namespace headroom {
 [[nodiscard]] std::optional<double> psnr_db(std::span<const float> reference, std::span<const float> images,
                                             double peak = 2);
 
-/// The mean of values that are each of another image or clip, with the 95% interval that their spread gives it by the normal distribution;
-/// without one for a single value. Throws Error where there is none.
+/// The mean of values that are each of another image or clip, with the 95% interval that their spread gives it by
+/// Student's t distribution; without one for a single value. Throws Error where there is none.
 [[nodiscard]] Estimate mean_estimate(std::span<const double> values);
+
+/// psnr_db() of several images of one size, from the mean squared error of each, with the 95% interval of how far
+/// images of the same kind differ: mean_estimate() of the errors, on the scale of dB to first order, so that it is
+/// finite and symmetric. Nothing where no image has an error. Throws Error where there are none, for an error that is
+/// negative or not finite, and as psnr_db() does for `peak`.
+[[nodiscard]] std::optional<Estimate> psnr_estimate(std::span<const double> squared_errors, double peak = 2);
 
 /// Mean and covariance of feature vectors, gathered batch by batch without loss of precision: batches are centred
 /// before they are summed and merged by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
@@ -80,5 +86,10 @@ struct FrechetSample {
 /// and statistical inference", 1927), which stays within [0, 1] and is right near both ends. Throws Error unless 0 <=
 /// correct <= total and total > 0.
 [[nodiscard]] Estimate accuracy(std::int64_t correct, std::int64_t total);
+
+/// How much more often `changed` is right than `base`, where image i of both is of the same prompt and seed, with the 95% interval
+/// of Agresti and Min ("Simple improved confidence intervals for comparing matched proportions", 2005), which has a width even where
+/// no image changed sides. Throws Error where their numbers differ, or there are none.
+[[nodiscard]] Estimate accuracy_difference(const std::vector<bool>& base, const std::vector<bool>& changed);
 
 }  // namespace headroom

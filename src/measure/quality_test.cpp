@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -40,10 +41,27 @@ TEST(MeanEstimate, HasTheIntervalOfItsSpread) {
   const Estimate estimate = mean_estimate(std::vector<double>{1, 2, 3, 6});
   EXPECT_DOUBLE_EQ(estimate.value, 3);
   ASSERT_TRUE(estimate.interval.has_value());
-  EXPECT_NEAR(estimate.interval->high - 3, 1.959964 * std::sqrt(14.0 / 3 / 4), 1e-5);
-  EXPECT_NEAR(3 - estimate.interval->low, 1.959964 * std::sqrt(14.0 / 3 / 4), 1e-5);
+  constexpr double kStudent = 3.182446;  // of 3 degrees of freedom, 0.975
+  EXPECT_NEAR(estimate.interval->high - 3, kStudent * std::sqrt(14.0 / 3 / 4), 1e-5);
+  EXPECT_NEAR(3 - estimate.interval->low, kStudent * std::sqrt(14.0 / 3 / 4), 1e-5);
   EXPECT_FALSE(mean_estimate(std::vector<double>{5}).interval.has_value());
   EXPECT_THROW(static_cast<void>(mean_estimate({})), Error);
+}
+
+TEST(PsnrEstimate, IsThatOfAllImagesWithAnIntervalOverThem) {
+  // Squared errors of 0.01, 0.03: 0.02 on average, and Student's t of one degree of freedom, 12.7062, times 0.01.
+  const std::optional<Estimate> psnr = psnr_estimate(std::vector<double>{0.01, 0.03});
+  ASSERT_TRUE(psnr && psnr->interval);
+  EXPECT_NEAR(psnr->value, 10 * std::log10(4 / 0.02), 1e-12);
+  EXPECT_NEAR(psnr->interval->high - psnr->value, 10 / std::log(10.0) * 12.7062 * 0.01 / 0.02, 1e-3);
+  EXPECT_NEAR(psnr->value - psnr->interval->low, psnr->interval->high - psnr->value, 1e-9);
+  // One of two images is identical: the other one's error is half of the mean.
+  EXPECT_NEAR(psnr_estimate(std::vector<double>{0, 0.04}, 1)->value, 10 * std::log10(1 / 0.02), 1e-12);
+  EXPECT_FALSE(psnr_estimate(std::vector<double>{0.02})->interval) << "one image says nothing of others";
+  EXPECT_FALSE(psnr_estimate(std::vector<double>{0, 0}));
+  EXPECT_THROW((void)psnr_estimate({}), Error);
+  EXPECT_THROW((void)psnr_estimate(std::vector<double>{-1}), Error);
+  EXPECT_THROW((void)psnr_estimate(std::vector<double>{1}, 0), Error);
 }
 
 TEST(Psnr, RefusesWhatCannotBeJudged) {

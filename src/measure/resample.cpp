@@ -18,17 +18,22 @@ std::uint32_t IndexStream::draw(std::size_t n) {
   return static_cast<std::uint32_t>((std::uint64_t{words_[used_++]} * n) >> 32U);
 }
 
-MedianResampler::MedianResampler(std::vector<double> sorted) : sorted_(std::move(sorted)), drawn_(sorted_.size()) {
+MedianResampler::MedianResampler(std::vector<double> sorted) : sorted_(std::move(sorted)), times_drawn_(sorted_.size()) {
   HR_CHECK(!sorted_.empty());
 }
 
 double MedianResampler::draw(IndexStream& stream) {
-  for (std::uint32_t& index : drawn_) index = stream.draw(sorted_.size());
-  const auto middle = drawn_.begin() + static_cast<std::ptrdiff_t>(drawn_.size() / 2);
-  std::ranges::nth_element(drawn_, middle);
-  const double upper = sorted_[*middle];
-  if (drawn_.size() % 2 == 1) return upper;
-  return (sorted_[*std::max_element(drawn_.begin(), middle)] + upper) / 2;
+  const std::size_t n = sorted_.size();
+  std::ranges::fill(times_drawn_, 0);
+  for (std::size_t i = 0; i < n; ++i) ++times_drawn_[stream.draw(n)];
+  std::size_t index = 0, up_to = times_drawn_[0];  // how many values of the resample are sorted_[index] or less
+  const auto advance_to = [&](std::size_t rank) {
+    while (up_to <= rank) up_to += times_drawn_[++index];
+    return sorted_[index];
+  };
+  if (n % 2 == 1) return advance_to(n / 2);
+  const double lower = advance_to(n / 2 - 1);
+  return (lower + advance_to(n / 2)) / 2;
 }
 
 std::vector<double> sorted_copy(std::span<const double> values) {

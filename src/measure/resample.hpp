@@ -28,8 +28,8 @@ class IndexStream {
   std::size_t used_ = 4;
 };
 
-/// Draws resamples, with replacement, of a sample and takes their medians. Indices stand for values, so that selection
-/// compares integers and the sample is read only twice.
+/// Draws resamples, with replacement, of a sample and takes their medians. It counts how often each value is drawn,
+/// which gives the middle ones without sorting.
 class MedianResampler {
  public:
   /// `sorted` is ascending and not empty.
@@ -40,7 +40,7 @@ class MedianResampler {
 
  private:
   std::vector<double> sorted_;
-  std::vector<std::uint32_t> drawn_;
+  std::vector<std::uint32_t> times_drawn_;
 };
 
 /// The 2.5% and 97.5% quantiles of what `draw` gives (percentile method, Efron and Tibshirani, "An Introduction to the

@@ -107,11 +107,15 @@ void write_results(const std::filesystem::path& path, const ResultFile& file) {
   write_file_atomically(path, text + "\n");
 }
 
-ResultFile read_results(const std::filesystem::path& path) {
+nlohmann::json read_result_json(const std::filesystem::path& path) {
   constexpr ReadLimits kLimits{.most_bytes = std::uint64_t{256} << 20, .takes_pipes = true};
   std::string text = read_file(path, kLimits);
   if (is_gzip(text)) text = gunzip(text, kLimits.most_bytes, path.string());
-  return results_from_json(parse_json(text, path.string()), path.string(), path.parent_path());
+  return parse_json(text, path.string());
+}
+
+ResultFile read_results(const std::filesystem::path& path) {
+  return results_from_json(read_result_json(path), path.string(), path.parent_path());
 }
 
 }  // namespace headroom

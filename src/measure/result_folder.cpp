@@ -1,10 +1,16 @@
 #include "measure/result_folder.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
 #include <system_error>
+#include <thread>
 
 #include "base/error.hpp"
+#include "base/first_failure.hpp"
 #include "base/printable.hpp"
+#include "measure/import.hpp"
 
 namespace headroom {
 namespace {
@@ -30,17 +36,58 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
   return paths;
 }
 
+/// What became of a file.
+struct ReadOutcome {
+  std::optional<NamedResults> results;
+  std::string reason;  ///< why it is left out, on one line, whatever the file is called
+};
+
+/// Each file's, on several threads: intervals of medians are computed again, which takes most of the time.
+std::vector<ReadOutcome> read_files(const std::vector<fs::path>& paths, const ReadProgress& progress) {
+  constexpr std::size_t kMostThreads = 8;
+  std::vector<ReadOutcome> outcomes(paths.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::int64_t done = 0;
+  FirstFailure failure;
+  const auto work = [&] {
+    failure.guard([&] {
+      for (std::size_t i = next++; i < paths.size(); i = next++) {
+        try {
+          outcomes[i].results.emplace(paths[i].string(), read_measurements(paths[i]));
+        } catch (const Error& error) {
+          outcomes[i].reason = printable_name(error.what());
+        }
+        if (!progress) continue;
+        const std::scoped_lock lock(mutex);
+        progress(++done, std::ssize(paths));
+      }
+    });
+  };
+  const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+  std::vector<std::jthread> threads;
+  try {
+    for (std::size_t i = 1; i < std::min({processors, kMostThreads, paths.size()}); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do all
+  }
+  work();
+  threads.clear();
+  failure.rethrow();
+  return outcomes;
+}
+
 }  // namespace
 
-std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector<std::string>& left_out) {
-  if (!fs::is_directory(folder)) fail("{} is no folder", folder.string());
+std::vector<NamedResults> read_result_folder(const fs::path& folder, std::vector<std::string>& left_out,
+                                             const ReadProgress& progress) {
+  if (!fs::is_directory(folder)) fail("{} is not a folder", folder.string());
   const std::size_t left_out_before = left_out.size();
   std::vector<NamedResults> files;
-  for (const fs::path& path : list_json_files(folder, left_out)) try {
-      files.emplace_back(path.string(), read_results(path));
-    } catch (const Error& error) {
-      left_out.push_back(printable_name(error.what()));  // one line, whatever the file is called
-    }
+  for (ReadOutcome& outcome : read_files(list_json_files(folder, left_out), progress))
+    if (outcome.results)
+      files.push_back(*std::move(outcome.results));
+    else
+      left_out.push_back(std::move(outcome.reason));
   if (files.empty())
     fail("{} holds no result file (*.json, *.json.gz){}", folder.string(),
          left_out.size() == left_out_before

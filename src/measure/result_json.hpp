@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "measure/result.hpp"
@@ -8,6 +10,9 @@ namespace headroom {
 
 /// What must hold across the members of a file, on writing and on reading; throws Error naming the result.
 void check_results(const ResultFile& file);
+
+/// The JSON of a file of results, of at most 256 MiB. Throws Error where it cannot be read or is none.
+[[nodiscard]] nlohmann::json read_result_json(const std::filesystem::path& path);
 
 /// Whether check_created() takes it.
 [[nodiscard]] bool is_date_of_results(const std::string& created);

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "measure/result.hpp"
+#include "measure/table.hpp"
 #include "pipelines/generator.hpp"
 
 /// The stages of a pipeline's requests as results tell them: what each needs, takes, and could take at the least.
@@ -28,8 +30,17 @@ struct StageWork {
 /// the device a GiB.
 void add_floors(std::vector<StageRecord>& stages, std::span<const StageWork> work, Backend& backend);
 
-/// The time of every stage, a line for each result with its label, and beside it how many times its floor that is:
-/// "9.5 ms (1.2x)". Empty where no result has a stage besides the loop and its inputs.
-[[nodiscard]] std::string to_stage_table(std::span<const std::pair<std::string, const Result*>> results);
+/// The names of the stages that any of the results has.
+[[nodiscard]] std::vector<std::string> stages_of(std::span<const Result* const> results);
+
+/// The time of every stage with its 95% interval, a line for each result with its label and the number of generations that
+/// were timed, and beside a time how many times its floor that is: "9.5 ms (1.2x)". Nothing where no result has a stage
+/// besides the loop and its inputs.
+[[nodiscard]] std::optional<Table> to_stage_table(std::span<const std::pair<std::string, const Result*>> results);
+
+/// The same as columns that only CSV has, of tables with a row for each result: time, interval and floor of each stage in
+/// ms, and the generations that were timed.
+[[nodiscard]] std::vector<Column> stage_fields(std::span<const std::string> stages);
+[[nodiscard]] std::vector<Cell> stage_values(const Result& result, std::span<const std::string> stages);
 
 }  // namespace headroom

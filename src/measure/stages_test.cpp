@@ -107,10 +107,32 @@ TEST(StageTable, SaysHowManyTimesItsFloorAStageTakes) {
   const Result whole = timed({on_device("denoise", 10), on_host("decode")});
   const Result loop = timed({on_host("inputs"), on_device("denoise", 10)});
   const std::pair<std::string, const Result*> both[] = {{"arena", &whole}, {"fuse", &loop}};
-  EXPECT_THAT(to_stage_table(both),
+  EXPECT_THAT(to_stage_table(both)->render(),
               AllOf(HasSubstr("12.0 ms (1.20x)"), HasSubstr("arena"), HasSubstr("decode"), HasSubstr(" -")));
   const std::pair<std::string, const Result*> only_loop[] = {{"fuse", &loop}};
-  EXPECT_THAT(to_stage_table(only_loop), IsEmpty()) << "which the table above it tells";
+  EXPECT_FALSE(to_stage_table(only_loop)) << "which the table above it tells";
+}
+
+TEST(StageTable, SaysOfHowManyGenerationsItIsAndHowSure) {
+  Result result = timed({on_device("denoise", 10), on_host("decode")});
+  result.trials.clear();
+  for (const char* const stage : {"denoise", "decode"})
+    result.trials.push_back(make_series(stage, Trials{.wall_ms = {10, 11, 12, 13, 14, 15}}));
+  const std::pair<std::string, const Result*> one[] = {{"arena", &result}};
+  const Interval interval = *result.trials.front().statistics.median_interval;
+  const std::string table = to_stage_table(one)->render();
+  EXPECT_THAT(table, AllOf(HasSubstr("stages of a generation  n "), HasSubstr("  6  "),
+                           HasSubstr(format_interval_ms(interval))));
+  EXPECT_THAT(to_stage_table(one)->to_csv(),
+              HasSubstr("arena,6,12.5," + exact_number(interval.low) + "," + exact_number(interval.high) + ",12.5,"));
+}
+
+TEST(StageTable, KeepsTheLongestStageWhereThereIsLittleRoom) {
+  Result result = timed({on_host("tokenize"), on_device("denoise", 10), on_host("decode")});
+  result.trials[1] = make_series("denoise", Trials{.wall_ms = {900}});
+  const std::pair<std::string, const Result*> one[] = {{"arena", &result}};
+  const std::string table = to_stage_table(one)->render(60);
+  EXPECT_THAT(table, AllOf(HasSubstr("900 ms (90.0x)"), HasSubstr("not shown in 60 columns: ")));
 }
 
 }  // namespace

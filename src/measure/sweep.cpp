@@ -23,8 +23,8 @@ const Result* find_cell(const ResultFile& file, const std::string& id) {
 
 /// Relative time of a cell: tokens of all images in all steps, of which at least 25 are run.
 double work_of(const SweepCell& cell) {
-  const auto side = static_cast<double>(std::max<std::int64_t>(1, cell.resolution));
-  return side * side * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
+  const auto pixels = static_cast<double>(std::max<std::int64_t>(1, cell.size.height * cell.size.width));
+  return pixels * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
 }
 
 std::string revision_of(const Machine& machine) { return machine.build ? machine.build->git_revision : "unknown"; }
@@ -144,23 +144,63 @@ class Sweep {
   double work_ = 0;
 };
 
+/// "512x768", or "own".
+Cell pixels_cell(const ImageSize& size) {
+  return size == ImageSize{} ? no_value("own") : Cell(fmt::format("{}x{}", size.width, size.height));
+}
+
+/// "own" is a word and no number: CSV leaves it out.
+Cell size_cell(std::int64_t size) { return size == 0 ? no_value("own") : count_cell(size); }
+
+std::vector<Column> sweep_columns() {
+  return {{.header = "switches", .align = Align::kLeft},
+          {.header = "pixels"},
+          {.header = "steps"},
+          {.header = "batch"},
+          {.header = "a step", .priority = 2, .fields = {"step_ms"}},
+          {.header = "95% interval", .priority = 5, .fields = {"step_low_ms", "step_high_ms"}},
+          {.header = "an image", .fields = {"image_ms"}},
+          {.header = "95% interval", .priority = 4, .fields = {"image_low_ms", "image_high_ms"}},
+          {.header = "images/s", .priority = 3, .fields = {"images_per_s"}},
+          {.header = "peak memory", .priority = 1, .fields = {"peak_memory_bytes"}},
+          {.header = "state", .shown = Shown::kOnlyInCsv}};
+}
+
+std::vector<Cell> sweep_cells(const SweepCell& cell, const Result& result) {
+  std::string switches = cell.switches;
+  std::ranges::replace(switches, ',', '+');
+  std::vector<Cell> cells = {switches, pixels_cell(cell.size), size_cell(cell.steps), count_cell(cell.batch)};
+  if (is_out_of_memory(result)) {
+    cells.insert(cells.end(), {no_value(), no_value(), no_value("out of memory"), no_value(), no_value(), no_value(),
+                               Cell("out of memory")});
+    return cells;
+  }
+  const Summary& step = series_of(result, "step").statistics;
+  const Summary& image = series_of(result, "image").statistics;
+  cells.insert(cells.end(), {ms_cell(step.median), interval_ms_cell(step.median_interval), ms_cell(image.median),
+                             interval_ms_cell(image.median_interval),
+                             number_cell(1000 / image.median, format_significant(1000 / image.median)),
+                             bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt), Cell("measured")});
+  return cells;
+}
+
 }  // namespace
 
 std::string cell_id(const SweepTask& task, const SweepCell& cell) {
   std::string id =
       fmt::format("{} {}, {}, {}, batch {}", task.model, cell.switches,
-                  cell.resolution == 0 ? "own size" : fmt::format("{}x{}", cell.resolution, cell.resolution),
-                  cell.steps == 0 ? "own steps" : fmt::format("{} steps", cell.steps), cell.batch);
+                  cell.size == ImageSize{} ? "own size" : fmt::format("{}x{}", cell.size.width, cell.size.height),
+                  cell.steps == 0 ? "own steps" : format_count(cell.steps, "step"), cell.batch);
   return task.setting.empty() ? id : fmt::format("{}, {}", id, task.setting);
 }
 
 std::vector<SweepCell> list_cells(const SweepGrid& grid) {
   std::vector<SweepCell> cells;
-  for (const std::int64_t resolution : grid.resolutions)
+  for (const ImageSize& size : grid.sizes)
     for (const std::int64_t batch : grid.batches)
       for (const std::int64_t steps : grid.steps)
         for (const std::string& switches : grid.switches) {
-          const SweepCell cell{.switches = switches, .resolution = resolution, .steps = steps, .batch = batch};
+          const SweepCell cell{.switches = switches, .size = size, .steps = steps, .batch = batch};
           if (std::ranges::find(cells, cell) == cells.end()) cells.push_back(cell);
         }
   std::ranges::stable_sort(cells, {}, work_of);
@@ -171,39 +211,24 @@ ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const
   return Sweep(path, task, calls).finish();
 }
 
-std::string to_sweep_table(const ResultFile& file, const SweepTask& task) {
-  Table table;
-  table.add_column("switches", Align::kLeft);
-  for (const char* header :
-       {"pixels", "steps", "batch", "a step", "95% interval", "an image", "images/s", "peak memory"})
-    table.add_column(header);
-  for (const SweepCell& cell : task.cells) {
-    const Result* const result = find_cell(file, cell_id(task, cell));
-    if (result == nullptr) continue;
-    std::vector<std::string> cells_of_row = {
-        cell.switches, cell.resolution == 0 ? "own" : fmt::format("{}", cell.resolution),
-        cell.steps == 0 ? "own" : fmt::format("{}", cell.steps), fmt::format("{}", cell.batch)};
-    if (is_out_of_memory(*result)) {
-      cells_of_row.insert(cells_of_row.end(), {"out of memory", "-", "-", "-", "-"});
-    } else {
-      const Summary& step = series_of(*result, "step").statistics;
-      const double image_ms = series_of(*result, "image").statistics.median;
-      const bool has_peak = result->memory && result->memory->peak_bytes;
-      cells_of_row.insert(
-          cells_of_row.end(),
-          {format_ms(step.median), step.median_interval ? format_interval_ms(*step.median_interval) : "-",
-           format_ms(image_ms), format_significant(1000 / image_ms),
-           has_peak ? format_bytes(static_cast<std::uint64_t>(*result->memory->peak_bytes)) : "-"});
-    }
-    table.add_row(std::move(cells_of_row));
-  }
-  std::vector<std::pair<std::string, const Result*>> measured;
+Printout to_sweep_table(const ResultFile& file, const SweepTask& task) {
+  std::vector<std::pair<const SweepCell*, const Result*>> rows;
+  std::vector<const Result*> results;
   for (const SweepCell& cell : task.cells)
-    if (const Result* const result = find_cell(file, cell_id(task, cell));
-        result != nullptr && !is_out_of_memory(*result))
-      measured.emplace_back(result->id, result);
-  const std::string stages = to_stage_table(measured);
-  return stages.empty() ? table.render() : table.render() + "\n" + stages;
+    if (const Result* const result = find_cell(file, cell_id(task, cell))) {
+      rows.emplace_back(&cell, result);
+      results.push_back(result);
+    }
+  const std::vector<std::string> stages = stages_of(results);
+  Table table;
+  for (Column& column : sweep_columns()) table.add_column(std::move(column));
+  for (Column& column : stage_fields(stages)) table.add_column(std::move(column));
+  for (const auto& [cell, result] : rows) {
+    std::vector<Cell> cells = sweep_cells(*cell, *result);
+    for (Cell& value : stage_values(*result, stages)) cells.push_back(std::move(value));
+    table.add_row(std::move(cells));
+  }
+  return table;
 }
 
 }  // namespace headroom

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/printout.hpp"
 #include "measure/result.hpp"
+#include "pipelines/request.hpp"
 
 namespace headroom {
 
@@ -17,9 +19,9 @@ inline constexpr std::string_view kOtherMachineTag = "other_machine";
 
 /// One cell of a sweep.
 struct SweepCell {
-  std::string switches;         ///< as given: "lossless,steps=4"
-  std::int64_t resolution = 0;  ///< pixels each way; 0 is the model's own
-  std::int64_t steps = 0;       ///< 0 is the model's own
+  std::string switches;    ///< as given: "lossless,steps=4"
+  ImageSize size = {};     ///< in pixels; 0 is the model's own
+  std::int64_t steps = 0;  ///< 0 is the model's own
   std::int64_t batch = 1;
   friend bool operator==(const SweepCell&, const SweepCell&) = default;
 };
@@ -27,7 +29,7 @@ struct SweepCell {
 /// What is swept: every combination.
 struct SweepGrid {
   std::vector<std::string> switches;
-  std::vector<std::int64_t> resolutions;
+  std::vector<ImageSize> sizes;
   std::vector<std::int64_t> steps;
   std::vector<std::int64_t> batches;
 };
@@ -54,7 +56,7 @@ struct SweepTask {
   Machine machine = {};        ///< this one
   bool force = false;          ///< go on with a file that another machine, build or revision has begun
 };
-/// Names a cell in a file: "tiny-dit lossless, 512x512, 28 steps, batch 2".
+/// Names a cell in a file: "tiny-dit lossless, 512x768, 28 steps, batch 2", where the size is width x height.
 [[nodiscard]] std::string cell_id(const SweepTask& task, const SweepCell& cell);
 
 /// What the result of a cell must be of: the work, and these switches, of which a preset's may be left out that are for
@@ -82,6 +84,6 @@ struct SweepCalls {
 ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
 /// A line for each of the cells: time of a step and an image, memory, or that it ran out of it.
-[[nodiscard]] std::string to_sweep_table(const ResultFile& file, const SweepTask& task);
+[[nodiscard]] Printout to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

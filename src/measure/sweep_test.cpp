@@ -21,11 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
+std::vector<ImageSize> squares(const std::vector<std::int64_t>& sides) {
+  std::vector<ImageSize> sizes;
+  for (const std::int64_t side : sides) sizes.push_back({.height = side, .width = side});
+  return sizes;
+}
+
 class Sweep : public testing::Test {
  protected:
   [[nodiscard]] fs::path path() const { return folder_ / "sweep.json"; }
 
-  /// A cell that takes as many ms as its resolution; above 1000 pixels it does not fit.
+  /// A cell that takes as many ms as it is high; above 1000 pixels it does not fit.
   ResultFile measure(const SweepCell& cell) {
     ++measured_;
     ResultFile file;
@@ -43,9 +49,9 @@ class Sweep : public testing::Test {
         .quality = {},
         .tags = {},
         .plan = {}};
-    const auto ms = static_cast<double>(cell.resolution);
+    const auto ms = static_cast<double>(cell.size.height);
     if (cell.switches != "baseline") result.configuration.asked = result.configuration.applied = {cell.switches};
-    if (cell.resolution > 1000)
+    if (cell.size.height > 1000)
       result.tags.emplace_back(kOutOfMemoryTag);
     else
       result.trials = {steps(ms), make_series("image", Trials{.wall_ms = {ms}})};
@@ -65,7 +71,10 @@ class Sweep : public testing::Test {
   static Subject work(const SweepCell& cell) {
     return {.kind = SubjectKind::kModel,
             .name = "m",
-            .request = {{"images", cell.batch}, {"steps", cell.steps}, {"token_rows", cell.resolution / 16}}};
+            .request = {{"images", cell.batch},
+                        {"steps", cell.steps},
+                        {"token_rows", cell.size.height / 16},
+                        {"token_columns", cell.size.width / 16}}};
   }
   [[nodiscard]] Machine machine() const {
     Machine machine;
@@ -95,7 +104,7 @@ class Sweep : public testing::Test {
   ResultFile sweep_all(bool force = false) { return sweep(path(), task(force), calls()); }
 
   std::vector<SweepCell> cells_ = list_cells(
-      {.switches = {"baseline", "fast"}, .resolutions = {512, 2048, 256}, .steps = {4, 28}, .batches = {1, 2}});
+      {.switches = {"baseline", "fast"}, .sizes = squares({512, 2048, 256}), .steps = {4, 28}, .batches = {1, 2}});
   std::string cpu_ = "Xeon";
   std::string setting_;
   std::int64_t threads_ = 2;
@@ -110,9 +119,29 @@ class Sweep : public testing::Test {
 
 TEST_F(Sweep, ListsEveryCombinationOnceSmallFirst) {
   EXPECT_EQ(cells_.size(), 24U);
-  EXPECT_EQ(cells_.front(), (SweepCell{.switches = "baseline", .resolution = 256, .steps = 4, .batch = 1}));
-  EXPECT_EQ(cells_.back(), (SweepCell{.switches = "fast", .resolution = 2048, .steps = 28, .batch = 2}));
-  EXPECT_EQ(list_cells({.switches = {"a", "a"}, .resolutions = {1}, .steps = {1, 1}, .batches = {1}}).size(), 1U);
+  EXPECT_EQ(cells_.front(), (SweepCell{.switches = "baseline", .size = {256, 256}, .steps = 4, .batch = 1}));
+  EXPECT_EQ(cells_.back(), (SweepCell{.switches = "fast", .size = {2048, 2048}, .steps = 28, .batch = 2}));
+  EXPECT_EQ(list_cells({.switches = {"a", "a"}, .sizes = squares({1}), .steps = {1, 1}, .batches = {1}}).size(), 1U);
+}
+
+TEST_F(Sweep, KeepsSizesThatAreNotSquareApart) {
+  cells_ = list_cells({.switches = {"baseline"},
+                       .sizes = {{.height = 768, .width = 512}, {.height = 512, .width = 768}, {}, {512, 512}},
+                       .steps = {4},
+                       .batches = {1}});
+  ASSERT_EQ(cells_.size(), 4U);
+  EXPECT_EQ(cells_[0].size, ImageSize{}) << "small first, by the pixels";
+  EXPECT_EQ(cells_[1].size, (ImageSize{512, 512}));
+  const ResultFile file = sweep_all();
+  std::set<std::string> ids;
+  for (const Result& result : file.results) ids.insert(result.id);
+  EXPECT_THAT(ids,
+              testing::ElementsAre("m baseline, 512x512, 4 steps, batch 1", "m baseline, 512x768, 4 steps, batch 1",
+                                   "m baseline, 768x512, 4 steps, batch 1", "m baseline, own size, 4 steps, batch 1"));
+  EXPECT_THAT(to_sweep_table(file, task()), testing::AllOf(HasSubstr("512x768"), HasSubstr("768x512")));
+  measured_ = 0;
+  sweep_all();
+  EXPECT_EQ(measured_, 0) << "all are found again";
 }
 
 TEST_F(Sweep, GoesOnAfterACellThatDoesNotFit) {
@@ -122,7 +151,7 @@ TEST_F(Sweep, GoesOnAfterACellThatDoesNotFit) {
   int without_memory = 0;
   for (const Result& result : file.results) without_memory += result.trials.empty() ? 1 : 0;
   EXPECT_EQ(without_memory, 8);
-  const std::string table = to_sweep_table(file, task());
+  const std::string table = to_sweep_table(file, task()).text();
   EXPECT_THAT(table, HasSubstr("out of memory"));
   EXPECT_THAT(table, HasSubstr("512 ms"));
 }

@@ -1,54 +1,17 @@
 #include "measure/table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <span>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "base/utf8.hpp"
 
 namespace headroom {
 namespace {
 
 constexpr std::size_t kColumnGap = 2;
-
-constexpr std::array<Unit, 6> kTimeUnits = {
-    {{1e-6, "ns"}, {1e-3, "us"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
-
-struct CodePointRange {
-  char32_t first;
-  char32_t last;
-};
-// Marks that combine with the character before, joiners and variation selectors (general categories Mn, Me and Cf).
-constexpr std::array<CodePointRange, 9> kZeroWidth = {{{0x0300, 0x036F},
-                                                       {0x0483, 0x0489},
-                                                       {0x0591, 0x05BD},
-                                                       {0x064B, 0x065F},
-                                                       {0x1AB0, 0x1AFF},
-                                                       {0x1DC0, 0x1DFF},
-                                                       {0x200B, 0x200F},
-                                                       {0x20D0, 0x20FF},
-                                                       {0xFE00, 0xFE0F}}};
-// East_Asian_Width W and F (Unicode Standard Annex 11), by block.
-constexpr std::array<CodePointRange, 11> kDoubleWidth = {{{0x1100, 0x115F},
-                                                          {0x2E80, 0x303E},
-                                                          {0x3041, 0xA4CF},
-                                                          {0xA960, 0xA97C},
-                                                          {0xAC00, 0xD7A3},
-                                                          {0xF900, 0xFAFF},
-                                                          {0xFE30, 0xFE6F},
-                                                          {0xFF01, 0xFF60},
-                                                          {0xFFE0, 0xFFE6},
-                                                          {0x1F300, 0x1FAFF},
-                                                          {0x20000, 0x3FFFD}}};
-
-bool is_in(std::span<const CodePointRange> ranges, char32_t code_point) {
-  return std::ranges::any_of(
-      ranges, [=](const CodePointRange& range) { return range.first <= code_point && code_point <= range.last; });
-}
+constexpr std::size_t kIndentOfMore = 2;  // of the lines that a cell of the first column goes on in
 
 void append_line(std::string& out, std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
@@ -61,86 +24,168 @@ std::string padded(const std::string& cell, std::size_t width, Align align) {
   return align == Align::kLeft ? cell + blanks : blanks + cell;
 }
 
+std::size_t longest_word(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    longest = std::max(longest, display_width(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return longest;
+}
+
 }  // namespace
 
-std::string format_ms(double ms) {
-  if (ms == 0) return "0 ms";
-  const Unit& unit = choose_unit(kTimeUnits, ms);
-  return fmt::format("{} {}", format_significant(ms / unit.size), unit.name);
-}
-
-std::string format_interval_ms(const Interval& interval_ms) {
-  const Unit& unit = choose_unit(kTimeUnits, std::max(std::abs(interval_ms.low), std::abs(interval_ms.high)));
-  return fmt::format("[{}, {}] {}", format_significant(interval_ms.low / unit.size),
-                     format_significant(interval_ms.high / unit.size), unit.name);
-}
-
-std::string format_interval(const Interval& interval) {
-  return fmt::format("[{}, {}]", format_significant(interval.low), format_significant(interval.high));
-}
-
-std::string format_factor(double factor) { return format_significant(factor) + "x"; }
-
-std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
-  while (!text.empty()) {
-    const Utf8Character first = first_character(text);
-    text.remove_prefix(first.bytes);
-    if (is_in(kZeroWidth, first.code)) continue;
-    width += is_in(kDoubleWidth, first.code) ? 2 : 1;
+struct Table::Layout {
+  std::vector<std::size_t> columns = {};
+  std::vector<std::size_t> widths = {};  ///< of each of these
+  std::vector<std::size_t> left_out = {};
+  [[nodiscard]] std::size_t width() const {
+    return std::reduce(widths.begin(), widths.end()) + kColumnGap * (std::max<std::size_t>(widths.size(), 1) - 1);
   }
-  return width;
-}
+};
 
-void Table::add_column(std::string header, Align align) {
+void Table::add_column(Column column) {
   HR_CHECK(rows_.empty());
-  columns_.push_back({std::move(header), align});
+  if (column.fields.empty()) {
+    std::string field;
+    for (const char c : column.header) {
+      const bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+      if (is_letter)
+        field += c;
+      else if (c >= 'A' && c <= 'Z')
+        field += static_cast<char>(c - 'A' + 'a');
+      else if (!field.empty() && field.back() != '_')
+        field += '_';
+    }
+    column.fields.push_back(std::move(field));
+  }
+  columns_.push_back(std::move(column));
 }
 
-void Table::add_row(std::vector<std::string> cells) {
+void Table::add_row(std::vector<Cell> cells) {
   HR_CHECK_EQ(cells.size(), columns_.size());
   HR_CHECK(!cells.empty());
-  for (std::string& cell : cells) cell = printable_name(cell);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].values.empty()) HR_CHECK_EQ(cells[i].values.size(), columns_[i].fields.size());
+    cells[i].text = printable_name(cells[i].text);
+  }
   rows_.push_back(std::move(cells));
 }
 
 void Table::add_rule() { rows_.emplace_back(); }
 
-std::vector<std::size_t> Table::column_widths() const {
-  std::vector<std::size_t> widths;
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    std::size_t width = display_width(columns_[column].header);
-    for (const auto& row : rows_) {
-      if (!row.empty()) width = std::max(width, display_width(row[column]));
-    }
-    widths.push_back(width);
-  }
-  return widths;
+std::vector<std::size_t> Table::shown_columns() const {
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (columns_[i].shown == Shown::kEverywhere) shown.push_back(i);
+  return shown;
 }
 
-std::string Table::render() const {
-  const std::vector<std::size_t> widths = column_widths();
-  std::string rule;
-  for (const std::size_t width : widths) rule += std::string(width, '-') + std::string(kColumnGap, ' ');
-  std::string out;
-  const auto append_cells = [&](const auto& cell_of) {
+std::size_t Table::full_width(std::size_t column) const {
+  std::size_t width = display_width(columns_[column].header);
+  for (const Row& row : rows_)
+    if (!row.empty()) width = std::max(width, display_width(row[column].text));
+  return width;
+}
+
+std::size_t Table::least_width(std::size_t column) const {
+  const Column& of = columns_[column];
+  std::size_t width = longest_word(of.header);
+  if (of.align == Align::kLeft) return std::max(width, std::min(of.least, full_width(column)));
+  for (const Row& row : rows_)
+    if (!row.empty()) width = std::max(width, display_width(row[column].text));
+  return width;
+}
+
+/// As the line below the table names it: with the column before it where its header is another's too.
+std::string Table::name_of(std::size_t column) const {
+  const std::string& header = columns_[column].header;
+  const bool is_alone = std::ranges::count(columns_, header, &Column::header) == 1;
+  return is_alone || column == 0 ? header : header + " (" + columns_[column - 1].header + ")";
+}
+
+Table::Layout Table::lay_out(std::size_t width) const {
+  Layout layout{.columns = shown_columns()};
+  for (const std::size_t column : layout.columns) layout.widths.push_back(full_width(column));
+  if (layout.width() <= width) return layout;
+  for (std::size_t i = 0; i < layout.columns.size(); ++i) layout.widths[i] = least_width(layout.columns[i]);
+  while (layout.width() > width) {
+    std::size_t last = layout.columns.size();  // the one that goes
+    int priority = 1;
+    for (std::size_t i = 0; i < layout.columns.size(); ++i)
+      if (const int own = columns_[layout.columns[i]].priority; own >= priority) {
+        priority = own;
+        last = i;
+      }
+    if (last == layout.columns.size()) break;
+    layout.left_out.push_back(layout.columns[last]);
+    layout.columns.erase(layout.columns.begin() + static_cast<std::ptrdiff_t>(last));
+    layout.widths.erase(layout.widths.begin() + static_cast<std::ptrdiff_t>(last));
+  }
+  while (layout.width() > width) {  // all that are left must stay
+    std::size_t& widest = *std::ranges::max_element(layout.widths);
+    if (widest <= kIndentOfMore + 1) break;
+    --widest;
+  }
+  for (bool is_wider = true; is_wider && layout.width() < width;) {  // what room there is goes to all by turns
+    is_wider = false;
+    for (std::size_t i = 0; i < layout.columns.size() && layout.width() < width; ++i)
+      if (layout.widths[i] < full_width(layout.columns[i])) {
+        ++layout.widths[i];
+        is_wider = true;
+      }
+  }
+  std::ranges::sort(layout.left_out);
+  return layout;
+}
+
+/// A row of as many lines as its longest cell takes.
+void Table::append_row(std::string& out, const Layout& layout, const std::vector<std::string>& cells) const {
+  std::vector<std::vector<std::string>> lines;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool goes_on_further_in = i == 0 && columns_[layout.columns[i]].align == Align::kLeft;
+    lines.push_back(wrap_line(cells[i], {.width = layout.widths[i],
+                                         .indent = goes_on_further_in ? kIndentOfMore : 0,
+                                         .separators = "+,/_.:=-|",
+                                         .breaks_words = true}));
+    height = std::max(height, lines.back().size());
+  }
+  for (std::size_t k = 0; k < height; ++k) {
     std::string line;
-    for (std::size_t column = 0; column < columns_.size(); ++column) {
-      if (column > 0) line.append(kColumnGap, ' ');
-      line += padded(cell_of(column), widths[column], columns_[column].align);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (i > 0) line.append(kColumnGap, ' ');
+      line += padded(k < lines[i].size() ? lines[i][k] : "", layout.widths[i], columns_[layout.columns[i]].align);
     }
     append_line(out, std::move(line));
-  };
-  append_cells([&](std::size_t column) -> const std::string& { return columns_[column].header; });
-  append_line(out, rule);
-  for (const auto& row : rows_) {
-    if (row.empty()) {
-      append_line(out, rule);
-    } else {
-      append_cells([&](std::size_t column) -> const std::string& { return row[column]; });
-    }
   }
-  return out;
+}
+
+std::string Table::render(std::size_t width, std::string_view all_are_in) const {
+  const Layout layout = lay_out(width);
+  std::string rule;
+  for (const std::size_t each : layout.widths) rule += std::string(each, '-') + std::string(kColumnGap, ' ');
+  const auto texts_of = [&](const auto& text_of) {
+    std::vector<std::string> texts;
+    for (const std::size_t column : layout.columns) texts.push_back(text_of(column));
+    return texts;
+  };
+  std::string out;
+  append_row(out, layout, texts_of([&](std::size_t column) { return columns_[column].header; }));
+  append_line(out, rule);
+  for (const Row& row : rows_) {
+    if (row.empty())
+      append_line(out, rule);
+    else
+      append_row(out, layout, texts_of([&](std::size_t column) { return row[column].text; }));
+  }
+  if (layout.left_out.empty()) return out;
+  std::string note = fmt::format("not shown in {} columns:", width);
+  for (const std::size_t column : layout.left_out)
+    note += (column == layout.left_out.front() ? " " : ", ") + name_of(column);
+  if (!all_are_in.empty()) note += fmt::format(" ({})", all_are_in);
+  return out + wrap_text(note, width);
 }
 
 }  // namespace headroom

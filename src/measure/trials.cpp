@@ -44,9 +44,9 @@ std::int64_t calls_of_a_trial(double min_trial_ms, const std::vector<double>& wa
 
 /// Tells when enough trials have been made. A precision is looked at each time their number has grown by a tenth, not
 /// after every trial: the fewer looks, the less a lucky one ends it.
-class Target {
+class TrialGoal {
  public:
-  explicit Target(const Protocol& protocol) : protocol_(protocol), next_look_(protocol.trials) {}
+  explicit TrialGoal(const Protocol& protocol) : protocol_(protocol), next_look_(protocol.trials) {}
 
   bool is_reached(const std::vector<double>& times_ms) {
     const std::int64_t made = std::ssize(times_ms);
@@ -86,7 +86,7 @@ Trials measure(const std::function<double(std::int64_t calls)>& timed, const Pro
   Trials result;
   result.warmup = std::ssize(warmup_ms);
   result.warmup_stable = is_settled(warmup_ms);
-  Target target(protocol);
+  TrialGoal target(protocol);
   result.wall_ms.reserve(static_cast<std::size_t>(target.limit()));
   ConditionsProbe probe(protocol.gpu_pci_bus_id);
   const std::int64_t calls = calls_of_a_trial(protocol.min_trial_ms, warmup_ms);

@@ -52,7 +52,7 @@ std::int64_t UnfinishedLadder::restore(Ladder& ladder) const {
   for (Result& result : stored.results) {
     const auto rung = std::ranges::find(ladder.rungs, result.id, &Rung::name);
     if (rung == ladder.rungs.end()) fail("{} holds '{}', which is no rung of this ladder", place, result.id);
-    if (!result.trials.empty()) visits += std::ssize(split_visits(series_of(result, "step")));
+    if (!result.trials.empty()) visits += std::ssize(split_visits(timed_series(result)));
     rung->result = std::move(result);
   }
   ladder.plans = std::move(stored.plans);

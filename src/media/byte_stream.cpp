@@ -122,7 +122,7 @@ OutputStream::OutputStream(const std::string& name) {
     file_.emplace(name);
     return;
   }
-  if (::isatty(STDOUT_FILENO) != 0) fail("standard output is a terminal; expected a file or a pipe for frames");
+  if (::isatty(STDOUT_FILENO) != 0) fail("standard output is a terminal; expected a file or a pipe");
   widen_pipe(STDOUT_FILENO);
 }
 

@@ -21,7 +21,7 @@ Image decode_image(std::string_view file, std::string_view name, std::uint64_t m
     JpegContents jpeg = parse_jpeg(file, name, most_pixels);
     return upright(std::move(jpeg.image), orientation_of(jpeg.metadata));
   }
-  fail("{} is {}; expected a PNG or a JPEG", name, file.empty() ? "empty" : "no picture that can be read");
+  fail("{} {}; expected a PNG or a JPEG", name, file.empty() ? "is empty" : "cannot be read as a picture");
 }
 
 Image read_image(const fs::path& path) {

@@ -67,7 +67,7 @@ TEST(ReadImage, SaysWhatIsWrongWithAFile) {
   write_file_atomically(file, "");
   EXPECT_EQ(error(file), file + " is empty; expected a PNG or a JPEG");
   write_file_atomically(file, "GIF89a");
-  EXPECT_EQ(error(file), file + " is no picture that can be read; expected a PNG or a JPEG");
+  EXPECT_EQ(error(file), file + " cannot be read as a picture; expected a PNG or a JPEG");
   fs::resize_file(file, (std::uintmax_t{1} << 30) + 1);  // without a block on the disk
   EXPECT_EQ(error(file), file + " is too large a file for a picture: 1073741825 bytes, at most 1073741824 are read");
 

@@ -103,7 +103,10 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
   const Request resolved = pipeline_.resolve(pass);
   if (!resolved.obstacle_to_sampler.empty()) fail("{}", resolved.obstacle_to_sampler);
   if (count_calls(resolved.sampler, 2) != 2)
-    fail_usage("{} asks the denoiser twice in a step, which a stream does not", to_string(resolved.sampler));
+    fail_usage(
+        "a stream calls the denoiser once a step, and the sampler {} calls it twice: put another into --opt, such as "
+        " sampler=euler",
+        to_string(resolved.sampler));
   request.sampler = resolved.sampler;
   request.text_tokens = resolved.text_tokens;
 

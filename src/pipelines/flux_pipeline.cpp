@@ -153,7 +153,10 @@ ForwardPass FluxPipeline::forward_pass(const Request& request) const {
   if (request.reference_tokens() != 0) subject["reference_tokens"] = request.reference_tokens();
   return {.component = &denoiser(),
           .request = std::move(subject),
-          .size = {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
+          .size = {.images = request.images,
+                   .token_rows = request.token_rows,
+                   .token_columns = request.token_columns,
+                   .token_pixels = token_pixels()},
           .build = build,
           .set_inputs = [this, request](Session& session) { fill_forward_inputs(session, request); }};
 }

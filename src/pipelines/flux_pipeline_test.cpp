@@ -122,7 +122,7 @@ TEST_F(FluxPipelineTest, OtherPipelinesAndSchedulersAreNamed) {
   EXPECT_THAT(error(), HasSubstr("_class_name is DDIMScheduler"));
   change("model_index.json", "_class_name", "StableDiffusion3Pipeline");
   EXPECT_THAT(error(),
-              HasSubstr("is a StableDiffusion3Pipeline, which is not known here; expected one of FluxPipeline"));
+              HasSubstr("is a StableDiffusion3Pipeline, which is not supported; expected one of FluxPipeline"));
 }
 
 }  // namespace

@@ -136,15 +136,18 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
   };
   for (const auto& [need, stage] : by_need) {
     const Program& program = *stage->compiled.program;
-    const FittedRequest request{
-        .model = pipeline_.name(),
-        .switches = options.switches,
-        .size = {.images = request_.images, .token_rows = request_.token_rows, .token_columns = request_.token_columns},
-        .compile = compile_other,
-        .stage = by_need.size() == 1 ? "" : stage->name,
-        .beside = lasting - lasting_bytes(program, weights),
-        .limit = turns_->limit(),
-        .suggests = options.suggests_what_fits && stage == &denoise_};
+    const FittedRequest request{.model = pipeline_.name(),
+                                .switches = options.switches,
+                                .size = {.images = request_.images,
+                                         .token_rows = request_.token_rows,
+                                         .token_columns = request_.token_columns,
+                                         .token_pixels = pipeline_.token_pixels()},
+                                .compile = compile_other,
+                                .stage = by_need.size() == 1 ? "" : stage->name,
+                                .beside = lasting - lasting_bytes(program, weights),
+                                .limit = turns_->limit(),
+                                .is_limited = options.memory_limit != 0,
+                                .suggests = options.suggests_what_fits && stage == &denoise_};
     require_fit(program, request, weights, backend);
   }
 }

@@ -60,7 +60,7 @@ class LiveStream final : public StreamModel {
     std::vector<IdleOption> idle = StreamModel::idle_options(options);
     if (options.strength) idle.push_back({"strength", network_.name + " begins each frame with the one before"});
     const std::string reason = network_.name + " reads no prompt to be guided by";
-    if (options.guidance_scale) idle.push_back({"guidance_scale", reason});
+    if (options.guidance_scale) idle.push_back({"guidance", reason});
     if (options.guidance_delta) idle.push_back({"delta", reason});
     if (!options.negative_prompt.empty()) idle.push_back({"negative_prompt", reason});
     return idle;

@@ -45,7 +45,7 @@ const PipelineClass* find_class(const Component& component) {
 const PipelineClass& class_of(const ModelIndex& index) {
   const auto* const found = std::ranges::find(kPipelines, index.class_name(), &PipelineClass::name);
   if (found == std::end(kPipelines))
-    fail("{} is a {}, which is not known here; expected one of {}", index.folder().string(), index.class_name(),
+    fail("{} is a {}, which is not supported; expected one of {}", index.folder().string(), index.class_name(),
          fmt::join(kPipelines | std::views::transform(&PipelineClass::name), ", "));
   return *found;
 }
@@ -87,7 +87,7 @@ bool is_denoiser(const Component& component) { return find_class(component) != n
 std::unique_ptr<Pipeline> make_pipeline(Component denoiser) {
   const PipelineClass* const found = find_class(denoiser);
   if (found == nullptr)
-    fail_usage("{} is an {}, which makes no images by itself: forward, bench, plan and profile take it", denoiser.name,
+    fail_usage("{} ({}) makes no images by itself: forward, bench, plan and profile take it", denoiser.name,
                denoiser.kind->name);
   return found->make(std::move(denoiser));
 }
@@ -95,6 +95,10 @@ std::unique_ptr<Pipeline> make_pipeline(Component denoiser) {
 bool is_pipeline(const std::string& name_or_folder) {
   const std::filesystem::path folder = find_model_folder(name_or_folder);
   return !folder.empty() && ModelIndex::is_in(folder);
+}
+
+bool is_pipeline_class(std::string_view class_name) {
+  return std::ranges::find(kPipelines, class_name, &PipelineClass::name) != std::end(kPipelines);
 }
 
 std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {

@@ -145,6 +145,8 @@ class Pipeline {
                                                       std::optional<std::uint64_t> random_seed = std::nullopt);
 /// Whether it names the folder of a whole pipeline.
 [[nodiscard]] bool is_pipeline(const std::string& name_or_folder);
+/// Whether a pipeline of that class, as model_index.json calls it, can be opened.
+[[nodiscard]] bool is_pipeline_class(std::string_view class_name);
 
 /// What a text reader, by its number, is given for an image: its prompt, or the pipeline's of its label. Throws a usage
 /// Error for a label that there is not.

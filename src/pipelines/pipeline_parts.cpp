@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "models/config.hpp"
 #include "pipelines/scheduler.hpp"
+#include "run/hub_cache.hpp"
 
 namespace headroom {
 namespace {
@@ -77,7 +78,7 @@ PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std
   PipelineParts parts{.folder = index.folder()};
   parts.scheduler = read_scheduler_config(index.part("scheduler") / kScheduler);
   Component opened = open_part(index, denoiser, class_name, random_seed);
-  opened.name = fs::weakly_canonical(index.folder()).filename().string();
+  opened.name = model_name_of(index.folder());
   parts.components.push_back(std::move(opened));
   parts.defaults = read_defaults(index.folder());
   parts.labels = read_labels(index.folder(), parts.defaults);

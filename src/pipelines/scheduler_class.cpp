@@ -122,7 +122,7 @@ const SchedulerClass* find_scheduler_class(const nlohmann::json& config) {
 const SchedulerClass& scheduler_class(const nlohmann::json& config) {
   const SchedulerClass* const found = find_scheduler_class(config);
   if (found == nullptr)
-    fail("{}: _class_name is {}, which is not known here; expected one of {}", kSchedulerConfig,
+    fail("{}: _class_name is {}, which is not supported; expected one of {}", kSchedulerConfig,
          get_string(config, "_class_name", kSchedulerConfig),
          fmt::join(kSchedulerClasses | std::views::transform(&SchedulerClass::name), ", "));
   return *found;
@@ -168,7 +168,7 @@ void require_known_keys(const nlohmann::json& config) {
   for (const auto& [key, value] : config.items())
     if (!key.starts_with('_') &&
         std::ranges::find(kSchedulerKeys, key, &SchedulerKey::name) == std::end(kSchedulerKeys))
-      fail("{}: the key {} is not known here", kSchedulerConfig, key);
+      fail("{}: the key {} is not supported", kSchedulerConfig, key);
 }
 
 bool SchedulerReader::reads(std::string_view key) const {

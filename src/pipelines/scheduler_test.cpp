@@ -136,7 +136,7 @@ TEST(Scheduler, AShiftTakesThePlaceOfTheModelsOwn) {
 
 TEST(Scheduler, WhatIsNotKnownIsNamed) {
   EXPECT_THAT(error_of({{"_class_name", "EDMEulerScheduler"}}), HasSubstr("_class_name is EDMEulerScheduler"));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"shiny", 1}})), HasSubstr("the key shiny is not known here"));
+  EXPECT_THAT(error_of(with(stable_diffusion(), {{"shiny", 1}})), HasSubstr("the key shiny is not supported"));
   EXPECT_THAT(error_of({{"time_shift_type", "cubic"}}), HasSubstr("time_shift_type is cubic"));
   EXPECT_THAT(error_of({{"max_image_seq_len", 256}}), HasSubstr("must be rising"));
   EXPECT_THAT(error_of({{"invert_sigmas", true}}), HasSubstr("invert_sigmas is true, expected false"));
@@ -179,7 +179,7 @@ TEST(Scheduler, ANamedSamplerReplacesWhatCannotRun) {
   const json fixed = with(stable_diffusion(), {{"variance_type", "fixed_small"}});
   EXPECT_EQ(parse_scheduler(fixed, Sampler::kDpm2M).sampler, Sampler::kDpm2M);
   // Without one the error says which would do, and only those.
-  EXPECT_THAT(error_of(unknown_class()), HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not known here"));
+  EXPECT_THAT(error_of(unknown_class()), HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not supported"));
   EXPECT_THAT(error_of(unknown_class()), HasSubstr("--opt sampler=NAME replaces it, NAME one of euler, heun, dpm++2m"));
   EXPECT_THAT(error_of(order_3), HasSubstr("solver_order is 3, expected 1 to 2; --opt sampler=NAME"));
   EXPECT_THAT(error_of(order_3), Not(HasSubstr("unipc")));

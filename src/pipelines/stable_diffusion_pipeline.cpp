@@ -122,7 +122,10 @@ ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const 
   if (request.text_tokens != max_prompt_) subject["text_tokens"] = request.text_tokens;
   return {.component = &denoiser(),
           .request = std::move(subject),
-          .size = {.images = request.images, .token_rows = request.token_rows, .token_columns = request.token_columns},
+          .size = {.images = request.images,
+                   .token_rows = request.token_rows,
+                   .token_columns = request.token_columns,
+                   .token_pixels = token_pixels()},
           .build = build,
           .set_inputs = [this](Session& session) { set_random_inputs(denoiser(), session); }};
 }

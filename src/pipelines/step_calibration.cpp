@@ -134,8 +134,8 @@ fs::path calibration_file(const Pipeline& pipeline) {
   return checkpoint.is_random() ? fs::path() : checkpoint.folder() / kCalibrationFile;
 }
 
-std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pipeline) {
-  const fs::path file = calibration_file(pipeline);
+std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pipeline, fs::path file) {
+  if (file.empty()) file = calibration_file(pipeline);
   std::error_code ignored;
   if (file.empty() || !fs::exists(file, ignored)) return std::nullopt;
   const std::string place = file.string();
@@ -149,11 +149,11 @@ std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pi
   return calibrations;
 }
 
-void keep_calibration(const Pipeline& pipeline, const StepCalibration& calibration) {
-  const fs::path file = calibration_file(pipeline);
+void keep_calibration(const Pipeline& pipeline, const StepCalibration& calibration, fs::path file) {
+  if (file.empty()) file = calibration_file(pipeline);
   if (file.empty()) fail("random weights have no folder to keep {} in", kCalibrationFile);
   const FileLock lock(file, FileLock::WhenTaken::kWait);  // calibrations for other requests may end at the same time
-  std::vector<StepCalibration> all = read_calibrations(pipeline).value_or(std::vector<StepCalibration>());
+  std::vector<StepCalibration> all = read_calibrations(pipeline, file).value_or(std::vector<StepCalibration>());
   std::erase_if(all, [&](const StepCalibration& other) { return is_same(other.request, calibration.request); });
   all.push_back(calibration);
   json calibrations = json::array();

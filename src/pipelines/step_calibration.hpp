@@ -41,11 +41,12 @@ struct StepCalibration {
 
 /// Where they are kept; empty where weights are random.
 [[nodiscard]] std::filesystem::path calibration_file(const Pipeline& pipeline);
-/// Those that are kept for a pipeline: nothing where there is no file, or one of other weights. Throws Error for a file that
-/// is none.
-[[nodiscard]] std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pipeline);
-/// Keeps a calibration, complete or not at all, in place of one for the same request, and of all for other weights.
-void keep_calibration(const Pipeline& pipeline, const StepCalibration& calibration);
+/// Those that a file, unless given calibration_file(), keeps for a pipeline: nothing where there is no file, or one of other weights.
+/// Throws Error for a file that is none.
+[[nodiscard]] std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pipeline,
+                                                                            std::filesystem::path file = {});
+/// Keeps a calibration in such a file, complete or not at all, in place of one for the same request, and of all for other weights.
+void keep_calibration(const Pipeline& pipeline, const StepCalibration& calibration, std::filesystem::path file = {});
 
 /// Switches in which `meancache=K` has the schedule that was calibrated for the request, and a sentence that says which steps are
 /// computed, or why it is not that schedule. As they are, and no sentence, where there is no such switch or it has a

@@ -85,13 +85,15 @@ ForwardPass frame_pass(std::shared_ptr<const StreamModel> model, const StreamOpt
 std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {
   if (const auto* const diffusion = dynamic_cast<const DiffusionPipeline*>(&pipeline))
     return make_diffusion_stream(*diffusion);
-  fail_usage("{} makes no streams", pipeline.name());
+  fail_usage("{} cannot be streamed: a Stable Diffusion or a {} can", pipeline.name(), live_stream_unet_class().name);
 }
 
+bool is_stream_network(const Component& network) { return network.kind->name == live_stream_unet_class().name; }
+
 std::unique_ptr<StreamModel> make_stream_model(const Component& network) {
-  if (network.kind->name == live_stream_unet_class().name) return make_live_stream(network);
-  fail_usage("{} is an {}, through which no stream goes: a Stable Diffusion or a {} does", network.name,
-             network.kind->name, live_stream_unet_class().name);
+  if (is_stream_network(network)) return make_live_stream(network);
+  fail_usage("{} ({}) cannot be streamed: a Stable Diffusion or a {} can", network.name, network.kind->name,
+             live_stream_unet_class().name);
 }
 
 }  // namespace headroom

@@ -105,6 +105,8 @@ void resolve_filter(const StreamOptions& options, StreamRequest& request);
 
 /// The stream of a pipeline, which begins its loop with each frame. Throws a usage Error for one that does not begin with images.
 [[nodiscard]] std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline);
+/// Whether a network by itself is one that frames of a stream go through.
+[[nodiscard]] bool is_stream_network(const Component& network);
 /// That of a network alone. Throws a usage Error where it is none for streams.
 [[nodiscard]] std::unique_ptr<StreamModel> make_stream_model(const Component& network);
 

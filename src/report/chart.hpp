@@ -10,7 +10,7 @@ struct Scenario;
 
 /// One chart, ready to be drawn: every output shows this option and nothing else.
 struct Chart {
-  std::string file;      ///< without extension: "speedup_comparison"; a second of its kind is "speedup_comparison-2"
+  std::string file;      ///< without extension: "speedup_comparison-fashion-flux-32x32-b4", see name_charts()
   std::string title;     ///< what it shows, as a sentence without a full stop
   std::string subtitle;  ///< of what work, on what machine
   std::vector<const Scenario*> of = {};  ///< the works that it draws something of
@@ -20,6 +20,10 @@ struct Chart {
   int width = 960;                 ///< of a PNG or SVG, in CSS pixels; a page takes the width it has
   int height = 480;
   std::string kind = {};  ///< "speedup_comparison"
+  /// What it shows, where there are several of its kind of one work: "accuracy", or a configuration. Part of its name.
+  std::string variant = {};
+  /// The only work that it has results of, where `of` has others akin to it; it names the chart.
+  const Scenario* shown = nullptr;
 };
 
 /// A chart of the list that could not be drawn.

@@ -19,8 +19,9 @@ namespace {
 
 std::string header(const Dataset& dataset, const std::vector<View>& views) {
   std::set<std::string> dates;
-  for (const auto& [path, file] : dataset.files()) dates.insert(day_of(file.created));
-  std::string when = *dates.begin();
+  for (const auto& [path, file] : dataset.files())
+    if (!file.created.empty()) dates.insert(day_of(file.created));
+  std::string when = dates.empty() ? "at an unknown time" : *dates.begin();
   if (dates.size() > 1) when += " to " + *dates.rbegin();
   std::string options;
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -119,11 +120,12 @@ std::string machines(const Dataset& dataset) {
     };
     row("CPU", machine.cpu);
     row("vector units", machine.cpu_isa.value_or(""));
-    row("cores", fmt::format("{} allowed of {}", machine.allowed_cores, machine.logical_cores));
-    row("memory", label_bytes(static_cast<double>(machine.memory_bytes)));
+    if (machine.logical_cores > 0)
+      row("cores", fmt::format("{} allowed of {}", machine.allowed_cores, machine.logical_cores));
+    if (machine.memory_bytes > 0) row("memory", label_bytes(static_cast<double>(machine.memory_bytes)));
     for (const GpuInfo& gpu : machine.gpus)
       row("GPU", gpu.driver ? fmt::format("{}, driver {}", gpu.name, *gpu.driver) : gpu.name);
-    row("system", fmt::format("{}, {}", machine.os, machine.kernel));
+    if (!machine.os.empty()) row("system", fmt::format("{}, {}", machine.os, machine.kernel));
     if (machine.build)
       row("headroom", fmt::format("{} at {}, {}, {}", machine.build->version, machine.build->git_revision,
                                   machine.build->type, machine.build->compiler));

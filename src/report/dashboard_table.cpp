@@ -76,7 +76,7 @@ std::string row_of(const Measurement& m, std::string_view name, const std::optio
       "aria-expanded=\"false\">{0}<span "
       "class=\"unseen\"> raw trials of {2}</span></button></td>",
       trials, index, escape_html(m.label));
-  return row + cell(source_of(m)) + cell(m.file->created) + "</tr>\n";
+  return row + cell(source_of(m)) + cell(m.file->created.empty() ? "no date" : m.file->created) + "</tr>\n";
 }
 
 json trials_of(const Measurement& m, const std::optional<std::size_t>& before) {
@@ -106,7 +106,9 @@ std::string measurement_table(const Dataset& dataset, const std::vector<View>& v
         const auto factor = factors.find(m);
         const std::size_t place = places.at(m);
         const bool says_work = views[view].all().size() > 1;
-        rows[place] = row_of(*m, says_work ? fmt::format("{}; {}", m->shown_name(), scenario->work) : m->shown_name(),
+        rows[place] = row_of(*m, says_work && m->shown_name() != scenario->work
+                                 ? fmt::format("{}; {}", m->shown_name(), scenario->work)
+                                 : m->shown_name(),
                              factor == factors.end() ? std::nullopt : factor->second, place, view);
         const Measurement* const before = measured_before(*scenario, *m);
         trials[place] = trials_of(*m, before == nullptr ? std::nullopt : std::optional(places.at(before)));

@@ -11,8 +11,10 @@
 #include "base/printable.hpp"
 #include "measure/hardware.hpp"
 #include "measure/history.hpp"
+#include "measure/import.hpp"
 #include "measure/ladder_rounds.hpp"
 #include "measure/result_folder.hpp"
+#include "report/configuration_name.hpp"
 
 namespace headroom {
 namespace {
@@ -22,16 +24,14 @@ const TrialSeries* find_series(const Result& result, std::string_view what) {
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-std::string label_of(const Result& result) {
+std::string label_of(const Machine& machine, const Result& result) {
+  if (is_imported(result)) return result.name;
   if (result.source.name != "headroom") {
     if (result.name.starts_with(result.source.name)) return result.name;
     return fmt::format("{} {}", result.source.name, result.name);
   }
   if (result.subject.kind == SubjectKind::kKernel) return result.name;
-  const std::vector<std::string>& asked = result.configuration.asked;
-  const std::vector<std::string>& applied = result.configuration.applied;
-  const bool is_chosen = std::ranges::find(asked, "auto") != asked.end();
-  return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(applied.empty() || is_chosen ? asked : applied, "+"));
+  return asked_name(machine, result.configuration);
 }
 
 /// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
@@ -153,23 +153,30 @@ std::string declined_mark(const Measurement& measurement, std::span<const std::s
   std::vector<std::string_view> declined;
   for (const std::string& name : switches)
     if (measurement.declined(name)) declined.push_back(name);
+  constexpr std::size_t kMost = 2;  // the notes of a chart and a table of measurements name them all
   if (declined.empty()) return {};
+  if (declined.size() > kMost) return fmt::format(" ({} declined)", declined.size());
   return switches.size() == 1 ? " (declined)" : fmt::format(" ({} declined)", fmt::join(declined, ", "));
 }
 
 std::string Measurement::revision() const { return revision_of(*file, *result); }
 
-Dataset Dataset::read(std::span<const std::filesystem::path> paths) {
+Dataset Dataset::read(
+    std::span<const std::filesystem::path> paths,
+    const std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>& progress) {
+  const auto tell = [&](std::int64_t done, std::int64_t total) {
+    if (progress) progress("reading results", done, total);
+  };
   std::vector<NamedResults> files;
   std::vector<std::string> left_out;
   for (const std::filesystem::path& path : paths) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(path, ignored)) {
-      files.emplace_back(path.string(), read_results(path));
+      files.emplace_back(path.string(), read_measurements(path));
       continue;
     }
     try {
-      for (NamedResults& file : read_result_folder(path, left_out)) files.push_back(std::move(file));
+      for (NamedResults& file : read_result_folder(path, left_out, tell)) files.push_back(std::move(file));
     } catch (const Error& error) {  // it holds none; others may
       left_out.push_back(printable_name(error.what()));
     }
@@ -187,7 +194,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
       measurements_.push_back({.file = &file,
                                .result = &result,
                                .path = path,
-                               .label = label_of(result),
+                               .label = label_of(file.machine, result),
                                .timing = timing_of(result),
                                .is_peer = result.source.name != "headroom"});
   }

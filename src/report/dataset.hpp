@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <deque>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -36,7 +38,7 @@ struct Measurement {
   const ResultFile* file = nullptr;
   const Result* result = nullptr;
   std::string path;
-  std::string label;  ///< what was applied: "baseline", "arena+fuse"; a peer's begins with its name
+  std::string label;  ///< what was asked for: "baseline", "lossless+fp8" (asked_name()); a peer's begins with its name
   std::optional<Timing> timing;
   bool is_peer = false;
   /// Of the baseline, where the same work was measured from baselines of several.
@@ -56,7 +58,7 @@ struct Measurement {
 };
 
 /// What a name of these `switches` needs behind it to say which of them declined in a measurement: " (declined)" of a
-/// single one, " (streams, graph declined)", or nothing.
+/// single one, " (streams, graph declined)", " (3 declined)" of more, or nothing.
 [[nodiscard]] std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches);
 
 /// One work on one kind of hardware: only these are ever drawn beside each other.
@@ -77,7 +79,9 @@ class Dataset {
   /// Reads result files; a folder stands for every *.json below it, by name, of which those that cannot be read as a
   /// result file are left_out(), and so are folders without one beside others. Throws Error where a file that was named
   /// cannot be read, or there is none.
-  [[nodiscard]] static Dataset read(std::span<const std::filesystem::path> paths);
+  [[nodiscard]] static Dataset read(
+      std::span<const std::filesystem::path> paths,
+      const std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>& progress = {});
   /// Takes results that are read already, with the path that each came from.
   explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
   Dataset(Dataset&&) = default;

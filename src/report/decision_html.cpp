@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "report/advice_command.hpp"
 #include "report/html.hpp"
 #include "report/option.hpp"
 #include "report/time_shares.hpp"
@@ -31,9 +32,16 @@ std::string factor_text(const std::optional<Estimate>& factor) {
                      label_factor(factor->interval->high));
 }
 
-/// What is on, and the precision that tells it from others; what declined is in the charts.
+/// What is on, presets by their names, and the precision that tells it from others; what declined is in the charts.
 std::string name_of(const Measurement& m) {
   return m.precision ? fmt::format("{} ({})", m.label, *m.precision) : m.label;
+}
+
+/// Of one unit of work, the same in all of a view: "260 ms an image".
+std::string time_text(const Candidate& c) {
+  const std::string& unit = c.measurement->time().unit;
+  const bool begins_with_vowel = std::string_view("aeiou").find(unit.front()) != std::string_view::npos;
+  return fmt::format("{} {} {}", label_ms(c.measurement->time().median_ms), begins_with_vowel ? "an" : "a", unit);
 }
 
 std::string_view noun_of(const Candidate& c) {
@@ -62,11 +70,17 @@ double peak_of(const Candidate& c) {
                                       : std::numeric_limits<double>::infinity();
 }
 
-/// Every measure that there is of it, its own first.
+bool is_paired_difference(std::string_view metric) {
+  return std::ranges::find(quality_metrics(), metric, &QualityMetric::difference) != quality_metrics().end();
+}
+
+/// Every measure that there is of it, its own first: of those that are not known the values alone.
 std::vector<const QualityRecord*> records_of(const Candidate& c) {
   std::vector<const QualityRecord*> records;
   for (const QualityMetric& metric : quality_metrics())
     if (const QualityRecord* record = find_quality(*c.scenario, *c.measurement, metric.name)) records.push_back(record);
+  for (const QualityRecord& record : c.measurement->result->quality)
+    if (find_metric(record.metric) == nullptr && !is_paired_difference(record.metric)) records.push_back(&record);
   return records;
 }
 
@@ -77,11 +91,6 @@ std::string quality_of(const Candidate& c) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-bool has_random_weights(const Candidate& c) {
-  const std::vector<std::string>& tags = c.measurement->result->tags;
-  return std::ranges::find(tags, "random_weights") != tags.end();
-}
-
 // ---- the cards
 
 std::string card(std::string_view name, std::string_view value, std::string_view detail) {
@@ -90,25 +99,20 @@ std::string card(std::string_view name, std::string_view value, std::string_view
       escape_html(name), escape_html(value), escape_html(detail));
 }
 
-/// The measures themselves, and what the limit allows of the one that it is about.
-std::string quality_card(const Dataset& dataset, const Candidate& c, double most) {
+/// The measure that decides, what the limit allows of it, and the other measures.
+std::string quality_card(const Candidate& c, double most) {
   const std::vector<const QualityRecord*> records = records_of(c);
-  const std::optional<PassError> error = find_pass_error(dataset, *c.scenario, *c.measurement);
-  std::string value = "not known";
-  if (!records.empty())
-    value = quality_text(*records.front());
-  else if (c.loss)
-    value = c.loss->limit.empty() ? "as the baseline" : quality_text(*error->own);
-  std::vector<std::string> details;
+  const std::string limit = fmt::format("limit {}% lost", 100 * most);
+  if (!c.loss) return card("Quality", records.empty() ? "not measured" : quality_text(*records.front()), limit);
+  const std::optional<MeasuredLoss>& worst = c.loss->worst;
+  const std::string value = worst              ? quality_text(worst->own)
+                            : !records.empty() ? quality_text(*records.front())
+                                               : "as the baseline";
+  std::vector<std::string> details = {c.loss->basis};
+  if (c.loss->verdict == LossVerdict::kUnresolved) details.push_back("may lose more than the limit: " + c.loss->needed);
   for (const QualityRecord* record : records)
-    if (record != records.front()) details.push_back(quality_text(*record));
-  if (!c.loss)
-    details.emplace_back("nobody measured it");
-  else if (!c.loss->basis.starts_with(value + " against the baseline"))
-    details.push_back(c.loss->basis);
-  if (error && !(c.loss && c.loss->basis == error->text())) details.push_back(error->text());
-  details.push_back(fmt::format("limit {}% lost{}", 100 * most,
-                                c.loss && !c.loss->limit.empty() ? fmt::format(": {}", c.loss->limit) : ""));
+    if (const std::string text = quality_text(*record); text != value) details.push_back(text);
+  details.push_back(c.loss->limit.empty() ? limit : fmt::format("{}: {}", limit, c.loss->limit));
   return card("Quality", value, fmt::format("{}", fmt::join(details, "; ")));
 }
 
@@ -124,7 +128,7 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
   if (c.on_baseline)
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
                  interval_text(c.on_baseline->interval, label_factor));
-  html += quality_card(dataset, c, most);
+  html += quality_card(c, most);
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
                  memory->device_total_bytes
@@ -180,7 +184,7 @@ std::string line(std::string_view name, const std::string& html) {
 
 /// A configuration that is faster than the one to deploy, and why it is not that.
 std::string faster(const Candidate& c, const std::string& why) {
-  return fmt::format("{}, {} a request: {}", name_html(name_of(*c.measurement)), label_ms(c.request_ms), why);
+  return fmt::format("{}, {}: {}", name_html(name_of(*c.measurement)), time_text(c), why);
 }
 
 std::string advice(const Dataset& dataset, const View& view, const Decision& d) {
@@ -189,24 +193,28 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
     return c && d.deploy && c->measurement != d.deploy->measurement;
   };
   if (differs(d.highest_throughput) && d.highest_throughput->per_second > d.deploy->per_second)
-    lines +=
-        line("For most at a time", fmt::format("{}, {}: {}", name_html(d.highest_throughput->measurement->label),
-                                               batch_text(*d.highest_throughput), rate_text(*d.highest_throughput)));
+    lines += line("For throughput", fmt::format("{}, {}: {}", name_html(name_of(*d.highest_throughput->measurement)),
+                                                batch_text(*d.highest_throughput), rate_text(*d.highest_throughput)));
   constexpr double kNotable = 0.95;  // of the memory of what is deployed
   if (differs(d.least_memory) && peak_of(*d.least_memory) < kNotable * peak_of(*d.deploy))
-    lines += line("For least memory",
-                  fmt::format("{}: {}, {} a request", name_html(d.least_memory->measurement->label),
-                              label_bytes(peak_of(*d.least_memory)), label_ms(d.least_memory->request_ms)));
+    lines += line("For least memory", fmt::format("{}, {}: {}, {}", name_html(name_of(*d.least_memory->measurement)),
+                                                  batch_text(*d.least_memory), label_bytes(peak_of(*d.least_memory)),
+                                                  time_text(*d.least_memory)));
+  const std::string_view faster_or_not = d.deploy ? "Faster, " : "Measured, ";
   if (d.faster_beyond)
-    lines += line("Faster, beyond the limit",
+    lines += line(fmt::format("{}beyond the limit", faster_or_not),
                   faster(*d.faster_beyond, fmt::format("{}; allowed {}", escape_html(d.faster_beyond->loss->basis),
                                                        escape_html(d.faster_beyond->loss->limit))));
-  if (d.faster_unknown && d.deploy)
-    lines +=
-        line("Faster, quality unknown", faster(*d.faster_unknown, has_random_weights(*d.faster_unknown)
-                                                                      ? "judge it with trained weights"
-                                                                      : "judge it with <code>ladder --quality</code>"));
-  if (const Candidate* shown = d.deploy ? &*d.deploy : d.faster_unknown ? &*d.faster_unknown : nullptr) {
+  if (d.faster_unresolved)
+    lines += line(
+        fmt::format("{}quality not resolved", faster_or_not),
+        faster(*d.faster_unresolved, fmt::format("{}; allowed {}: {}", escape_html(d.faster_unresolved->loss->basis),
+                                                 escape_html(d.faster_unresolved->loss->limit),
+                                                 escape_html(d.faster_unresolved->loss->needed))));
+  if (d.faster_unknown)
+    lines += line(fmt::format("{}quality not measured", faster_or_not),
+                  faster(*d.faster_unknown, how_to_measure_quality(dataset, *d.faster_unknown)));
+  if (const Candidate* shown = d.shown()) {
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
     lines += line("Where its time goes",
                   where.empty() ? "not profiled: <code>headroom profile --save</code>" : name_html(where));
@@ -239,20 +247,23 @@ std::string work_text(const Scenario& scenario) {
 
 /// The headline's configuration, and how far it may be trusted.
 std::pair<std::string, std::string> headline(const View& view, const Decision& d, double most) {
+  if (!view.program.empty())
+    return {fmt::format("Benchmarks of {}", escape_html(view.program)),
+            "Times as the file has them; it says nothing of quality, so nothing is recommended."};
   if (view.is_of_kernels)
-    return {"Kernels measured by themselves: nothing to deploy",
-            "The charts show what they reach of the machine's own rates."};
+    return {"Kernels (no recommendation)", "The charts show what they reach of the machine's own rates."};
+  const Candidate* const shown = d.shown();
+  if (shown == nullptr) return {"No recommendation", "No configuration of Headroom has a settled time here."};
+  const std::string work = escape_html(work_text(*shown->scenario)), name = name_html(name_of(*shown->measurement));
   if (d.deploy)
-    return {"Deploy " + name_html(name_of(*d.deploy->measurement)),
-            fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.", 100 * most,
-                        escape_html(work_text(*d.deploy->scenario)),
-                        escape_html(day_of(d.deploy->measurement->file->created)))};
-  if (d.faster_unknown)
-    return {"Nothing to deploy yet: no quality was measured",
-            fmt::format("The fastest that was measured for {} is {}; what it costs in quality nobody knows.",
-                        escape_html(work_text(*d.faster_unknown->scenario)),
-                        name_html(d.faster_unknown->measurement->label))};
-  return {"Nothing to deploy", "No configuration of Headroom was measured that keeps within the limit of quality."};
+    return {"Deploy " + name, fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.",
+                                          100 * most, work, escape_html(day_of(shown->measurement->file->created)))};
+  const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
+  if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
+  return {"Deploy <bdi>lossless</bdi>, which was not timed here",
+          fmt::format("{0} for {1} {2} more than {3}%: {4}. {5} The figures below are of {0}.", name, work,
+                      shown->loss->verdict == LossVerdict::kBeyond ? "loses" : "may lose", 100 * most,
+                      escape_html(shown->loss->basis), exact)};
 }
 
 }  // namespace
@@ -267,7 +278,7 @@ std::string scrolled_table(std::string_view label, std::string_view head, std::s
 std::string decision_html(const Dataset& dataset, const View& view, const Decision& d, double max_quality_loss) {
   const auto [title, reason] = headline(view, d, max_quality_loss);
   std::string html = fmt::format("<h2>{}</h2>\n<p class=\"subtitle\">{}</p>\n", title, reason);
-  if (const Candidate* shown = d.deploy ? &*d.deploy : d.faster_unknown ? &*d.faster_unknown : nullptr) {
+  if (const Candidate* shown = d.shown()) {
     html += cards(dataset, *shown, max_quality_loss);
     if (const Measurement* baseline = baseline_of(*shown->scenario)) html += pictures(*baseline, *shown->measurement);
   }
@@ -278,19 +289,24 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
   std::string cells;
   const auto cell_of_html = [&](std::string_view html) { cells += fmt::format("<td>{}</td>", html); };
   const auto cell = [&](std::string_view text) { cell_of_html(escape_html(text)); };
+  const Candidate* const shown = d.shown();
+  const auto time = [](const Candidate& c) {
+    return fmt::format("{} per {}", label_ms(c.measurement->time().median_ms), c.measurement->time().unit);
+  };
   if (d.deploy) {
-    const Candidate& c = *d.deploy;
-    cell_of_html(name_html(c.measurement->label));
-    cell(fmt::format("{} per {}", label_ms(c.measurement->time().median_ms), c.measurement->time().unit));
-    cell(c.on_baseline ? label_factor(c.on_baseline->value) : "");
-    cell(quality_of(c));
-    if (dataset.price()) cell(cost_of(dataset, c));
+    cell_of_html(name_html(name_of(*shown->measurement)));
+    cell(time(*shown));
+    cell(shown->on_baseline ? label_factor(shown->on_baseline->value) : "");
+    cell(quality_of(*shown));
+    if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {
-    cell_of_html(d.faster_unknown ? "quality not measured: " + name_html(d.faster_unknown->measurement->label) : "");
-    cell(d.faster_unknown ? fmt::format("{} per {}", label_ms(d.faster_unknown->measurement->time().median_ms),
-                                        d.faster_unknown->measurement->time().unit)
-                          : "");
-    for (int i = 0; i < (dataset.price() ? 3 : 2); ++i) cell("");
+    cell(view.is_of_kernels ? "(no recommendation)"
+         : shown == nullptr ? "not timed"
+         : shown->loss      ? "lossless, not timed"
+                            : "not measured");
+    for (int i = 0; i < 2; ++i) cell("");
+    cell(shown == nullptr ? "" : fmt::format("{}: {}", name_of(*shown->measurement), quality_of(*shown)));
+    if (dataset.price()) cell("");
   }
   return fmt::format("<tr><th scope=\"row\"><a href=\"#scenario-{0}\">{0} {1}</a></th>{2}</tr>\n", number,
                      escape_html(view.title), cells);

@@ -1,8 +1,11 @@
 #include "report/deploy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <utility>
 
 #include "report/ladder_view.hpp"
 
@@ -50,7 +53,7 @@ Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, doubl
                         .scenario = &scenario,
                         .request_ms = m->time().median_ms * batch,
                         .per_second = 0,
-                        .loss = quality_loss(dataset, scenario, *m, baseline, max_quality_loss),
+                        .loss = quality_loss(dataset, scenario, *m, max_quality_loss),
                         .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
     if (m->result->latency)
       candidate.per_second = static_cast<double>(m->result->latency->shown) / m->result->latency->seconds;
@@ -61,11 +64,8 @@ Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, doubl
   return candidates;
 }
 
-/// Whether the 95% interval of their factor holds 1.
 bool are_alike(const Dataset& dataset, const Candidate& a, const Candidate& b) {
-  if (a.scenario != b.scenario) return false;
-  const std::optional<Estimate> factor = dataset.factor(*a.measurement, *b.measurement);
-  return factor && factor->interval && factor->interval->low <= 1 && factor->interval->high >= 1;
+  return a.scenario == b.scenario && are_equal_in_time(dataset.factor(*a.measurement, *b.measurement));
 }
 
 /// Whether the 95% interval of their factor says that the first is faster.
@@ -74,37 +74,50 @@ bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than
   return factor && factor->interval && factor->interval->low > 1;
 }
 
-/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the one with the fewest switches that cannot be
-/// told from it and that none is known to be faster than.
-Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed) {
-  const Candidate* best = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
-  const Candidate* of_run = nullptr;
-  for (const Candidate& c : allowed)
-    if (c.scenario == best->scenario && !c.scenario->run.empty() &&
-        c.measurement->file == c.scenario->run.front()->file &&
-        (of_run == nullptr || c.request_ms < of_run->request_ms))
-      of_run = &c;
-  if (of_run != nullptr && are_alike(dataset, *best, *of_run)) best = of_run;
-  const Candidate& fastest = *best;
-  Candidates of_file;
-  std::ranges::copy_if(allowed, std::back_inserter(of_file),
-                       [&](const Candidate& c) { return c.measurement->file == fastest.measurement->file; });
-  const auto is_beaten = [&](const Candidate& c) {
-    return std::ranges::any_of(of_file, [&](const Candidate& other) { return is_faster(dataset, other, c); });
-  };
-  for (const Candidate& c : allowed)
-    if (c.measurement->file == fastest.measurement->file &&
-        c.measurement->switches().size() < best->measurement->switches().size() && are_alike(dataset, fastest, c) &&
-        !is_beaten(c))
+/// The best in quality of those that are equal in time, of equals in both that with the fewest switches, and then the fastest.
+Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
+  const auto loss_of = [](const Candidate& c) { return c.loss->at_worst; };
+  const double least = loss_of(*std::ranges::min_element(equals, {}, loss_of));
+  const Candidate* best = nullptr;
+  const auto rank = [](const Candidate& c) { return std::pair(c.measurement->switches().size(), c.request_ms); };
+  for (const Candidate& c : equals)
+    if (!is_better_in_quality(least, loss_of(c), max_quality_loss) && (best == nullptr || rank(c) < rank(*best)))
       best = &c;
   return *best;
 }
 
-std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& limit) {
-  if (candidates.empty()) return {};
-  const Candidate& fastest = *std::ranges::min_element(candidates, {}, &Candidate::request_ms);
-  if (limit && fastest.request_ms >= limit->request_ms) return {};
-  return fastest;
+/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the best_of_equals() that cannot be told from
+/// it and that none is known to be faster than.
+Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, double max_quality_loss) {
+  const Candidate* fastest = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
+  const Candidate* of_run = nullptr;
+  for (const Candidate& c : allowed)
+    if (c.scenario == fastest->scenario && !c.scenario->run.empty() &&
+        c.measurement->file == c.scenario->run.front()->file &&
+        (of_run == nullptr || c.request_ms < of_run->request_ms))
+      of_run = &c;
+  if (of_run != nullptr && are_alike(dataset, *fastest, *of_run)) fastest = of_run;
+  Candidates of_file, equals = {*fastest};
+  std::ranges::copy_if(allowed, std::back_inserter(of_file), [&](const Candidate& c) {
+    return c.measurement->file == fastest->measurement->file && c.measurement != fastest->measurement;
+  });
+  const auto is_beaten = [&](const Candidate& c) {
+    return is_faster(dataset, *fastest, c) ||
+           std::ranges::any_of(of_file, [&](const Candidate& other) { return is_faster(dataset, other, c); });
+  };
+  std::ranges::copy_if(of_file, std::back_inserter(equals),
+                       [&](const Candidate& c) { return are_alike(dataset, *fastest, c) && !is_beaten(c); });
+  return best_of_equals(equals, max_quality_loss);
+}
+
+/// The fastest of the same work as `deployed` that is faster than it; the fastest of all where nothing is deployed.
+std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& deployed) {
+  const Candidate* fastest = nullptr;
+  for (const Candidate& c : candidates) {
+    if (deployed && (c.scenario != deployed->scenario || c.request_ms >= deployed->request_ms)) continue;
+    if (fastest == nullptr || c.request_ms < fastest->request_ms) fastest = &c;
+  }
+  return fastest == nullptr ? std::nullopt : std::optional(*fastest);
 }
 
 std::vector<std::string> labels_of(const Candidates& candidates) {
@@ -138,16 +151,17 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
                  .reason = std::string(evidence_of(rung.on_previous)),
                  .alone = single == ladder.singles.end() ? std::nullopt : single->on_baseline,
                  .on_previous = rung.on_previous};
-    const std::optional<QualityLoss> loss =
-        quality_loss(dataset, *ladder.scenario, *rung.measurement, ladder.baseline.measurement, max_quality_loss);
+    const std::optional<KnownLoss> loss = quality_loss(dataset, *ladder.scenario, *rung.measurement, max_quality_loss);
     if (rung.is_declined())
       one.reason = "does nothing here";
     else if (rung.is_unsettled())
       one.reason = "unsettled: measure again";
     else if (!one.adopt && !loss)
       one.reason = "its quality was not measured";
-    else if (!one.adopt && loss->value > max_quality_loss)
+    else if (!one.adopt && loss->verdict == LossVerdict::kBeyond)
       one.reason = "beyond the quality limit: " + loss->basis;
+    else if (!one.adopt && loss->verdict == LossVerdict::kUnresolved)
+      one.reason = fmt::format("not known to keep the quality limit: {}; {}", loss->basis, loss->needed);
     else if (!one.adopt && rung.on_previous && rung.on_previous->value > 1)
       one.reason = "not shown to be faster than what is deployed";
     adoption.push_back(std::move(one));
@@ -157,22 +171,31 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
 
 }  // namespace
 
+const Candidate* Decision::shown() const {
+  for (const std::optional<Candidate>* one : {&deploy, &faster_unresolved, &faster_beyond, &faster_unknown})
+    if (*one) return &**one;
+  return nullptr;
+}
+
 Decision decide(const Dataset& dataset, const View& view, double max_quality_loss) {
   Decision decision;
   if (view.is_of_kernels) return decision;
-  Candidates allowed, beyond, unknown, unsettled;
+  Candidates allowed, beyond, unresolved, unknown, unsettled;
+  const auto list_of = [&](const Candidate& c) -> Candidates& {
+    if (c.measurement->result->unsettled) return unsettled;
+    if (!c.loss) return unknown;
+    return c.loss->verdict == LossVerdict::kBeyond       ? beyond
+           : c.loss->verdict == LossVerdict::kUnresolved ? unresolved
+                                                         : allowed;
+  };
   for (const Scenario* scenario : view.scenarios)
-    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss))
-      (c.measurement->result->unsettled   ? unsettled
-       : !c.loss                          ? unknown
-       : c.loss->value > max_quality_loss ? beyond
-                                          : allowed)
-          .push_back(std::move(c));
+    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss)) list_of(c).push_back(std::move(c));
   decision.beyond_limit = labels_of(beyond);
+  decision.unresolved = labels_of(unresolved);
   decision.unknown = labels_of(unknown);
   decision.unsettled = labels_of(unsettled);
   if (!allowed.empty()) {
-    decision.deploy = lowest_latency(dataset, allowed);
+    decision.deploy = lowest_latency(dataset, allowed, max_quality_loss);
     decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
     const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
     const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
@@ -180,6 +203,7 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
       decision.adoption = adoption_of(dataset, *ladder, decision, max_quality_loss);
   }
   decision.faster_beyond = fastest_below(beyond, decision.deploy);
+  decision.faster_unresolved = fastest_below(unresolved, decision.deploy);
   decision.faster_unknown = fastest_below(unknown, decision.deploy);
   const auto peak = [](const Candidate& c) { return *c.measurement->result->memory->peak_bytes; };
   auto with_memory = allowed | std::views::filter([](const Candidate& c) {

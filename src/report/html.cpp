@@ -56,6 +56,22 @@ std::string document(std::string_view title, std::string_view body, const Script
       scripts.sources, escape_html(title), page_css(), body, scripts.elements));
 }
 
+/// What divides a name into phrases: ", ", "; " or ": " outside brackets, from `begin` to `end`.
+struct Separator {
+  std::size_t begin, end;
+};
+std::vector<Separator> separators_of(std::string_view name) {
+  std::vector<Separator> separators;
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '(' ? 1 : name[i] == ')' ? -1 : 0;
+    if (depth == 0 && std::string_view(",;:").find(name[i]) != std::string_view::npos && i + 1 < name.size() &&
+        name[i + 1] == ' ')
+      separators.push_back({i, i + 2});
+  }
+  return separators;
+}
+
 }  // namespace
 
 std::string escape_html(std::string_view text) {
@@ -145,23 +161,23 @@ std::vector<std::string> cut_names(const std::vector<std::string>& names, std::s
 
 std::vector<std::string> without_what_all_share(std::vector<std::string> names) {
   if (names.size() < 2) return names;
-  std::size_t head = names.front().size(), tail = head;
+  const std::string& first = names.front();
+  std::size_t head = first.size(), tail = head;
   for (const std::string& name : names) {
-    const std::string& first = names.front();
     head = std::min<std::size_t>(head, std::ranges::mismatch(first, name).in1 - first.begin());
     const auto last = std::mismatch(first.rbegin(), first.rend(), name.rbegin(), name.rend());
     tail = std::min<std::size_t>(tail, last.first - first.rbegin());
   }
-  const std::string& first = names.front();
-  while (head > 0 && first[head - 1] != ' ') --head;
-  while (tail > 0 && first[first.size() - tail] != ' ') --tail;
-  const auto is_too_short = [&](const std::string& name) { return name.size() <= head + tail; };
-  if (std::ranges::any_of(names, is_too_short)) tail = 0;
-  if (std::ranges::any_of(names, is_too_short)) return names;
-  for (std::string& name : names) {
-    name = name.substr(head, name.size() - head - tail);
-    while (!name.empty() && (name.back() == ',' || name.back() == ':')) name.pop_back();
+  const std::vector<Separator> separators = separators_of(first);
+  std::size_t begin = 0, end = 0;  // bytes that go before and behind
+  for (const Separator& separator : separators) {
+    if (separator.end <= head) begin = separator.end;
+    if (end == 0 && first.size() - separator.begin <= tail) end = first.size() - separator.begin;
   }
+  const auto is_too_short = [&](const std::string& name) { return name.size() <= begin + end; };
+  if (std::ranges::any_of(names, is_too_short)) end = 0;
+  if (std::ranges::any_of(names, is_too_short)) return names;
+  for (std::string& name : names) name = name.substr(begin, name.size() - begin - end);
   return names;
 }
 

@@ -23,7 +23,8 @@ namespace headroom {
 [[nodiscard]] std::string cut_text(std::string_view text, std::size_t characters);
 /// Each as cut_text() leaves it, but where two of them would then be equal, what is cut is the middle.
 [[nodiscard]] std::vector<std::string> cut_names(const std::vector<std::string>& names, std::size_t characters);
-/// Less the words that all begin with and those that all end with; words end where there is a space. Equal names stay as they are.
+/// Less the phrases that all begin with and those that all end with; a comma, semicolon or colon outside brackets ends a phrase. Equal
+/// names stay as they are.
 [[nodiscard]] std::vector<std::string> without_what_all_share(std::vector<std::string> names);
 
 /// RFC 4648, section 4.

@@ -48,12 +48,23 @@ TEST(CutNames, KeepsTheEndsOfNamesThatBeginAlike) {
 
 TEST(WithoutWhatAllShare, LeavesWhatTellsNamesApart) {
   using Names = std::vector<std::string>;
-  EXPECT_EQ(without_what_all_share({"time by op: bf16 on a GPU", "time by op: fp8 on a GPU"}), (Names{"bf16", "fp8"}));
-  EXPECT_EQ(without_what_all_share({"flux, 1 at once: speed", "flux, 2 at once: speed"}), (Names{"1", "2"}));
+  EXPECT_EQ(without_what_all_share({"time by op: bf16 on a GPU", "time by op: fp8 on a GPU"}),
+            (Names{"bf16 on a GPU", "fp8 on a GPU"}));
+  EXPECT_EQ(without_what_all_share({"flux, 1 at once: speed", "flux, 2 at once: speed"}),
+            (Names{"1 at once", "2 at once"}));
   EXPECT_EQ(without_what_all_share({"one", "one"}), (Names{"one", "one"}));
-  EXPECT_EQ(without_what_all_share({"time of all", "time of all of it"}), (Names{"all", "all of it"}));
+  EXPECT_EQ(without_what_all_share({"time of all", "time of all of it"}), (Names{"time of all", "time of all of it"}));
   EXPECT_EQ(without_what_all_share({"alone"}), (Names{"alone"}));
   EXPECT_EQ(without_what_all_share({"bf16", "bf16+fp8"}), (Names{"bf16", "bf16+fp8"}));
+}
+
+TEST(WithoutWhatAllShare, NeverCutsAPhrase) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(without_what_all_share({"flux, 1 image at once, 4 steps", "flux, 1 image at once, 64 steps"}),
+            (Names{"4 steps", "64 steps"}));
+  EXPECT_EQ(without_what_all_share({"+ graph (hoist, align declined)", "+ fp8 (hoist, align declined)"}),
+            (Names{"+ graph (hoist, align declined)", "+ fp8 (hoist, align declined)"}));
+  EXPECT_EQ(without_what_all_share({"a; one, of 2; b, c", "a; two, of 2; b, c"}), (Names{"one", "two"}));
 }
 
 TEST(Dashboard, HostileNamesAreTextAndNothingElse) {

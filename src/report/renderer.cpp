@@ -1,15 +1,11 @@
 #include "report/renderer.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/first_failure.hpp"
 #include "base/json.hpp"
-#include "media/png.hpp"
 #include "report/assets.hpp"
 #include "report/html.hpp"
 #include "report/rasterizer.hpp"
@@ -17,8 +13,13 @@
 namespace headroom {
 namespace {
 
-constexpr double kPixelsPerUnit = 2;
 constexpr int kMargin = 24;
+
+/// So many units of a layout as an SVG attribute: "960", or "8.5cm" in the unit that was asked for.
+std::string svg_length(int units, const FigureLayout& layout, const FigureStyle& style) {
+  if (!style.width) return fmt::format("{}", units);
+  return fmt::format("{:.6g}{}", style.width->value * units / layout.width, style.width->unit);
+}
 
 // What the library expects of a browser. It draws at once, so timers never fire.
 constexpr std::string_view kBrowser =
@@ -31,6 +32,20 @@ constexpr std::string_view kMeasure =
     "echarts.setPlatformAPI({measureText: function (text, font) {"
     "  return {width: text === '\\u56fd' ? parseFloat(/([0-9.]+)px/.exec(font)[1]) : measure_text(text, font)};"
     "}});";
+
+/// `option` without what only a pointer shows, of which there may be more than of all else.
+nlohmann::json without_tips(const nlohmann::json& option) {
+  if (option.is_array()) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const nlohmann::json& item : option) kept.push_back(without_tips(item));
+    return kept;
+  }
+  if (!option.is_object()) return option;
+  nlohmann::json kept = nlohmann::json::object();
+  for (const auto& [key, value] : option.items())
+    if (key != "tip" && key != "tooltip") kept[key] = without_tips(value);
+  return kept;
+}
 
 /// One <text> element at the left margin.
 std::string text_line(std::string_view text, int y, std::string_view style) {
@@ -59,6 +74,26 @@ std::vector<std::string> wrap(std::string_view text, double width, std::string_v
   }
   flush();
   return lines;
+}
+
+/// The library numbers its documents, as zr0-, zr1- in front of their ids: equal charts are to be equal texts. Texts of
+/// strangers are between tags.
+std::string without_document_number(std::string_view svg) {
+  std::string out;
+  out.reserve(svg.size());
+  bool is_in_tag = false;
+  for (std::size_t i = 0; i < svg.size();) {
+    is_in_tag = svg[i] == '<' || (is_in_tag && svg[i] != '>');
+    std::size_t end = i + 2;
+    if (is_in_tag && svg.substr(i, 2) == "zr") end = std::min(svg.find_first_not_of("0123456789", end), svg.size());
+    if (end > i + 2 && end < svg.size() && svg[end] == '-') {
+      out += "zr";
+      i = end;
+      continue;
+    }
+    out += svg[i++];
+  }
+  return out;
 }
 
 /// librsvg knows no dominant-baseline: what is centred on its line is moved down by as much instead.
@@ -98,65 +133,50 @@ ChartRenderer::ChartRenderer() {
   engine_.run(kMeasure, "measure");
 }
 
-std::string ChartRenderer::to_svg(const Chart& chart) {
-  const nlohmann::json asked = {{"option", chart.option},
-                                {"width", chart.width - 2 * kMargin},
-                                {"height", chart.height},
+std::string ChartRenderer::to_svg(const Chart& chart, const FigureStyle& style) {
+  const FigureLayout layout = layout_of(chart, style);
+  const double line_width = layout.width - 2 * kMargin;
+  const nlohmann::json asked = {{"option", without_tips(chart.option)},
+                                {"width", line_width},
+                                {"height", layout.plot_height},
                                 {"font", fmt::format("{}, sans-serif", kChartFont)}};
-  std::string inner =
-      without_baselines(engine_.call("(function (json) { return headroom.to_svg(json); })", dump_json(asked)));
+  constexpr std::string_view kDraw = "(function (json) { Math.random.restart(); return headroom.to_svg(json); })";
+  const std::string inner = without_baselines(without_document_number(engine_.call(kDraw, dump_json(asked))));
 
-  const double line_width = chart.width - 2 * kMargin;
   std::string head, foot;
-  int y = 20;
+  int y = style.titles ? 20 : 0;
   const auto write = [&](std::string& out, std::string_view text, std::string_view font, int advance,
-                         std::string_view style) {
-    for (const std::string& line : wrap(text, line_width, font)) out += text_line(line, y += advance, style);
+                         std::string_view css) {
+    for (const std::string& line : wrap(text, line_width, font)) out += text_line(line, y += advance, css);
   };
-  write(head, chart.title, "bold 20px", 22, "font-size:20px;font-weight:bold;fill:#1b2430");
-  write(head, chart.subtitle, "13px", 20, "font-size:13px;fill:#566273");
+  if (style.titles) {
+    write(head, chart.title, "bold 20px", 22, "font-size:20px;font-weight:bold;fill:#1b2430");
+    write(head, chart.subtitle, "13px", 20, "font-size:13px;fill:#566273");
+  }
   y += 14;
   const int top = y;
-  y += chart.height + 4;
-  for (const std::string& note : chart.notes) write(foot, note, "12px", 17, "font-size:12px;fill:#566273");
-  const int height = y + kMargin;
+  y += layout.plot_height + 4;
+  if (style.notes)
+    for (const std::string& note : chart.notes) write(foot, note, "12px", 17, "font-size:12px;fill:#566273");
+  const int height = y + (style.notes ? kMargin : kMargin / 4);
   return clean_xml(fmt::format(
       R"svg(<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{0}" height="{1}" )svg"
-      R"svg(viewBox="0 0 {0} {1}"><title>{2}</title><rect width="{0}" height="{1}" fill="#ffffff"/>{3})svg"
-      R"svg(<g transform="translate({4},{5})">{6}</g>{7}</svg>)svg"
+      R"svg(viewBox="0 0 {2} {3}"><title>{4}</title><rect width="{2}" height="{3}" fill="#ffffff"/>{5})svg"
+      R"svg(<g transform="translate({6},{7})">{8}</g>{9}</svg>)svg"
       "\n",
-      chart.width, height, escape_html(chart.title), head, kMargin, top, inner, foot));
+      svg_length(layout.width, layout, style), svg_length(height, layout, style), layout.width, height,
+      escape_html(chart.title), head, kMargin, top, inner, foot));
 }
 
 SvgSize size_of_svg(std::string_view svg) {
-  const auto read = [&](std::string_view key) {
-    const std::size_t at = svg.find(key);
-    int value = 0;
-    if (at != std::string_view::npos) std::from_chars(svg.data() + at + key.size(), svg.data() + svg.size(), value);
-    if (value <= 0) fail("a chart's SVG does not say its size: expected {}N\"", key);
-    return value;
-  };
-  return {.width = read(" width=\""), .height = read(" height=\"")};
-}
-
-void write_pngs(std::span<const std::pair<std::filesystem::path, std::string>> svgs) {
-  std::atomic<std::size_t> next = 0;
-  FirstFailure failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < svgs.size(); i = next++) {
-      failure.guard([&] {
-        const auto& [path, svg] = svgs[i];
-        const SvgSize size = size_of_svg(svg);
-        write_png(path, rasterize(svg, size.width, size.height, kPixelsPerUnit));
-      });
-    }
-  };
-  const std::size_t wanted = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 4);
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(wanted, svgs.size()); ++i) threads.emplace_back(work);
-  work();
-  threads.clear();
-  failure.rethrow();
+  constexpr std::string_view kBox = " viewBox=\"0 0 ";
+  const std::size_t at = std::min(svg.find(kBox), svg.size() - std::min(svg.size(), kBox.size()));
+  const char* const end = svg.data() + svg.size();
+  SvgSize size;
+  const auto width = std::from_chars(svg.data() + at + kBox.size(), end, size.width);
+  if (width.ptr != end) std::from_chars(width.ptr + 1, end, size.height);
+  if (size.width <= 0 || size.height <= 0) fail("a chart's SVG does not say its size: expected{}W H\"", kBox);
+  return size;
 }
 
 }  // namespace headroom

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
-#include <utility>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/file_lock.hpp"
 #include "base/markdown.hpp"
+#include "report/chart_names.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
 #include "report/html.hpp"
-#include "report/renderer.hpp"
+#include "report/tables.hpp"
 
 namespace headroom {
 namespace {
@@ -22,21 +22,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDashboardFile = "performance_dashboard.html";
+constexpr const char* kIndexFile = "index.md";
+constexpr std::string_view kChartLine = "- ";  // begins the line of a chart in the index
+constexpr std::string_view kLeftOutHeading = "## Left out";
 
 std::string make_index(const ChartSet& set, const Dataset& dataset, const ReportOptions& options) {
   std::string text = "# Report\n\n[Dashboard](performance_dashboard.html)\n\n## Charts\n\n";
   for (const Chart& chart : set.charts) {
-    text += fmt::format("- {}: {}", chart.file, markdown_text(chart.title));
-    const auto link = [&](ChartFormat format, std::string_view extension) {
-      if (options.formats.contains(format)) text += fmt::format(" [{0}]({1}.{0})", extension, chart.file);
-    };
-    link(ChartFormat::kPng, "png");
-    link(ChartFormat::kSvg, "svg");
-    link(ChartFormat::kHtml, "html");
+    text += fmt::format("{}{}: {}; {}", kChartLine, chart.file, markdown_text(chart.title),
+                        markdown_text(chart.subtitle));
+    for (const ChartFormat format : chart_formats())
+      if (options.formats.contains(format)) text += fmt::format(" [{0}]({1}.{0})", name_of(format), chart.file);
     text += '\n';
   }
   if (set.charts.empty()) text += "None.\n";
-  text += "\n## Left out\n\n";
+  text += fmt::format("\n{}\n\n", kLeftOutHeading);
   for (const LeftOut& left_out : set.left_out)
     text += fmt::format("- {}: {}\n", left_out.file, markdown_text(left_out.reason));
   if (set.left_out.empty()) text += "Nothing.\n";
@@ -44,26 +44,38 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", markdown_text(reason));
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
-    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path), file.created, file.results.size());
+    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path),
+                        file.created.empty() ? "no date" : file.created, file.results.size());
   return text;
 }
 
-/// Removes what an earlier run drew here and this one did not: it would be taken for these results.
-void remove_stale(const fs::path& folder, const std::set<fs::path>& written) {
-  static constexpr std::string_view kKinds[] = {
-#define HR_CHART(name) #name,
-#include "report/charts/charts.def"
-#undef HR_CHART
-  };
-  const auto is_chart = [](const fs::path& name) {
+/// The charts that the index of an earlier report in the folder lists.
+std::set<std::string> charts_of_index(const fs::path& index) {
+  std::set<std::string> names;
+  std::error_code error;
+  if (!fs::is_regular_file(index, error)) return names;
+  const std::string text = read_file(index);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line == kLeftOutHeading) break;  // below it are texts of strangers
+    if (!line.starts_with(kChartLine)) continue;
+    line.remove_prefix(kChartLine.size());
+    const std::string_view name = line.substr(0, line.find(':'));
+    if (may_be_chart_name(name) && name == fs::path(name).filename().string()) names.emplace(name);
+  }
+  return names;
+}
+
+/// Removes what an earlier run drew here and this one did not: it would be taken for these results. `earlier` are the
+/// charts of that run; the names of older reports are known by their form.
+void remove_stale(const fs::path& folder, const std::set<std::string>& earlier, const std::set<fs::path>& written) {
+  const auto is_chart = [&](const fs::path& name) {
     if (name == kScriptFile) return true;
-    std::string stem = name.stem().string();
-    if (const std::size_t dash = stem.rfind('-'); dash != std::string::npos)
-      if (stem.find_first_not_of("0123456789", dash + 1) == std::string::npos && dash + 1 < stem.size())
-        stem.resize(dash);
-    const fs::path extension = name.extension();
-    return (extension == ".png" || extension == ".html" || extension == ".svg") &&
-           std::ranges::find(kKinds, stem) != std::end(kKinds);
+    const std::string stem = name.stem().string(), extension = name.extension().string();
+    const auto is_of = [&](ChartFormat format) { return extension == fmt::format(".{}", name_of(format)); };
+    return std::ranges::any_of(chart_formats(), is_of) && (earlier.contains(stem) || is_numbered_chart_name(stem));
   };
   std::vector<fs::path> stale;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
@@ -79,35 +91,25 @@ void remove_stale(const fs::path& folder, const std::set<fs::path>& written) {
 
 ReportFiles write_report(const Dataset& dataset, const fs::path& folder, const ReportOptions& options) {
   const FileLock lock(folder / kDashboardFile);  // two reports in one folder would remove each other's charts
+  const std::set<std::string> earlier = charts_of_index(folder / kIndexFile);
+  if (options.progress) options.progress("choosing charts", 0, 1);
   const ChartSet set = draw_charts(dataset);
   ReportFiles written{.charts = {}, .left_out = set.left_out, .dashboard = folder / kDashboardFile};
-  const bool draws = options.formats.contains(ChartFormat::kPng) || options.formats.contains(ChartFormat::kSvg);
-  std::optional<ChartRenderer> renderer;
-  if (draws) renderer.emplace();
-  std::vector<std::pair<fs::path, std::string>> pngs;
-  for (const Chart& chart : set.charts) {
-    written.charts.push_back(chart.file);
-    if (options.formats.contains(ChartFormat::kHtml))
-      write_file_atomically(folder / (chart.file + ".html"), chart_page(chart));
-    if (!renderer) continue;
-    std::string svg = renderer->to_svg(chart);
-    if (options.formats.contains(ChartFormat::kSvg)) write_file_atomically(folder / (chart.file + ".svg"), svg);
-    if (options.formats.contains(ChartFormat::kPng)) pngs.emplace_back(folder / (chart.file + ".png"), std::move(svg));
-  }
-  write_pngs(pngs);
+  write_figures(set.charts, folder, options.formats, options.style, options.progress);
   std::set<fs::path> names;
   if (options.formats.contains(ChartFormat::kHtml)) {
     write_file_atomically(folder / kScriptFile, page_script());
     names.insert(kScriptFile);
   }
-  for (const Chart& chart : set.charts)
-    for (const auto& [format, extension] :
-         {std::pair(ChartFormat::kPng, ".png"), std::pair(ChartFormat::kHtml, ".html"),
-          std::pair(ChartFormat::kSvg, ".svg")})
-      if (options.formats.contains(format)) names.insert(chart.file + extension);
-  remove_stale(folder, names);
+  for (const Chart& chart : set.charts) {
+    written.charts.push_back(chart.file);
+    for (const ChartFormat format : options.formats) names.insert(fmt::format("{}.{}", chart.file, name_of(format)));
+  }
+  remove_stale(folder, earlier, names);
+  if (options.progress) options.progress("writing the dashboard", 0, 1);
+  written.tables = write_report_tables(dataset, folder, options.tables);
   write_file_atomically(written.dashboard, make_dashboard(dataset, set, options));
-  write_file_atomically(folder / "index.md", make_index(set, dataset, options));
+  write_file_atomically(folder / kIndexFile, make_index(set, dataset, options));
   return written;
 }
 

@@ -52,6 +52,7 @@ constexpr std::string_view kDeterminism = R"js(
     state = state * 16807 % 2147483647;
     return state / 2147483647;
   };
+  Math.random.restart = function () { state = 1; };
   var RealDate = Date;
   function FixedDate(year, month, day, hour, minute, second, ms) {
     if (!(this instanceof FixedDate)) return new RealDate(0).toString();

@@ -8,7 +8,8 @@
 namespace headroom {
 
 /// A JavaScript (ES5) interpreter inside the program: no files, no network, no clock. Equal scripts and arguments give equal results:
-/// sort() is stable and Math.random() always the same. Not for several threads at once.
+/// sort() is stable, and Math.random() always the same from the beginning or Math.random.restart() on. Not for several
+/// threads at once.
 class ScriptEngine {
  public:
   ScriptEngine();

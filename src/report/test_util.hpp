@@ -73,8 +73,11 @@ inline void set_memory(Result& result, std::int64_t weights, std::int64_t peak, 
 
 inline void set_quality(Result& result, const std::string& metric, std::optional<double> value,
                         std::optional<Interval> interval = {}, std::optional<std::string> note = {}) {
-  result.quality.push_back(
-      {.metric = metric, .against = "the reference", .value = value, .interval = interval, .note = std::move(note)});
+  result.quality.push_back({.metric = metric,
+                            .against = metric == "psnr_db" ? "baseline, same seeds" : "the reference",
+                            .value = value,
+                            .interval = interval,
+                            .note = std::move(note)});
 }
 
 inline ResultFile make_file(std::vector<Result> results, const std::string& created = "2026-01-02T03:04:05Z",

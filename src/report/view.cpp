@@ -7,13 +7,22 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "measure/import.hpp"
 #include "report/ladder_view.hpp"
 
 namespace headroom {
 namespace {
 
+/// The program whose benchmark a work is, where its results were imported; else empty.
+std::string importing_program(const Scenario& scenario) {
+  const Result& result = *scenario.all.front()->result;
+  return is_imported(result) ? result.source.name : "";
+}
+
 /// Equal where scenarios are of one view.
 std::string key_of(const Scenario& scenario) {
+  if (const std::string program = importing_program(scenario); !program.empty())
+    return fmt::format("benchmarks|{}|{}", program, scenario.hardware);
   if (scenario.subject.kind == SubjectKind::kKernel) return "kernels|" + scenario.hardware;
   nlohmann::json rest = scenario.subject.request;
   rest.erase("images");
@@ -76,12 +85,16 @@ std::vector<View> views_of(const Dataset& dataset) {
   for (const Scenario& scenario : dataset.scenarios()) {
     const auto [place, is_new] = places.try_emplace(key_of(scenario), views.size());
     const bool is_kernel = scenario.subject.kind == SubjectKind::kKernel;
+    const std::string program = importing_program(scenario);
     if (is_new)
-      views.push_back({.title = is_kernel ? "kernels by themselves" : scenario.work,
+      views.push_back({.title = !program.empty() ? fmt::format("benchmarks of {}", program)
+                                : is_kernel      ? "kernels by themselves"
+                                                 : scenario.work,
                        .hardware = scenario.hardware,
                        .scenarios = {},
                        .profiled = {},
-                       .is_of_kernels = is_kernel});
+                       .is_of_kernels = is_kernel,
+                       .program = program});
     views[place->second].scenarios.push_back(&scenario);
   }
   fold_profiles(views);
@@ -92,7 +105,11 @@ std::vector<View> views_of(const Dataset& dataset) {
     rest.request.erase("batch");
     std::set<double> sizes;
     for (const Scenario* scenario : view.scenarios) sizes.insert(batch_of(scenario->subject).value_or(1));
-    view.title = fmt::format("{}, {} at once", describe_work(rest), fmt::join(sizes, ", "));
+    const double largest = *sizes.rbegin();
+    sizes.erase(largest);
+    view.title = sizes.empty()
+                     ? fmt::format("{}, batches of {}", describe_work(rest), largest)
+                     : fmt::format("{}, batches of {} and {}", describe_work(rest), fmt::join(sizes, ", "), largest);
   }
   tell_apart(views);
   const auto rank = [&](const View& view) {

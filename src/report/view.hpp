@@ -17,6 +17,7 @@ struct View {
   /// nothing is decided about them.
   std::vector<const Scenario*> profiled = {};
   bool is_of_kernels = false;
+  std::string program = {};  ///< that made the results, where they were imported; then is_of_kernels holds as well
   /// Both.
   [[nodiscard]] std::vector<const Scenario*> all() const;
 };

@@ -43,7 +43,8 @@ std::string size_text(const Subject& subject) {
   if (const auto tokens = number("image_tokens")) {
     const double side = std::round(std::sqrt(*tokens));
     std::string text = pixels && side * side == *tokens
-                           ? fmt::format(", tokens of {0}x{0}", side * static_cast<double>(*pixels))
+                           ? fmt::format(", {0}x{0} ({1} token{2})", side * static_cast<double>(*pixels), *tokens,
+                                         *tokens == 1 ? "" : "s")
                            : fmt::format(", {} image token{}", *tokens, *tokens == 1 ? "" : "s");
     if (const auto reference = number("reference_tokens")) text += fmt::format(" and {} of a reference", *reference);
     return text;
@@ -79,17 +80,39 @@ std::string describe_details(const Subject& subject) {
   if (subject.token_pixels) {
     if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns)
       add(fmt::format("{}x{} image tokens", *rows, *columns));
-    else if (const auto tokens = number("image_tokens"))
-      add(fmt::format("{} image tokens", *tokens));
   }
   if (const auto tokens = number("text_tokens"); tokens && has_tokens(subject))
     add(fmt::format("{} text tokens", *tokens));
   if (const auto scale = number("guidance_scale")) add(fmt::format("guidance {}", *scale));
   if (const auto strength = number("strength")) add(fmt::format("strength {}", *strength));
-  for (const char* key : {"sampler", "late"})
-    if (subject.request.contains(key) && subject.request[key].is_string())
-      add(fmt::format("{} {}", key, subject.request[key].get<std::string>()));
+  const auto words = [&](const char* key) -> std::string {
+    const bool has = subject.request.contains(key) && subject.request[key].is_string();
+    return has ? subject.request[key].get<std::string>() : "";
+  };
+  if (const std::string sampler = words("sampler"); !sampler.empty()) add("sampler " + sampler);
+  if (const std::string late = words("late"); !late.empty())
+    add(late == "wait" ? "late frames wait" : late == "drop" ? "late frames are dropped" : "late frames: " + late);
   return text;
+}
+
+bool is_size_in_pixels(const Subject& subject) {
+  const std::string size = describe_size(subject);
+  return !size.empty() && !size.ends_with(" tokens");
+}
+
+std::string describe_size(const Subject& subject) {
+  const auto number = [&](const char* key) { return request_number(subject, key); };
+  const double side = static_cast<double>(subject.token_pixels.value_or(1));
+  const std::string_view unit = subject.token_pixels ? "" : " tokens";
+  if (const auto width = number("width"), height = number("height"); width && height)
+    return fmt::format("{}x{}", *width, *height);
+  if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns)
+    return fmt::format("{}x{}{}", *columns * side, *rows * side, unit);
+  const std::optional<double> tokens = number("image_tokens");
+  if (!tokens) return {};
+  const double root = std::round(std::sqrt(*tokens));
+  if (subject.token_pixels && root * root == *tokens) return fmt::format("{0}x{0}", root * side);
+  return fmt::format("{} tokens", *tokens);
 }
 
 std::string day_of(const std::string& created) { return created.substr(0, created.find('T')); }
@@ -109,6 +132,13 @@ std::optional<double> image_tokens_of(const Subject& subject) {
   if (const auto tokens = request_number(subject, "image_tokens")) return tokens;
   const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
   if (rows && columns) return *rows * *columns;
+  return {};
+}
+
+std::optional<double> image_area_of(const Subject& subject) {
+  if (const std::optional<double> tokens = image_tokens_of(subject)) return tokens;
+  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
+  if (width && height) return *width * *height;
   return {};
 }
 

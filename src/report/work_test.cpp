@@ -36,7 +36,7 @@ TEST(DescribeWork, NamesTheSizeOfImagesWhereItIsKnown) {
   loop.token_pixels = pass.token_pixels = 16;
   EXPECT_EQ(describe_work(loop), "a-flux, 1280x720, 1 image at once, 10 steps");
   EXPECT_EQ(describe_details(loop), "45x80 image tokens, 512 text tokens, guidance 3.5");
-  EXPECT_EQ(describe_work(pass), "a-flux, tokens of 512x512, one forward pass");
+  EXPECT_EQ(describe_work(pass), "a-flux, 512x512 (1024 tokens), one forward pass");
   pass.request["image_tokens"] = 1000;
   pass.request["reference_tokens"] = 24;
   pass.request["batch"] = 4;
@@ -62,7 +62,7 @@ TEST(TokenSizes, AreThoseOfAnotherResultOfTheModel) {
   std::vector<std::string> works;
   for (const Scenario& scenario : dataset.scenarios()) works.push_back(scenario.work);
   EXPECT_EQ(works, (std::vector<std::string>{"a-flux, 512x512, 1 image at once, 10 steps",
-                                             "a-flux, tokens of 512x512, one forward pass",
+                                             "a-flux, 512x512 (1024 tokens), one forward pass",
                                              "a-flux, 1024x1024, 1 image at once, 10 steps"}));
 }
 

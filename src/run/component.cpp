@@ -1,6 +1,7 @@
 #include "run/component.hpp"
 
 #include <dlfcn.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
 #include <algorithm>
@@ -15,6 +16,8 @@
 #include "base/nearest.hpp"
 #include "io/foreign_quantization.hpp"
 #include "models/config.hpp"
+#include "run/hub_cache.hpp"
+#include "run/model_folders.hpp"
 
 namespace headroom {
 namespace {
@@ -134,11 +137,56 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
           .folder = folder};
 }
 
-/// Whether it is a folder rather than a name. Throws Error for a file whose format says that its weights cannot be read.
-bool is_model_folder(const fs::path& path) {
-  if (is_folder(path)) return true;
+/// The folder that a path names, or ORG/NAME in the hub's cache; of a model's folder in such a cache its snapshot. Nothing for another
+/// name. Throws Error for a file whose format says that its weights cannot be read.
+std::optional<fs::path> given_folder(const std::string& name_or_folder) {
+  const fs::path path(name_or_folder);
+  if (is_folder(path)) return is_hub_folder(path) ? hub_snapshot(path) : path;
   if (is_there(path)) refuse_foreign_file(path);
-  return false;
+  const std::optional<fs::path> cached = find_in_hub_cache(name_or_folder);
+  return cached ? std::optional(hub_snapshot(*cached)) : std::nullopt;
+}
+
+/// "models and /usr/share/headroom/models": the folders that are searched for what ships, of those that are there.
+std::string searched_folders() {
+  std::vector<std::string> there;
+  std::set<fs::path> real;  // one that has two names is told once
+  for (const fs::path& folder : model_folders()) {
+    std::error_code unknown;
+    if (fs::is_directory(folder, unknown) && real.insert(fs::canonical(folder, unknown)).second)
+      there.push_back(folder.string());
+  }
+  if (there.empty()) return "./models and those beside the program, none of which is there";
+  return fmt::format("{}", fmt::join(there, " and "));
+}
+
+/// Refuses a path, or ORG/NAME, of which there is no folder.
+[[noreturn]] void refuse_missing_folder(const std::string& name) {
+  const fs::path parent = fs::path(name).parent_path();
+  const std::optional<fs::path> cache = hub_cache_folder();
+  if (is_hub_name(name) && cache && !is_folder(parent))
+    fail_usage("no model '{}': there is no such folder, and {} does not hold it; to download it there: hf download {}",
+               name, cache->native(), name);
+  std::vector<std::string> siblings;
+  std::error_code unknown;
+  if (fs::is_directory(parent, unknown))
+    for (const fs::path& path : list_folder(parent)) siblings.push_back(path.string());
+  fail_usage("no model '{}': there is no such folder{}", name, did_you_mean(name, siblings));
+}
+
+/// Refuses a name that neither ships nor states a size.
+[[noreturn]] void refuse_unknown_name(const std::string& name, std::vector<std::string> shipped) {
+  for (const ComponentClass& kind : component_classes())
+    for (const NamedConfig& named : kind.named) shipped.emplace_back(named.name);
+  for (const std::string& cached : names_in_hub_cache())
+    if (cached.ends_with("/" + name))
+      fail_usage("no model '{}': the cache of the Hugging Face hub holds '{}', by which it can be opened", name,
+                 cached);
+  fail_usage(
+      "no model '{}': expected a folder with a config.json or model_index.json, ORG/NAME in the cache of the Hugging "
+      "Face "
+      "hub, or a name that `headroom models` lists{}; models that ship were looked for in {}",
+      name, did_you_mean(name, shipped), searched_folders());
 }
 
 /// The configuration that ships under that name, or that a name with its sizes states.
@@ -152,18 +200,6 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
   return std::nullopt;
 }
 
-FoundComponent look_at(const fs::path& folder) {
-  const nlohmann::json config = read_json(folder / "config.json");
-  const std::string class_name = config.is_object() ? config::class_name(config) : "";
-  FoundComponent found{
-      .folder = folder, .class_name = class_name.empty() ? "?" : class_name, .parameters = {}, .passes = {}};
-  for (const ComponentClass& kind : component_classes())
-    if (kind.name == found.class_name)
-      for (const ComponentPass& pass : kind.passes) found.passes.emplace_back(pass.name);
-  if (has_weights(folder)) found.parameters = Checkpoint::open(folder).parameter_count();
-  return found;
-}
-
 }  // namespace
 
 std::int64_t Component::parameters() const { return count_parameters(stand_in_params(*kind, config)); }
@@ -175,8 +211,8 @@ Graph Component::build(const ComponentPass& pass, const InputShapes& given) cons
 }
 
 Component open_component(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
-  const fs::path path(name_or_folder);
-  if (is_model_folder(path)) return open_folder(path, fs::weakly_canonical(path).filename().string(), random_seed);
+  if (const std::optional<fs::path> folder = given_folder(name_or_folder))
+    return open_folder(*folder, model_name_of(*folder), random_seed);
   if (const std::optional<nlohmann::json> stated = find_config(name_or_folder)) {
     if (!random_seed)
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_folder);
@@ -187,15 +223,12 @@ Component open_component(const std::string& name_or_folder, std::optional<std::u
     if (name == name_or_folder) return open_folder(folder, name, random_seed);
     names.push_back(name);
   }
-  for (const ComponentClass& kind : component_classes())
-    for (const NamedConfig& named : kind.named) names.emplace_back(named.name);
-  fail_usage("no model '{}': expected a folder with a config.json, or a name that `headroom models` lists{}",
-             name_or_folder, did_you_mean(name_or_folder, names));
+  if (name_or_folder.find('/') != std::string::npos) refuse_missing_folder(name_or_folder);
+  refuse_unknown_name(name_or_folder, std::move(names));
 }
 
 fs::path find_model_folder(const std::string& name_or_folder) {
-  const fs::path path(name_or_folder);
-  if (is_model_folder(path)) return path;
+  if (const std::optional<fs::path> folder = given_folder(name_or_folder)) return *folder;
   if (find_config(name_or_folder)) return {};
   const std::map<std::string, fs::path> shipped = shipped_folders();
   const auto found = shipped.find(name_or_folder);
@@ -222,17 +255,24 @@ std::vector<ShippedModel> list_shipped_models() {
   return models;
 }
 
+FoundComponent look_at_component(const fs::path& folder) {
+  const nlohmann::json config = read_json(folder / "config.json");
+  const std::string class_name = config.is_object() ? config::class_name(config) : "";
+  FoundComponent found{
+      .folder = folder, .class_name = class_name.empty() ? "?" : class_name, .parameters = {}, .passes = {}};
+  for (const ComponentClass& kind : component_classes())
+    if (kind.name == found.class_name)
+      for (const ComponentPass& pass : kind.passes) found.passes.emplace_back(pass.name);
+  if (has_weights(folder)) found.parameters = Checkpoint::open(folder).parameter_count();
+  return found;
+}
+
 std::vector<FoundComponent> list_components(const fs::path& folder) {
-  std::vector<fs::path> folders = {folder};
-  if (is_folder(folder))
-    for (const fs::path& path : list_folder(folder)) {
-      std::error_code unknown;  // of a link to itself
-      if (fs::is_directory(path, unknown)) folders.push_back(path);
-    }
+  const fs::path root = given_folder(folder.string()).value_or(folder);
   std::vector<FoundComponent> found;
-  for (const fs::path& each : folders)
-    if (is_there(each / "config.json")) found.push_back(look_at(each));
-  if (found.empty()) static_cast<void>(find_config_folder(folder));  // says what is there instead
+  for (const fs::path& each : find_model_folders(root))
+    if (is_there(each / "config.json")) found.push_back(look_at_component(each));
+  if (found.empty()) static_cast<void>(find_config_folder(root));  // says what is there instead
   return found;
 }
 

@@ -35,13 +35,13 @@ struct Component {
   [[nodiscard]] Graph build(const ComponentPass& pass, const InputShapes& given) const;
 };
 
-/// Opens a shipped name, a checkpoint folder whose config.json names a class of the registry, or a name that states a
-/// size (ComponentClass::sized), which has random weights only. With `random_seed`, random weights stand in for the checkpoint (config.json is still read where there is a
+/// Opens a shipped name, a checkpoint folder whose config.json names a class of the registry, ORG/NAME in the cache of the Hugging Face
+/// hub or a model's folder there (run/hub_cache.hpp), or a name that states a size (ComponentClass::sized), which has random weights only. With `random_seed`, random weights stand in for the checkpoint (config.json is still read where there is a
 /// folder). Throws Error where the network is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly shaped.
 [[nodiscard]] Component open_component(const std::string& name_or_folder,
                                        std::optional<std::uint64_t> random_seed = std::nullopt);
-/// The folder that is meant: one that is given, or that of a model that ships; empty for a configuration without one,
-/// and for a name that nothing has.
+/// The folder that is meant: one that is given, that of a model that ships, or a snapshot in the hub's cache; empty for a configuration
+/// without one, and for a name that nothing has.
 [[nodiscard]] std::filesystem::path find_model_folder(const std::string& name_or_folder);
 
 /// What the baseline on a GPU computes in: bf16 where most of the checkpoint's bytes are, else f32.
@@ -63,7 +63,10 @@ struct FoundComponent {
   std::optional<std::int64_t> parameters;  ///< where its weights are there
   std::vector<std::string> passes;         ///< none where the class is not in the registry
 };
-/// The folder itself and those in it, by name in order. Throws Error where none has a config.json.
+/// Of a folder with a config.json. Throws Error where that or its weights are broken.
+[[nodiscard]] FoundComponent look_at_component(const std::filesystem::path& folder);
+/// The folder itself and those below it (find_model_folders()), in order. `folder` may also be ORG/NAME in the hub's cache. Throws
+/// Error where none has a config.json.
 [[nodiscard]] std::vector<FoundComponent> list_components(const std::filesystem::path& folder);
 
 }  // namespace headroom

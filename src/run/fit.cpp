@@ -29,6 +29,12 @@ struct Candidate {
   RequestSize size;
 };
 
+/// "512x512 pixels", or tokens where nobody knows how large these are.
+std::string describe(const RequestSize& size) {
+  if (size.token_pixels == 0) return fmt::format("{}x{} image tokens", size.token_rows, size.token_columns);
+  return fmt::format("{}x{} pixels", size.token_columns * size.token_pixels, size.token_rows * size.token_pixels);
+}
+
 class Suggestions {
  public:
   /// `beside` is what the request's other stages need, whatever is tried.
@@ -104,8 +110,7 @@ class Suggestions {
     while (size.token_rows > 1 || size.token_columns > 1) {
       size.token_rows = halve(size.token_rows);
       size.token_columns = halve(size.token_columns);
-      const std::string words = fmt::format("{}{}x{} image tokens", before, size.token_rows, size.token_columns);
-      if (consider({words, switches, size})) break;
+      if (consider({before + describe(size), switches, size})) break;
     }
   }
 
@@ -136,11 +141,13 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
   if (need.total() + request.beside <= available) return;
   const DeviceProperties device = backend.properties();
   const std::string of_stage = request.stage.empty() ? "it" : fmt::format("its stage {}", request.stage);
-  std::string sentence = fmt::format(
-      "{} does not fit in memory as it is asked for: {} needs {} ({}), and of the {} of device {} there are {}",
-      request.model, of_stage, format_bytes(need.total() + request.beside), describe(need, request.beside),
-      format_bytes(device.memory_bytes), name_of(device_of(backend)), format_bytes(available));
-  if (device.target.device == DeviceKind::kCpu) {
+  std::string sentence =
+      fmt::format("{} does not fit in memory as it is asked for: {} needs {} ({}), and ", request.model, of_stage,
+                  format_bytes(need.total() + request.beside), describe(need, request.beside));
+  sentence += request.is_limited ? fmt::format("the memory limit that was given is {}", format_bytes(available))
+                                 : fmt::format("of the {} of device {} there are {}", format_bytes(device.memory_bytes),
+                                               name_of(device_of(backend)), format_bytes(available));
+  if (!request.is_limited && device.target.device == DeviceKind::kCpu) {
     const SystemMemory host = system_memory();  // which may have changed by a little since
     if (!host.limit.empty() && host.available_bytes <= available + available / 8) sentence += ", by " + host.limit;
   }

@@ -18,6 +18,7 @@ struct RequestSize {
   std::int64_t images = 1;
   std::int64_t token_rows = 0;  ///< 0, like the columns, where the size of an image is fixed
   std::int64_t token_columns = 0;
+  std::int64_t token_pixels = 0;  ///< along a token; 0 where nobody knows
 };
 
 /// A request as it may be asked for in other ways.
@@ -31,7 +32,8 @@ struct FittedRequest {
   std::size_t beside = 0;
   /// Bytes of the device's memory that may be used in all; 0 where that is all that is available.
   std::size_t limit = 0;
-  bool suggests = true;  ///< the error tells what would fit, which takes as long as planning it
+  bool is_limited = false;  ///< `limit` is what was asked for, not what the device has
+  bool suggests = true;     ///< the error tells what would fit, which takes as long as planning it
 };
 
 /// Throws OutOfMemory where a session of `program`, which is the request compiled, needs with what is beside it more than

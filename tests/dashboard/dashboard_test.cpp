@@ -83,14 +83,14 @@ TEST_F(DashboardTest, ATooltipTellsTheExactTimeAndItsInterval) {
   open(1600, "light");
   const Measurement& m = dataset_.measurements().front();
   const json place = browser_.evaluate(
-      "(() => { const plot = document.querySelector('#speedup_comparison .plot'); plot.scrollIntoView({block: "
+      "(() => { const plot = document.querySelector('[id^=speedup_comparison] .plot'); plot.scrollIntoView({block: "
       "'center'});"
       "const box = plot.getBoundingClientRect(), chart = echarts.getInstanceByDom(plot);"
       "const at = chart.convertToPixel({seriesIndex: 0}, [chart.getOption().series[0].data[0].value / 2, 0]);"
       "return [box.left + at[0], box.top + at[1]]; })()");
   browser_.move_mouse(place[0], place[1]);
-  browser_.wait_for("document.querySelector('#speedup_comparison .tip')");
-  const std::string tip = browser_.evaluate("document.querySelector('#speedup_comparison .tip').textContent");
+  browser_.wait_for("document.querySelector('[id^=speedup_comparison] .tip')");
+  const std::string tip = browser_.evaluate("document.querySelector('[id^=speedup_comparison] .tip').textContent");
   EXPECT_THAT(tip, HasSubstr("baseline"));
   EXPECT_THAT(tip, HasSubstr(exact(m.timing->median_ms, "ms")));
   EXPECT_THAT(tip, HasSubstr(exact(*m.timing->interval_ms, "ms")));
@@ -292,13 +292,15 @@ TEST(DashboardOfManyResults, IsNotLongerForMoreOfThem) {
 
 TEST(ChartPages, DrawWithTheLibraryBesideThem) {
   const TempFolder folder;
-  (void)write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}});
+  const std::string page =
+      write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}}).charts.front() + ".html";
+  EXPECT_THAT(page, testing::StartsWith("speedup_comparison-"));
   Browser browser;
   browser.set_screen(1400, 900, "light");
-  browser.open(folder.path() / "speedup_comparison.html");
+  browser.open(folder.path() / page);
   browser.wait_for("document.body.dataset.drawn === 'all'");
   EXPECT_GT(browser.evaluate("document.querySelectorAll('.plot svg path').length"), 5);
-  EXPECT_THAT(browser.requests(), ElementsAre("file://" + (folder.path() / "speedup_comparison.html").string(),
+  EXPECT_THAT(browser.requests(), ElementsAre("file://" + (folder.path() / page).string(),
                                               "file://" + (folder.path() / "performance_charts.js").string()));
   EXPECT_THAT(browser.complaints(), IsEmpty());
 }
@@ -324,10 +326,10 @@ TEST(DashboardOfALadder, ShowsItsImagesBesideTheBaselines) {
 
 TEST_F(DashboardTest, ListsExactValuesWithoutAPointer) {
   open(1600, "light");
-  browser_.evaluate("document.querySelector('#speedup_comparison details').open = true");
-  browser_.wait_for("document.querySelector('#speedup_comparison .value-list')");
+  browser_.evaluate("document.querySelector('[id^=speedup_comparison] details').open = true");
+  browser_.wait_for("document.querySelector('[id^=speedup_comparison] .value-list')");
   EXPECT_THAT(
-      browser_.evaluate("document.querySelector('#speedup_comparison .value-list').textContent").get<std::string>(),
+      browser_.evaluate("document.querySelector('[id^=speedup_comparison] .value-list').textContent").get<std::string>(),
       HasSubstr(exact(dataset_.measurements().front().timing->median_ms, "ms")));
 }
 
@@ -354,7 +356,7 @@ TEST(DashboardOfHostileResults, ShowsThemAsText) {
               HasSubstr("<img src=x"));
   EXPECT_LE(browser.evaluate("document.documentElement.scrollWidth"), 390);
   const json place = browser.evaluate(
-      "(() => { const plot = document.querySelector('#speedup_comparison .plot'); plot.scrollIntoView(); const box = "
+      "(() => { const plot = document.querySelector('[id^=speedup_comparison] .plot'); plot.scrollIntoView(); const box = "
       "plot.getBoundingClientRect(), chart = echarts.getInstanceByDom(plot); const at = "
       "chart.convertToPixel({seriesIndex: 0}, [0, 1]);"
       "return [box.left + at[0] + 1, box.top + at[1]]; })()");
@@ -380,8 +382,8 @@ bool runs_injected_scripts(Browser& browser) {
 
 TEST(PagesOfReports, RunNoScriptButTheirOwn) {
   const TempFolder folder;
-  (void)write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}});
-  for (const char* page : {"performance_dashboard.html", "speedup_comparison.html"}) {
+  const ReportFiles written = write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}});
+  for (const std::string& page : {std::string("performance_dashboard.html"), written.charts.front() + ".html"}) {
     Browser browser;
     browser.set_screen(1400, 900, "light");
     browser.open(folder.path() / page);

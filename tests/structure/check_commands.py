@@ -22,10 +22,10 @@ def help_of(program, *command):
 
 
 def options_of(text):
-    """The names of the options that a help lists, each at the beginning of its line."""
+    """The names of the options that a help lists, each two blanks into its line; what lies further in goes on from the line before."""
     found = set()
     for line in text.splitlines():
-        listed = re.match(r"\s+((?:--?[a-z][\w-]*(?:, *)?)+)", line)
+        listed = re.match(r"  ((?:--?[a-z][\w-]*(?:, *)?)+)", line)
         if listed:
             found |= set(OPTION.findall(listed[1]))
     return found

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "report/chart_names.hpp"
+
 namespace headroom {
 
 Drawn draw_ladders(const Dataset& dataset, Chart (*draw)(const LadderView& ladder, std::size_t index)) {
@@ -22,6 +24,7 @@ ChartSet draw_charts(const Dataset& dataset) {
 #define HR_CHART(name) take(#name, charts::name(dataset));
 #include "report/charts/charts.def"
 #undef HR_CHART
+  name_charts(set.charts);
   return set;
 }
 

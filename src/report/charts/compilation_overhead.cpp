@@ -1,9 +1,13 @@
-// What the first run takes beyond a later one: series "first_run" beside the times of later runs.
+// What a process spends before its first result: planning, loading, and what the first run takes beyond a later one. With a reference
+// beside it, after how many runs that has paid.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
+#include "measure/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 
@@ -12,44 +16,156 @@ namespace {
 
 using nlohmann::json;
 
-const TrialSeries* first_run_of(const Measurement& m) {
-  const auto found = std::ranges::find(m.result->trials, "first_run", &TrialSeries::what);
-  if (found == m.result->trials.end() || !m.timing || m.time().series == "first_run") return nullptr;
-  return &*found;
+/// The start of a process, medians over the processes that were measured.
+struct Start {
+  const Measurement* measurement = nullptr;
+  double plan_ms = 0;   ///< building, optimizing and planning; peers do not tell it
+  double load_ms = 0;   ///< weights; peers do not tell it
+  double first_ms = 0;  ///< of the first run
+  double later_ms = 0;  ///< of a later one
+  std::optional<Interval> later_interval;
+  std::size_t processes = 0;
+
+  [[nodiscard]] double beyond_ms() const { return std::max(0.0, first_ms - later_ms); }
+  /// What is spent once in a process.
+  [[nodiscard]] double once_ms() const { return plan_ms + load_ms + beyond_ms(); }
+  [[nodiscard]] double total_ms() const { return plan_ms + load_ms + std::max(first_ms, later_ms); }
+};
+
+const TrialSeries* find_start_series(const Result& result, std::string_view what) {
+  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
+  return found == result.trials.end() ? nullptr : &*found;
 }
 
-json draw(const std::vector<const Measurement*>& measured) {
+/// The first run, which peers name after their pass.
+const TrialSeries* first_run_of(const Measurement& m) {
+  const TrialSeries* const first = find_start_series(*m.result, "first_run");
+  return first != nullptr ? first : find_start_series(*m.result, "first_forward");
+}
+
+bool has_start(const Measurement& m) {
+  if (!m.timing || m.time().series == "step") return false;  // a run of steps is several of them
+  const TrialSeries* const first = first_run_of(m);
+  return first != nullptr && first->what != m.time().series;
+}
+
+double median_over(const std::vector<const Measurement*>& processes, const auto& series_of_process) {
+  std::vector<double> all;
+  for (const Measurement* m : processes)
+    if (const TrialSeries* const series = series_of_process(*m))
+      all.insert(all.end(), series->time_ms.begin(), series->time_ms.end());
+  return all.empty() ? 0 : median(all);
+}
+
+/// Of the configuration of `m`, over all files that measured its start at its revision.
+Start start_of(const Scenario& scenario, const Measurement& m) {
+  std::vector<const Measurement*> processes;
+  for (const Measurement* other : scenario.all)
+    if (has_start(*other) && other->shown_name() == m.shown_name() && other->is_peer == m.is_peer &&
+        other->revision() == m.revision() && other->switches() == m.switches())
+      processes.push_back(other);
+  Start start{
+      .measurement = &m, .later_ms = m.time().median_ms, .later_interval = m.time().interval_ms, .processes = 0};
+  start.first_ms = median_over(processes, first_run_of);
+  start.plan_ms = median_over(processes, [](const Measurement& one) { return find_start_series(*one.result, "plan"); });
+  start.load_ms = median_over(processes, [](const Measurement& one) { return find_start_series(*one.result, "load"); });
+  for (const Measurement* one : processes) start.processes += first_run_of(*one)->time_ms.size();
+  return start;
+}
+
+/// That of the same program which spends least once: what the others have to pay back against.
+const Start* reference_of(const Start& start, const std::vector<Start>& all) {
+  const Start* reference = nullptr;
+  for (const Start& other : all)
+    if (other.measurement->result->source.name == start.measurement->result->source.name &&
+        (reference == nullptr || other.once_ms() < reference->once_ms()))
+      reference = &other;
+  return reference;
+}
+
+/// After how many runs what is spent once has paid, by the faster runs: "pays after 12 [10, 15] runs against baseline".
+std::string break_even(const Start& start, const Start& reference) {
+  if (&start == &reference) return {};
+  const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
+  const std::string& against = reference.measurement->label;
+  if (!start.later_interval || !reference.later_interval)
+    return fmt::format("no interval: not told against {}", against);
+  const Interval gains{reference.later_interval->low - start.later_interval->high,
+                       reference.later_interval->high - start.later_interval->low};
+  if (gains.high <= 0) return fmt::format("never pays against {}", against);
+  if (gains.low <= 0) return fmt::format("not told to pay against {}", against);
+  const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
+  return fmt::format("pays after {} [{}, {}] runs against {}", runs(gain), runs(gains.high), runs(gains.low), against);
+}
+
+/// A part of the bars.
+struct StartPart {
+  std::string_view name;
+  std::string_view role;
+  double (*ms)(const Start& start);
+};
+constexpr std::array<StartPart, 4> kStartParts = {{
+    {"planning", "purple", [](const Start& start) { return start.plan_ms; }},
+    {"loading weights", "sky", [](const Start& start) { return start.load_ms; }},
+    {"first run beyond a later one: compiling, folding, capturing", "gold",
+     [](const Start& start) { return start.beyond_ms(); }},
+    {"a later run", "blue", [](const Start& start) { return std::min(start.first_ms, start.later_ms); }},
+}};
+
+json start_tip(const Start& start, const std::string& paid) {
+  Tip tip(start.measurement->label);
+  for (const StartPart& part : kStartParts) tip.row(part.name, exact(part.ms(start), "ms"));
+  tip.row("first run", exact(start.first_ms, "ms"));
+  tip.row("in all, to the first result", exact(start.total_ms(), "ms"));
+  if (!paid.empty()) tip.row("break-even", paid);
+  tip.row("processes", fmt::format("{}", start.processes)).timing(*start.measurement);
+  return tip.json();
+}
+
+std::vector<std::string> names_of_starts(const std::vector<Start>& starts) {
   std::vector<std::string> names;
-  json later = json::array(), extra = json::array();
-  for (const Measurement* m : measured) {
-    const double first_ms = first_run_of(*m)->statistics.median, later_ms = m->time().median_ms;
-    Tip tip(m->label);
-    tip.row("first run", exact(first_ms, "ms")).row("beyond a later run", exact(first_ms - later_ms, "ms")).timing(*m);
-    names.push_back(m->shown_name());
-    later.push_back({{"value", std::min(first_ms, later_ms)}, {"tip", tip.json()}});
-    extra.push_back({{"value", std::max(0.0, first_ms - later_ms)},
-                     {"text", fmt::format("{} first, {} later", label_ms(first_ms), label_ms(later_ms))},
-                     {"tip", tip.json()}});
+  for (const Start& start : starts) names.push_back(start.measurement->shown_name());
+  return names;
+}
+
+json draw_starts(const std::vector<Start>& starts) {
+  std::vector<std::string> names;
+  std::vector<json> tips;
+  std::vector<std::string> texts, parts;
+  for (const Start& start : starts) {
+    const std::string paid = break_even(start, *reference_of(start, starts));
+    names.push_back(start.measurement->shown_name());
+    tips.push_back(start_tip(start, paid));
+    std::string text = fmt::format("{} to the first result", label_ms(start.total_ms()));
+    if (start.total_ms() > 0) text += fmt::format(", {:.3g}% spent once", 100 * start.once_ms() / start.total_ms());
+    if (!paid.empty()) text += "\n" + paid;
+    texts.push_back(text);
   }
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 200}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis("the first run", "axis_ms");
-  option["series"] = json::array(
-      {{{"type", "bar"},
-        {"stack", "run"},
-        {"name", "a later run"},
-        {"barMaxWidth", 26},
-        {"data", later},
-        {"itemStyle", {{"color", color("blue")}}}},
-       {{"type", "bar"},
-        {"stack", "run"},
-        {"name", "beyond it: compiling, folding, capturing"},
-        {"barMaxWidth", 26},
-        {"data", extra},
-        {"itemStyle", {{"color", color("gold")}}},
-        {"label", {{"show", true}, {"position", "right"}, {"color", color("text")}, {"formatter", fn("label")}}}}});
+  option["xAxis"] = value_axis("time to the first result", "axis_ms");
+  option["series"] = json::array();
+  for (const StartPart& part : kStartParts) {
+    const auto has_part = [&](const Start& start) { return part.ms(start) > 0; };
+    const bool is_last = &part == &kStartParts.back();
+    if (!is_last && std::ranges::none_of(starts, has_part)) continue;
+    json data = json::array();
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      data.push_back({{"value", part.ms(starts[i])}, {"tip", tips[i]}});
+      if (is_last) data.back()["text"] = texts[i];
+    }
+    parts.emplace_back(part.name);
+    option["series"].push_back({{"type", "bar"},
+                                {"stack", "start"},
+                                {"name", part.name},
+                                {"barMaxWidth", 26},
+                                {"data", std::move(data)},
+                                {"itemStyle", {{"color", color(part.role)}}}});
+  }
+  option["series"].back()["label"] = value_label({{"lineHeight", 14}});
+  fit_bars(option, texts);
+  add_legend(option, parts, 12);
   return option;
 }
 
@@ -58,20 +174,37 @@ json draw(const std::vector<const Measurement*>& measured) {
 Drawn compilation_overhead(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
-    std::vector<const Measurement*> measured;
-    for (const Measurement* m : scenario.current)
-      if (first_run_of(*m) != nullptr) measured.push_back(m);
-    if (measured.empty()) continue;
-    drawn.charts.push_back({.file = numbered("compilation_overhead", drawn.charts.size()),
-                            .title = "What the first run takes beyond a later one",
-                            .subtitle = subtitle_of(scenario),
-                            .of = {&scenario},
-                            .option = draw(measured),
-                            .notes = {},
-                            .height = height_of_bars(measured.size()) + 28});
-    note_revisions(drawn.charts.back().notes, measured);
+    std::vector<Start> starts;
+    std::vector<const Measurement*> shown;
+    for (const Measurement* m : scenario.current) {
+      if (!has_start(*m)) continue;
+      starts.push_back(start_of(scenario, *m));
+      shown.push_back(m);
+    }
+    if (starts.empty()) continue;
+    Chart chart{.file = numbered("compilation_overhead", drawn.charts.size()),
+                .title = "Time to the first result, and what of it is spent once",
+                .subtitle = subtitle_of(scenario),
+                .of = {&scenario},
+                .option = draw_starts(starts),
+                .notes = {},
+                .height = height_of_bars(names_of_starts(starts)) + 52};
+    const auto [fewest, most] = std::ranges::minmax(starts, {}, &Start::processes);
+    chart.notes.push_back(fmt::format("n = {} of each start, medians.",
+                                      most.processes == 1 ? "1 process"
+                                      : fewest.processes == most.processes
+                                          ? fmt::format("{} processes", most.processes)
+                                          : fmt::format("{} to {} processes", fewest.processes, most.processes)));
+    if (starts.size() > 1)
+      chart.notes.emplace_back(
+          "Break-even is against the configuration of the same program that spends least once: what is spent "
+          "more, over what each later run gains. Its interval is from those of the later runs alone.");
+    if (std::ranges::any_of(shown, &Measurement::is_peer))
+      chart.notes.emplace_back("Other programs tell the first run alone, without loading.");
+    note_revisions(chart.notes, shown);
+    drawn.charts.push_back(std::move(chart));
   }
-  drawn.left_out = "no result has the series first_run beside that of later runs";
+  drawn.left_out = "no result tells the first run beside later ones (headroom bench MODEL --first-step --save FILE)";
   return drawn;
 }
 

@@ -1,4 +1,4 @@
-// A waterfall of the bytes of weights over the ladder.
+// Bytes of weights: a waterfall over the ladder, and each switch alone with its accuracy where it was judged.
 
 #include <fmt/format.h>
 
@@ -6,43 +6,122 @@
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
+#include "report/quality_loss.hpp"
 #include "report/waterfall.hpp"
 
 namespace headroom::charts {
+namespace {
+
+std::optional<double> weight_bytes_of(const RungView& rung) {
+  const std::optional<MemoryReport>& memory = rung.measurement->result->memory;
+  if (!memory || !memory->weights_bytes) return {};
+  return static_cast<double>(*memory->weights_bytes);
+}
+
+/// ", accuracy 97.8% [96.1, 98.8]" where it was judged; the latest measurement of the same configuration tells it too.
+std::string accuracy_beside(const Scenario& scenario, const Measurement& m) {
+  const QualityRecord* const accuracy = find_quality(scenario, m, "accuracy");
+  if (accuracy == nullptr || !accuracy->value) return {};
+  std::string text = fmt::format("accuracy {:.1f}%", 100 * *accuracy->value);
+  if (accuracy->interval)
+    text += fmt::format(" [{:.1f}, {:.1f}]", 100 * accuracy->interval->low, 100 * accuracy->interval->high);
+  return text;
+}
+
+/// The baseline and each switch alone; nothing where none changes the size.
+std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
+  const std::optional<double> baseline = weight_bytes_of(ladder.baseline);
+  if (!baseline || !(*baseline > 0)) return {};
+  std::vector<Bar> bars;
+  std::vector<const Measurement*> shown;
+  bool changes = false, is_judged = false;
+  const auto add = [&](const RungView& rung) {
+    const std::optional<double> bytes = weight_bytes_of(rung);
+    if (!bytes || !(*bytes > 0)) return;
+    const std::string accuracy = accuracy_beside(*ladder.scenario, *rung.measurement);
+    std::string text = label_bytes(*bytes);
+    if (*bytes != *baseline)
+      text += fmt::format("  {} smaller ({:+.3g}%)", label_factor(*baseline / *bytes), 100 * (*bytes / *baseline - 1));
+    if (!accuracy.empty()) text += ", " + accuracy;
+    Tip tip(rung.measurement->label);
+    tip.row("weights", exact(*bytes, "bytes")).row("of the baseline", exact(*baseline, "bytes"));
+    if (!accuracy.empty()) tip.row("quality", accuracy);
+    changes |= *bytes != *baseline;
+    is_judged |= !accuracy.empty();
+    bars.push_back({.name = rung.label,
+                    .value = *bytes,
+                    .interval = {},
+                    .text = text,
+                    .role = &rung == &ladder.baseline ? "base"
+                            : *bytes < *baseline      ? "green"
+                            : *bytes > *baseline      ? "purple"
+                                                      : "blue",
+                    .tip = tip.json()});
+    shown.push_back(rung.measurement);
+  };
+  add(ladder.baseline);
+  for (const RungView& rung : ladder.singles) add(rung);
+  if (!changes) return {};
+  Chart chart{.file = {},
+              .title = "Size of the weights with each switch alone",
+              .subtitle = subtitle_of(*ladder.scenario),
+              .of = {ladder.scenario},
+              .option = horizontal_bars(bars, "weights, as the kernels hold them", "axis_bytes"),
+              .notes = {},
+              .height = height_of_bars(names_of(bars))};
+  const double most = std::ranges::max(bars, {}, &Bar::value).value;
+  chart.option["xAxis"].update(byte_axis("weights, as the kernels hold them", most));
+  if (is_judged) chart.notes.emplace_back("Accuracy is with its 95% score interval.");
+  note_revisions(chart.notes, shown);
+  return chart;
+}
+
+/// The cumulative rungs; nothing where none changes the size.
+std::optional<Chart> draw_size_waterfall(const LadderView& ladder) {
+  std::vector<WaterfallStep> steps;
+  const auto add = [&](const RungView& rung) {
+    const std::optional<double> bytes = weight_bytes_of(rung);
+    if (!bytes) return;
+    Tip tip(rung.measurement->label);
+    tip.row("weights", exact(*bytes, "bytes"));
+    std::string text = label_bytes(*bytes);
+    if (!steps.empty() && *bytes > 0 && steps.back().value != *bytes) {
+      text += fmt::format("  {} smaller", label_factor(steps.back().value / *bytes));
+      tip.row("before it", exact(steps.back().value, "bytes"));
+    }
+    steps.push_back({.name = rung.label, .value = *bytes, .interval = {}, .text = text, .tip = tip.json()});
+  };
+  add(ladder.baseline);
+  for (const RungView& rung : ladder.cumulative) add(rung);
+  const auto differs = [&](const WaterfallStep& step) { return step.value != steps.front().value; };
+  if (steps.size() < 2 || std::ranges::none_of(steps, differs)) return {};
+  std::string total = label_bytes(steps.back().value);
+  if (steps.back().value > 0)
+    total += fmt::format("  {} smaller in all", label_factor(steps.front().value / steps.back().value));
+  std::vector<std::string> names = {"all together"};
+  for (const WaterfallStep& step : steps) names.push_back(step.name);
+  return Chart{.file = {},
+               .title = "Size of the weights as switches are added one after the other",
+               .subtitle = subtitle_of(*ladder.scenario),
+               .of = {ladder.scenario},
+               .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),
+               .notes = {},
+               .height = height_of_bars(names)};
+}
+
+}  // namespace
 
 Drawn size_reduction(const Dataset& dataset) {
-  Drawn drawn{.charts = {}, .left_out = "no ladder says how large its weights are, or no switch of one changes that"};
-  for (const LadderView& ladder : ladders_of(dataset)) {
-    std::vector<WaterfallStep> steps;
-    const auto add = [&](const RungView& rung) {
-      const std::optional<MemoryReport>& memory = rung.measurement->result->memory;
-      if (!memory || !memory->weights_bytes) return;
-      const auto bytes = static_cast<double>(*memory->weights_bytes);
-      Tip tip(rung.measurement->label);
-      tip.row("weights", exact(bytes, "bytes"));
-      std::string text = label_bytes(bytes);
-      if (!steps.empty() && bytes > 0 && steps.back().value != bytes) {
-        text += fmt::format("  {} smaller", label_factor(steps.back().value / bytes));
-        tip.row("before it", exact(steps.back().value, "bytes"));
-      }
-      steps.push_back({.name = rung.label, .value = bytes, .interval = {}, .text = text, .tip = tip.json()});
-    };
-    add(ladder.baseline);
-    for (const RungView& rung : ladder.cumulative) add(rung);
-    if (steps.empty()) continue;
-    std::string total = label_bytes(steps.back().value);
-    if (steps.back().value > 0)
-      total += fmt::format("  {} smaller in all", label_factor(steps.front().value / steps.back().value));
-    const auto differs = [&](const WaterfallStep& step) { return step.value != steps.front().value; };
-    if (steps.size() < 2 || std::ranges::none_of(steps, differs)) continue;
-    drawn.charts.push_back({.file = numbered("size_reduction", drawn.charts.size()),
-                            .title = "Size of the weights as switches are added one after the other",
-                            .subtitle = subtitle_of(*ladder.scenario),
-                            .of = {ladder.scenario},
-                            .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),
-                            .notes = {},
-                            .height = height_of_bars(steps.size() + 1)});
-  }
+  Drawn drawn{.charts = {},
+              .left_out =
+                  "no ladder says how large its weights are, or no switch of one changes that (headroom ladder "
+                  "--opt bf16)"};
+  for (const LadderView& ladder : ladders_of(dataset))
+    for (std::optional<Chart> chart : {draw_size_waterfall(ladder), draw_sizes_alone(ladder)}) {
+      if (!chart) continue;
+      chart->file = numbered("size_reduction", drawn.charts.size());
+      drawn.charts.push_back(std::move(*chart));
+    }
   return drawn;
 }
 

@@ -1,0 +1,52 @@
+#include "cli/all_commands.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "cli/commands.hpp"
+
+namespace headroom {
+namespace {
+
+/// Options to which an empty text says something: prompts, lists that may have no items, and a filter that takes all.
+constexpr std::array<std::string_view, 7> kMayBeEmpty = {"--prompt", "--prompt-2", "--negative-prompt", "--opt",
+                                                         "--labels", "--format",   "--filter"};
+
+bool takes_value(const CLI::Option& option) { return option.nonpositional() && option.get_items_expected_max() > 0; }
+
+/// An empty text is what an unset variable of a shell leaves, and would pass for an option that was not given.
+void refuse_empty_value(CLI::Option& option) {
+  static const CLI::Validator kIsNotEmpty(
+      [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
+  const bool is_number = option.get_type_name().find("INT in") != std::string::npos;  // which says more
+  if (!is_number && std::ranges::find(kMayBeEmpty, option.get_name()) == kMayBeEmpty.end()) option.check(kIsNotEmpty);
+}
+
+}  // namespace
+
+void add_all_commands(CLI::App& app, ExitCode& exit_code) {
+  add_models_command(app);
+  add_run_command(app);
+  add_stream_command(app, exit_code);
+  add_forward_command(app);
+  add_bench_command(app, exit_code);
+  add_ladder_command(app);
+  add_plan_command(app);
+  add_convert_command(app);
+  add_calibrate_command(app);
+  add_profile_command(app);
+  add_sweep_command(app);
+  add_compare_command(app, exit_code);
+  add_history_command(app);
+  add_report_command(app);
+  for (CLI::App* command : app.get_subcommands({}))
+    for (CLI::Option* option : command->get_options()) {
+      if (!takes_value(*option)) continue;
+      option->allow_extra_args(false);
+      refuse_empty_value(*option);
+    }
+}
+
+}  // namespace headroom

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+
+#include "measure/gate_report.hpp"
+#include "measure/quantities.hpp"
+
+namespace headroom {
+
+/// Adds --limit, of what is judged besides time.
+CLI::Option* add_limit_option(CLI::App& command, std::string& limits);
+
+/// The limit of the time: that of --threshold, of `time` in --limit, or 5%. Throws a usage Error where both are given.
+[[nodiscard]] double threshold_of(const std::string& threshold, const Limits& limits);
+
+/// Where a verdict goes besides the terminal.
+struct VerdictOutputs {
+  std::string markdown;
+  std::string junit;
+  bool annotations = false;
+};
+
+/// Adds --markdown, --junit and --annotations.
+void add_verdict_outputs(CLI::App& command, VerdictOutputs& outputs);
+
+/// Throws the Error that writing the files would throw, as far as that is known before.
+void check_verdict_outputs(const VerdictOutputs& outputs);
+
+/// Writes the files, and annotations to `descriptor`.
+void write_verdict(const VerdictOutputs& outputs, std::span<const GateReport> reports, int descriptor);
+
+}  // namespace headroom

@@ -1,0 +1,78 @@
+#include "cli/without_effect.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+using testing::internal::CaptureStderr;
+using testing::internal::GetCapturedStderr;
+
+/// What is said of switches that declined, or the error.
+std::string told(const SwitchList& switches, bool is_quiet, const std::vector<Declined>& declined) {
+  const Log log(is_quiet);
+  CaptureStderr();
+  std::string error;
+  try {
+    WithoutEffect(log, switches).say(declined);
+  } catch (const Error& thrown) {
+    error = std::string("error: ") + thrown.what();
+  }
+  return GetCapturedStderr() + error;
+}
+
+const std::vector<Declined> kFp8 = {{.switch_name = "fp8", .reason = "it is for GPUs"}};
+
+TEST(WithoutEffect, QuietLeavesWhatWasNamed) {
+  const SwitchList named{.list = "fast, fp8=exact", .is_given = true};
+  EXPECT_EQ(told(named, false, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
+  EXPECT_EQ(told(named, true, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
+}
+
+TEST(WithoutEffect, APresetIsANoteAndTheCommandsOwnIsSilent) {
+  EXPECT_EQ(told({.list = "fast", .is_given = true}, false, kFp8), "switch fp8 declined: it is for GPUs\n");
+  EXPECT_EQ(told({.list = "fast", .is_given = true}, true, kFp8), "");
+  EXPECT_EQ(told({.list = "fp8", .is_given = false}, false, kFp8), "");
+}
+
+TEST(WithoutEffect, StrictIsAnErrorForWhatWasNamedAlone) {
+  EXPECT_EQ(told({.list = "fp8", .is_given = true, .is_strict = true}, true, kFp8),
+            "error: --strict: switch fp8 declined: it is for GPUs");
+  EXPECT_EQ(told({.list = "fast", .is_given = true, .is_strict = true}, true, kFp8), "");
+  const Log log;
+  const SwitchList strict{.list = "lossless", .is_strict = true};
+  const std::vector<IdleOption> idle = {{"true_cfg_scale", "it reads no text"}, {"steps", "steps=2 takes its place"}};
+  EXPECT_EQ(
+      error_of([&] { WithoutEffect(log, strict).say(idle); }),
+      "--strict: --true-cfg-scale changes nothing: it reads no text; --steps changes nothing: steps=2 takes its place");
+}
+
+Result rung(std::vector<std::string> applied, std::vector<DeclinedSwitch> declined) {
+  Result result;
+  result.name = "rung";
+  result.subject.name = "tiny-dit";
+  result.configuration.applied = std::move(applied);
+  result.configuration.declined = std::move(declined);
+  return result;
+}
+
+TEST(WithoutEffect, OnALadderASwitchCountsThatNoRungApplied) {
+  const Log log(/*quiet=*/true);
+  const SwitchList strict{.list = "arena,tile", .is_given = true, .is_strict = true};
+  const Result alone = rung({}, {{"tile", "it needs arena"}});
+  const std::vector<Result> both = {alone, rung({"arena", "tile"}, {})};
+  EXPECT_NO_THROW(WithoutEffect(log, strict).say(both));
+  EXPECT_THAT(error_of([&] { WithoutEffect(log, strict).say(std::span(both).first(1)); }),
+              HasSubstr("--strict: rung: switch tile declined: it needs arena"));
+}
+
+}  // namespace
+}  // namespace headroom

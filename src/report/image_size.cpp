@@ -1,0 +1,49 @@
+#include "report/image_size.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/work.hpp"
+
+namespace headroom {
+
+namespace {
+
+constexpr double kMostPixels = 1e6;  // along a side: results may come from strangers
+
+std::optional<ImageSize> make_size(const std::optional<double>& width, const std::optional<double>& height,
+                                   double side) {
+  if (!width || !height) return {};
+  const double wide = *width * side, high = *height * side;
+  if (!(wide >= 1 && wide <= kMostPixels && high >= 1 && high <= kMostPixels)) return {};
+  return ImageSize{.height = std::llround(high), .width = std::llround(wide)};
+}
+
+}  // namespace
+
+std::optional<ImageSize> image_size_of(const Subject& subject) {
+  const auto number = [&](const char* key) { return request_number(subject, key); };
+  if (const auto size = make_size(number("width"), number("height"), 1)) return size;
+  if (!subject.token_pixels) return {};
+  return make_size(number("token_columns"), number("token_rows"), static_cast<double>(*subject.token_pixels));
+}
+
+std::optional<double> pixels_of(const Subject& subject) {
+  if (const std::optional<ImageSize> size = image_size_of(subject))
+    return static_cast<double>(size->height) * static_cast<double>(size->width);
+  const std::optional<double> tokens = request_number(subject, "image_tokens");
+  if (!tokens || !subject.token_pixels) return {};
+  const auto side = static_cast<double>(*subject.token_pixels);
+  const double pixels = *tokens * side * side;
+  return pixels >= 1 && pixels <= kMostPixels * kMostPixels ? std::optional(pixels) : std::nullopt;
+}
+
+std::string size_name(const Subject& subject) {
+  if (const std::optional<ImageSize> size = image_size_of(subject))
+    return fmt::format("{}x{}", size->width, size->height);
+  const std::optional<double> pixels = pixels_of(subject);
+  return pixels ? fmt::format("{:.0f} pixels", *pixels) : "unknown size";
+}
+
+}  // namespace headroom

@@ -1,0 +1,194 @@
+#include "report/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "report/ladder_view.hpp"
+#include "report/view.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTablePrefix = "report_table_";
+constexpr TableFormat kFileFormats[] = {TableFormat::kCsv, TableFormat::kMarkdown, TableFormat::kLatex};
+
+using Factors = std::map<const Measurement*, std::optional<Estimate>>;
+
+Factors factors_in(const Dataset& dataset) {
+  Factors factors;
+  for (const LadderView& ladder : ladders_of(dataset))
+    for (const RungView* rung : ladder.all()) factors.emplace(rung->measurement, rung->on_baseline);
+  return factors;
+}
+
+/// Measurements of one table.
+struct TableRows {
+  std::vector<std::pair<const Scenario*, const Measurement*>> rows = {};
+  bool says_work = false;      ///< they are of several
+  bool says_hardware = false;  ///< likewise
+
+  /// Those of which any measurement has a record, in the order in which they first occur.
+  [[nodiscard]] std::vector<std::string> metrics() const {
+    std::vector<std::string> names;
+    for (const auto& [scenario, m] : rows)
+      for (const QualityRecord& record : m->result->quality)
+        if (std::ranges::find(names, record.metric) == names.end()) names.push_back(record.metric);
+    return names;
+  }
+};
+
+std::vector<Column> columns_of(const TableRows& table, const std::vector<std::string>& metrics) {
+  std::vector<Column> columns;
+  const auto add_text = [&](const char* header, Shown shown = Shown::kEverywhere) {
+    columns.push_back({.header = header, .align = Align::kLeft, .shown = shown});
+  };
+  add_text("work", table.says_work ? Shown::kEverywhere : Shown::kOnlyInCsv);
+  add_text("machine", table.says_hardware ? Shown::kEverywhere : Shown::kOnlyInCsv);
+  add_text("configuration");
+  add_text("unit");
+  columns.push_back({.header = "median", .fields = {"median_ms"}});
+  columns.push_back({.header = "95% interval", .fields = {"median_low_ms", "median_high_ms"}});
+  columns.push_back({.header = "on baseline", .fields = {"factor_on_baseline"}});
+  columns.push_back({.header = "95% interval", .fields = {"factor_on_baseline_low", "factor_on_baseline_high"}});
+  columns.push_back({.header = "peak memory", .fields = {"peak_memory_bytes"}});
+  for (const std::string& metric : metrics) {
+    std::string header = metric;
+    std::ranges::replace(header, '_', ' ');
+    columns.push_back({.header = header, .fields = {metric, metric + "_low", metric + "_high"}});
+  }
+  columns.push_back({.header = "n"});
+  for (const char* const field : {"state", "source", "version", "revision", "measured", "file"})
+    add_text(field, Shown::kOnlyInCsv);
+  return columns;
+}
+
+Cell metric_cell(const Result& result, const std::string& metric) {
+  const auto found = std::ranges::find(result.quality, metric, &QualityRecord::metric);
+  if (found == result.quality.end()) return no_value();
+  if (!found->value) return no_value(found->note.value_or("-"));
+  const auto& interval = found->interval;
+  return {interval ? fmt::format("{} {}", format_significant(*found->value), format_interval(*interval))
+                   : format_significant(*found->value),
+          {exact_number(*found->value), interval ? exact_number(interval->low) : "",
+           interval ? exact_number(interval->high) : ""}};
+}
+
+std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, const std::optional<Estimate>& factor,
+                            const std::vector<std::string>& metrics) {
+  const Result& result = *m.result;
+  std::vector<Cell> cells = {scenario.work, scenario.hardware, m.shown_name()};
+  if (m.timing) {
+    cells.insert(cells.end(),
+                 {Cell(m.time().unit), ms_cell(m.time().median_ms), interval_ms_cell(m.time().interval_ms)});
+  } else {
+    cells.insert(cells.end(), {no_value(), no_value("not timed"), no_value()});
+  }
+  if (result.unsettled)
+    cells.insert(cells.end(), {no_value("unsettled"), no_value()});
+  else if (factor)
+    cells.insert(cells.end(), {factor_cell(factor->value), interval_cell(factor->interval)});
+  else
+    cells.insert(cells.end(), {no_value(), no_value()});
+  cells.push_back(bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt));
+  for (const std::string& metric : metrics) cells.push_back(metric_cell(result, metric));
+  cells.push_back(m.timing ? count_cell(std::ssize(m.time().trials_ms)) : no_value());
+  cells.insert(cells.end(),
+               {Cell(result.unsettled ? "unsettled: " + *result.unsettled : "settled"), Cell(result.source.name),
+                Cell(result.source.version), Cell(m.revision()), Cell(m.file->created), Cell(m.path)});
+  return cells;
+}
+
+Table table_of(const TableRows& rows, const Factors& factors) {
+  const std::vector<std::string> metrics = rows.metrics();
+  Table table;
+  for (Column& column : columns_of(rows, metrics)) table.add_column(std::move(column));
+  for (const auto& [scenario, m] : rows.rows) {
+    const auto factor = factors.find(m);
+    table.add_row(row_cells(*scenario, *m, factor == factors.end() ? std::nullopt : factor->second, metrics));
+  }
+  return table;
+}
+
+/// "flux-dev-512x512-2-images-at-once-on-nvidia-h200": lower case letters, digits and hyphens, not too long for a name.
+std::string slug_of(const std::string& title) {
+  constexpr std::size_t kMost = 120;
+  std::string slug;
+  for (const char c : title) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || is_upper)
+      slug += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!slug.empty() && slug.back() != '-')
+      slug += '-';
+  }
+  slug.resize(std::min(slug.size(), kMost));
+  while (slug.ends_with('-')) slug.pop_back();
+  return slug;
+}
+
+}  // namespace
+
+std::vector<ReportTable> report_tables(const Dataset& dataset) {
+  const Factors factors = factors_in(dataset);
+  TableRows all{.says_work = true, .says_hardware = true};
+  std::vector<ReportTable> tables;
+  std::map<std::string, int> taken;
+  for (const View& view : views_of(dataset)) {
+    TableRows rows{.says_work = view.all().size() > 1};
+    for (const Scenario* const scenario : view.all()) {
+      for (const Measurement* const m : scenario->all) all.rows.emplace_back(scenario, m);
+      for (const Measurement* const m : scenario->current) rows.rows.emplace_back(scenario, m);
+    }
+    if (rows.rows.size() < 2) continue;
+    std::string title = fmt::format("{} on {}", view.title, view.hardware);
+    std::string file = fmt::format("{}{}", kTablePrefix, slug_of(title));
+    if (const int before = taken[file]++; before > 0) file += fmt::format("-{}", before + 1);
+    tables.push_back(ReportTable{.file = std::move(file), .title = std::move(title), .table = table_of(rows, factors)});
+  }
+  tables.insert(tables.begin(), ReportTable{.file = fmt::format("{}measurements", kTablePrefix),
+                                            .title = "All measurements",
+                                            .table = table_of(all, factors)});
+  return tables;
+}
+
+bool is_report_table(std::string_view file) {
+  return file.starts_with(kTablePrefix) &&
+         std::ranges::any_of(kFileFormats, [&](TableFormat format) { return file.ends_with(suffix_of(format)); });
+}
+
+std::vector<std::string> write_report_tables(const Dataset& dataset, const fs::path& folder,
+                                             const std::set<TableFormat>& formats) {
+  std::vector<std::string> files;
+  if (!formats.empty())
+    for (const auto& [file, title, table] : report_tables(dataset)) {
+      for (const TableFormat format : formats) {
+        files.push_back(file + std::string(suffix_of(format)));
+        Printout printout;
+        printout.add(title + "\n");
+        printout.add(table);
+        write_file_atomically(folder / files.back(), std::string_view(printout.to_string(format)));
+      }
+    }
+  std::vector<fs::path> stale;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (is_report_table(name) && std::ranges::find(files, name) == files.end()) stale.push_back(entry.path());
+  }
+  for (const fs::path& path : stale) {
+    std::error_code error;
+    if (!fs::remove(path, error))
+      fail("{}: a table of earlier results cannot be removed: {}", path.string(), error.message());
+  }
+  return files;
+}
+
+}  // namespace headroom
