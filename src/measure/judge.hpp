@@ -24,13 +24,14 @@ struct Judgement {
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const HostTensor& pixels,
                               std::span<const std::int64_t> labels);
 
-/// Makes at least `count` images in whole generations and judges them: number i takes the pipeline's prompt i, round and round, and
-/// seed `seed` + i.
+/// Makes at least `count` images in whole generations and judges them: number i takes the pipeline's prompt i, round
+/// and round, and seed `seed` + i.
 [[nodiscard]] Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator& generator,
                               std::int64_t count, std::uint64_t seed, const IterationObserver& observer = {});
 
 /// `accuracy` and `frechet_distance`, and against a `base` of the same prompts and seeds, where there is one, also
-/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers of images differ.
+/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers
+/// of images differ.
 [[nodiscard]] std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base);
 
 }  // namespace headroom

@@ -21,7 +21,8 @@ std::vector<std::string> switches_for(const Preset& preset, std::string_view dev
   return names;
 }
 
-/// The preset with the most switches that holds more than one and of which all were asked for; no name where there is none.
+/// The preset with the most switches that holds more than one and of which all were asked for; no name where there is
+/// none.
 std::pair<std::string_view, std::vector<std::string>> largest_preset(const Configuration& configuration) {
   std::pair<std::string_view, std::vector<std::string>> largest;
   for (const Preset& preset : all_presets()) {

@@ -17,8 +17,8 @@ namespace headroom {
 
 /// The record of a metric, or null.
 [[nodiscard]] const QualityRecord* find_quality(const Result& result, std::string_view metric);
-/// The same, where the result has none that of the latest other measurement of the same configuration: whoever makes the
-/// same images need not have them judged again.
+/// The same, where the result has none that of the latest other measurement of the same configuration: whoever makes
+/// the same images need not have them judged again.
 [[nodiscard]] const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m,
                                                 std::string_view metric);
 
