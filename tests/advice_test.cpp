@@ -1,5 +1,5 @@
-// What the report advises of every committed result: no model and machine of whose quality anything is known is left without a
-// recommendation, and none is recommended against a measure.
+// What the report advises of every committed result: no model and machine of whose quality anything is known is left
+// without a recommendation, and none is recommended against a measure.
 
 #include <gtest/gtest.h>
 

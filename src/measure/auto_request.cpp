@@ -32,7 +32,8 @@ std::span<const Component> components_of(const AutoRequest& request) {
   return {request.forward.component, 1};
 }
 
-/// The request under these switches. One that begins with an image has the loop of one that begins with noise, in as many steps.
+/// The request under these switches. One that begins with an image has the loop of one that begins with noise, in as
+/// many steps.
 RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options, const SwitchSet& set) {
   options.switches = set;
   const Request request = pipeline.resolve(options);

@@ -44,7 +44,8 @@ void make_pictures(const Pipeline& pipeline, Generator& generator, std::span<con
                               std::int64_t count, std::uint64_t seed, const IterationObserver& observer = {});
 
 /// `accuracy` and `frechet_distance`, and against a `base` of the same prompts and seeds, where there is one, also
-/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers of images differ.
+/// `accuracy_difference` and `frechet_difference`: what both have in common cancels. Throws Error where their numbers
+/// of images differ.
 [[nodiscard]] std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base);
 
 }  // namespace headroom

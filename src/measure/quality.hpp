@@ -64,22 +64,22 @@ class FeatureStatistics {
 [[nodiscard]] double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b);
 
 /// What each image adds to the error of its set's distance from a reference: `value`, and the influence of each row of
-/// features, [n], whose mean is 0. To first order the distance of other images of the same kind lies around it with the variance
-/// var(influence) / n (the infinitesimal jackknife of Efron, "The Jackknife, the Bootstrap and Other Resampling Plans",
-/// 1982). With T = C2^1/2 (C2^1/2 C1 C2^1/2)^-1/2 C2^1/2, which takes the one normal distribution to the other, a row x has the
-/// influence 2 (m1 - m2)^T (x - m1) + (x - m1)^T (I - T) (x - m1) - tr((I - T) C1).
+/// features, [n], whose mean is 0. To first order the distance of other images of the same kind lies around it with the
+/// variance var(influence) / n (the infinitesimal jackknife of Efron, "The Jackknife, the Bootstrap and Other
+/// Resampling Plans", 1982). With T = C2^1/2 (C2^1/2 C1 C2^1/2)^-1/2 C2^1/2, which takes the one normal distribution to
+/// the other, a row x has the influence 2 (m1 - m2)^T (x - m1) + (x - m1)^T (I - T) (x - m1) - tr((I - T) C1).
 struct FrechetSample {
   double value = 0;
   std::vector<double> influence;
 };
-/// Of `features` // [n, f], row-major, from a reference of mean [f] and covariance [f, f]. Throws Error as frechet_distance()
-/// does, and with fewer than two rows.
+/// Of `features` // [n, f], row-major, from a reference of mean [f] and covariance [f, f]. Throws Error as
+/// frechet_distance() does, and with fewer than two rows.
 [[nodiscard]] FrechetSample sample_frechet(std::span<const float> features, std::span<const double> mean,
                                            std::span<const double> covariance);
 /// The distance with its 95% interval: of the error of sampling alone, not of the bias upwards that few images have.
 [[nodiscard]] Estimate frechet_estimate(const FrechetSample& sample);
-/// How much larger the distance of `sample` is than that of `base`, where row i of both is of the same prompt and seed: what
-/// they have in common, the bias too, then cancels. Throws Error where their numbers of rows differ.
+/// How much larger the distance of `sample` is than that of `base`, where row i of both is of the same prompt and seed:
+/// what they have in common, the bias too, then cancels. Throws Error where their numbers of rows differ.
 [[nodiscard]] Estimate frechet_difference(const FrechetSample& base, const FrechetSample& sample);
 
 /// The fraction `correct / total` with the 95% score interval of Wilson ("Probable inference, the law of succession,
@@ -87,9 +87,9 @@ struct FrechetSample {
 /// correct <= total and total > 0.
 [[nodiscard]] Estimate accuracy(std::int64_t correct, std::int64_t total);
 
-/// How much more often `changed` is right than `base`, where image i of both is of the same prompt and seed, with the 95% interval
-/// of Agresti and Min ("Simple improved confidence intervals for comparing matched proportions", 2005), which has a width even where
-/// no image changed sides. Throws Error where their numbers differ, or there are none.
+/// How much more often `changed` is right than `base`, where image i of both is of the same prompt and seed, with the
+/// 95% interval of Agresti and Min ("Simple improved confidence intervals for comparing matched proportions", 2005),
+/// which has a width even where no image changed sides. Throws Error where their numbers differ, or there are none.
 [[nodiscard]] Estimate accuracy_difference(const std::vector<bool>& base, const std::vector<bool>& changed);
 
 }  // namespace headroom

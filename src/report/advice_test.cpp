@@ -1,5 +1,5 @@
-// What a report advises, of results whose right advice is known. Each case says only in what it differs from a baseline of 100 ms
-// a step beside configurations that are certain in time.
+// What a report advises, of results whose right advice is known. Each case says only in what it differs from a baseline
+// of 100 ms a step beside configurations that are certain in time.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -146,7 +146,8 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
 
 // ---- images
 
-/// The images that the ladder wrote beside the result file, as the address of a picture in a page; nothing where there are none, or more than a page should hold.
+/// The images that the ladder wrote beside the result file, as the address of a picture in a page; nothing where there
+/// are none, or more than a page should hold.
 std::optional<std::string> picture_of(const Measurement& m) {
   constexpr std::uintmax_t kMostBytes = 400'000;
   const fs::path name = m.result->name + ".png";

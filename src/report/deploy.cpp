@@ -74,7 +74,8 @@ bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than
   return factor && factor->interval && factor->interval->low > 1;
 }
 
-/// The best in quality of those that are equal in time, of equals in both that with the fewest switches, and then the fastest.
+/// The best in quality of those that are equal in time, of equals in both that with the fewest switches, and then the
+/// fastest.
 Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
   const auto loss_of = [](const Candidate& c) { return c.loss->at_worst; };
   const double least = loss_of(*std::ranges::min_element(equals, {}, loss_of));
@@ -86,8 +87,8 @@ Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
   return *best;
 }
 
-/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the best_of_equals() that cannot be told from
-/// it and that none is known to be faster than.
+/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the best_of_equals() that
+/// cannot be told from it and that none is known to be faster than.
 Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, double max_quality_loss) {
   const Candidate* fastest = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
   const Candidate* of_run = nullptr;

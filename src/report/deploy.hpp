@@ -31,16 +31,17 @@ struct Adoption {
   std::optional<Estimate> on_previous;  ///< over those before it
 };
 
-/// Among configurations (of the run that is drawn, and of those that it lacks the latest) whose loss of quality is within the limit by
-/// assess_quality() and whose times are settled, `deploy` is that with the lowest latency of a request. Where the 95% interval
-/// of a factor holds 1, that of the run that is drawn is taken, and of one run the one that is_better_in_quality(), of equals in both that
-/// with the fewest switches; none is taken that another is known to be faster than. Nothing where no loss is within the limit.
+/// Among configurations (of the run that is drawn, and of those that it lacks the latest) whose loss of quality is
+/// within the limit by assess_quality() and whose times are settled, `deploy` is that with the lowest latency of a
+/// request. Where the 95% interval of a factor holds 1, that of the run that is drawn is taken, and of one run the one
+/// that is_better_in_quality(), of equals in both that with the fewest switches; none is taken that another is known to
+/// be faster than. Nothing where no loss is within the limit.
 struct Decision {
   std::optional<Candidate> deploy;
   std::optional<Candidate> highest_throughput;  ///< of the same
   std::optional<Candidate> least_memory;        ///< of the same
-  /// The fastest of the same work that is faster than `deploy` and loses more than the limit; that may lose more, and its images are too
-  /// few to tell; and of whose quality nothing is known.
+  /// The fastest of the same work that is faster than `deploy` and loses more than the limit; that may lose more, and
+  /// its images are too few to tell; and of whose quality nothing is known.
   std::optional<Candidate> faster_beyond;
   std::optional<Candidate> faster_unresolved;
   std::optional<Candidate> faster_unknown;
@@ -50,7 +51,8 @@ struct Decision {
   std::vector<std::string> unsettled;
   std::vector<Adoption> adoption;  ///< of the ladder that `deploy` is of, in the order in which switches were added up
 
-  /// What a view shows the figures of: `deploy`, else the fastest whose quality is not resolved, beyond the limit, or not known.
+  /// What a view shows the figures of: `deploy`, else the fastest whose quality is not resolved, beyond the limit, or
+  /// not known.
   [[nodiscard]] const Candidate* shown() const;
 };
 

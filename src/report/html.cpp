@@ -25,8 +25,8 @@ bool is_xml_character(const Utf8Character& character) {
          code != 0xFFFF;
 }
 
-/// Elements that run scripts, and their sources as a Content-Security-Policy names them. What is not among those, such as a handler
-/// in an attribute, does not run.
+/// Elements that run scripts, and their sources as a Content-Security-Policy names them. What is not among those, such
+/// as a handler in an attribute, does not run.
 struct Scripts {
   std::string elements;
   std::string sources;

@@ -23,8 +23,8 @@ namespace headroom {
 [[nodiscard]] std::string cut_text(std::string_view text, std::size_t characters);
 /// Each as cut_text() leaves it, but where two of them would then be equal, what is cut is the middle.
 [[nodiscard]] std::vector<std::string> cut_names(const std::vector<std::string>& names, std::size_t characters);
-/// Less the phrases that all begin with and those that all end with; a comma, semicolon or colon outside brackets ends a phrase. Equal
-/// names stay as they are.
+/// Less the phrases that all begin with and those that all end with; a comma, semicolon or colon outside brackets ends
+/// a phrase. Equal names stay as they are.
 [[nodiscard]] std::vector<std::string> without_what_all_share(std::vector<std::string> names);
 
 /// RFC 4648, section 4.
@@ -35,7 +35,8 @@ namespace headroom {
 /// The file that holds page_script() beside pages of single charts.
 inline constexpr std::string_view kScriptFile = "performance_charts.js";
 
-/// A whole document: `body` inside a page with the style and page_script(). It loads nothing from anywhere, and forbids it.
+/// A whole document: `body` inside a page with the style and page_script(). It loads nothing from anywhere, and forbids
+/// it.
 [[nodiscard]] std::string make_page(std::string_view title, std::string_view body);
 /// A <figure> that page.js draws: heading, chart, exact values on demand, notes.
 [[nodiscard]] std::string chart_figure(const Chart& chart, int heading_level);

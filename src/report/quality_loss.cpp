@@ -46,8 +46,8 @@ bool makes_the_same_images(const Scenario& a, const Scenario& b) {
          rest_of(a) == rest_of(b);
 }
 
-/// What a measurement may be held against, the best first: its file's baseline, one of exact switches in its file, and the
-/// same of other files, the latest first.
+/// What a measurement may be held against, the best first: its file's baseline, one of exact switches in its file, and
+/// the same of other files, the latest first.
 std::vector<QualityRecord> records_of_baseline(const Scenario& scenario, const Measurement& m) {
   std::vector<QualityRecord> records;
   for (const bool same_file : {true, false})

@@ -17,8 +17,8 @@ namespace headroom {
 
 /// The record of a metric, or null.
 [[nodiscard]] const QualityRecord* find_quality(const Result& result, std::string_view metric);
-/// The same, where the result has none that of the latest other measurement of the same configuration: whoever makes the
-/// same images need not have them judged again.
+/// The same, where the result has none that of the latest other measurement of the same configuration: whoever makes
+/// the same images need not have them judged again.
 [[nodiscard]] const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m,
                                                 std::string_view metric);
 
@@ -27,8 +27,8 @@ namespace headroom {
 
 /// Every known measure of a measurement against its baseline, each from the first of these that has it:
 /// - its own records, the latest of the same configuration, and those of the same work in another number of images;
-/// - the error of a pass of the same network at the same size on the same hardware under the same lossy switches, which its error
-///   depends on: it allows for what the baseline's own error is;
+/// - the error of a pass of the same network at the same size on the same hardware under the same lossy switches, from
+///   which the baseline's own error is subtracted;
 /// - what `auto` measured when it chose the configuration.
 /// The baseline is that of the same file, else the latest; where none was measured, a configuration of exact switches.
 [[nodiscard]] std::vector<MeasuredLoss> measures_of(const Dataset& dataset, const Scenario& scenario,

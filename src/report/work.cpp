@@ -15,8 +15,8 @@ namespace {
 
 bool has_tokens(const Subject& subject) { return image_tokens_of(subject).has_value(); }
 
-/// Of the model that this program knows by that name, or as one of as many parameters, as FLUX.1-dev's published folder; nothing
-/// where it knows none, or one that makes no images.
+/// Of the model that this program knows by that name, or as one of as many parameters, as FLUX.1-dev's published
+/// folder; nothing where it knows none, or one that makes no images.
 std::optional<std::int64_t> known_token_pixels(const std::string& name, std::optional<std::int64_t> parameters) {
   const std::vector<ShippedModel> models = list_shipped_models();
   auto found = std::ranges::find(models, name, &ShippedModel::name);
