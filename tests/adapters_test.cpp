@@ -12,6 +12,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/builder.hpp"
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr double kWeightError = 1e-6;  // relative L2
 
-fs::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens"; }
+fs::path goldens() { return source_dir(kSourceDir) / "tests/goldens"; }
 
 /// Params in f32, rounded once: those of the checkpoint are F16.
 std::shared_ptr<const Program> program_of(std::span<const Component> components, const Target& target,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/test_paths.hpp"
 #include "report/decision_html.hpp"
 #include "report/deploy.hpp"
 
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 class CommittedAdvice : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    const std::vector<fs::path> paths = {fs::path(HEADROOM_SOURCE_DIR) / "bench/results"};
+    const std::vector<fs::path> paths = {fs::path(kSourceDir) / "bench/results"};
     dataset_ = std::make_unique<Dataset>(Dataset::read(paths));
     views_ = std::make_unique<std::vector<View>>(views_of(*dataset_));
   }

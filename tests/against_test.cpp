@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/process_pairs.hpp"
 #include "program_fixture.hpp"
 
@@ -20,13 +21,13 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 BenchRun spin(const std::string& percent) {
-  return [percent] { return run_bench_process({std::string(SPIN_BENCH) + percent}); };
+  return [percent] { return run_bench_process({std::string(kSpinBench) + percent}); };
 }
 
 class PlantedSlowdown : public testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(std::string(SPIN_BENCH) + "0")) GTEST_SKIP() << "the planted benchmarks are not bundled";
+    if (!fs::exists(std::string(kSpinBench) + "0")) GTEST_SKIP() << "the planted benchmarks are not bundled";
   }
 };
 
@@ -65,10 +66,10 @@ using BenchJudge = ProgramTest;
 TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
   // A build against itself: neither side may win. One false alarm in a row is what a test at 5% allows; two are not.
   const std::string copy = file("other");
-  fs::copy(HEADROOM_BINARY, copy);
+  fs::copy(kHeadroomBinary, copy);
   Outcome outcome;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    outcome = headroom("bench " HEADROOM_SOURCE_DIR "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
+    outcome = headroom("bench " + std::string(kSourceDir) + "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
                        " --processes 6 --max-processes 6 --out " + file("new.json") + " --save-base " +
                        file("base.json") + " --save-verdict " + file("verdict.json"));
     if (outcome.code == 0 || outcome.code == 4) break;

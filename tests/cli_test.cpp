@@ -14,6 +14,7 @@
 #include "backends/cpu/cpu_info.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 #include "measure/result.hpp"
 #include "media/read_image.hpp"
@@ -56,9 +57,9 @@ class CliTest : public ProgramTest {
     fs::copy(golden("tiny-guidance"), copy);
     return copy;
   }
-  static fs::path golden(const char* name) { return fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name; }
+  static fs::path golden(const char* name) { return fs::path(kSourceDir) / "tests/goldens/flux" / name; }
 
-  std::string fashion_ = std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux";
+  std::string fashion_ = std::string(kSourceDir) + "/models/fashion-flux";
 };
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
@@ -90,7 +91,7 @@ TEST_F(CliTest, ModelsListsWhatShips) {
 }
 
 TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
-  const fs::path folder = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/vae";
+  const fs::path folder = fs::path(kSourceDir) / "tests/goldens/vae";
   const Outcome outcome = headroom("models " + folder.string() + " --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json networks = parse_json(outcome.out, "networks");
@@ -104,7 +105,7 @@ TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
 }
 
 TEST_F(CliTest, APassOfAnyNetworkIsPlannedAndTimed) {
-  const std::string vae = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/vae/flux").string();
+  const std::string vae = (fs::path(kSourceDir) / "tests/goldens/vae/flux").string();
   const std::string small = " --height 32 --width 32 --device cpu --opt fuse";
   const Outcome planned = headroom("plan " + vae + " --pass encode --json" + small);
   ASSERT_EQ(planned.code, 0) << planned.err;
@@ -115,7 +116,7 @@ TEST_F(CliTest, APassOfAnyNetworkIsPlannedAndTimed) {
                                   "--opt auto --auto-seconds 0.1 --auto-refresh");
   EXPECT_EQ(chosen.code, 0) << chosen.err;
   EXPECT_THAT(chosen.err, HasSubstr("auto chose"));
-  const std::string clip = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/text/clip-l").string();
+  const std::string clip = (fs::path(kSourceDir) / "tests/goldens/text/clip-l").string();
   const Outcome timed =
       headroom("bench " + clip + " --pass hidden-states --first-step --trials 2 --device cpu --text-tokens 13");
   EXPECT_EQ(timed.code, 0) << timed.err;
@@ -352,7 +353,7 @@ TEST_F(CliTest, ConvertWritesAModelThatEveryCommandTakes) {
 
 TEST_F(CliTest, AConversionThatIsInterruptedLeavesNothing) {
   for (const char* signal : {"TERM", "HUP"}) {
-    const std::string script = "{ " + std::string(HEADROOM_BINARY) +
+    const std::string script = "{ " + std::string(kHeadroomBinary) +
                                " convert flux-1024x8+16 --random-weights 0 -q --out " + file("big").string() +
                                " & while [ ! -e " + file("big").string() +
                                ".partial.$! ]; do sleep 0.01; done; kill -" + signal + " $!; wait $!; kill -l $?; }";
@@ -674,7 +675,7 @@ TEST_F(CliTest, WrongInputsOfForwardAreNamed) {
 }
 
 TEST_F(CliTest, AStandardOutputThatCannotBeWrittenIsAnError) {
-  const std::string program = HEADROOM_BINARY;
+  const std::string program = kHeadroomBinary;
   const std::string plan = " plan " + golden("tiny-guidance").string() + " --quiet --token-rows 4";
   for (const std::string& command :
        std::vector<std::string>{" models", " --help", " --version", plan, plan + " --json"}) {
@@ -721,7 +722,7 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
       MatchesRegex("headroom: cannot write /dev/full: no space left on /dev/full: [1-9][0-9]* bytes needed\n"));
   // A limit on the size of files stands for a disk that fills up while the file is being written.
   const std::size_t before = files();
-  const Outcome limited = run("{ trap '' XFSZ; ulimit -f 1; " + std::string(HEADROOM_BINARY) + " " + forward +
+  const Outcome limited = run("{ trap '' XFSZ; ulimit -f 1; " + std::string(kHeadroomBinary) + " " + forward +
                               file("out.safetensors").string() + "; }");
   EXPECT_EQ(limited.code, 1);
   EXPECT_THAT(limited.err,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {
@@ -15,12 +16,12 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance --token-rows 4 --token-columns 4 ";
+const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --token-rows 4 --token-columns 4 ";
 
 class ClockThatIsNotSet : public ProgramTest {
  protected:
   [[nodiscard]] Outcome in_1970(const std::string& arguments) const {
-    return run("env LD_PRELOAD=" FAKE_CLOCK " " HEADROOM_BINARY " " + arguments);
+    return run("env LD_PRELOAD=" + std::string(kFakeClock) + " " + std::string(kHeadroomBinary) + " " + arguments);
   }
 };
 
@@ -28,7 +29,7 @@ TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
   for (const std::string& command :
        {"bench " + kTiny + "--out " + file("bench.json"), "bench " + kTiny + "--format json",
         "ladder " + kTiny + "--opt arena --out " + file("ladder"), "profile " + kTiny + "--out " + file("profile.json"),
-        "sweep " HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance --steps 2 --out " + file("sweep.json")}) {
+        "sweep " + std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --steps 2 --out " + file("sweep.json")}) {
     const Outcome outcome = in_1970(command);
     EXPECT_EQ(outcome.code, 1) << command;
     EXPECT_EQ(outcome.out, "") << command;

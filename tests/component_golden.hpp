@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/backend.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
@@ -21,7 +22,7 @@ namespace headroom {
 class ComponentGolden {
  public:
   ComponentGolden(const std::string& folder, DeviceKind device)
-      : component_(open_component((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens" / folder).string())),
+      : component_(open_component((source_dir(kSourceDir) / "tests/goldens" / folder).string())),
         golden_(SafetensorsFile::open(component_.folder / "golden.safetensors")),
         backend_(make_backend(device)),
         weights_(*backend_, component_.checkpoint) {}

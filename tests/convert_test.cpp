@@ -1,5 +1,6 @@
 // A converted checkpoint computes what the switch int8 computes on the original.
 
+#include "base/test_paths.hpp"
 #include "run/convert.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ class ConvertTest : public testing::Test {
 
   HostTensor run(const Component& model, const std::string& switches) {
     const SafetensorsFile golden =
-        SafetensorsFile::open(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/flux/fashion-flux/golden.safetensors");
+        SafetensorsFile::open(std::string(kSourceDir) + "/tests/goldens/flux/fashion-flux/golden.safetensors");
     const Shape image = golden.entry("hidden_states").shape;
     const Shape text = golden.entry("encoder_hidden_states").shape;
     Graph graph =
@@ -49,7 +50,7 @@ class ConvertTest : public testing::Test {
 
   fs::path folder_ = fs::temp_directory_path() / fmt::format("headroom-convert-{}", std::random_device()());
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Component original_ = open_component(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  Component original_ = open_component(std::string(kSourceDir) + "/models/fashion-flux");
 };
 
 /// The elements and scales that the definition of quantize gives.

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "models/flux.hpp"
 #include "pipelines/generator.hpp"
@@ -47,7 +48,7 @@ class ExactSwitchesTest : public testing::TestWithParam<Case> {
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
-    pipeline_ = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / GetParam().model).string());
+    pipeline_ = open_pipeline((source_dir(kSourceDir) / GetParam().model).string());
     weights_ = std::make_unique<WeightStore>(*backend_, pipeline_->components());
   }
 

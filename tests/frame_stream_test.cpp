@@ -1,6 +1,7 @@
 // Live streams: frames against what the pipeline makes of each by itself, batches against a frame at a time, and what changes while a
 // stream runs.
 
+#include "base/test_paths.hpp"
 #include "pipelines/frame_stream.hpp"
 
 #include <gmock/gmock.h>
@@ -47,7 +48,7 @@ class StreamOf {
  public:
   StreamOf(const std::string& folder, DeviceKind device, const VideoFormat& format = kVideo)
       : format_(format), backend_(make_backend(device)) {
-    const std::string path = (source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens" / folder).string();
+    const std::string path = (source_dir(kSourceDir) / "tests/goldens" / folder).string();
     if (is_pipeline(path)) {
       pipeline_ = open_pipeline(path);
       model_ = make_stream_model(*pipeline_);
@@ -138,7 +139,7 @@ Pixels image_of(StreamOf& of, const Pixels& frame, std::int64_t steps, double st
 class Spaced {
  public:
   explicit Spaced(const char* spacing) {
-    const std::filesystem::path golden = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens" / kPipeline;
+    const std::filesystem::path golden = source_dir(kSourceDir) / "tests/goldens" / kPipeline;
     std::filesystem::copy(golden, path(), std::filesystem::copy_options::recursive);
     nlohmann::json config = read_json(golden / "scheduler/scheduler_config.json");
     config["timestep_spacing"] = spacing;

@@ -9,6 +9,7 @@
 
 #include "backends/backend.hpp"
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
@@ -27,9 +28,9 @@ namespace fs = std::filesystem;
 class Golden {
  public:
   Golden(const std::string& name, DeviceKind device)
-      : folder_(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/flux" / name),
+      : folder_(source_dir(kSourceDir) / "tests/goldens/flux" / name),
         model_(open_component(
-            (fs::exists(folder_ / "config.json") ? folder_ : source_dir(HEADROOM_SOURCE_DIR) / "models" / name)
+            (fs::exists(folder_ / "config.json") ? folder_ : source_dir(kSourceDir) / "models" / name)
                 .string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),

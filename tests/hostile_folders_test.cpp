@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 #include "program_fixture.hpp"
 
@@ -25,12 +26,12 @@ using testing::StartsWith;
 class HostileFolder : public ProgramTest {
  protected:
   HostileFolder() {
-    fs::copy(fs::path(HEADROOM_SOURCE_DIR) / "models/fashion-flux", model_, fs::copy_options::recursive);
+    fs::copy(fs::path(kSourceDir) / "models/fashion-flux", model_, fs::copy_options::recursive);
   }
   /// The one line that a command ends with, which is an error of the folder's.
   std::string refusal(const std::string& command) const {
     // A pipe or device that is read would never end.
-    const Outcome outcome = run("timeout 60 " + std::string(HEADROOM_BINARY) + " " + command);
+    const Outcome outcome = run("timeout 60 " + std::string(kHeadroomBinary) + " " + command);
     EXPECT_EQ(outcome.code, 1) << command << ": " << outcome.err;
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     EXPECT_THAT(outcome.err, StartsWith("headroom: "));

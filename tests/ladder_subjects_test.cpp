@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
 
@@ -21,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kGoldens = HEADROOM_SOURCE_DIR "/tests/goldens/";
+const std::string kGoldens = std::string(kSourceDir) + "/tests/goldens/";
 const std::string kShort = " --trials 3 --max-rounds 2 -q ";
 
 class LadderSubjects : public ProgramTest {
@@ -76,7 +77,7 @@ TEST_F(LadderSubjects, AreStagesAndPassesOfPipelines) {
 
 TEST_F(LadderSubjects, AreFramesOfStreams) {
   const std::vector<Result> ink =
-      climb(HEADROOM_SOURCE_DIR "/models/live-ink --height 64 --width 64 --opt arena,fuse --quality 2");
+      climb(std::string(kSourceDir) + "/models/live-ink --height 64 --width 64 --opt arena,fuse --quality 2");
   ASSERT_THAT(names_of(ink), ElementsAre("baseline", "arena", "fuse", "arena+fuse"));
   for (const Result& result : ink) {
     EXPECT_EQ(result.subject.request.at("pass"), "frame");
@@ -86,7 +87,7 @@ TEST_F(LadderSubjects, AreFramesOfStreams) {
     EXPECT_NE(find(result, "flicker"), nullptr) << result.name;
   }
   EXPECT_THAT(table_, AllOf(HasSubstr("a frame"), HasSubstr("flicker")));
-  const Outcome useless = headroom("ladder " HEADROOM_SOURCE_DIR "/models/live-ink --opt rcfg=self" + kShort);
+  const Outcome useless = headroom("ladder " + std::string(kSourceDir) + "/models/live-ink --opt rcfg=self" + kShort);
   EXPECT_EQ(useless.code, 2);
   EXPECT_THAT(useless.err, HasSubstr("--opt rcfg=self: it reads no prompt"));
 }
@@ -122,7 +123,7 @@ TEST_F(LadderSubjects, RefuseWhatIsForOthers) {
   for (const auto& [arguments, reason] : std::vector<std::pair<std::string, std::string>>{
            {decode + "--quality 4", "--quality judges images of whole requests and clips of streams"},
            {decode + "--floors", "--floors is for the stages of whole requests"},
-           {decode + "--prompts " HEADROOM_SOURCE_DIR "/README.md", "--prompts is for whole requests"},
+           {decode + "--prompts " + std::string(kSourceDir) + "/README.md", "--prompts is for whole requests"},
            {"ladder " + kGoldens + "vae/tiny --pass warp", "warp"}}) {
     const Outcome outcome = headroom(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;

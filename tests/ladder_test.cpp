@@ -20,6 +20,7 @@
 
 #include "base/file_lock.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
 
@@ -36,7 +37,7 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance";
+const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
 
 class LadderCommand : public ProgramTest {
  protected:
@@ -130,7 +131,7 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   const std::vector<std::string> options = {
       "--token-rows=4",         "--token-columns=4", "--batch=1", "--trials=3", "--max-rounds=2", "--steps=2", "-q",
       "--opt=arena,fuse,hoist", "--out=" + out};
-  std::vector<std::string> ladder = {HEADROOM_BINARY, "ladder", kTiny};
+  std::vector<std::string> ladder = {kHeadroomBinary, "ladder", kTiny};
   ladder.insert(ladder.end(), options.begin(), options.end());
   std::mt19937 engine(20240607);
   std::vector<double> before;

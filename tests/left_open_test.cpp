@@ -14,6 +14,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 #include "media/png.hpp"
 #include "media/read_image.hpp"
@@ -255,7 +256,7 @@ TEST_F(LeftOpenProgram, WhatIsGivenWithLikeWinsOverTheSwitchesOfThePng) {
 }
 
 TEST_F(LeftOpenProgram, LabelsWinOverThePromptOfAPng) {
-  const std::string fashion = (source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux-turbo").string();
+  const std::string fashion = (source_dir(kSourceDir) / "models/fashion-flux-turbo").string();
   draw(fashion, "boot.png", "--prompt 'an ankle boot' --steps 1");
   draw(fashion, "bag.png", "--like " + file("boot.png") + " --labels Bag");
   draw(fashion, "expected.png", "--labels Bag --steps 1");

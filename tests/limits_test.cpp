@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {
@@ -22,7 +23,7 @@ class LimitsTest : public ProgramTest {
  protected:
   /// `headroom ARGUMENTS` under a limit of the shell, or several: "-v 100000", "-s 1000000; ulimit -v 900000".
   [[nodiscard]] Outcome under(const std::string& limits, const std::string& arguments) const {
-    return run("ulimit " + limits + "; exec " + HEADROOM_BINARY + " " + arguments);
+    return run("ulimit " + limits + "; exec " + kHeadroomBinary + " " + arguments);
   }
   /// The least address space, in KiB, in which the loader can start the program: a build for GPUs is larger.
   [[nodiscard]] int least_to_start() const {
@@ -31,14 +32,14 @@ class LimitsTest : public ProgramTest {
     return kib;
   }
   [[nodiscard]] std::string golden(const std::string& name) const {
-    return (std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/goldens" / name).string();
+    return (std::filesystem::path(kSourceDir) / "tests/goldens" / name).string();
   }
   [[nodiscard]] std::vector<std::string> commands() const {
     return {"run " + golden("pipelines/sd-1.5") + " --prompt x --steps 1 --height 32 --width 32 --quiet --out " +
                 file("x.png"),
             "stream " + golden("live_stream/three-levels") + " --input scene:16x16@25:2 --quiet --out " + file("x.y4m"),
             "bench " + golden("flux/tiny-guidance") + " --random-weights 1 --trials 1 --quiet",
-            "report " + std::string(HEADROOM_SOURCE_DIR) + "/docs/result.example.json --out " + file("report")};
+            "report " + std::string(kSourceDir) + "/docs/result.example.json --out " + file("report")};
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "measure/stream_judge.hpp"
 #include "pipelines/frame_stream.hpp"
@@ -30,7 +31,7 @@ class LiveInk {
  public:
   explicit LiveInk(DeviceKind device)
       : backend_(make_backend(device)),
-        network_(open_component((source_dir(HEADROOM_SOURCE_DIR) / "models/live-ink").string())),
+        network_(open_component((source_dir(kSourceDir) / "models/live-ink").string())),
         model_(make_stream_model(network_)),
         weights_(*backend_, std::span<const Component>(&network_, 1)) {}
 

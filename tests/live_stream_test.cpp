@@ -13,6 +13,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "ir/op_definition.hpp"
 #include "models/live_stream_unet.hpp"
@@ -195,7 +196,7 @@ TEST(LiveStream, IsWhatItsTableSays) {
                               {.dtype = [](std::string_view) { return DType::kF16; }}),
                    totals);
   }
-  const std::string document = read_file(source_dir(HEADROOM_SOURCE_DIR) / "docs/live_stream_unet.md");
+  const std::string document = read_file(source_dir(kSourceDir) / "docs/live_stream_unet.md");
   for (const std::string& line : table.lines()) EXPECT_NE(document.find(line), std::string::npos) << line;
 }
 

@@ -1,5 +1,6 @@
 // LoRA files of FLUX against diffusers (tests/goldens/make_loras.py): what they make of each weight, and of a forward pass.
 
+#include "base/test_paths.hpp"
 #include "run/lora.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr double kWeightError = 1e-6;  // relative L2, as that below
 constexpr double kSampleError = 1e-5;
 
-fs::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens"; }
+fs::path goldens() { return source_dir(kSourceDir) / "tests/goldens"; }
 
 std::vector<LoraUse> uses_of(const nlohmann::json& files) {
   std::vector<LoraUse> uses;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/test_paths.hpp"
 #include "pipelines/generator.hpp"
 #include "run/compile.hpp"
 
@@ -51,7 +52,7 @@ namespace {
 class MemoryTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   WeightStore weights_{*backend_, pipeline_->components()};
 };
 
@@ -108,7 +109,7 @@ TEST(MemoryTestCounter, SeesAnAllocation) {
 
 TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
   for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"arena", "arena,fuse", "lossless"})
@@ -124,7 +125,7 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
 
 TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
   const Target target = make_backend(DeviceKind::kCpu)->properties().target;
-  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
   for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"lossless", "fast"})

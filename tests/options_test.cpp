@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
 
@@ -33,7 +34,7 @@ class OptionsTest : public ProgramTest {
   }
   ~OptionsTest() override { unsetenv("HF_HOME"); }
 
-  static std::string source(const std::string& path) { return (fs::path(HEADROOM_SOURCE_DIR) / path).string(); }
+  static std::string source(const std::string& path) { return (fs::path(kSourceDir) / path).string(); }
   [[nodiscard]] std::string out(const std::string& name) const { return " --out " + file(name); }
 
   /// A folder as the hub's cache has it: files are links into `blobs`.

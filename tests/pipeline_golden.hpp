@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "measure/quality.hpp"
@@ -29,7 +30,7 @@ inline constexpr double kLatentsError = 1e-5;
 inline constexpr double kImagePsnr = 60;  // dB of values from -1 to 1
 
 inline std::filesystem::path golden_folder(const std::string& name) {
-  return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name;
+  return source_dir(kSourceDir) / "tests/goldens/pipelines" / name;
 }
 
 /// One [1, ...] of several.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -40,7 +41,7 @@ class ProgramTest : public testing::Test {
 
   /// `headroom ARGUMENTS`, by way of a shell.
   [[nodiscard]] Outcome headroom(const std::string& arguments) const {
-    return run(std::string(HEADROOM_BINARY) + " " + arguments);
+    return run(std::string(kHeadroomBinary) + " " + arguments);
   }
   [[nodiscard]] Outcome run(const std::string& command) const {
     Outcome outcome;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 
 namespace headroom {
@@ -14,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kResults = fs::path(HEADROOM_SOURCE_DIR) / "bench/results";
+const fs::path kResults = fs::path(kSourceDir) / "bench/results";
 
 TEST(CommittedResults, AllReadBack) {
   int files = 0;

@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "media/png.hpp"
 #include "media/read_image.hpp"
 #include "program_fixture.hpp"
@@ -26,7 +27,7 @@ using testing::HasSubstr;
 class RunPromptsTest : public ProgramTest {
  protected:
   static std::string golden(const char* name) {
-    return (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name).string();
+    return (fs::path(kSourceDir) / "tests/goldens/pipelines" / name).string();
   }
   fs::path file(const std::string& name) const { return folder() / name; }
   [[nodiscard]] nlohmann::json text_of(const std::string& name) const {
@@ -178,7 +179,7 @@ TEST_F(RunPromptsTest, OneRequestNeverCostsAnother) {
 }
 
 TEST_F(RunPromptsTest, LorasAreOfARequest) {
-  const std::string dev = golden("flux-dev"), loras = std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/lora/";
+  const std::string dev = golden("flux-dev"), loras = std::string(kSourceDir) + "/tests/goldens/lora/";
   const std::string small = " --prompt 'a fox' --height 32 --width 32 --out ";
   const auto out = [&](const char* name) { return file(name).string(); };
   ASSERT_EQ(run(dev + small + out("plain.png")).code, 0);

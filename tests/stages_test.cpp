@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
 
@@ -24,7 +25,7 @@ class PipelineStagesTest : public ProgramTest {
  protected:
   /// A command on a small request of the pipeline.
   [[nodiscard]] Outcome command(const std::string& name, const std::string& arguments) const {
-    const fs::path schnell = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell";
+    const fs::path schnell = fs::path(kSourceDir) / "tests/goldens/pipelines/flux-schnell";
     return headroom(name + " " + schnell.string() + " --quiet --device cpu --threads 1 " + arguments);
   }
   [[nodiscard]] static Result only_result(const Outcome& outcome) {

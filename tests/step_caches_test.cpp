@@ -13,6 +13,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "passes/step_cache.hpp"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr double kLatentsError = 1e-5;   // relative L2
 constexpr double kDistanceError = 1e-4;  // of a distance; none is that near its threshold
 
-fs::path sources() { return source_dir(HEADROOM_SOURCE_DIR); }
+fs::path sources() { return source_dir(kSourceDir); }
 fs::path goldens() { return sources() / "tests/goldens/step_caches"; }
 
 /// A denoise loop of the goldens on a device.

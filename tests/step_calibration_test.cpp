@@ -1,6 +1,7 @@
 // Calibrated schedules of `meancache` on fashion-flux: the one that ships against evenly spread steps, and the program that
 // makes one.
 
+#include "base/test_paths.hpp"
 #include "pipelines/step_calibration.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-fs::path fashion_flux() { return fs::path(HEADROOM_SOURCE_DIR) / "models/fashion-flux"; }
+fs::path fashion_flux() { return fs::path(kSourceDir) / "models/fashion-flux"; }
 
 std::string digits_of(const std::vector<bool>& computed) {
   std::string digits;
@@ -96,7 +97,7 @@ TEST_F(CalibrateTest, RefusesWhatItCannotDo) {
 TEST_F(CalibrateTest, AutoTakesACheaperLoopWithinTheLimit) {
   setenv("XDG_CACHE_HOME", file("cache").c_str(), 1);
   // Without a judge what counts is the latents: the tiny golden model has none.
-  const std::string model = (fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/flux/tiny-guidance").string();
+  const std::string model = (fs::path(kSourceDir) / "tests/goldens/flux/tiny-guidance").string();
   const std::string plan = "plan " + model +
                            " --token-rows 2 --token-columns 2 --text-tokens 3 --json --auto-seconds 600"
                            " --opt auto,arena,flash,fuse,hoist,bf16,int8";

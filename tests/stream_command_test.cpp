@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "media/test_video.hpp"
 #include "media/video.hpp"
@@ -23,7 +24,7 @@ constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
 
 class StreamCommandTest : public ProgramTest {
  protected:
-  const std::string model_ = (source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/live_stream/three-levels").string();
+  const std::string model_ = (source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string();
 
   [[nodiscard]] Outcome stream(const std::string& arguments) const {
     return headroom("stream " + model_ + " " + arguments);
@@ -54,7 +55,7 @@ TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
   EXPECT_EQ(through_files.code, 0) << through_files.err;
   EXPECT_THAT(through_files.out, HasSubstr("12 frames"));
   EXPECT_EQ(read_video("out.y4m").size(), 12U);
-  const Outcome piped = run("cat " + file("in.y4m") + " | " + HEADROOM_BINARY + " stream " + model_ +
+  const Outcome piped = run("cat " + file("in.y4m") + " | " + kHeadroomBinary + " stream " + model_ +
                             " --input - --out - -q > " + file("piped.y4m"));
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_EQ(read_video("piped.y4m"), read_video("out.y4m"));
@@ -129,7 +130,7 @@ TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestTold) {
 
 TEST_F(StreamCommandTest, EndsWhereNobodyReadsTheOutput) {
   const Outcome outcome =
-      run("{ { " + std::string(HEADROOM_BINARY) + " stream " + model_ +
+      run("{ { " + std::string(kHeadroomBinary) + " stream " + model_ +
           " --input test:16x16@30 --out - -q; echo \"code $?\" >&2; } | head -c 5000 > /dev/null; }");
   EXPECT_THAT(outcome.err, HasSubstr("the program that read it has ended"));
   EXPECT_THAT(outcome.err, HasSubstr("code 1"));

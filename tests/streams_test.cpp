@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
@@ -72,7 +73,7 @@ void collect_straight(const Segment& segment, std::vector<Segment>& straight) {
 class StreamsTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / GetParam()).string());
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline((source_dir(kSourceDir) / GetParam()).string());
   Graph graph =
       pipeline->build_denoise(pipeline->resolve({.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}}));
   const Target target{.cpu_isa = CpuIsa::kAvx2, .threads = 1};

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/result.hpp"
 #include "program_fixture.hpp"
 
@@ -34,7 +35,7 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance";
+const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
 
 class SweepCommand : public ProgramTest {
  protected:
@@ -67,7 +68,7 @@ bool run_and_kill(std::vector<std::string> command, int after_ms) {
 }
 
 TEST_F(SweepCommand, SurvivesBeingKilledAtRandomMoments) {
-  const std::vector<std::string> sweep = {HEADROOM_BINARY,
+  const std::vector<std::string> sweep = {kHeadroomBinary,
                                           "sweep",
                                           kTiny,
                                           "--resolution=16,32,48",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "measure/machine.hpp"
 #include "measure/result.hpp"
 #include "measure/wrap.hpp"
@@ -29,9 +30,9 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kTiny = HEADROOM_SOURCE_DIR "/tests/goldens/flux/tiny-guidance";
-const std::string kPipeline = HEADROOM_SOURCE_DIR "/tests/goldens/pipelines/sd-1.5";
-const std::string kStream = HEADROOM_SOURCE_DIR "/tests/goldens/live_stream/three-levels";
+const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
+const std::string kPipeline = std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5";
+const std::string kStream = std::string(kSourceDir) + "/tests/goldens/live_stream/three-levels";
 const std::string kSmallest = " --token-rows 4 --token-columns 4 --images 1 --trials 3 ";
 
 using CsvRow = std::vector<std::string>;
@@ -77,7 +78,7 @@ std::vector<std::string> column_of(const std::vector<CsvRow>& rows, const std::s
 class TablesTest : public ProgramTest {
  protected:
   [[nodiscard]] Outcome in_columns(int columns, const std::string& arguments) const {
-    return run("COLUMNS=" + std::to_string(columns) + " " + HEADROOM_BINARY + " " + arguments);
+    return run("COLUMNS=" + std::to_string(columns) + " " + kHeadroomBinary + " " + arguments);
   }
 
   /// What it prints fits in 80 and in 120 columns.
@@ -176,7 +177,7 @@ TEST_F(TablesTest, TablesOfBenchmarksFit) {
   const std::string small = " --token-rows 4 --token-columns 4 --trials 3 -q";
   fits("bench " + kTiny + " --opt arena,flash,fuse" + small);
   fits("bench " + kTiny + " --opt arena,flash,fuse --processes 2 --budget 1s" + small);
-  fits("bench " + kTiny + " --against " + HEADROOM_BINARY + " --processes 2 --max-processes 2" + small);
+  fits("bench " + kTiny + " --against " + kHeadroomBinary + " --processes 2 --max-processes 2" + small);
   fits("bench " + kPipeline + " --pass request --steps 2 --trials 3 --floors -q");
   fits("bench kernels --filter 'silu_mul f32|linear f32' --turns 2 --max-seconds 1 -q");
 }
@@ -197,7 +198,7 @@ TEST_F(TablesTest, TablesOfResultsFit) {
   write_two();
   fits("compare " + file("a.json") + " " + file("b.json"));
   fits("history " + write_history() + " --all");
-  fits("history " HEADROOM_SOURCE_DIR "/bench/results/unets --all -q");
+  fits("history " + std::string(kSourceDir) + "/bench/results/unets --all -q");
 }
 
 TEST_F(TablesTest, ANarrowTerminalSaysWhatItDoesNotShow) {
@@ -206,7 +207,7 @@ TEST_F(TablesTest, ANarrowTerminalSaysWhatItDoesNotShow) {
   const std::string narrow = in_columns(80, compare).out;
   EXPECT_THAT(narrow, AllOf(HasSubstr("not shown in 80 columns: "), HasSubstr("--format csv has all")));
   EXPECT_THAT(in_columns(400, compare).out, Not(HasSubstr("not shown")));
-  EXPECT_EQ(run("unset COLUMNS; " HEADROOM_BINARY " " + compare).out, in_columns(120, compare).out)
+  EXPECT_EQ(run("unset COLUMNS; " + std::string(kHeadroomBinary) + " " + compare).out, in_columns(120, compare).out)
       << "a pipe is as wide as 120 columns";
 }
 

@@ -12,6 +12,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/cuda/gpu_test.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
@@ -49,7 +50,7 @@ class TextGolden {
  public:
   explicit TextGolden(const Case& of)
       : case_(of),
-        folder_(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text" / of.folder),
+        folder_(source_dir(kSourceDir) / "tests/goldens/text" / of.folder),
         component_(open_component(folder_.string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")) {
     for (const std::string& input : of.inputs) {
@@ -137,7 +138,7 @@ TEST(TextEncoders, RunTheirAttentionInOneKernel) {
 
 /// With a tensor more than the encoder is made of.
 std::string error_with(const std::string& folder, const std::string& tensor) {
-  const fs::path from = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text" / folder;
+  const fs::path from = source_dir(kSourceDir) / "tests/goldens/text" / folder;
   const TempFolder copy;
   fs::copy_file(from / "config.json", copy / "config.json");
   const SafetensorsFile whole = SafetensorsFile::open(from / "model.safetensors");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "measure/judge.hpp"
 #include "pipelines/generator.hpp"
@@ -42,7 +43,7 @@ class TurboTest : public testing::Test {
     return drawn;
   }
 
-  std::filesystem::path folder_ = source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux-turbo";
+  std::filesystem::path folder_ = source_dir(kSourceDir) / "models/fashion-flux-turbo";
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ = open_pipeline(folder_.string());
   WeightStore weights_{*backend_, pipeline_->components()};

@@ -11,6 +11,7 @@
 #include "backends/backend.hpp"
 #include "backends/cuda/gpu_test.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
@@ -31,7 +32,7 @@ constexpr double kExactError = 1e-7;  // relative L2 of the interpreter, which c
 constexpr double kFp32Error = 5e-6;
 constexpr double kNarrowRatio = 1.1;  // of diffusers' own error in 16 bits on that device
 
-fs::path folder_of(const std::string& name) { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/unets" / name; }
+fs::path folder_of(const std::string& name) { return source_dir(kSourceDir) / "tests/goldens/unets" / name; }
 
 class UNetGolden {
  public:

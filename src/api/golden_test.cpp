@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/impl.hpp"
+#include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 
 namespace headroom::v1 {
@@ -13,7 +14,7 @@ TensorView view(const HostTensor& tensor) {
 }
 
 TEST(GoldenTest, ANetworkGivesDiffusersNumbers) {
-  const std::string folder = std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/flux/tiny-guidance";
+  const std::string folder = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
   const SafetensorsFile golden = SafetensorsFile::open(folder + "/golden.safetensors");
   const Component network(Device("cpu", 2), folder);
   Shapes shapes;

@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/json_events.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "base/utf8.hpp"
 
@@ -90,7 +91,7 @@ TEST(ParseJson, MakesWhatTheLibraryMakes) {
 // The fuzzer's seeds, so that they are tried where there is no fuzzer.
 TEST(ParseJson, ReadsOrRefusesTheFuzzSeeds) {
   int count = 0;
-  for (const auto& seed : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/tests/fuzz/json")) {
+  for (const auto& seed : std::filesystem::directory_iterator(std::string(kSourceDir) + "/tests/fuzz/json")) {
     const std::string name = seed.path().filename();
     const std::string error = parse_error_of(read_file(seed.path()));
     EXPECT_EQ(error == "(no error)", name.starts_with("valid_")) << name << ": " << error;

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 
 /// What several unit tests need; included by *_test.cpp only.
 namespace headroom {
@@ -34,7 +35,7 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-/// The source tree, given as HEADROOM_SOURCE_DIR, or where that is not there the folder that a bundle was unpacked
+/// The source tree, given as kSourceDir, or where that is not there the folder that a bundle was unpacked
 /// into.
 [[nodiscard]] inline std::filesystem::path source_dir(const char* built_from) {
   return std::filesystem::exists(built_from)

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/interrupt.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "cli/stream_controls.hpp"
 #include "media/test_video.hpp"
@@ -118,7 +119,7 @@ class StreamRunnerTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   Component network_ =
-      open_component((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/live_stream/three-levels").string());
+      open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
   WeightStore weights_{*backend_, std::span<const Component>(&network_, 1)};
   std::unique_ptr<StreamModel> model_ = make_stream_model(network_);
   Ends ends_;
@@ -191,7 +192,7 @@ TEST_F(StreamRunnerTest, WhatIsLateIsWaitedForUnlessItIsDropped) {
 TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
   const Interruptible until_finished;
   const auto backend = make_backend(DeviceKind::kCpu);
-  const auto pipeline = open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/sd-2.1").string());
+  const auto pipeline = open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/sd-2.1").string());
   WeightStore weights(*backend, pipeline->components());
   const auto model = make_stream_model(*pipeline);
   const auto run = [&](const std::string& switches) {

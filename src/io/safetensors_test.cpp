@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -279,7 +280,7 @@ TEST(SafetensorsHeader, SurvivesEveryByteFlip) {
 // The fuzzer's seeds, so that they are tried where there is no fuzzer.
 TEST(SafetensorsHeader, ReadsOrRefusesTheFuzzSeeds) {
   int count = 0;
-  for (const fs::directory_entry& seed : fs::directory_iterator(HEADROOM_SOURCE_DIR "/tests/fuzz/safetensors")) {
+  for (const fs::directory_entry& seed : fs::directory_iterator(std::string(kSourceDir) + "/tests/fuzz/safetensors")) {
     const std::string name = seed.path().filename();
     const std::string error = error_in(read_file(seed.path()));
     EXPECT_EQ(error == "(no error)", name.starts_with("valid_")) << name << ": " << error;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 
 namespace headroom {
 namespace {
@@ -146,7 +147,7 @@ TEST(BudgetFile, NamesWhatIsWrongWithIt) {
 }
 
 TEST(BudgetFile, SchemaAndExampleAreWhatIsRead) {
-  const std::string docs = std::string(HEADROOM_SOURCE_DIR) + "/docs/";
+  const std::string docs = std::string(kSourceDir) + "/docs/";
   EXPECT_THAT(read_budget_file(docs + "budget.example.json"), SizeIs(2));
   const json defs = read_json(docs + "budget.schema.json").at("$defs");
   std::set<std::string> described, known = {"throughput"};

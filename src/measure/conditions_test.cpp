@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "measure/test_util.hpp"
 
 namespace headroom {
@@ -83,7 +84,7 @@ TEST_F(ConditionsTest, IsAbsentWithoutTheLibrary) {
 TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
   setenv("CUDA_VISIBLE_DEVICES", "1", 1);  // CUDA's numbers, which say nothing here
   {
-    const std::unique_ptr<Nvml> nvml = Nvml::open("0000:01:00.0", FAKE_NVML);
+    const std::unique_ptr<Nvml> nvml = Nvml::open("0000:01:00.0", kFakeNvml);
     ASSERT_NE(nvml, nullptr);
     const GpuState state = nvml->state();
     EXPECT_EQ(state.clock_mhz, 1980);
@@ -91,13 +92,13 @@ TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
     EXPECT_EQ(state.power_w, 612.5);
     EXPECT_EQ(state.throttle, 4);  // power cap; that it was idle as well is no throttling
   }
-  const std::unique_ptr<Nvml> other = Nvml::open("0000:41:00.0", FAKE_NVML);
+  const std::unique_ptr<Nvml> other = Nvml::open("0000:41:00.0", kFakeNvml);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->state().clock_mhz, 345);
   EXPECT_EQ(other->state().memory_clock_mhz, 2619);
   EXPECT_EQ(other->state().power_w, 71);
   EXPECT_EQ(other->state().throttle, 0);
-  EXPECT_EQ(Nvml::open("0000:81:00.0", FAKE_NVML), nullptr);
+  EXPECT_EQ(Nvml::open("0000:81:00.0", kFakeNvml), nullptr);
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/out_of_memory.hpp"
+#include "base/test_paths.hpp"
 #include "measure/describe.hpp"
 #include "measure/ladder.hpp"
 #include "measure/pass_error.hpp"
@@ -39,7 +40,7 @@ class PassLadder : public testing::Test {
     return options;
   }
 
-  Component vae_ = open_component(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/vae/tiny");
+  Component vae_ = open_component(std::string(kSourceDir) + "/tests/goldens/vae/tiny");
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "measure/ladder.hpp"
 
@@ -35,7 +36,7 @@ class ImageLadder : public testing::Test {
   }
 
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/pipelines/sd-1.5");
+      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5");
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
 };
 
@@ -88,14 +89,14 @@ TEST_F(ImageLadder, ShowsThePromptsThatAreGiven) {
 
 TEST_F(ImageLadder, RefusesQualityWhereThereAreNoImages) {
   const std::unique_ptr<Pipeline> alone =
-      open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/pipelines/sd-1.5/unet");
+      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5/unet");
   EXPECT_THAT(error_of([&] { (void)run_rounds_here(*alone, *backend_, options(3), 0); }),
               HasSubstr("--quality judges images, and there are none"));
   LadderOptions prompted = options(0);
   prompted.prompts = {"a red fox"};
   EXPECT_THAT(error_of([&] { (void)run_rounds_here(*alone, *backend_, prompted, 0); }), HasSubstr("reads no text"));
   const std::unique_ptr<Pipeline> random =
-      open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/tests/goldens/pipelines/sd-1.5", 0);
+      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5", 0);
   EXPECT_THAT(error_of([&] { (void)run_rounds_here(*random, *backend_, options(3), 0); }), HasSubstr("are random"));
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "measure/machine.hpp"
 #include "measure/unfinished_ladder.hpp"
@@ -293,7 +294,7 @@ TEST(Climb, GoesOnWhereARungDoesNotFit) {
 
 TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
   LimitedBackend backend(std::size_t{1} << 40);
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   LadderOptions options;
   options.request.images = 1;
   options.request.token_rows = options.request.token_columns = 2;
@@ -313,7 +314,7 @@ TEST(RunRoundsHere, RecordsARungThatDoesNotFit) {
 
 TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   LadderOptions options;
   options.request.images = 1;
   options.request.token_rows = options.request.token_columns = 2;

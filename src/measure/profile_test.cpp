@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "measure/describe.hpp"
 #include "measure/device_times.hpp"
 #include "measure/kernel_suite.hpp"
@@ -28,7 +29,7 @@ class ProfileTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
-  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(HEADROOM_SOURCE_DIR) + "/models/fashion-flux");
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   WeightStore weights_{*backend_, pipeline_->components()};
 };
 

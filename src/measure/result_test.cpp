@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "ir/text.hpp"
 #include "measure/quality.hpp"
@@ -27,7 +28,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const fs::path kSource = HEADROOM_SOURCE_DIR;
+const fs::path kSource = kSourceDir;
 const fs::path kExample = kSource / "docs/result.example.json";
 
 struct CommandOutput {

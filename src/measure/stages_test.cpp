@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"
@@ -32,7 +33,7 @@ class StagesTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell").string());
+      open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/flux-schnell").string());
 };
 
 TEST_F(StagesTest, AResultTellsEveryStageOfARequest) {

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "measure/result.hpp"
 #include "measure/result_folder.hpp"
@@ -24,7 +25,7 @@ void write_gzip(const std::filesystem::path& path, const std::string& text) {
 
 /// A result file of one plan that it holds.
 nlohmann::json document_with_plan() {
-  return read_json(std::filesystem::path(HEADROOM_SOURCE_DIR) / "docs" / "result.example.json");
+  return read_json(std::filesystem::path(kSourceDir) / "docs" / "result.example.json");
 }
 
 class StoredPlan : public testing::Test {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/test_paths.hpp"
 #include "media/ink.hpp"
 #include "media/read_image.hpp"
 
@@ -45,7 +46,7 @@ Difference difference(const Image& a, const Image& b) {
 
 class LiveInkGolden : public testing::Test {
  protected:
-  Image sheet_ = read_image(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/goldens/media/live_ink.png");
+  Image sheet_ = read_image(std::filesystem::path(kSourceDir) / "tests/goldens/media/live_ink.png");
 };
 
 /// The golden was computed in single precision, and all is rounded to bytes.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "media/test_util.hpp"
 
@@ -17,7 +18,7 @@ using testing::StartsWith;
 
 /// A file that tests/goldens/make_media.py made.
 std::filesystem::path png_picture(std::string_view name) {
-  return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/goldens/media/pictures" / name;
+  return std::filesystem::path(kSourceDir) / "tests/goldens/media/pictures" / name;
 }
 
 Image noise(int width, int height, int channels) {

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -20,7 +21,7 @@ using testing::StartsWith;
 
 /// What tests/goldens/make_media.py made.
 const fs::path& media() {
-  static const fs::path folder = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/media";
+  static const fs::path folder = fs::path(kSourceDir) / "tests/goldens/media";
   return folder;
 }
 fs::path picture(std::string_view name) { return media() / "pictures" / name; }

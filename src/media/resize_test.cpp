@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "media/read_image.hpp"
 #include "media/test_util.hpp"
 
@@ -21,7 +22,7 @@ Image first_channel(const Image& image) {
 }
 
 TEST(ResizeLanczos, GivesTheBytesThatPillowGives) {
-  const fs::path folder = fs::path(HEADROOM_SOURCE_DIR) / "tests/goldens/media/resize";
+  const fs::path folder = fs::path(kSourceDir) / "tests/goldens/media/resize";
   int compared = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().stem();  // what was resized, and behind "_" to which size

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "passes/step_cache.hpp"
 #include "pipelines/generator.hpp"
@@ -31,7 +32,7 @@ class CalibrateStepsTest : public testing::Test {
     return generator.generate(make_image_requests(*pipeline_, 0, options.images, seed));
   }
 
-  static std::filesystem::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens"; }
+  static std::filesystem::path goldens() { return source_dir(kSourceDir) / "tests/goldens"; }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ = open_pipeline((goldens() / "flux/tiny-guidance").string());

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/pipeline.hpp"
 
@@ -19,7 +20,7 @@ using testing::HasSubstr;
 class FluxPipelineTest : public testing::Test {
  protected:
   static fs::path golden(const char* name) {
-    return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines" / name;
+    return source_dir(kSourceDir) / "tests/goldens/pipelines" / name;
   }
   FluxPipelineTest() { fs::copy(golden("flux-dev"), folder_, fs::copy_options::recursive); }
 

@@ -5,6 +5,7 @@
 
 #include "base/format.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator.hpp"
 #include "run/fit.hpp"
@@ -38,7 +39,7 @@ class FitTest : public testing::Test {
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux/transformer").string());
+      open_pipeline((source_dir(kSourceDir) / "models/fashion-flux/transformer").string());
   WeightStore weights_{backend_, pipeline_->components()};
   RequestOptions baseline_{
       .images = 8, .token_rows = 16, .token_columns = 16, .text_tokens = 16, .steps = 2, .switches = {}};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator.hpp"
 #include "run/memory_need.hpp"
@@ -20,7 +21,7 @@ class MemoryNeedTest : public testing::TestWithParam<const char*> {
 
   LimitedBackend backend_{std::numeric_limits<std::size_t>::max()};
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux/transformer").string());
+      open_pipeline((source_dir(kSourceDir) / "models/fashion-flux/transformer").string());
 };
 
 /// What is told before anything is allocated is what a session then holds, and what was held at most.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -23,7 +24,7 @@ class GeneratorPoolTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell").string());
+      open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/flux-schnell").string());
   WeightStore weights_{*backend_, pipeline_->components()};
   GeneratorPool pool_{*pipeline_, *backend_, weights_, SwitchSet::parse("arena")};
 };

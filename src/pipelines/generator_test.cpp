@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {
@@ -20,7 +21,7 @@ class GeneratorTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
   std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "models/fashion-flux").string());
+      open_pipeline((source_dir(kSourceDir) / "models/fashion-flux").string());
   WeightStore weights_{*backend_, pipeline_->components()};
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "pipelines/scheduler.hpp"
@@ -21,7 +22,7 @@ constexpr double kLevelError = 1e-6;   // relative; diffusers keeps levels in f3
 constexpr double kSampleError = 1e-6;  // relative L2; measured 4.3e-7, and diffusers' own, in f32, is 3.5e-5 at most
 
 const std::filesystem::path& folder() {
-  static const std::filesystem::path path = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/samplers";
+  static const std::filesystem::path path = source_dir(kSourceDir) / "tests/goldens/samplers";
   return path;
 }
 const SafetensorsFile& golden() {

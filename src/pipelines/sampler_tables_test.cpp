@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "pipelines/flow_schedule.hpp"
@@ -22,7 +23,7 @@ constexpr double kTableError = 1e-6;  // relative
 /// Levels of the goldens: sigmas, all but the last with a timestep.
 NoiseSchedule schedule_of(const std::string& key, Prediction prediction) {
   const SafetensorsFile golden =
-      SafetensorsFile::open(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/samplers/expected.safetensors");
+      SafetensorsFile::open(source_dir(kSourceDir) / "tests/goldens/samplers/expected.safetensors");
   const HostTensor sigmas = golden.read(key + ".sigmas");
   NoiseSchedule schedule{.prediction = prediction, .steps = {}};
   const auto level = [&](std::int64_t i) {

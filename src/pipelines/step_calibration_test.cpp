@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator.hpp"
 
@@ -25,7 +26,7 @@ class StepCalibrationTest : public testing::Test {
  protected:
   StepCalibrationTest() {
     for (const char* name : {"config.json", "diffusion_pytorch_model.safetensors"})
-      fs::copy(source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/flux/tiny-guidance" / name, folder_ / name);
+      fs::copy(source_dir(kSourceDir) / "tests/goldens/flux/tiny-guidance" / name, folder_ / name);
     pipeline_ = open_pipeline(folder_.path().string());
   }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/out_of_memory.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/frame_stream.hpp"
 #include "run/test_util.hpp"
@@ -39,7 +40,7 @@ class StreamFit : public testing::Test {
 
 TEST_F(StreamFit, OfANetworkIsOneSentenceWithWhatWouldFit) {
   Component network =
-      open_component((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/live_stream/three-levels").string());
+      open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
   WeightStore weights(backend_, std::span<const Component>(&network, 1));
   const std::unique_ptr<StreamModel> model = make_stream_model(network);
   EXPECT_EQ(refusal(*model, weights, "baseline"), "it fits");
@@ -54,7 +55,7 @@ TEST_F(StreamFit, OfANetworkIsOneSentenceWithWhatWouldFit) {
 
 TEST_F(StreamFit, OfAPipelineIsOneSentence) {
   const std::unique_ptr<Pipeline> pipeline =
-      open_pipeline((source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/sd-2.1").string());
+      open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/sd-2.1").string());
   WeightStore weights(backend_, pipeline->components());
   const std::unique_ptr<StreamModel> model = make_stream_model(*pipeline);
   backend_.set_limit(1 << 20);

@@ -13,6 +13,7 @@
 #include "base/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/random.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator_pool.hpp"
 
@@ -25,7 +26,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 class Random {
  public:
   Random() {
-    const auto golden = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/pipelines/flux-schnell";
+    const auto golden = source_dir(kSourceDir) / "tests/goldens/pipelines/flux-schnell";
     std::filesystem::copy(golden, folder_ / "flux", std::filesystem::copy_options::recursive);
     widen("text_encoder_2/config.json", {{"d_ff", 40'000}});
     widen("transformer/config.json", {{"num_layers", 1}, {"num_single_layers", 1}, {"num_attention_heads", 64}});

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "report/charts/charts.hpp"
 #include "report/renderer.hpp"
@@ -65,7 +66,7 @@ std::vector<Chart> hardest_of(std::vector<Chart> charts) {
 std::string in_lines(const std::vector<std::string>& faults) { return fmt::format("{}", fmt::join(faults, "\n")); }
 
 Dataset committed(const char* folder) {
-  const std::filesystem::path path = source_dir(HEADROOM_SOURCE_DIR) / "bench/results" / folder;
+  const std::filesystem::path path = source_dir(kSourceDir) / "bench/results" / folder;
   return Dataset::read({&path, 1});
 }
 

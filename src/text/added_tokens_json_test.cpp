@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "text/tokenizer.hpp"
 
@@ -25,7 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-fs::path tokenizer_goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
+fs::path tokenizer_goldens() { return source_dir(kSourceDir) / "tests/goldens/text"; }
 
 class AddedTokensJson : public testing::Test {
  protected:

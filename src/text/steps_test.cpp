@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "text/added_tokens.hpp"
 #include "text/byte_alphabet.hpp"
@@ -167,7 +168,7 @@ TEST(PreTokenizer, MetaspaceMarksAsItsSchemeSays) {
 }
 
 TEST(Charsmap, AShortGraphemeIsReplacedWhole) {
-  const auto path = source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text/t5/spiece.model";
+  const auto path = source_dir(kSourceDir) / "tests/goldens/text/t5/spiece.model";
   const SentencepieceModel model = read_sentencepiece_model(path);
   // One grapheme, of which the map has the first character.
   EXPECT_EQ(normalized(*map_characters(Charsmap(model.charsmap, "test")), "\u1e9b\u0323"), "\u1e61");

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/unicode.hpp"
@@ -20,7 +21,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::filesystem::path goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
+std::filesystem::path goldens() { return source_dir(kSourceDir) / "tests/goldens/text"; }
 
 TEST(Tokenizer, TruncatesBetweenWhatIsPutAroundAText) {
   const Tokenizer clip = open_tokenizer(goldens() / "clip");

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "text/sentencepiece_model.hpp"
 #include "text/tokenizer.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path token_goldens() { return source_dir(HEADROOM_SOURCE_DIR) / "tests/goldens/text"; }
+fs::path token_goldens() { return source_dir(kSourceDir) / "tests/goldens/text"; }
 
 std::string pieces_of(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   std::string result;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "dashboard/browser.hpp"
 #include "report/deploy.hpp"
@@ -26,7 +27,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const fs::path kLadder = fs::path(HEADROOM_SOURCE_DIR) / "bench/results/cpu/ladder.json";
+const fs::path kLadder = fs::path(kSourceDir) / "bench/results/cpu/ladder.json";
 
 Dataset read_ladder() { return Dataset::read(std::vector<fs::path>{kLadder}); }
 
@@ -213,7 +214,7 @@ TEST_P(CommittedResults, EveryScenarioIsTwoKeysAwayAndFits) {
   const TempFolder folder;
   std::vector<fs::path> paths;
   for (const std::string& name : GetParam().folders)
-    paths.push_back(fs::path(HEADROOM_SOURCE_DIR) / "bench/results" / name);
+    paths.push_back(fs::path(kSourceDir) / "bench/results" / name);
   const Dataset dataset = Dataset::read(paths);
   const std::size_t scenarios = views_of(dataset).size();
   Browser browser;

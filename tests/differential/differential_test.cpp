@@ -10,6 +10,7 @@
 
 #include "backends/backend.hpp"
 #include "base/file.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "differential/bound_rules.hpp"
 #include "differential/bounds.hpp"
@@ -69,7 +70,7 @@ TEST(DifferentialBodies, AgreeWithTheOracle) {
 std::vector<std::filesystem::path> regressions() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
-       std::filesystem::directory_iterator(source_dir(HEADROOM_SOURCE_DIR) / "tests/differential/regressions"))
+       std::filesystem::directory_iterator(source_dir(kSourceDir) / "tests/differential/regressions"))
     if (entry.path().extension() == ".graph") paths.push_back(entry.path());
   std::ranges::sort(paths);
   return paths;
