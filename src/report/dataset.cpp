@@ -13,6 +13,7 @@
 #include "measure/history.hpp"
 #include "measure/ladder_rounds.hpp"
 #include "measure/result_folder.hpp"
+#include "report/configuration_name.hpp"
 
 namespace headroom {
 namespace {
@@ -22,16 +23,13 @@ const TrialSeries* find_series(const Result& result, std::string_view what) {
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-std::string label_of(const Result& result) {
+std::string label_of(const Machine& machine, const Result& result) {
   if (result.source.name != "headroom") {
     if (result.name.starts_with(result.source.name)) return result.name;
     return fmt::format("{} {}", result.source.name, result.name);
   }
   if (result.subject.kind == SubjectKind::kKernel) return result.name;
-  const std::vector<std::string>& asked = result.configuration.asked;
-  const std::vector<std::string>& applied = result.configuration.applied;
-  const bool is_chosen = std::ranges::find(asked, "auto") != asked.end();
-  return asked.empty() ? "baseline" : fmt::format("{}", fmt::join(applied.empty() || is_chosen ? asked : applied, "+"));
+  return asked_name(machine, result.configuration);
 }
 
 /// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
@@ -153,7 +151,9 @@ std::string declined_mark(const Measurement& measurement, std::span<const std::s
   std::vector<std::string_view> declined;
   for (const std::string& name : switches)
     if (measurement.declined(name)) declined.push_back(name);
+  constexpr std::size_t kMost = 2;  // the notes of a chart and a table of measurements name them all
   if (declined.empty()) return {};
+  if (declined.size() > kMost) return fmt::format(" ({} declined)", declined.size());
   return switches.size() == 1 ? " (declined)" : fmt::format(" ({} declined)", fmt::join(declined, ", "));
 }
 
@@ -187,7 +187,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
       measurements_.push_back({.file = &file,
                                .result = &result,
                                .path = path,
-                               .label = label_of(result),
+                               .label = label_of(file.machine, result),
                                .timing = timing_of(result),
                                .is_peer = result.source.name != "headroom"});
   }

@@ -36,7 +36,7 @@ struct Measurement {
   const ResultFile* file = nullptr;
   const Result* result = nullptr;
   std::string path;
-  std::string label;  ///< what was applied: "baseline", "arena+fuse"; a peer's begins with its name
+  std::string label;  ///< what was asked for: "baseline", "lossless+fp8" (asked_name()); a peer's begins with its name
   std::optional<Timing> timing;
   bool is_peer = false;
   /// Of the baseline, where the same work was measured from baselines of several.
@@ -56,7 +56,7 @@ struct Measurement {
 };
 
 /// What a name of these `switches` needs behind it to say which of them declined in a measurement: " (declined)" of a
-/// single one, " (streams, graph declined)", or nothing.
+/// single one, " (streams, graph declined)", " (3 declined)" of more, or nothing.
 [[nodiscard]] std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches);
 
 /// One work on one kind of hardware: only these are ever drawn beside each other.

@@ -179,7 +179,7 @@ TEST(LadderOf, TellsSinglesFromWhatAddsUp) {
   EXPECT_THAT(labels(ladder.cumulative), ElementsAre("+ arena", "+ fuse", "+ steps=5"));
   EXPECT_THAT(labels(ladder.others), ElementsAre("fuse+steps=5"));
   EXPECT_EQ(ladder.combined()->on_baseline->value, 4);
-  EXPECT_EQ(*ladder.product_of_singles(), 1.25 * 0.8 * 2);
+  EXPECT_EQ(ladder.synergy()->product.value, 1.25 * 0.8 * 2);
   EXPECT_THAT(ladder.all(), SizeIs(7));
 }
 

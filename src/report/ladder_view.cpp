@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "measure/ladder_rounds.hpp"
 #include "report/option.hpp"
 
 namespace headroom {
@@ -38,6 +39,32 @@ std::vector<const Measurement*> longest_chain(const std::vector<const Measuremen
   return best;
 }
 
+Estimate as_estimate(const Factor& factor) { return {.value = factor.value, .interval = factor.interval}; }
+
+/// Of factors that nothing is known to be common to: their intervals add up.
+Estimate times(const Estimate& a, const Estimate& b) {
+  Estimate product{.value = a.value * b.value, .interval = {}};
+  if (a.interval && b.interval)
+    product.interval = Interval{a.interval->low * b.interval->low, a.interval->high * b.interval->high};
+  return product;
+}
+
+/// Nothing where one of them has no rounds beside the baseline's.
+std::optional<Synergy> synergy_of_rounds(const Measurement& baseline, const std::vector<const RungView*>& alone,
+                                         const RungView& combined) {
+  const RoundLogs all = rounds_between(*baseline.result, *combined.measurement->result);
+  std::vector<RoundLogs> rounds;
+  for (const RungView* rung : alone) rounds.push_back(rounds_between(*baseline.result, *rung->measurement->result));
+  if (all.empty() || std::ranges::any_of(rounds, &RoundLogs::empty)) return {};
+  std::vector<Term> terms;
+  for (const RoundLogs& one : rounds) terms.push_back({&one, 1});
+  Synergy synergy{.combined = as_estimate(factor_of(all)), .product = as_estimate(factor_of(terms)), .quotient = {}};
+  for (Term& term : terms) term.sign = -1;
+  terms.push_back({&all, 1});
+  synergy.quotient = as_estimate(factor_of(terms));
+  return synergy;
+}
+
 std::string unsettled_mark(const Measurement& m) { return m.result->unsettled ? " (unsettled)" : ""; }
 
 }  // namespace
@@ -48,7 +75,7 @@ bool RungView::is_declined() const {
 
 std::string RungView::mark(const std::optional<Estimate>& factor) const {
   if (is_unsettled()) return "  unsettled";
-  return factor && !is_declined() ? "  " + label_factor(factor->value) : "";
+  return factor && !is_declined() ? "  " + label_factor(*factor) : "";
 }
 
 const RungView* LadderView::combined() const {
@@ -56,20 +83,27 @@ const RungView* LadderView::combined() const {
   return &cumulative.back();
 }
 
-std::optional<double> LadderView::product_of_singles() const {
-  const RungView* all_together = combined();
-  if (all_together == nullptr) return {};
-  double product = 1;
+std::optional<Synergy> LadderView::synergy() const {
+  const RungView* const all_together = combined();
+  if (all_together == nullptr || !all_together->on_baseline) return {};
+  std::vector<const RungView*> alone;
   for (const std::string& name : all_together->measurement->switches()) {
     const auto single = std::ranges::find_if(
         singles, [&](const RungView& rung) { return rung.measurement->switches().front() == name; });
     if (single == singles.end()) return {};
     if (single->is_declined()) continue;
-    const std::optional<Estimate>& factor = single->on_baseline;
-    if (!factor) return {};
-    product *= factor->value;
+    if (!single->on_baseline) return {};
+    alone.push_back(&*single);
   }
-  return product;
+  if (alone.empty()) return {};
+  if (const std::optional<Synergy> of_rounds = synergy_of_rounds(*baseline.measurement, alone, *all_together))
+    return of_rounds;
+  Estimate product{.value = 1, .interval = Interval{1, 1}};
+  for (const RungView* rung : alone) product = times(product, *rung->on_baseline);
+  const Estimate& all = *all_together->on_baseline;
+  Estimate inverse{.value = 1 / product.value, .interval = {}};
+  if (product.interval) inverse.interval = Interval{1 / product.interval->high, 1 / product.interval->low};
+  return Synergy{.combined = all, .product = product, .quotient = times(all, inverse)};
 }
 
 std::vector<const RungView*> LadderView::all() const {

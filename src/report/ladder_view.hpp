@@ -20,8 +20,16 @@ struct RungView {
   [[nodiscard]] bool is_declined() const;
   /// Its times are no facts, and it has no factors.
   [[nodiscard]] bool is_unsettled() const { return measurement->result->unsettled.has_value(); }
-  /// What stands beside its time: "  1.87x", "  unsettled", or nothing.
+  /// What stands beside its time: "  1.87x [1.80, 1.95]", "  unsettled", or nothing.
   [[nodiscard]] std::string mark(const std::optional<Estimate>& factor) const;
+};
+
+/// What all switches together do against what each does alone, as the ladder's table tells it: over the rounds that all
+/// of them have. Of results without rounds, products of medians' factors, whose intervals add up.
+struct Synergy {
+  Estimate combined;  ///< the factor of all together
+  Estimate product;   ///< of the factors of each alone
+  Estimate quotient;  ///< of both
 };
 
 /// The configurations of a scenario that has a baseline: Headroom's result without any switch.
@@ -35,9 +43,8 @@ struct LadderView {
 
   /// All together; null where no rung has more than one switch.
   [[nodiscard]] const RungView* combined() const;
-  /// The product of the factors of the switches alone, but for those that declined; nothing where one of those in
-  /// `combined` was not measured alone or is not settled.
-  [[nodiscard]] std::optional<double> product_of_singles() const;
+  /// Nothing where a switch of `combined` that did not decline was not measured alone, or one of them is not settled.
+  [[nodiscard]] std::optional<Synergy> synergy() const;
   /// Every rung once: baseline, singles, cumulative from the second on, others, peers.
   [[nodiscard]] std::vector<const RungView*> all() const;
 };

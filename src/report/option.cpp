@@ -21,11 +21,45 @@ namespace {
 /// Beyond these no unit helps.
 bool is_beyond_units(double value) { return value != 0 && (std::abs(value) >= 1e15 || std::abs(value) < 1e-9); }
 
+constexpr double kNarrow = 600;      // pixels
+constexpr double kNarrowPlot = 330;  // of a screen of 390
+constexpr double kNameWidth = 300;   // of names beside an axis
+constexpr int kNameLine = 13;        // pixels from one line of a name to the next
+constexpr std::size_t kLongestName = 160;
+
 /// Room for the longest of `names`, wide as letters of the font mostly are.
 double width_of(const std::vector<std::string>& names, double font_size) {
   std::size_t longest = 1;
   for (const std::string& name : names) longest = std::max(longest, display_width(name));
   return std::ceil(0.66 * font_size * static_cast<double>(longest)) + 4;
+}
+
+/// On a narrow screen the first gap of two blanks is where a text breaks; see label_narrow in assets/charts.js.
+std::vector<std::string> broken(const std::vector<std::string>& texts) {
+  std::vector<std::string> lines;
+  for (const std::string& text : texts) {
+    const std::size_t gap = text.find("  ");
+    lines.push_back(text.substr(0, gap));
+    if (gap != std::string::npos) lines.push_back(text.substr(gap + 2));
+  }
+  return lines;
+}
+
+/// Lines that a legend takes in so much room.
+int legend_lines(const std::vector<std::string>& names, double width, double font_size) {
+  constexpr double kSymbol = 30, kGap = 10;
+  int lines = 1;
+  double x = 0;
+  for (const std::string& name : names) {
+    const double item = kSymbol + width_of({name}, font_size);
+    if (x > 0 && x + item > width) {
+      ++lines;
+      x = 0;
+    }
+    lines += static_cast<int>(item / width);  // a name that is broken
+    x += item + kGap;
+  }
+  return lines;
 }
 
 /// Why what is drawn is not settled, where it is not.
@@ -83,6 +117,16 @@ std::string label_factor(double factor) {
   return is_beyond_units(factor) ? fmt::format("{:.3g}x", factor) : format_factor(factor);
 }
 
+std::string label_factor(const Estimate& factor) {
+  return label_factor(factor.value) + (factor.interval ? " " + format_interval(*factor.interval) : "");
+}
+
+std::string label_plain(double value) {
+  if (value == 0 || (std::abs(value) >= 1e-3 && std::abs(value) < 1e6)) return format_significant(value);
+  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  return fmt::format("{:.2g}e{}", value / std::pow(10, exponent), exponent);
+}
+
 std::string label_si(double value, std::string_view unit) {
   static constexpr std::array<std::pair<double, std::string_view>, 6> kUnits = {
       {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}};
@@ -92,13 +136,23 @@ std::string label_si(double value, std::string_view unit) {
   return fmt::format("{} {}", format_significant(value), unit);
 }
 
+namespace {
+
+/// Whole numbers and large ones without an exponent, others with seven digits.
+std::string digits_of(double value) {
+  const double size = std::abs(value);
+  return size < 1e15 && (value == std::floor(value) || size >= 1e6) ? fmt::format("{:.0f}", value)
+                                                                    : fmt::format("{:.7g}", value);
+}
+
+}  // namespace
+
 std::string exact(double value, std::string_view unit) {
-  const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
-  return is_whole ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{} {}", value, unit);
+  return fmt::format("{}{}{}", digits_of(value), unit.empty() ? "" : " ", unit);
 }
 
 std::string exact(const Interval& interval, std::string_view unit) {
-  return fmt::format("{} to {} {}", interval.low, interval.high, unit);
+  return fmt::format("{} to {}", digits_of(interval.low), exact(interval.high, unit));
 }
 
 Tip::Tip(std::string_view title) : json_({{"title", title}, {"rows", json::array()}}) {}
@@ -125,9 +179,8 @@ Tip& Tip::timing(const Measurement& measurement) {
 
 Tip& Tip::factor(std::string_view name, const std::optional<Estimate>& factor) {
   if (!factor) return row(name, "not known");
-  return row(name, factor->interval ? fmt::format("{} ({} to {})", exact(factor->value, "times as fast"),
-                                                  factor->interval->low, factor->interval->high)
-                                    : exact(factor->value, "times as fast"));
+  const std::string value = exact(factor->value, "times as fast");
+  return row(name, factor->interval ? fmt::format("{} ({})", value, exact(*factor->interval, "")) : value);
 }
 
 json base_option() {
@@ -137,26 +190,81 @@ json base_option() {
 }
 
 json name_axis(std::vector<std::string> names) {
-  names = cut_names(names, 72);  // two lines
+  names = cut_names(names, kLongestName);
+  std::map<std::string, int> seen;
+  for (std::string& name : names)
+    if (const int count = ++seen[name]; count > 1) name += fmt::format(" ({})", count);
   const double width = width_of(names, 12);
   return {{"type", "category"},
           {"inverse", true},
           {"data", std::move(names)},
           {"axisLabel",
-           {{"width", std::min(width, 250.0)},
+           {{"width", std::min(width, kNameWidth)},
             {"overflow", "break"},
-            {"lineHeight", 13},
+            {"lineHeight", kNameLine},
             {"interval", 0},
             {"formatter", fn("axis_name")}}}};
 }
 
-json narrow_names(const json& axis) {
-  const double width = width_of(axis["data"].get<std::vector<std::string>>(), 10);
-  return {{"axisLabel",
-           {{"width", std::min(width, 104.0)},
-            {"fontSize", 10},
-            {"lineHeight", 11},
-            {"formatter", fn("axis_name_narrow")}}}};
+json item_style(std::string_view role, bool is_hollow) {
+  if (!is_hollow) return {{"color", color(role)}};
+  return {{"color", color("panel")}, {"borderColor", color(role)}, {"borderWidth", 2}, {"borderType", "dashed"}};
+}
+
+json& narrow_option(json& option) {
+  json& media = option["media"];
+  if (media.is_null()) media = json::array({{{"query", {{"maxWidth", kNarrow}}}, {"option", json::object()}}});
+  return media[0]["option"];
+}
+
+void fit_bars(json& option, const std::vector<std::string>& texts) {
+  option["grid"]["right"] = 8 + width_of(texts, 12);
+  json series = json::array();
+  for (const json& one : option["series"]) {
+    series.push_back(json::object());
+    if (one["type"] != "bar") continue;
+    series.back()["barMaxWidth"] = 12;
+    if (one.contains("label"))
+      series.back()["label"] = {{"fontSize", 10},
+                                {"lineHeight", 11},
+                                {"distance", 4},
+                                {"offset", json::array({0, 3})},
+                                {"formatter", fn("label_narrow")}};
+  }
+  json& narrow = narrow_option(option);
+  narrow["series"] = std::move(series);
+  narrow["grid"]["left"] = 8;
+  narrow["grid"]["right"] = 4 + width_of(broken(texts), 10);
+  narrow["xAxis"] = {{"splitNumber", 2}};
+  narrow["yAxis"] = {{"axisLabel",
+                      {{"inside", true},
+                       {"margin", 0},
+                       {"align", "left"},
+                       {"verticalAlign", "bottom"},
+                       {"padding", json::array({0, 0, 8, 0})},
+                       {"width", kNarrowPlot - 30},
+                       {"fontSize", 10},
+                       {"lineHeight", 11}}}};
+}
+
+void add_legend(json& option, const std::vector<std::string>& names, int gap) {
+  constexpr int kLine = 24;
+  constexpr double kPlot = 900;
+  option["legend"] = {{"type", "plain"}, {"top", 0}, {"left", 0}, {"data", names}};
+  option["grid"]["top"] = kLine * legend_lines(names, kPlot, 12) + gap;
+  json& narrow = narrow_option(option);
+  narrow["legend"] = {
+      {"itemWidth", 16},
+      {"textStyle", {{"fontSize", 11}, {"lineHeight", 13}, {"width", kNarrowPlot - 40}, {"overflow", "break"}}}};
+  int lines = legend_lines(names, kNarrowPlot, 11);
+  if (width_of(names, 11) < kNarrowPlot - 40) {
+    narrow["legend"]["textStyle"].erase("width");
+  } else {  // the library leaves room for the lines of a broken name only below each other
+    narrow["legend"]["orient"] = "vertical";
+    lines = 0;
+    for (const std::string& name : names) lines += legend_lines({name}, kNarrowPlot, 11);
+  }
+  narrow["grid"]["top"] = kLine * lines + gap;
 }
 
 json value_axis(std::string_view name, std::string_view axis_fn) {
@@ -214,13 +322,12 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
                      {"name", bar.name},
                      {"text", bar.text},
                      {"tip", bar.tip},
-                     {"itemStyle", {{"color", color(bar.role)}}}});
+                     {"itemStyle", item_style(bar.role, bar.is_hollow)}});
     ends.push_back({{"value", bar.interval ? std::max(bar.value, bar.interval->high) : bar.value}, {"text", bar.text}});
     if (bar.interval) intervals.push_back(json::array({names.size() - 1, bar.interval->low, bar.interval->high}));
   }
   json option = base_option();
-  option["grid"] = {
-      {"left", 8}, {"right", 8 + width_of(texts, 12)}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["grid"] = {{"left", 8}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis(axis_name, axis_fn);
   option["xAxis"]["min"] = 0;
@@ -234,17 +341,24 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
                               {"label", value_label({{"fontSize", 12}})},
                               {"data", ends}});
   if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
-  option["media"] =
-      json::array({{{"query", {{"maxWidth", 600}}},
-                    {"option",
-                     {{"grid", {{"right", 4 + width_of(texts, 10)}}},
-                      {"xAxis", {{"splitNumber", 3}}},
-                      {"yAxis", narrow_names(option["yAxis"])},
-                      {"series", json::array({json::object(), {{"label", {{"fontSize", 11}, {"distance", 4}}}}})}}}}});
+  fit_bars(option, texts);
   return option;
 }
 
 int height_of_bars(std::size_t bars) { return 60 + 40 * static_cast<int>(std::max<std::size_t>(bars, 2)); }
+
+int height_of_bars(const std::vector<std::string>& names) {
+  const double lines = std::ceil(width_of(cut_names(names, kLongestName), 12) / kNameWidth);
+  // On a narrow screen names of as many lines stand between two bars, beside the second line of a text.
+  const int row = std::max(44, kNameLine * static_cast<int>(lines) + 28);
+  return 60 + row * static_cast<int>(std::max<std::size_t>(names.size(), 2));
+}
+
+std::vector<std::string> names_of(const std::vector<Bar>& bars) {
+  std::vector<std::string> names;
+  for (const Bar& bar : bars) names.push_back(bar.name);
+  return names;
+}
 
 std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}", scenario.work, scenario.hardware); }
 
@@ -309,6 +423,26 @@ void note_revisions(std::vector<std::string>& notes, std::span<const Measurement
     notes.push_back(
         fmt::format("Measured at different revisions of {}, not side by side: {}.", program, fmt::join(parts, "; ")));
   }
+}
+
+void note_declined(std::vector<std::string>& notes, const std::string& name, std::span<const Placed> placed) {
+  std::vector<std::pair<DeclinedSwitch, std::vector<std::string>>> declined;
+  std::vector<std::string> unsettled;
+  for (const auto& [place, m] : placed) {
+    if (m->result->unsettled) unsettled.push_back(place);
+    for (const DeclinedSwitch& one : m->result->configuration.declined) {
+      auto found = std::ranges::find(declined, one, [](const auto& pair) { return pair.first; });
+      if (found == declined.end()) found = declined.insert(declined.end(), {one, {}});
+      found->second.push_back(place);
+    }
+  }
+  for (const auto& [one, places] : declined)
+    notes.push_back(fmt::format("{}: {} declined{}: {}", name, one.name,
+                                places.size() == placed.size() ? "" : fmt::format(" ({})", some_of(places)),
+                                one.reason));
+  if (!unsettled.empty())
+    notes.push_back(
+        fmt::format("{}: hollow times are unsettled, and nothing is claimed of them: {}.", name, some_of(unsettled)));
 }
 
 std::string numbered(std::string_view file, std::size_t index) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/dataset.hpp"
@@ -21,8 +22,11 @@ namespace headroom {
 [[nodiscard]] std::string label_ms(double ms);
 [[nodiscard]] std::string label_bytes(double bytes);
 [[nodiscard]] std::string label_factor(double factor);
+/// "1.87x [1.80, 1.95]", with the 95% interval where there is one.
+[[nodiscard]] std::string label_factor(const Estimate& factor);
+[[nodiscard]] std::string label_plain(double value);                      ///< "0.0123", "5.9e-6"
 [[nodiscard]] std::string label_si(double value, std::string_view unit);  ///< "1.78 TFLOP/s"
-/// Every digit: "105.703125 ms", "31092264 bytes".
+/// Seven significant digits, and every digit of a whole number: "105.7031 ms", "31092264 bytes".
 [[nodiscard]] std::string exact(double value, std::string_view unit);
 [[nodiscard]] std::string exact(const Interval& interval, std::string_view unit);  ///< "248 to 259 ms"
 
@@ -48,20 +52,31 @@ struct Bar {
   std::string text;  ///< beside the bar
   std::string_view role = "blue";
   nlohmann::json tip;
+  bool is_hollow = false;  ///< its value is no fact: drawn as an outline
 };
 /// A bar for each, top first, with its interval as a whisker and its text beyond both. `axis_fn` writes the axis.
 [[nodiscard]] nlohmann::json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name,
                                              std::string_view axis_fn);
-/// The height that so many bars need.
+/// The height that so many bars need whose names fit two lines, and that of bars with these names.
 [[nodiscard]] int height_of_bars(std::size_t bars);
+[[nodiscard]] int height_of_bars(const std::vector<std::string>& names);
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<Bar>& bars);
 
 /// What every option has: tooltips, no animation, description for readers of screens.
 [[nodiscard]] nlohmann::json base_option();
-/// An axis of categories that are names of any length, and one of values.
+/// An axis of categories that are names of any length, and one of values. No two names are equal on it.
 [[nodiscard]] nlohmann::json name_axis(std::vector<std::string> names);
-[[nodiscard]] nlohmann::json narrow_names(
-    const nlohmann::json& axis);  ///< what changes of the first on a narrow screen
 [[nodiscard]] nlohmann::json value_axis(std::string_view name, std::string_view axis_fn);
+
+/// The style of an item in the colour of a role: filled, or hollow where its value is no fact.
+[[nodiscard]] nlohmann::json item_style(std::string_view role, bool is_hollow);
+/// The part of an option that changes on a narrow screen; made where it is not there yet.
+[[nodiscard]] nlohmann::json& narrow_option(nlohmann::json& option);
+/// Room right of horizontal bars for `texts`, which stand beside them. On a narrow screen names stand above their bars
+/// and texts on two lines.
+void fit_bars(nlohmann::json& option, const std::vector<std::string>& texts);
+/// A legend of all `names` above the plot, which begins `gap` below it, on a narrow screen too.
+void add_legend(nlohmann::json& option, const std::vector<std::string>& names, int gap);
 
 /// How a value stands beside what is drawn of it: the item's "text", to the right unless `changes` says otherwise.
 [[nodiscard]] nlohmann::json value_label(const nlohmann::json& changes = nlohmann::json::object());
@@ -78,6 +93,11 @@ struct Bar {
 [[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
 /// Adds a sentence where what is drawn of one program was measured at more than one revision of it: which at which.
 void note_revisions(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
+/// A place of a chart, "2 at once", and what was measured there.
+using Placed = std::pair<std::string, const Measurement*>;
+/// Adds a sentence for each switch that declined in some of `placed`, which are of one configuration `name`: where, and
+/// why; and one where times are not settled.
+void note_declined(std::vector<std::string>& notes, const std::string& name, std::span<const Placed> placed);
 /// "speedup_comparison" for the first of its kind, "speedup_comparison-2" for the next.
 [[nodiscard]] std::string numbered(std::string_view file, std::size_t index);
 

@@ -16,6 +16,7 @@ struct ParetoPoint {
   double quality = 0;
   std::optional<Interval> interval;  ///< of the quality
   std::vector<std::string> labels;   ///< configurations that fall on one point
+  bool is_unsettled = false;  ///< its cost is no fact: it is drawn hollow, and neither is on the frontier nor beats any
 };
 
 /// What cost and quality are.
@@ -31,7 +32,7 @@ void add_point(std::vector<ParetoPoint>& points, ParetoPoint point);
 [[nodiscard]] std::size_t count_on_frontier(const std::vector<ParetoPoint>& points, const ParetoAxes& axes);
 /// The points, those on the frontier marked and joined by a line. The chart's axes are still to be named.
 [[nodiscard]] nlohmann::json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes);
-/// What the line is, for a chart's notes: "The dashed line is the Pareto frontier: ...".
+/// What the line is, and what the points are called by their numbers, for a chart's notes: "The dashed line is the Pareto frontier: ...".
 [[nodiscard]] std::string pareto_note(const std::vector<ParetoPoint>& points, const ParetoAxes& axes);
 
 }  // namespace headroom

@@ -113,6 +113,7 @@ const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m
   if (const QualityRecord* own = find_quality(*m.result, metric)) return own;
   for (const Measurement* other : scenario.all | std::views::reverse)
     if (other->label == m.label && other->is_peer == m.is_peer &&
+        lossy_switches(other->result->configuration) == lossy_switches(m.result->configuration) &&
         other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype)
       if (const QualityRecord* record = find_quality(*other->result, metric)) return record;
   return nullptr;

@@ -67,39 +67,79 @@ const std::set<std::string>& resolution_keys() {
   return keys;
 }
 
-std::vector<SweepLine> lines_of(const Sweep& sweep) {
-  std::vector<SweepLine> lines;
-  const auto add = [&](const Measurement& like, std::string_view role) {
-    SweepLine line{.label = like.label, .role = role, .at = {}};
-    std::ptrdiff_t found = 0;
-    for (const SweepPoint& point : sweep.points) {
-      const auto& current = point.scenario->current;
-      const auto same = std::ranges::find_if(current, [&](const Measurement* m) {
-        return m->timing && m->label == like.label && m->is_peer == like.is_peer &&
-               m->result->configuration.baseline_dtype == like.result->configuration.baseline_dtype;
-      });
-      line.at.push_back(same == current.end() ? nullptr : *same);
-      found += same == current.end() ? 0 : 1;
-    }
-    const bool is_new = std::ranges::none_of(lines, [&](const SweepLine& other) { return other.at == line.at; });
-    if (found >= 2 && is_new) lines.push_back(std::move(line));
-  };
-  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "gold", "sky"};
-  for (const SweepPoint& point : sweep.points)
+namespace {
+
+constexpr std::size_t kFew = 3;  // configurations that are all drawn
+
+bool is_alike(const Measurement& a, const Measurement& b) {
+  return a.label == b.label && a.is_peer == b.is_peer &&
+         a.result->configuration.baseline_dtype == b.result->configuration.baseline_dtype;
+}
+
+/// What was measured at each point as `like` was asked for: the latest.
+SweepLine line_of(const Sweep& sweep, const Measurement& like, std::string_view role) {
+  SweepLine line{.label = like.precision ? fmt::format("{} ({})", like.label, *like.precision) : like.label,
+                 .role = role,
+                 .at = {}};
+  for (const SweepPoint& point : sweep.points) {
+    const Measurement* latest = nullptr;
     for (const Measurement* m : point.scenario->current)
-      if (!m->is_peer && m->switches().empty() && m->timing) add(*m, "base");
-  std::vector<const Measurement*> ours;
-  for (const Measurement* m : sweep.points.back().scenario->current)
-    if (!m->is_peer && !m->switches().empty() && m->timing) ours.push_back(m);
-  std::ranges::sort(ours, {}, [](const Measurement* m) { return m->time().median_ms; });
-  for (const std::size_t before = lines.size(); const Measurement* m : ours) {
-    add(*m, "orange");
-    if (lines.size() > before) break;
+      if (m->timing && is_alike(*m, like) && (latest == nullptr || m->file->created >= latest->file->created))
+        latest = m;
+    line.at.push_back(latest);
   }
-  std::size_t peers = 0;
-  for (const Measurement* m : sweep.points.back().scenario->current)
-    if (m->is_peer && m->timing) add(*m, kPeerRoles[peers++ % std::size(kPeerRoles)]);
+  return line;
+}
+
+/// The lines of those that `is_wanted`, each once, of two points or more: the fastest at the largest point first.
+std::vector<SweepLine> lines_where(const Sweep& sweep, const std::function<bool(const Measurement&)>& is_wanted) {
+  std::vector<SweepLine> lines;
+  for (auto point = sweep.points.rbegin(); point != sweep.points.rend(); ++point) {
+    std::vector<const Measurement*> measured;
+    for (const Measurement* m : point->scenario->current)
+      if (m->timing && is_wanted(*m)) measured.push_back(m);
+    std::ranges::stable_sort(measured, {}, [](const Measurement* m) { return m->time().median_ms; });
+    for (const Measurement* m : measured) {
+      SweepLine line = line_of(sweep, *m, {});
+      const bool is_new = std::ranges::none_of(lines, [&](const SweepLine& other) { return other.at == line.at; });
+      if (is_new && std::ssize(line.at) - std::ranges::count(line.at, nullptr) >= 2) lines.push_back(std::move(line));
+    }
+  }
   return lines;
+}
+
+}  // namespace
+
+std::vector<SweepLine> lines_of(const Sweep& sweep) {
+  const auto is_baseline = [](const Measurement& m) { return !m.is_peer && m.switches().empty(); };
+  const auto is_optimized = [](const Measurement& m) { return !m.is_peer && !m.switches().empty(); };
+  static constexpr std::string_view kOurRoles[] = {"orange", "blue", "gold"};
+  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "sky"};
+  std::vector<SweepLine> lines = lines_where(sweep, is_baseline);
+  for (SweepLine& line : lines) line.role = "base";
+  std::vector<SweepLine> ours = lines_where(sweep, is_optimized);
+  if (ours.size() > kFew) ours.resize(1);
+  for (std::size_t i = 0; i < ours.size(); ++i) ours[i].role = kOurRoles[i];
+  std::vector<SweepLine> peers = lines_where(sweep, &Measurement::is_peer);
+  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].role = kPeerRoles[i % std::size(kPeerRoles)];
+  std::ranges::move(ours, std::back_inserter(lines));
+  std::ranges::move(peers, std::back_inserter(lines));
+  return lines;
+}
+
+std::vector<std::string> notes_on(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view place) {
+  std::vector<std::string> notes;
+  for (const SweepLine& line : lines) {
+    std::vector<Placed> placed;
+    for (std::size_t i = 0; i < line.at.size(); ++i) {
+      const SweepPoint& point = sweep.points[i];
+      const std::string name = point.name.empty() ? fmt::format("{}", point.x) : point.name;
+      if (line.at[i] != nullptr) placed.emplace_back(fmt::format(fmt::runtime(place), name), line.at[i]);
+    }
+    note_declined(notes, line.label, placed);
+  }
+  note_revisions(notes, measurements_of(lines));
+  return notes;
 }
 
 std::vector<const Measurement*> measurements_of(const std::vector<SweepLine>& lines) {
@@ -116,36 +156,72 @@ std::string unit_of(const std::vector<SweepLine>& lines) {
   return "run";
 }
 
+namespace {
+
+/// Where a point lies: at its value, or on an axis of names at its number.
+json place_of(const Sweep& sweep, std::size_t point) {
+  return sweep.points[point].name.empty() ? json(sweep.points[point].x) : json(point);
+}
+
+json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
+  json axis = value_axis(x_name, "axis_plain");
+  if (sweep.points.front().name.empty()) {
+    axis.update({{"min", 0}, {"boundaryGap", json::array({0, "5%"})}});
+    return axis;
+  }
+  std::vector<std::string> names;
+  for (const SweepPoint& point : sweep.points) names.push_back(point.name);
+  axis.update({{"type", "category"}, {"data", std::move(names)}});
+  axis["axisLabel"] = {{"interval", 0}, {"hideOverlap", true}};
+  return axis;
+}
+
+}  // namespace
+
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
                   const SweepQuantity& y) {
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 72}, {"top", 44}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}, {"type", "scroll"}};
-  option["xAxis"] = value_axis(x_name, "axis_plain");
-  option["xAxis"]["min"] = 0;
+  option["grid"] = {{"left", 24}, {"right", 48}, {"bottom", 44}, {"containLabel", true}};
+  std::vector<std::string> names;
+  for (const SweepLine& line : lines) names.push_back(line.label);
+  add_legend(option, names, 36);
+  option["xAxis"] = sweep_x_axis(sweep, x_name);
   option["yAxis"] = value_axis(y.name, y.axis_fn);
-  option["yAxis"]["nameLocation"] = "end";
-  option["yAxis"]["nameGap"] = 10;
-  option["yAxis"]["nameTextStyle"] = {{"align", "left"}};
-  option["yAxis"]["min"] = 0;
-  option["grid"]["top"] = 64;
+  option["yAxis"].update({{"nameLocation", "end"},
+                          {"nameGap", 14},
+                          {"nameTextStyle", {{"align", "left"}}},
+                          {"min", 0},
+                          {"boundaryGap", json::array({0, "8%"})}});
   option["series"] = json::array();
+  double most = 0;
+  for (const SweepLine& line : lines)
+    for (std::size_t i = 0; i < line.at.size(); ++i)
+      if (line.at[i] != nullptr) most = std::max(most, y.of_time(sweep.points[i].x, line.at[i]->time().median_ms));
+  constexpr double kLow = 0.15;  // a value below this share of the axis has no room for its label below it
   for (const SweepLine& line : lines) {
+    const bool is_first = &line == &lines.front();
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
       const Timing& timing = line.at[i]->time();
-      const double x = sweep.points[i].x, value = y.of_time(x, timing.median_ms);
-      Tip tip(fmt::format("{}, {} {}", line.label, x, x_name));
-      tip.row("model", sweep.points[i].scenario->subject.name).row(y.name, exact(value, y.unit)).timing(*line.at[i]);
-      items.push_back({{"value", json::array({x, value})},
+      const SweepPoint& point = sweep.points[i];
+      const double value = y.of_time(point.x, timing.median_ms);
+      Tip tip(point.name.empty() ? fmt::format("{}, {} {}", line.label, point.x, x_name)
+                                 : fmt::format("{}, {}", line.label, point.name));
+      tip.row("model", point.scenario->subject.name).row(y.name, exact(value, y.unit)).timing(*line.at[i]);
+      items.push_back({{"value", json::array({place_of(sweep, i), value})},
                        {"name", line.label},
                        {"text", y.label ? y.label(value) : label_ms(value)},
                        {"tip", tip.json()}});
+      if (value < kLow * most)
+        items.back()["label"] = {{"position", is_first ? "top" : "right"}, {"offset", json::array({0, -8})}};
+      if (line.at[i]->result->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
       if (timing.interval_ms)
-        intervals.push_back(
-            json::array({x, y.of_time(x, timing.interval_ms->low), y.of_time(x, timing.interval_ms->high)}));
+        intervals.push_back(json::array({place_of(sweep, i), y.of_time(point.x, timing.interval_ms->low),
+                                         y.of_time(point.x, timing.interval_ms->high)}));
     }
+    // The baseline is above the others where they are faster: so are its labels.
+    const std::string_view position = is_first ? "top" : "bottom";
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},
                                 {"data", items},
@@ -153,8 +229,8 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"symbol", "circle"},
                                 {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
                                 {"itemStyle", {{"color", color(line.role)}}},
-                                {"labelLayout", {{"hideOverlap", true}, {"dy", &line == &lines.front() ? -10 : 10}}},
-                                {"label", value_label()}});
+                                {"labelLayout", {{"hideOverlap", true}}},
+                                {"label", value_label({{"position", position}, {"color", color(line.role)}})}});
     option["series"].push_back(vertical_whiskers(std::move(intervals)));
     option["series"].back()["z"] = 5;
   }

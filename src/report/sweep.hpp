@@ -15,6 +15,7 @@ namespace headroom {
 struct SweepPoint {
   double x = 0;
   const Scenario* scenario = nullptr;
+  std::string name = {};  ///< "512x512", where the axis is one of names
 };
 
 /// Works on one machine that differ only in what is swept over.
@@ -34,8 +35,9 @@ struct Sweep {
 /// The members of a request that say how large images are.
 [[nodiscard]] const std::set<std::string>& resolution_keys();
 
-/// What is drawn of a sweep: the baseline, the fastest of our configurations at the last point, and every peer; each
-/// only where it was measured at two points or more. By label; a point without the configuration holds null.
+/// What is drawn of a sweep, each as it was asked for, whatever declined at some of the points: the baseline; our other
+/// configurations where they are few, else the fastest at the largest point; and every peer. Each only where it was
+/// measured at two points or more; a point without the configuration holds null.
 struct SweepLine {
   std::string label;
   std::string_view role;
@@ -44,6 +46,10 @@ struct SweepLine {
 [[nodiscard]] std::vector<SweepLine> lines_of(const Sweep& sweep);
 /// All that is drawn of them.
 [[nodiscard]] std::vector<const Measurement*> measurements_of(const std::vector<SweepLine>& lines);
+/// What a reader must know of the lines: revisions, and where switches declined. `place` is what a point is called:
+/// "{} at once".
+[[nodiscard]] std::vector<std::string> notes_on(const Sweep& sweep, const std::vector<SweepLine>& lines,
+                                                std::string_view place);
 /// What their times are of: "image", "forward pass".
 [[nodiscard]] std::string unit_of(const std::vector<SweepLine>& lines);
 

@@ -8,8 +8,6 @@
 
 namespace headroom {
 
-using nlohmann::json;
-
 namespace {
 
 /// Launches of a plan in all, where the result has one.
@@ -18,46 +16,31 @@ std::optional<std::size_t> launches_of(const Measurement& m) {
   return m.file->plans.at(*m.result->plan).nodes.size();
 }
 
-json make_item(const Measurement& m, const std::optional<Estimate>& factor) {
+Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor, std::string_view role) {
   Tip tip(m.label);
   tip.timing(m);
   if (factor) tip.factor("against the same without it", factor);
   if (const auto launches = launches_of(m)) tip.row("launches in the plan", fmt::format("{}", *launches));
   std::string text = label_ms(m.time().median_ms);
   if (m.result->unsettled) text += "  unsettled";
-  if (factor) text += fmt::format("  {}", label_factor(factor->value));
-  return {{"value", m.time().median_ms}, {"text", text}, {"tip", tip.json()}};
+  if (factor) text += fmt::format("  {}", label_factor(*factor));
+  return {.name = m.shown_name(),
+          .value = m.time().median_ms,
+          .interval = m.time().interval_ms,
+          .text = std::move(text),
+          .role = role,
+          .tip = tip.json(),
+          .is_hollow = m.result->unsettled.has_value()};
 }
 
-json draw(const Dataset& dataset, const std::vector<SwitchPair>& pairs, std::string_view switch_name) {
-  std::vector<std::string> names;
-  json without = json::array(), with = json::array();
+/// Each pair one below the other: without, then with.
+std::vector<Bar> bars_of(const Dataset& dataset, const std::vector<SwitchPair>& pairs) {
+  std::vector<Bar> bars;
   for (const SwitchPair& pair : pairs) {
-    names.push_back(fmt::format("on {}", pair.without->label));
-    without.push_back(make_item(*pair.without, {}));
-    with.push_back(make_item(*pair.with, dataset.factor(*pair.without, *pair.with)));
+    bars.push_back(make_bar(*pair.without, {}, "base"));
+    bars.push_back(make_bar(*pair.with, dataset.factor(*pair.without, *pair.with), "blue"));
   }
-  json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 170}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
-  option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time per {}", pairs.front().with->time().unit), "axis_ms");
-  option["xAxis"]["min"] = 0;
-  const auto series = [](std::string name, json data, std::string_view role) {
-    return json{{"type", "bar"},
-                {"name", std::move(name)},
-                {"barMaxWidth", 22},
-                {"data", std::move(data)},
-                {"itemStyle", {{"color", color(role)}}},
-                {"label", value_label()}};
-  };
-  option["series"] = json::array({series(fmt::format("without {}", switch_name), without, "base"),
-                                  series(fmt::format("with {}", switch_name), with, "blue")});
-  option["media"] = json::array(
-      {{{"query", {{"maxWidth", 600}}},
-        {"option",
-         {{"grid", {{"right", 112}}}, {"xAxis", {{"splitNumber", 2}}}, {"yAxis", narrow_names(option["yAxis"])}}}}});
-  return option;
+  return bars;
 }
 
 }  // namespace
@@ -88,13 +71,20 @@ std::vector<Chart> compare_switch(const Dataset& dataset, std::string_view switc
   for (const LadderView& ladder : ladders_of(dataset)) {
     const std::vector<SwitchPair> pairs = pairs_of(ladder, switch_name);
     if (pairs.empty()) continue;
-    charts.push_back({.file = numbered(file, charts.size()),
-                      .title = std::string(title),
-                      .subtitle = subtitle_of(*ladder.scenario),
-                      .of = {ladder.scenario},
-                      .option = draw(dataset, pairs, switch_name),
-                      .notes = {"The factor is against the same configuration without the switch: above 1 is faster."},
-                      .height = 110 + 70 * static_cast<int>(pairs.size())});
+    const std::vector<Bar> bars = bars_of(dataset, pairs);
+    std::vector<const Measurement*> drawn;
+    for (const SwitchPair& pair : pairs) drawn.insert(drawn.end(), {pair.without, pair.with});
+    charts.push_back(
+        {.file = numbered(file, charts.size()),
+         .title = std::string(title),
+         .subtitle = subtitle_of(*ladder.scenario),
+         .of = {ladder.scenario},
+         .option = horizontal_bars(bars, fmt::format("time per {}", pairs.front().with->time().unit), "axis_ms"),
+         .notes = {fmt::format("Blue is with {0}, grey above it the same configuration without: the factor is of these "
+                               "two, and above 1 {0} is faster.",
+                               switch_name)},
+         .height = height_of_bars(names_of(bars))});
+    for (std::string& note : notes_on(*ladder.scenario, drawn)) charts.back().notes.push_back(std::move(note));
   }
   return charts;
 }

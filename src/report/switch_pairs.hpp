@@ -16,7 +16,7 @@ struct SwitchPair {
 /// The pairs of a ladder for a switch, by name without argument.
 [[nodiscard]] std::vector<SwitchPair> pairs_of(const LadderView& ladder, std::string_view switch_name);
 
-/// Grouped bars of what a switch does on top of each configuration that it was added to; a chart for each ladder that
+/// Bars of what a switch does on top of each configuration that it was added to; a chart for each ladder that
 /// has such a pair, numbered as `file`.
 [[nodiscard]] std::vector<Chart> compare_switch(const Dataset& dataset, std::string_view switch_name,
                                                 std::string_view file, std::string_view title);

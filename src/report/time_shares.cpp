@@ -76,6 +76,16 @@ std::vector<TimeShare> largest(std::vector<TimeShare> shares) {
   return shares;
 }
 
+bool is_below_floor(const TimeShare& share) { return share.floor_ms && share.ms < *share.floor_ms; }
+
+/// "2.00x its floor", or that it is below; nothing where it has none.
+std::string on_floor(const TimeShare& share, std::string_view format) {
+  if (!share.floor_ms || !(*share.floor_ms > 0)) return {};
+  const double factor = share.ms / *share.floor_ms;
+  return fmt::format(fmt::runtime(format),
+                     factor < 1 ? std::string("at its floor") : label_factor(factor) + " its floor");
+}
+
 json draw(const std::vector<TimeShare>& shares) {
   const double total = total_ms(shares);
   std::vector<Bar> bars;
@@ -87,8 +97,7 @@ json draw(const std::vector<TimeShare>& shares) {
     tip.row("launches", fmt::format("{}", share.launches));
     if (share.floor_ms) tip.row("floor", exact(*share.floor_ms, "ms"));
     std::string text = fmt::format("{}  {}%", label_ms(share.ms), format_significant(100 * share.ms / total));
-    if (share.floor_ms && *share.floor_ms > 0)
-      text += fmt::format("  {} its floor", label_factor(share.ms / *share.floor_ms));
+    text += on_floor(share, "  {}");
     bars.push_back(
         {.name = share.name, .value = share.ms, .interval = {}, .text = text, .role = "orange", .tip = tip.json()});
     floors.push_back({{"value", floor_ms}, {"tip", tip.json()}});
@@ -101,6 +110,7 @@ json draw(const std::vector<TimeShare>& shares) {
                               {"barGap", "-100%"},
                               {"data", floors},
                               {"itemStyle", {{"color", color("blue")}}}});
+  narrow_option(option)["series"].push_back({{"barMaxWidth", 12}});
   return option;
 }
 
@@ -113,8 +123,7 @@ std::string in_words(const std::vector<TimeShare>& shares) {
     const double percent = 100 * share.ms / total;
     if (percent < 1 && !parts.empty()) break;
     std::string part = fmt::format("{} {:.0f}%", share.name, percent);
-    if (share.floor_ms && *share.floor_ms > 0)
-      part += fmt::format(" ({} its floor)", label_factor(share.ms / *share.floor_ms));
+    part += on_floor(share, " ({})");
     parts.push_back(std::move(part));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -146,6 +155,8 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
       if (!m->result->profile || !m->result->plan) continue;
       const std::vector<TimeShare> shares = largest(shares_of(*m));
       if (shares.empty()) continue;
+      std::vector<std::string> names;
+      for (const TimeShare& share : shares) names.push_back(share.name);
       Chart chart{.file = numbered(file, drawn.charts.size()),
                   .title = fmt::format("Where the time of a request goes, by {}: {}", what, m->label),
                   .subtitle = subtitle_of(scenario),
@@ -153,7 +164,12 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
                   .option = draw(shares),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
                             "in the same run; orange is what stands above it."},
-                  .height = height_of_bars(shares.size())};
+                  .height = height_of_bars(names)};
+      if (std::ranges::any_of(shares, is_below_floor))
+        chart.notes.emplace_back(
+            "At its floor is also what took less: a floor is made of rates that were measured too, and is as uncertain "
+            "as "
+            "they are.");
       for (const View& view : views)
         if (!view.is_of_kernels && is_akin(scenario, view))
           chart.of.insert(chart.of.end(), view.scenarios.begin(), view.scenarios.end());

@@ -23,10 +23,10 @@ json points_of(const std::vector<double>& trials_ms) {
 
 json trial_plot(std::string_view what, const std::vector<double>& trials_ms, const std::vector<double>& base_ms) {
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 24}, {"top", 56}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"right", 24}, {"bottom", 44}, {"containLabel", true}};
+  add_legend(option, {"measured before", "measured"}, 32);
   option["xAxis"] = value_axis("trial, in the order they ran", "axis_plain");
-  option["xAxis"]["min"] = 0;
+  option["xAxis"].update({{"min", 0}, {"minInterval", 1}});
   option["yAxis"] = value_axis(fmt::format("time of one {}", what), "axis_ms");
   option["yAxis"].update(
       {{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});

@@ -8,18 +8,19 @@ using nlohmann::json;
 
 json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, std::string_view axis_name,
                std::string_view axis_fn) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, texts = {std::string(total)};
   json bases = json::array(), changes = json::array(), ends = json::array(), intervals = json::array();
   const auto add = [&](const WaterfallStep& step, std::string name, double from, double to, std::string_view role) {
     const double end = std::max({from, to, step.interval ? step.interval->high : to});
     if (step.interval) intervals.push_back(json::array({names.size(), step.interval->low, step.interval->high}));
     names.push_back(std::move(name));
+    texts.push_back(step.text);
     bases.push_back(std::min(from, to));
     changes.push_back({{"value", std::max(from, to) - std::min(from, to)},
                        {"name", names.back()},
                        {"text", step.text},
                        {"tip", step.tip},
-                       {"itemStyle", {{"color", color(role)}}}});
+                       {"itemStyle", item_style(role, step.is_hollow)}});
     ends.push_back({{"value", end}, {"text", step.text}});
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -32,7 +33,7 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
   changes.back()["text"] = total;
 
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 170}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["grid"] = {{"left", 8}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = axis_fn == "axis_bytes"
                         ? byte_axis(axis_name, std::ranges::max(steps, {}, &WaterfallStep::value).value)
@@ -54,14 +55,7 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
                     {"data", ends},
                     {"label", value_label()}}});
   if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
-  option["media"] = json::array(
-      {{{"query", {{"maxWidth", 600}}},
-        {"option",
-         {{"grid", {{"right", 112}}},
-          {"xAxis", {{"splitNumber", 2}}},
-          {"yAxis", narrow_names(option["yAxis"])},
-          {"series",
-           json::array({json::object(), json::object(), {{"label", {{"fontSize", 11}, {"distance", 4}}}}})}}}}});
+  fit_bars(option, texts);
   return option;
 }
 

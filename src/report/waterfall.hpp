@@ -16,6 +16,7 @@ struct WaterfallStep {
   std::optional<Interval> interval;
   std::string text;
   nlohmann::json tip;
+  bool is_hollow = false;  ///< its value is no fact
 };
 
 /// The first value from zero, then what each step takes away or adds, then the last value from zero with `total`

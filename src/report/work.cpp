@@ -92,6 +92,26 @@ std::string describe_details(const Subject& subject) {
   return text;
 }
 
+bool is_size_in_pixels(const Subject& subject) {
+  const std::string size = describe_size(subject);
+  return !size.empty() && !size.ends_with(" tokens");
+}
+
+std::string describe_size(const Subject& subject) {
+  const auto number = [&](const char* key) { return request_number(subject, key); };
+  const double side = static_cast<double>(subject.token_pixels.value_or(1));
+  const std::string_view unit = subject.token_pixels ? "" : " tokens";
+  if (const auto width = number("width"), height = number("height"); width && height)
+    return fmt::format("{}x{}", *width, *height);
+  if (const auto rows = number("token_rows"), columns = number("token_columns"); rows && columns)
+    return fmt::format("{}x{}{}", *columns * side, *rows * side, unit);
+  const std::optional<double> tokens = number("image_tokens");
+  if (!tokens) return {};
+  const double root = std::round(std::sqrt(*tokens));
+  if (subject.token_pixels && root * root == *tokens) return fmt::format("{0}x{0}", root * side);
+  return fmt::format("{} tokens", *tokens);
+}
+
 std::string day_of(const std::string& created) { return created.substr(0, created.find('T')); }
 
 std::optional<double> request_number(const Subject& subject, const std::string& key) {
@@ -109,6 +129,13 @@ std::optional<double> image_tokens_of(const Subject& subject) {
   if (const auto tokens = request_number(subject, "image_tokens")) return tokens;
   const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
   if (rows && columns) return *rows * *columns;
+  return {};
+}
+
+std::optional<double> image_area_of(const Subject& subject) {
+  if (const std::optional<double> tokens = image_tokens_of(subject)) return tokens;
+  const auto width = request_number(subject, "width"), height = request_number(subject, "height");
+  if (width && height) return *width * *height;
   return {};
 }
 

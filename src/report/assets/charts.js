@@ -21,7 +21,8 @@ var headroom = (function () {
   function significant(value) {  // three digits, as the program writes labels, without trailing zeros
     if (value === 0) return '0';
     var size = Math.abs(value);
-    if (size >= 1e6 || size < 1e-4) return String(Number(value.toPrecision(3)));
+    if (size < 1e-3) return value.toExponential(2).replace(/\.?0*e/, 'e');  // 5.9e-6
+    if (size >= 1e6) return String(Number(value.toPrecision(3)));
     if (size >= 100) return String(Math.round(value));
     return String(Number(value.toPrecision(3)));
   }
@@ -67,10 +68,18 @@ var headroom = (function () {
           html += '<tr><th scope="row">' + escape_html(tip.rows[i][0]) + '</th><td>' + escape_html(tip.rows[i][1]) + '</td></tr>';
         return html + '</table></div>';
       },
+      // In two lines where a text has two parts with a gap of two blanks between them.
+      label_narrow: function (params) {
+        return params.data && params.data.text !== undefined ? params.data.text.replace('  ', '\n') : '';
+      },
+      label_number: function (params) { return String(params.dataIndex + 1); },
       label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
-      // A name of switches may break after each plus: what follows it has no width. Three lines fit on a narrow screen.
+      // A name of switches may break after each plus: what follows it has no width.
       axis_name: breakable,
-      axis_name_narrow: function (value) { return breakable(value.length > 36 ? value.substring(0, 35) + '\u2026' : value); },
+      // Values that have names: {"$fn": "axis_named", "$with": {"64": "128x128"}}.
+      axis_named: function (names) {
+        return function (value) { return Object.prototype.hasOwnProperty.call(names, String(value)) ? names[String(value)] : ''; };
+      },
       axis_ms: axis(time_units),
       axis_bytes: axis(byte_units),
       axis_si: axis(si_units),
@@ -82,6 +91,12 @@ var headroom = (function () {
       // [category, low, high] of a horizontal bar, and of a vertical one or a point.
       interval_x: function (params, api) { return whisker(api, 'x'); },
       interval_y: function (params, api) { return whisker(api, 'y'); },
+      // The same as a bar inside a bar: the floor of a stage.
+      inner_bar: function (params, api) {
+        var low = api.coord([api.value(1), api.value(0)]), high = api.coord([api.value(2), api.value(0)]);
+        return {type: 'rect', silent: true, shape: {x: low[0], y: low[1] - 3, width: high[0] - low[0], height: 6},
+                style: {fill: colors.panel, opacity: 0.75}};
+      },
       // [row, low, q1, median, q3, high, number of points, then offset and density in turn]: an outline around the row's middle,
       // as high as the density says (1 is the densest), with quartiles and median inside.
       violin: function (params, api) {
@@ -121,7 +136,7 @@ var headroom = (function () {
     }
     if (value.$fn !== undefined) {
       if (!functions[value.$fn]) throw new Error('no function ' + value.$fn);
-      return functions[value.$fn];
+      return value.$with === undefined ? functions[value.$fn] : functions[value.$fn](value.$with);
     }
     if (value.$color !== undefined) {
       if (!colors[value.$color]) throw new Error('no colour ' + value.$color);

@@ -66,7 +66,8 @@
   });
   function draw_all(scheme) { shown.forEach(function (figure) { draw(figure, scheme); }); }
   dark.addEventListener('change', function () { draw_all(scheme_now()); });
-  window.addEventListener('resize', function () { shown.forEach(function (figure) { figure.chart.resize(); }); });
+  // Drawn anew, for the chart library does not take back what it changed for a narrow screen.
+  window.addEventListener('resize', function () { draw_all(scheme_now()); });
 
   var selector = document.getElementById('scenario');
   if (!selector) {  // a page of one chart

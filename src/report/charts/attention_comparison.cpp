@@ -50,7 +50,7 @@ Drawn attention_comparison(const Dataset& dataset) {
          .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
          .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
                    "them. Whiskers are the 95% bootstrap interval of the median."},
-         .height = height_of_bars(bars.size())});
+         .height = height_of_bars(names_of(bars))});
     note_revisions(drawn.charts.back().notes, shown);
   }
   return drawn;

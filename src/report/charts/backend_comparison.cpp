@@ -23,17 +23,25 @@ std::vector<const Measurement*> fastest_of(const Scenario& scenario, bool of_pee
   return all;
 }
 
-Bar make_bar(const Measurement& m) {
+/// `factor` is on the fastest of the others.
+Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor) {
   Tip tip(m.label);
   tip.row("source", fmt::format("{} {}", m.result->source.name, m.result->source.version)).timing(m);
+  std::string text = label_ms(m.time().median_ms);
+  if (m.result->unsettled) text += "  unsettled";
+  if (factor) {
+    tip.factor("against the fastest of the others", factor);
+    text += "  " + label_factor(*factor);
+  }
   return {.name = m.shown_name(),
           .value = m.time().median_ms,
           .interval = m.time().interval_ms,
-          .text = label_ms(m.time().median_ms),
+          .text = std::move(text),
           .role = m.is_peer              ? "purple"
                   : m.switches().empty() ? "base"
                                          : "orange",
-          .tip = tip.json()};
+          .tip = tip.json(),
+          .is_hollow = m.result->unsettled.has_value()};
 }
 
 }  // namespace
@@ -48,7 +56,9 @@ Drawn backend_comparison(const Dataset& dataset) {
     shown.insert(shown.end(), peers.begin(), peers.end());
     std::ranges::stable_sort(shown, {}, [](const Measurement* m) { return m->time().median_ms; });
     std::vector<Bar> bars;
-    for (const Measurement* m : shown) bars.push_back(make_bar(*m));
+    const Measurement& fastest_peer = *peers.front();
+    for (const Measurement* m : shown)
+      bars.push_back(make_bar(*m, m->is_peer ? std::nullopt : dataset.factor(fastest_peer, *m)));
     const std::string unit = shown.front()->time().unit;
     Chart chart{.file = numbered("backend_comparison", drawn.charts.size()),
                 .title = "The same work by Headroom and by others",
@@ -56,9 +66,13 @@ Drawn backend_comparison(const Dataset& dataset) {
                 .of = {&work},
                 .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
                 .notes = notes_on(work, shown),
-                .height = height_of_bars(bars.size())};
+                .height = height_of_bars(names_of(bars))};
+    chart.notes.insert(chart.notes.begin(),
+                       fmt::format("The factor is on {}, the fastest of the other programs: above 1 is faster.",
+                                   fastest_peer.shown_name()));
     chart.notes.emplace_back(
-        "Only results of equal work (equal hash) on the same machine stand beside each other; purple is not Headroom.");
+        "Only results of equal work (equal hash) on the same machine are compared. Purple: other "
+        "programs. Grey: the baseline.");
     drawn.charts.push_back(std::move(chart));
   }
   return drawn;

@@ -31,7 +31,7 @@ std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, s
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = sweep_option(sweep, lines, fmt::format("{}s at once", one_of(sweep)), quantity_of(sweep)),
          .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
-    note_revisions(charts.back().notes, measurements_of(lines));
+    for (std::string& note : notes_on(sweep, lines, "{} at once")) charts.back().notes.push_back(std::move(note));
   }
   return charts;
 }
@@ -49,7 +49,7 @@ Drawn batch_scaling(const Dataset& dataset) {
 }
 
 Drawn cost_scaling(const Dataset& dataset) {
-  if (!dataset.price()) return {.charts = {}, .left_out = "nobody told what the machine costs (--price 2.50/h)"};
+  if (!dataset.price()) return {.charts = {}, .left_out = "the machine's price is not known (--price 2.50/h)"};
   const Price& price = *dataset.price();
   return {.charts = over_batches(
               dataset, "cost_scaling", "What 1,000 {}s cost when more are made at once",

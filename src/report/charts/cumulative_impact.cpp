@@ -9,6 +9,18 @@
 namespace headroom::charts {
 namespace {
 
+std::string synergy_note(const Synergy& synergy) {
+  const std::optional<Interval>& interval = synergy.quotient.interval;
+  const std::string_view verdict = !interval           ? "without an interval, so nothing is claimed"
+                                   : interval->low > 1 ? "together they do more than that"
+                                   : interval->high < 1
+                                       ? "together they do less than that"
+                                       : "its interval holds 1, so it is not certain that there is any";
+  return fmt::format("All together {}, product of the factors of each alone {}. Synergy, their quotient, {}: {}.",
+                     label_factor(synergy.combined), label_factor(synergy.product), label_factor(synergy.quotient),
+                     verdict);
+}
+
 Chart draw(const LadderView& ladder, std::size_t index) {
   std::vector<WaterfallStep> steps;
   const auto add = [&](const RungView& rung, const std::string& name) {
@@ -19,7 +31,8 @@ Chart draw(const LadderView& ladder, std::size_t index) {
                      .value = rung.measurement->time().median_ms,
                      .interval = rung.measurement->time().interval_ms,
                      .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_previous),
-                     .tip = tip.json()});
+                     .tip = tip.json(),
+                     .is_hollow = rung.is_unsettled()});
   };
   add(ladder.baseline, "baseline");
   std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
@@ -30,22 +43,18 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   const std::string unit = ladder.baseline.measurement->time().unit;
   std::string total = label_ms(steps.back().value);
   if (const std::optional<Estimate>& all = ladder.cumulative.back().on_baseline)
-    total += fmt::format("  {} in all", label_factor(all->value));
+    total += fmt::format("  {} in all", label_factor(*all));
+  std::vector<std::string> names = {"all together"};
+  for (const WaterfallStep& step : steps) names.push_back(step.name);
   Chart chart{.file = numbered("cumulative_impact", index),
               .title = fmt::format("Time per {} as switches are added one after the other", unit),
               .subtitle = subtitle_of(*ladder.scenario),
               .of = {ladder.scenario},
               .option = waterfall(steps, total, fmt::format("time per {}", unit), "axis_ms"),
               .notes = notes_on(*ladder.scenario, drawn),
-              .height = height_of_bars(steps.size() + 1)};
-  const RungView* combined = ladder.combined();
-  const std::optional<double> product = ladder.product_of_singles();
-  if (product && combined->on_baseline)
-    chart.notes.insert(chart.notes.begin(),
-                       fmt::format("Synergy {:.2f}: all together are {} as fast as the baseline; the product of the "
-                                   "factors of each alone is {}.",
-                                   combined->on_baseline->value / *product, label_factor(combined->on_baseline->value),
-                                   label_factor(*product)));
+              .height = height_of_bars(names)};
+  if (const std::optional<Synergy> synergy = ladder.synergy())
+    chart.notes.insert(chart.notes.begin(), synergy_note(*synergy));
   chart.notes.insert(chart.notes.begin(), "The factor is against the rung before: above 1 is faster.");
   return chart;
 }

@@ -41,7 +41,8 @@ std::vector<ParetoPoint> judged_points(const Judged& judged) {
     add_point(points, {.cost = m->time().median_ms,
                        .quality = *distance.value,
                        .interval = distance.interval,
-                       .labels = {model + m->shown_name()}});
+                       .labels = {model + m->shown_name()},
+                       .is_unsettled = m->result->unsettled.has_value()});
   }
   return points;
 }
@@ -51,8 +52,11 @@ nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
   option["xAxis"] = value_axis("time of an image", "axis_ms");
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("Fréchet distance", "axis_plain");
-  option["yAxis"].update(
-      {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
+  option["yAxis"].update({{"min", 0},
+                          {"boundaryGap", nlohmann::json::array({0, "8%"})},
+                          {"nameLocation", "end"},
+                          {"nameGap", 10},
+                          {"nameTextStyle", {{"align", "left"}}}});
   option["grid"]["right"] = 200;  // names of models are long
   return option;
 }

@@ -25,7 +25,9 @@ struct Track {
   std::vector<ChangePoint> steps;
 };
 
-/// The configurations measured at two revisions or more, and three times.
+constexpr std::size_t kFewestRevisions = 4;  // revisions; fewer are told by the table
+
+/// The configurations measured at `kFewestRevisions` revisions or more.
 std::vector<Track> tracks_of(const Scenario& scenario) {
   std::map<std::pair<std::string, std::string>, std::vector<const Measurement*>> by_configuration;
   for (const Measurement* m : scenario.all)
@@ -41,7 +43,7 @@ std::vector<Track> tracks_of(const Scenario& scenario) {
                 .points = merge_revisions(runs),
                 .only = {},
                 .steps = {}};
-    if (track.points.size() < 2 || runs.size() < 3) continue;
+    if (track.points.size() < kFewestRevisions) continue;
     for (const HistoryPoint& point : track.points)
       track.only.push_back(point.runs > 1 ? nullptr
                                           : *std::ranges::find(measured, point.revision, &Measurement::revision));
@@ -49,6 +51,14 @@ std::vector<Track> tracks_of(const Scenario& scenario) {
     tracks.push_back(std::move(track));
   }
   return tracks;
+}
+
+/// Twelve digits, and whether the tree was dirty: another program than that of the clean revision.
+std::string short_revision(const std::string& revision) {
+  constexpr std::string_view kDirty = "-dirty";
+  constexpr std::size_t kDigits = 12;
+  if (!revision.ends_with(kDirty)) return revision.substr(0, kDigits);
+  return revision.substr(0, std::min(kDigits, revision.size() - kDirty.size())) + std::string(kDirty);
 }
 
 /// The level of the times from step to step: a line that jumps at each.
@@ -88,7 +98,7 @@ json draw(const Track& track) {
           .row("p", fmt::format("{:.3g}", step->p));
       text = fmt::format("{}\n{:+.1f}%", label_ms(ms), 100 * (step->after / step->before - 1));
     }
-    names.push_back(point.revision.substr(0, 12));
+    names.push_back(short_revision(point.revision));
     items.push_back({{"value", ms},
                      {"text", text},
                      {"tip", tip.json()},
@@ -105,7 +115,7 @@ json draw(const Track& track) {
   option["grid"] = {{"left", 40}, {"right", 40}, {"top", 50}, {"bottom", 60}, {"containLabel", true}};
   option["xAxis"] = {{"type", "category"}, {"data", names},
                      {"name", "revision"}, {"nameLocation", "middle"},
-                     {"nameGap", 60},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
+                     {"nameGap", 90},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
   option["yAxis"] = value_axis(fmt::format("time per {}", track.unit), "axis_ms");
   option["yAxis"].update(
       {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 12}, {"nameTextStyle", {{"align", "left"}}}});
@@ -140,12 +150,11 @@ Drawn history(const Dataset& dataset) {
            .notes = {
                fmt::format("{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
                            "one). Green is faster, purple slower; the dashed line is the level from step to step.",
-                           format_count(std::ssize(track.steps), "step")),
+                           track.steps.empty() ? "No step" : format_count(std::ssize(track.steps), "step")),
                "A point is a revision: the median of its runs, with a whisker where there is one.",
                "Measured one after the other, not side by side: a machine's own drift counts as a step."}});
     }
-  drawn.left_out =
-      "no configuration was measured three times over two revisions, on the same machine and the same work";
+  drawn.left_out = "no configuration was measured at four revisions or more, on the same machine and the same work";
   return drawn;
 }
 

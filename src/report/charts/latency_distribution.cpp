@@ -87,11 +87,12 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
   for (const Measurement* m : measured) {
     std::vector<double> sorted = *find_times(*m->result, what);
     std::ranges::sort(sorted);
-    const json tip = tip_of(*m, sorted).json();
+    const json tip = tip_of(*m, sorted).json(), style = {{"color", color(m->is_peer ? "purple" : "blue")}};
     const auto row = static_cast<double>(names.size());
-    names.push_back(m->shown_name());
+    names.push_back(m->shown_name() + (m->result->unsettled ? " (unsettled)" : ""));
     if (sorted.size() < kFewest || sorted.front() == sorted.back()) {
-      for (const double trial : sorted) points.push_back({{"value", json::array({trial, row})}, {"tip", tip}});
+      for (const double trial : sorted)
+        points.push_back({{"value", json::array({trial, row})}, {"tip", tip}, {"itemStyle", style}});
       continue;
     }
     std::vector<double> value = {row,
@@ -103,24 +104,21 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
                                  kPoints};
     const std::vector<double> outline = outline_of(sorted);
     value.insert(value.end(), outline.begin(), outline.end());
-    violins.push_back({{"value", value}, {"tip", tip}});
+    violins.push_back({{"value", value}, {"tip", tip}, {"itemStyle", style}});
   }
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis(fmt::format("time of one {}", what), "axis_ms");
   option["xAxis"]["scale"] = true;
-  option["series"] = json::array(
-      {{{"type", "custom"},
-        {"renderItem", fn("violin")},
-        {"clip", true},
-        {"data", violins},
-        {"encode", {{"x", json::array({1, 5})}, {"y", 0}}},
-        {"itemStyle", {{"color", color("blue")}}}},
-       {{"type", "scatter"}, {"symbolSize", 9}, {"data", points}, {"itemStyle", {{"color", color("blue")}}}}});
-  option["media"] =
-      json::array({{{"query", {{"maxWidth", 600}}},
-                    {"option", {{"xAxis", {{"splitNumber", 3}}}, {"yAxis", narrow_names(option["yAxis"])}}}}});
+  option["series"] = json::array({{{"type", "custom"},
+                                   {"renderItem", fn("violin")},
+                                   {"clip", true},
+                                   {"data", violins},
+                                   {"encode", {{"x", json::array({1, 5})}, {"y", 0}}}},
+                                  {{"type", "scatter"}, {"symbolSize", 9}, {"data", points}}});
+  fit_bars(option, {});
+  option["grid"]["right"] = 24;
   return option;
 }
 
@@ -136,7 +134,9 @@ Drawn latency_distribution(const Dataset& dataset) {
     if (measured.empty()) continue;
     const std::string what = series_for(measured);
     std::erase_if(measured, [&](const Measurement* m) { return find_times(*m->result, what) == nullptr; });
-    if (measured.size() < (what == "frame" ? 1 : 2)) continue;
+    if (measured.size() < (what == "frame" ? 1 : 2) || measured.front()->is_peer) continue;  // ours come first
+    std::vector<std::string> names;
+    for (const Measurement* m : measured) names.push_back(m->shown_name());
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
          .title = fmt::format("How times of a {} are spread", what),
@@ -145,9 +145,9 @@ Drawn latency_distribution(const Dataset& dataset) {
          .option = draw(measured, what),
          .notes = {fmt::format(
              "Density of the raw trials from the least to the most; thick: quartiles, ring: median. Fewer than {} "
-             "trials, or equal ones, are points.",
+             "trials, or equal ones, are points. Purple: other programs.",
              kFewest)},
-         .height = height_of_bars(measured.size())});
+         .height = height_of_bars(names)});
     note_revisions(drawn.charts.back().notes, measured);
   }
   drawn.left_out = "no two configurations of one work were timed";

@@ -43,8 +43,10 @@ json line(std::string_view name, json points, std::string_view role, std::string
 
 json draw(const LatencyRecord& record, const LatencyRecord* before) {
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 40}, {"top", 60}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"right", 40}, {"bottom", 44}, {"containLabel", true}};
+  std::vector<std::string> names = {"slowest", "median"};
+  if (before != nullptr) names.insert(names.begin(), "measured before");
+  add_legend(option, names, 36);
   option["xAxis"] = value_axis("when the frame came", "axis_ms");
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("latency", "axis_ms");

@@ -20,8 +20,23 @@ std::vector<std::string> references_of(const Scenario& scenario, const QualityMe
   return references;
 }
 
+/// The value beside its bar: very small ones as "5.9e-6".
+std::string text_of(const QualityRecord& record, const QualityMetric& metric) {
+  if (!record.value || metric.name == "accuracy") return quality_value(record);
+  return fmt::format("{}{}{}", label_plain(*record.value), metric.unit.empty() ? "" : " ", metric.unit);
+}
+
+/// What has no value because nothing differs is drawn as long as the longest, as an outline.
+void draw_identical(std::vector<Bar>& bars, const std::vector<bool>& is_identical) {
+  double most = 0;
+  for (const Bar& bar : bars) most = std::max(most, bar.value);
+  for (std::size_t i = 0; i < bars.size(); ++i)
+    if (is_identical[i]) bars[i].value = most > 0 ? 1.1 * most : 1;
+}
+
 Chart draw(const Scenario& scenario, const QualityMetric& metric, const std::string& reference) {
   std::vector<Bar> bars;
+  std::vector<bool> is_identical;
   for (const Measurement* m : scenario.current) {
     const QualityRecord* record = find_quality(*m->result, metric.name);
     if (record == nullptr || record->against != reference) continue;
@@ -32,13 +47,16 @@ Chart draw(const Scenario& scenario, const QualityMetric& metric, const std::str
     bars.push_back({.name = m->shown_name(),
                     .value = record->value.value_or(0),
                     .interval = record->interval,
-                    .text = quality_value(*record),
+                    .text = text_of(*record, metric),
                     .role = m->is_peer              ? "purple"
                             : m->switches().empty() ? "base"
                                                     : "blue",
-                    .tip = tip.json()});
+                    .tip = tip.json(),
+                    .is_hollow = !record->value});
+    is_identical.push_back(!record->value && record->note == "identical");
   }
-  const int height = height_of_bars(bars.size());
+  draw_identical(bars, is_identical);
+  const int height = height_of_bars(names_of(bars));
   return {.file = {},
           .title = fmt::format("Quality by configuration: {}", metric.title),
           .subtitle = subtitle_of(scenario),

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Row {
+struct MemoryRow {
   std::string name;
   const MemoryReport* memory;
   std::int64_t peak_bytes;
@@ -23,7 +23,7 @@ void add_bytes(Tip& tip, const char* name, const std::optional<std::int64_t>& by
   if (bytes) tip.row(name, fmt::format("{} bytes", *bytes));
 }
 
-json tip_of(const Row& row) {
+json tip_of(const MemoryRow& row) {
   const MemoryReport& memory = *row.memory;
   Tip tip(row.name);
   add_bytes(tip, "used at the peak", row.peak_bytes);
@@ -41,11 +41,11 @@ json tip_of(const Row& row) {
   return tip.json();
 }
 
-json draw(const std::vector<Row>& rows) {
-  std::vector<std::string> names;
+json draw(const std::vector<MemoryRow>& rows) {
+  std::vector<std::string> names, texts;
   json used = json::array(), held = json::array();
   double most = 0;
-  for (const Row& row : rows) {
+  for (const MemoryRow& row : rows) {
     names.push_back(row.name);
     const auto peak = static_cast<double>(row.peak_bytes);
     const auto gap = row.memory->reserved_bytes ? static_cast<double>(*row.memory->reserved_bytes) - peak : 0;
@@ -53,12 +53,12 @@ json draw(const std::vector<Row>& rows) {
     most = std::max(most, peak + gap);
     used.push_back({{"value", peak}, {"tip", tip}});
     std::string text = fmt::format("{} used", label_bytes(peak));
-    if (row.memory->reserved_bytes) text += fmt::format(", {} allocated", label_bytes(peak + gap));
+    if (row.memory->reserved_bytes) text += fmt::format(",  {} allocated", label_bytes(peak + gap));
+    texts.push_back(text);
     held.push_back({{"value", gap}, {"text", text}, {"tip", tip}});
   }
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 240}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = byte_axis("device memory", most);
   const auto series = [](const char* name, json data, std::string_view role) {
@@ -68,16 +68,8 @@ json draw(const std::vector<Row>& rows) {
   option["series"] =
       json::array({series("used at the peak", used, "blue"), series("allocated, not used", held, "blue_soft")});
   option["series"][1]["label"] = value_label();
-  option["media"] = json::array(
-      {{{"query", {{"maxWidth", 600}}},
-        {"option",
-         {{"grid", {{"right", 122}}},
-          {"xAxis", {{"splitNumber", 2}}},
-          {"yAxis", narrow_names(option["yAxis"])},
-          {"series",
-           json::array(
-               {json::object(),
-                {{"label", {{"width", 122}, {"overflow", "break"}, {"fontSize", 11}, {"lineHeight", 14}}}}})}}}}});
+  fit_bars(option, texts);
+  add_legend(option, {"used at the peak", "allocated, not used"}, 12);
   return option;
 }
 
@@ -87,21 +79,23 @@ Drawn memory_usage(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
     if (scenario.subject.kind == SubjectKind::kKernel) continue;
-    std::vector<Row> rows;
+    std::vector<MemoryRow> rows;
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;
       rows.push_back({m->shown_name(), &*m->result->memory, *m->result->memory->peak_bytes});
       if (!total) total = m->result->memory->device_total_bytes;
     }
-    if (rows.empty()) continue;
+    if (rows.size() < 2) continue;  // one is in the table
+    std::vector<std::string> names;
+    for (const MemoryRow& row : rows) names.push_back(row.name);
     Chart chart{.file = numbered("memory_usage", drawn.charts.size()),
                 .title = "Memory of each configuration",
                 .subtitle = subtitle_of(scenario),
                 .of = {&scenario},
                 .option = draw(rows),
                 .notes = {},
-                .height = height_of_bars(rows.size()) + 28};
+                .height = height_of_bars(names) + 52};
     if (total) {
       const auto peak = static_cast<double>(rows.front().peak_bytes);
       chart.notes.push_back(fmt::format("The device has {}; {} uses {:.3g}% of it.",
@@ -111,7 +105,7 @@ Drawn memory_usage(const Dataset& dataset) {
     note_revisions(chart.notes, scenario.current);
     drawn.charts.push_back(std::move(chart));
   }
-  drawn.left_out = "no result of a model says how much memory it used";
+  drawn.left_out = "no two configurations of one work say how much memory they used";
   return drawn;
 }
 

@@ -1,6 +1,8 @@
 // Where the baseline's time went: a flow from rung to rung, which each switch takes time from or adds time to.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
@@ -30,15 +32,18 @@ class Flow {
     tip.row("time", exact(ms, "ms"));
     links_.push_back({{"source", from}, {"target", to}, {"value", ms}, {"tip", tip.json()}});
   }
-  [[nodiscard]] json option() const {
+  /// Columns of nodes are numbered from 0 to `depth`.
+  [[nodiscard]] json option(int depth) const {
+    constexpr int kWidth = 912, kMargin = 70;
+    const int column = (kWidth - 2 * kMargin) / std::max(depth, 1);
     json option = base_option();
     option["series"] = json::array({{{"type", "sankey"},
-                                     {"left", 44},
-                                     {"right", 60},
-                                     {"top", 44},
+                                     {"left", kMargin},
+                                     {"right", kMargin},
+                                     {"top", 60},
                                      {"bottom", 10},
                                      {"nodeAlign", "left"},
-                                     {"nodeGap", 48},
+                                     {"nodeGap", 62},
                                      {"nodeWidth", 14},
                                      {"layoutIterations", 32},
                                      {"data", nodes_},
@@ -50,20 +55,20 @@ class Flow {
                                        {"position", "top"},  // beside its bar it would lie on a flow
                                        {"fontSize", 12},
                                        {"lineHeight", 15},
+                                       {"width", std::min(column - 8, 2 * kMargin)},
+                                       {"overflow", "break"},
                                        {"formatter", fn("label")},
                                        {"textBorderColor", color("panel")},
                                        {"textBorderWidth", 3}}}}});
     // On a narrow screen it flows down, and names stand below their bars.
-    option["media"] = json::array(
-        {{{"query", {{"maxWidth", 600}}},
-          {"option",
-           {{"series", json::array({{{"orient", "vertical"},
-                                     {"nodeGap", 66},
-                                     {"left", 10},
-                                     {"right", 36},
-                                     {"top", 10},
-                                     {"bottom", 36},
-                                     {"label", {{"position", "bottom"}, {"fontSize", 10}, {"lineHeight", 12}}}}})}}}}});
+    narrow_option(option)["series"] =
+        json::array({{{"orient", "vertical"},
+                      {"nodeGap", 70},
+                      {"left", 30},
+                      {"right", 40},
+                      {"top", 10},
+                      {"bottom", 40},
+                      {"label", {{"position", "bottom"}, {"width", 66}, {"fontSize", 10}, {"lineHeight", 12}}}}});
     return option;
   }
 
@@ -72,38 +77,85 @@ class Flow {
   json links_ = json::array();
 };
 
-Chart draw(const LadderView& ladder, std::size_t index) {
+/// A step of the flow that is told from no change: its rung, and what it does to the one drawn before it.
+struct Kept {
+  const RungView* rung;
+  Estimate factor;
+};
+
+/// Why a rung is no step of the flow; empty where it is one.
+std::string why_not(const RungView& rung, const std::optional<Estimate>& factor) {
+  if (rung.is_declined()) return "declined";
+  if (rung.is_unsettled()) return "unsettled";
+  if (!factor || !factor->interval) return "no interval";
+  if (factor->interval->low <= 1 && factor->interval->high >= 1) return label_factor(*factor);
+  return {};
+}
+
+/// `left_out` gets the names of the others, with the reason.
+std::vector<Kept> kept_of(const Dataset& dataset, const LadderView& ladder, std::vector<std::string>& left_out) {
+  std::vector<Kept> kept;
+  const Measurement* before = ladder.baseline.measurement;
+  for (const RungView& rung : ladder.cumulative) {
+    const std::optional<Estimate> factor = dataset.factor(*before, *rung.measurement);
+    if (const std::string why = why_not(rung, factor); !why.empty()) {
+      left_out.push_back(fmt::format("{} ({})", fmt::join(rung.added, "+"), why));
+      continue;
+    }
+    kept.push_back({.rung = &rung, .factor = *factor});
+    before = rung.measurement;
+  }
+  return kept;
+}
+
+std::optional<Chart> draw(const Dataset& dataset, const LadderView& ladder, std::size_t index) {
+  std::vector<std::string> left_out;
+  const std::vector<Kept> kept = kept_of(dataset, ladder, left_out);
+  if (kept.empty()) return {};
   Flow flow;
   double before = ladder.baseline.measurement->time().median_ms;
   std::string from = flow.add("baseline", before, "base", 0);
   int depth = 0;
-  for (const RungView& rung : ladder.cumulative) {
-    const double now = rung.measurement->time().median_ms;
-    const bool is_last = &rung == &ladder.cumulative.back();
-    const std::string to = flow.add(is_last ? "what is left" : rung.label, now, is_last ? "orange" : "blue", ++depth);
-    flow.link(from, to, std::min(now, before), fmt::format("left with {}", rung.measurement->label));
+  for (const auto& [rung, factor] : kept) {
+    const double now = rung->measurement->time().median_ms;
+    const bool is_last = rung == kept.back().rung;
+    const std::string added = fmt::format("{}", fmt::join(rung->added, " + "));
+    const std::string to = flow.add(is_last ? "what is left" : "+ " + added, now, is_last ? "orange" : "blue", ++depth);
+    flow.link(from, to, std::min(now, before), fmt::format("left with {}", rung->measurement->label));
     if (now < before)
-      flow.link(from, flow.add(fmt::format("{} saves", rung.label.substr(2)), before - now, "green", depth),
-                before - now, fmt::format("saved by {}", rung.label.substr(2)));
+      flow.link(from, flow.add(fmt::format("{} saves", added), before - now, "green", depth), before - now,
+                fmt::format("saved by {}, {}", added, label_factor(factor)));
     else if (now > before)
-      flow.link(flow.add(fmt::format("{} adds", rung.label.substr(2)), now - before, "purple", depth - 1), to,
-                now - before, fmt::format("added by {}", rung.label.substr(2)));
+      flow.link(flow.add(fmt::format("{} adds", added), now - before, "purple", depth - 1), to, now - before,
+                fmt::format("added by {}, {}", added, label_factor(factor)));
     before = now;
     from = to;
   }
   const std::string unit = ladder.baseline.measurement->time().unit;
-  return {.file = numbered("optimization_flow", index),
-          .title = fmt::format("Where the baseline's time per {} went, switch by switch", unit),
-          .subtitle = subtitle_of(*ladder.scenario),
-          .of = {ladder.scenario},
-          .option = flow.option(),
-          .notes = {"Each switch is added to those before it. Differences of medians; their intervals are in "
-                    "cumulative_impact."},
-          .height = 500};
+  Chart chart{.file = numbered("optimization_flow", index),
+              .title = fmt::format("Where the baseline's time per {} went, switch by switch", unit),
+              .subtitle = subtitle_of(*ladder.scenario),
+              .of = {ladder.scenario},
+              .option = flow.option(depth),
+              .notes = {"Each switch is added to those before it. Differences of medians; their intervals are in "
+                        "cumulative_impact."},
+              .height = 500};
+  if (!left_out.empty())
+    chart.notes.push_back(
+        fmt::format("Not drawn, because no change can be told from noise: {}.", fmt::join(left_out, "; ")));
+  return chart;
 }
 
 }  // namespace
 
-Drawn optimization_flow(const Dataset& dataset) { return draw_ladders(dataset, draw); }
+Drawn optimization_flow(const Dataset& dataset) {
+  Drawn drawn{.charts = {}, .left_out = "no ladder has a switch whose effect can be told from noise"};
+  for (const LadderView& ladder : ladders_of(dataset)) {
+    if (ladder.cumulative.size() < 2) continue;
+    if (std::optional<Chart> chart = draw(dataset, ladder, drawn.charts.size()))
+      drawn.charts.push_back(std::move(*chart));
+  }
+  return drawn;
+}
 
 }  // namespace headroom::charts

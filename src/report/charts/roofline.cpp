@@ -42,8 +42,7 @@ json draw(const KernelSet& set, double bandwidth) {
   least = std::pow(10, std::floor(std::log10(least)));
   most = std::pow(10, std::ceil(std::log10(most)));
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 130}, {"top", 60}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"right", 130}, {"bottom", 44}, {"containLabel", true}};
   option["xAxis"] = value_axis("intensity: operations for each byte that must move", "axis_plain");
   option["xAxis"].update({{"type", "log"}, {"min", least}, {"max", most}});
   option["yAxis"] = value_axis("operations per second", "axis_flops");
@@ -67,6 +66,7 @@ json draw(const KernelSet& set, double bandwidth) {
                                 {"silent", true},
                                 {"symbol", "circle"},
                                 {"symbolSize", 1},
+                                {"labelLayout", {{"moveOverlap", "shiftY"}}},
                                 {"data", data},
                                 {"lineStyle", {{"width", 1.5}, {"type", "dashed"}, {"color", color(role)}}},
                                 {"itemStyle", {{"color", color(role)}}}});
@@ -86,8 +86,10 @@ json draw(const KernelSet& set, double bandwidth) {
                                 {"symbolSize", 10},
                                 {"data", items},
                                 {"itemStyle", {{"color", color(role_of_compute_type(type))}, {"opacity", 0.85}}}});
-  option["media"] =
-      json::array({{{"query", {{"maxWidth", 600}}}, {"option", {{"grid", {{"right", 92}, {"top", 110}}}}}}});
+  std::vector<std::string> names;
+  for (const json& series : option["series"]) names.push_back(series["name"]);
+  add_legend(option, names, 36);
+  narrow_option(option)["grid"]["right"] = 92;
   return option;
 }
 

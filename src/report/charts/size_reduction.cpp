@@ -35,13 +35,15 @@ Drawn size_reduction(const Dataset& dataset) {
       total += fmt::format("  {} smaller in all", label_factor(steps.front().value / steps.back().value));
     const auto differs = [&](const WaterfallStep& step) { return step.value != steps.front().value; };
     if (steps.size() < 2 || std::ranges::none_of(steps, differs)) continue;
+    std::vector<std::string> names = {"all together"};
+    for (const WaterfallStep& step : steps) names.push_back(step.name);
     drawn.charts.push_back({.file = numbered("size_reduction", drawn.charts.size()),
                             .title = "Size of the weights as switches are added one after the other",
                             .subtitle = subtitle_of(*ladder.scenario),
                             .of = {ladder.scenario},
                             .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),
                             .notes = {},
-                            .height = height_of_bars(steps.size() + 1)});
+                            .height = height_of_bars(names)});
   }
   return drawn;
 }

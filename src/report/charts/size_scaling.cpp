@@ -19,6 +19,7 @@ std::optional<double> parameters_of(const Subject& subject) {
 void make_logarithmic(json& axis) {
   axis["type"] = "log";
   axis.erase("min");
+  axis.erase("boundaryGap");
   axis["minorSplitLine"] = {{"show", true}, {"lineStyle", {{"color", color("line")}, {"opacity", 0.6}}}};
 }
 
@@ -42,7 +43,8 @@ Drawn size_scaling(const Dataset& dataset) {
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = std::move(option),
          .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
-    note_revisions(drawn.charts.back().notes, measurements_of(lines));
+    for (std::string& note : notes_on(sweep, lines, "{} parameters"))
+      drawn.charts.back().notes.push_back(std::move(note));
   }
   drawn.left_out = "no configuration was measured on two models whose parameters the results count, all else equal";
   return drawn;

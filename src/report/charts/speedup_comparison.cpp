@@ -19,10 +19,11 @@ Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
           .interval = rung.measurement->time().interval_ms,
           .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_baseline),
           .role = role,
-          .tip = tip.json()};
+          .tip = tip.json(),
+          .is_hollow = rung.is_unsettled()};
 }
 
-Chart draw(const LadderView& ladder, std::size_t index) {
+Chart draw_factors(const LadderView& ladder, std::size_t index) {
   std::vector<Bar> bars = {make_bar(ladder.baseline, "baseline", "base")};
   std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
   const auto add = [&](const RungView& rung, std::string name, std::string_view role) {
@@ -45,7 +46,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
               .of = {ladder.scenario},
               .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
               .notes = notes_on(*ladder.scenario, drawn),
-              .height = height_of_bars(bars.size())};
+              .height = height_of_bars(names_of(bars))};
   chart.notes.insert(chart.notes.begin(), "The factor says how many times as fast as the baseline: above 1 is faster.");
   if (const RungView* all = ladder.combined())
     chart.notes.push_back(
@@ -59,7 +60,7 @@ Drawn speedup_comparison(const Dataset& dataset) {
   Drawn drawn;
   for (const LadderView& ladder : ladders_of(dataset))
     if (!ladder.singles.empty() || !ladder.cumulative.empty() || !ladder.others.empty())
-      drawn.charts.push_back(draw(ladder, drawn.charts.size()));
+      drawn.charts.push_back(draw_factors(ladder, drawn.charts.size()));
   drawn.left_out = "no model was measured both without any switch and with one, in one run";
   return drawn;
 }

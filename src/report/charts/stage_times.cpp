@@ -23,16 +23,27 @@ struct Piece {
   std::string name;
   double ms = 0;
   std::optional<double> floor_ms = {};
+  Interval range_ms = {ms, ms};  ///< 95% interval of the time, or from the least of its few trials to the most
 };
 
-struct Row {
+struct StageRow {
   std::string name;
   std::vector<Piece> pieces;  // in the order they run, the host's last
+  std::size_t trials = 0;     // generations or frames
+  bool is_unsettled = false;
 
   [[nodiscard]] double total_ms() const {
     double total = 0;
     for (const Piece& piece : pieces) total += piece.ms;
     return total;
+  }
+  [[nodiscard]] Interval range_ms() const {
+    Interval range{0, 0};
+    for (const Piece& piece : pieces) {
+      range.low += piece.range_ms.low;
+      range.high += piece.range_ms.high;
+    }
+    return range;
   }
   [[nodiscard]] const Piece* find(const std::string& stage) const {
     const auto found = std::ranges::find(pieces, stage, &Piece::name);
@@ -40,22 +51,43 @@ struct Row {
   }
 };
 
-Row row_of(const Measurement& m) {
-  Row row{.name = m.shown_name(), .pieces = {}};
+/// Of its own trials, which are few. The denoise loop takes what the configuration's time says, which is that of many steps:
+/// the images of all charts then agree.
+Piece piece_of(const Measurement& m, const StageRecord& stage) {
+  const TrialSeries& series = series_of(*m.result, stage.name);
+  const auto [least, most] = std::ranges::minmax(series.time_ms);
+  Piece piece{.name = stage.name,
+              .ms = series.statistics.median,
+              .floor_ms = stage.floor_ms,
+              .range_ms = series.statistics.median_interval.value_or(Interval{least, most})};
+  if (stage.name != "denoise" || !m.timing || m.time().series != "step") return piece;
+  const double images = batch_of(m.result->subject).value_or(1);
+  piece.ms = m.time().median_ms * images;
+  const Interval image = m.time().interval_ms.value_or(Interval{m.time().median_ms, m.time().median_ms});
+  piece.range_ms = {image.low * images, image.high * images};
+  return piece;
+}
+
+StageRow row_of(const Measurement& m) {
+  StageRow row{.name = m.shown_name(), .pieces = {}, .is_unsettled = m.result->unsettled.has_value()};
   Piece host{.name = std::string(kOnHost)};
   for (const StageRecord& stage : m.result->stages) {
-    const double ms = series_of(*m.result, stage.name).statistics.median;
-    if (stage.memory_bytes)
-      row.pieces.push_back({stage.name, ms, stage.floor_ms});
-    else
-      host.ms += ms;
+    Piece piece = piece_of(m, stage);
+    row.trials = std::max(row.trials, series_of(*m.result, stage.name).time_ms.size());
+    if (stage.memory_bytes) {
+      row.pieces.push_back(std::move(piece));
+      continue;
+    }
+    host.ms += piece.ms;
+    host.range_ms.low += piece.range_ms.low;
+    host.range_ms.high += piece.range_ms.high;
   }
   if (host.ms > 0) row.pieces.push_back(std::move(host));
   return row;
 }
 
 /// Of a stream: means over its frames, for these add up.
-Row row_of_frames(const Measurement& m) {
+StageRow row_of_frames(const Measurement& m) {
   const LatencyRecord& record = *m.result->latency;
   const auto mean = [](const std::vector<double>& ms) {
     return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
@@ -64,20 +96,21 @@ Row row_of_frames(const Measurement& m) {
           .pieces = {{"decode", mean(record.decode_ms)},
                      {"queue", mean(record.queue_ms)},
                      {"device", mean(record.device_ms)},
-                     {"encode", mean(record.encode_ms)}}};
+                     {"encode", mean(record.encode_ms)}},
+          .trials = record.latency_ms.size()};
 }
 
-std::vector<std::string> stages_of(const std::vector<Row>& rows) {
+std::vector<std::string> stages_of(const std::vector<StageRow>& rows) {
   std::vector<std::string> names;
-  for (const Row& row : rows)
+  for (const StageRow& row : rows)
     for (const Piece& piece : row.pieces)
       if (piece.name != kOnHost && std::ranges::find(names, piece.name) == names.end()) names.push_back(piece.name);
-  const auto is_on_host = [](const Row& row) { return row.find(std::string(kOnHost)) != nullptr; };
+  const auto is_on_host = [](const StageRow& row) { return row.find(std::string(kOnHost)) != nullptr; };
   if (std::ranges::any_of(rows, is_on_host)) names.emplace_back(kOnHost);
   return names;
 }
 
-json tip_of(const Row& row, const std::string& unit) {
+json tip_of(const StageRow& row, const std::string& unit) {
   Tip tip(row.name);
   for (const Piece& piece : row.pieces) {
     tip.row(piece.name, exact(piece.ms, "ms"));
@@ -93,8 +126,13 @@ std::string_view role_of(const std::string& stage, std::size_t index) {
   return stage == "denoise" || stage == "device" ? "blue" : kRoles[index % kRoles.size()];
 }
 
-/// The floors of the stages as whiskers, each from where its stage begins; one over the stage's own time ends with it.
-json floors_of(const std::vector<Row>& rows) {
+/// What stands beside a row: its time, and of how many.
+std::string text_of(const StageRow& row) {
+  return fmt::format("{}  n = {}{}", label_ms(row.total_ms()), row.trials, row.is_unsettled ? ", unsettled" : "");
+}
+
+/// The floors of the stages, each from where its stage begins; one over the stage's own time ends with it.
+json floors_of(const std::vector<StageRow>& rows) {
   json floors = json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     double start = 0;
@@ -106,22 +144,28 @@ json floors_of(const std::vector<Row>& rows) {
   return floors;
 }
 
-json draw(const std::vector<Row>& rows, const std::string& unit) {
-  std::vector<std::string> names;
-  for (const Row& row : rows) names.push_back(row.name);
+json draw(const std::vector<StageRow>& rows, const std::string& unit) {
+  std::vector<std::string> names, texts;
+  json ends = json::array(), ranges = json::array();
+  for (const StageRow& row : rows) {
+    const Interval range = row.range_ms();
+    if (range.high > range.low) ranges.push_back(json::array({names.size(), range.low, range.high}));
+    names.push_back(row.name);
+    texts.push_back(text_of(row));
+    ends.push_back({{"value", std::max(range.high, row.total_ms())}, {"text", texts.back()}});
+  }
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 90}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis("time of a " + unit, "axis_ms");
   option["series"] = json::array();
   const std::vector<std::string> stages = stages_of(rows);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     json data = json::array();
-    for (const Row& row : rows) {
+    for (const StageRow& row : rows) {
       const Piece* const piece = row.find(stages[s]);
       data.push_back({{"value", piece == nullptr ? 0.0 : piece->ms}, {"tip", tip_of(row, unit)}});
-      if (s + 1 == stages.size()) data.back()["text"] = label_ms(row.total_ms());
+      if (row.is_unsettled) data.back()["itemStyle"] = {{"opacity", 0.35}};
     }
     option["series"].push_back({{"type", "bar"},
                                 {"stack", "stages"},
@@ -130,13 +174,21 @@ json draw(const std::vector<Row>& rows, const std::string& unit) {
                                 {"data", std::move(data)},
                                 {"itemStyle", {{"color", color(role_of(stages[s], s))}}}});
   }
-  option["series"].back()["label"] = value_label();
-  if (json floors = floors_of(rows); !floors.empty())
+  // Bars that are not seen carry the texts, beyond bars and whiskers.
+  option["series"].push_back({{"type", "bar"},
+                              {"silent", true},
+                              {"barMaxWidth", 26},
+                              {"barGap", "-100%"},
+                              {"itemStyle", {{"color", "transparent"}}},
+                              {"label", value_label()},
+                              {"data", std::move(ends)}});
+  if (json floors = floors_of(rows); !floors.empty()) {
     option["series"].push_back(horizontal_whiskers(std::move(floors)));
-  option["media"] = json::array(
-      {{{"query", {{"maxWidth", 600}}},
-        {"option",
-         {{"grid", {{"right", 70}}}, {"xAxis", {{"splitNumber", 2}}}, {"yAxis", narrow_names(option["yAxis"])}}}}});
+    option["series"].back()["renderItem"] = fn("inner_bar");
+  }
+  if (!ranges.empty()) option["series"].push_back(horizontal_whiskers(std::move(ranges)));
+  fit_bars(option, texts);
+  add_legend(option, stages, 12);
   return option;
 }
 
@@ -146,7 +198,7 @@ Drawn stage_times(const Dataset& dataset) {
   constexpr std::size_t kFewest = 3;  // a loop and its inputs need no picture
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
-    std::vector<Row> rows;
+    std::vector<StageRow> rows;
     std::vector<const Measurement*> shown;
     bool has_floors = false;
     for (const Measurement* m : scenario.current) {
@@ -157,19 +209,24 @@ Drawn stage_times(const Dataset& dataset) {
           std::ranges::any_of(rows.back().pieces, [](const Piece& piece) { return piece.floor_ms.has_value(); });
     }
     if (rows.empty()) continue;
+    std::vector<std::string> names;
+    for (const StageRow& row : rows) names.push_back(row.name);
     const bool is_stream = scenario.subject.kind == SubjectKind::kStream;
     const std::string unit = is_stream ? "frame" : "generation";
-    Chart chart{.file = numbered("stage_times", drawn.charts.size()),
-                .title = fmt::format("Where the time of a {} goes", unit),
-                .subtitle = subtitle_of(scenario),
-                .of = {&scenario},
-                .option = draw(rows, unit),
-                .notes = {is_stream ? "Means over all frames, from in to out."
-                                    : "Medians of whole generations, stage by stage."},
-                .height = height_of_bars(rows.size()) + 28};
+    Chart chart{
+        .file = numbered("stage_times", drawn.charts.size()),
+        .title = fmt::format("Where the time of a {} goes", unit),
+        .subtitle = subtitle_of(scenario),
+        .of = {&scenario},
+        .option = draw(rows, unit),
+        .notes = {is_stream ? "Means over all n frames, from in to out."
+                            : "The denoise loop is the time of the configuration, from the medians of its prologue and "
+                              "steps; other stages are medians of n generations. Whiskers are the sum of the 95% "
+                              "intervals, or of the least and the most where trials are too few for one."},
+        .height = height_of_bars(names) + 52};
     if (has_floors)
       chart.notes.emplace_back(
-          "A whisker begins with its stage and is as long as the least that the machine could take for it.");
+          "The bright line inside a stage is its floor: the least that the machine could take for it.");
     note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }

@@ -54,7 +54,7 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
          .option = horizontal_bars(bars, "mean rate", "axis_flops"),
          .notes = {"Bars are means over the trials, whiskers the least and the most, ± the standard deviation. "
                    "Grey computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
-         .height = height_of_bars(bars.size())});
+         .height = height_of_bars(names_of(bars))});
     note_revisions(drawn.charts.back().notes, measurements_of(set));
   }
   drawn.left_out = "no product was measured by itself (headroom bench kernels)";

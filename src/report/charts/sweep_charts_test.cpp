@@ -1,0 +1,172 @@
+// What charts of sweeps draw, and how charts tell what is no fact.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "measure/ladder_rounds.hpp"
+#include "report/charts/charts.hpp"
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+using test::ladder_results;
+using test::make_dataset;
+using test::make_file;
+using test::make_peer;
+using test::make_result;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+std::vector<double> near(double ms) { return {ms - 1, ms, ms, ms, ms, ms + 1}; }
+
+Subject sized(std::int64_t images, std::int64_t steps, std::int64_t rows) {
+  Subject subject = test::denoise_subject();
+  subject.request["images"] = images;
+  subject.request["steps"] = steps;
+  subject.request["token_rows"] = rows;
+  return subject;
+}
+
+/// `fast` on a CPU with units for bf16, of which `tile` declines for one image and `hoist` in one step.
+std::vector<Result> swept(std::initializer_list<std::int64_t> batches, std::initializer_list<std::int64_t> steps) {
+  const std::vector<std::string> fast = {"arena", "flash", "fuse",          "hoist", "bf16",
+                                         "int8",  "align", "channels-last", "tile"};
+  std::vector<Result> results;
+  for (const std::int64_t batch : batches)
+    for (const std::int64_t step : steps)
+      for (const std::int64_t rows : {16, 32}) {
+        results.push_back(make_result({}, near(100), sized(batch, step, rows)));
+        results.push_back(make_result(fast, near(50), sized(batch, step, rows)));
+        Configuration& configuration = results.back().configuration;
+        const auto decline = [&](const std::string& name, const std::string& reason) {
+          std::erase(configuration.applied, name);
+          configuration.declined.push_back({name, reason});
+        };
+        if (batch == 1) decline("tile", "one image has no tiles");
+        if (step == 1) decline("hoist", "one step has nothing to hoist from");
+      }
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].id = fmt::format("{}", i);
+  return results;
+}
+
+ResultFile swept_file(std::initializer_list<std::int64_t> batches, std::initializer_list<std::int64_t> steps) {
+  ResultFile file = make_file(swept(batches, steps));
+  file.machine.cpu_isa = "amx";
+  for (Result& result : file.results) result.subject.token_pixels = 4;
+  return file;
+}
+
+TEST(BatchScaling, HasALineForWhatWasAskedWhateverDeclined) {
+  const Drawn drawn = charts::batch_scaling(make_dataset({swept_file({1, 2, 4}, {4})}));
+  ASSERT_THAT(drawn.charts, SizeIs(2)) << "for each size";
+  for (const Chart& chart : drawn.charts) {
+    EXPECT_EQ(chart.option["series"][0]["name"], "baseline");
+    EXPECT_EQ(chart.option["series"][2]["name"], "fast");
+    EXPECT_THAT(chart.option["series"][2]["data"], SizeIs(3));
+    EXPECT_THAT(chart.notes, Contains("fast: tile declined (1 at once): one image has no tiles"));
+  }
+}
+
+TEST(StepResolutionHeatmap, DrawsEachConfigurationAndBatch) {
+  const Drawn drawn = charts::step_resolution_heatmap(make_dataset({swept_file({1, 2}, {1, 4})}));
+  std::vector<std::string> of;
+  for (const Chart& chart : drawn.charts) {
+    of.push_back(chart.title.substr(chart.title.rfind(' ') + 1) + chart.subtitle.substr(0, chart.subtitle.find(';')));
+    EXPECT_THAT(chart.option["series"][0]["data"], SizeIs(4));
+    EXPECT_THAT(chart.option["xAxis"]["data"], ElementsAre("64x64", "64x128")) << "in pixels";
+  }
+  EXPECT_THAT(of, UnorderedElementsAre("baselinetiny-dit, 1 image at once", "fasttiny-dit, 1 image at once",
+                                       "baselinetiny-dit, 2 images at once", "fasttiny-dit, 2 images at once"));
+}
+
+TEST(StepResolutionHeatmap, HasOneMeasurementACell) {
+  ResultFile file = swept_file({1}, {1, 4}), later = swept_file({1}, {1, 4});
+  for (Result& result : later.results) std::erase(result.configuration.applied, "align");
+  for (Result& result : later.results)
+    if (!result.configuration.asked.empty()) result.configuration.declined.push_back({"align", "not here"});
+  later.created = "2026-02-02T03:04:05Z";
+  for (const Chart& chart : charts::step_resolution_heatmap(make_dataset({file, later})).charts)
+    EXPECT_THAT(chart.option["series"][0]["data"], SizeIs(4)) << chart.title;
+}
+
+TEST(Charts, DrawUnsettledTimesHollow) {
+  std::vector<Result> results = ladder_results();
+  for (Result& result : results) test::set_quality(result, "frechet_distance", 0.1);
+  results[1].unsettled = "its rounds disagree";
+  results[1].quality[0].value = 0.01;
+  const Dataset dataset = make_dataset({make_file(results)});
+  const json bars = charts::speedup_comparison(dataset).charts.at(0).option["series"][0]["data"];
+  EXPECT_EQ(bars[1]["itemStyle"]["borderType"], "dashed");
+  EXPECT_FALSE(bars[2]["itemStyle"].contains("borderType"));
+  const Chart frechet = charts::frechet_time(dataset).charts.at(0);
+  for (const json& item : frechet.option["series"][2]["data"])
+    EXPECT_EQ(item["itemStyle"].contains("borderType"), item["text"] == "arena") << item;
+  EXPECT_THAT(frechet.option["series"][0]["data"], SizeIs(1)) << "what is not settled is on no frontier";
+  EXPECT_THAT(frechet.notes.front(), HasSubstr("Hollow points are unsettled"));
+}
+
+TEST(LatencyDistribution, TellsPeersByColour) {
+  const std::vector<Result> results = {make_result({}, near(10)), make_peer("eager", near(20))};
+  const json series = charts::latency_distribution(make_dataset({make_file(results)})).charts.at(0).option["series"];
+  EXPECT_EQ(series[0]["data"][0]["itemStyle"]["color"]["$color"], "blue");
+  EXPECT_EQ(series[0]["data"][1]["itemStyle"]["color"]["$color"], "purple");
+  const std::vector<Result> peers = {make_peer("eager", near(20)), make_peer("compiled", near(10))};
+  EXPECT_THAT(charts::latency_distribution(make_dataset({make_file(peers)})).charts, IsEmpty());
+}
+
+TEST(FrechetTime, NumbersManyPoints) {
+  std::vector<Result> results;
+  for (int i = 1; i <= 6; ++i) {
+    results.push_back(make_result({fmt::format("steps={}", i)}, near(10.0 * i)));
+    test::set_quality(results.back(), "frechet_distance", 1.0 / i);
+  }
+  const Chart chart = charts::frechet_time(make_dataset({make_file(results)})).charts.at(0);
+  EXPECT_EQ(chart.option["series"][2]["data"][5]["text"], "6");
+  EXPECT_THAT(chart.notes.front(), HasSubstr("Points from left to right: 1 steps=1; 2 steps=2;"));
+  results.pop_back();
+  const Chart few = charts::frechet_time(make_dataset({make_file(results)})).charts.at(0);
+  EXPECT_EQ(few.option["series"][2]["data"][4]["text"], "steps=5");
+}
+
+TEST(AccuracySize, EndsAtAll) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"int8"}, {1})};
+  for (std::size_t i = 0; i < 2; ++i) {
+    test::set_quality(results[i], "accuracy", 0.98, Interval{0.95, 1});
+    test::set_memory(results[i], 4'000'000 >> i, 4'000'000, 4'000'000);
+  }
+  EXPECT_EQ(charts::accuracy_size(make_dataset({make_file(results)})).charts.at(0).option["yAxis"]["max"], 1);
+}
+
+TEST(CumulativeImpact, TellsTheSynergyOfTheTable) {
+  const std::vector<std::vector<double>> rungs = {
+      {100, 101, 99, 100}, {80, 83, 79, 80}, {125, 120, 126, 125}, {50, 52, 49, 50}};
+  const std::vector<std::vector<std::string>> switches = {{}, {"arena"}, {"fuse"}, {"arena", "fuse"}};
+  std::vector<Result> results;
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    Result result = make_result(switches[i], {1});
+    std::vector<Trials> visits;
+    for (std::size_t round = 0; round + (i == 0 ? 0 : 1) < rungs[i].size(); ++round)
+      visits.push_back({.wall_ms = {rungs[i][round], rungs[i][round]}, .round = static_cast<std::int64_t>(round)});
+    result.trials = {make_series("step", visits)};
+    results.push_back(std::move(result));
+  }
+  const auto rounds = [&](std::size_t i) { return rounds_between(results[0], results[i]); };
+  const RoundLogs arena = rounds(1), fuse = rounds(2), both = rounds(3);
+  ASSERT_THAT(arena, SizeIs(3));
+  const std::vector<Term> terms = {{&arena, -1}, {&fuse, -1}, {&both, 1}};
+  const Factor synergy = factor_of(terms);
+  const Chart chart = charts::cumulative_impact(make_dataset({make_file(results)})).charts.at(0);
+  EXPECT_THAT(chart.notes,
+              Contains(HasSubstr(fmt::format("Synergy, their quotient, {:.2f}x [{:.2f}, {:.2f}]: together",
+                                             synergy.value, synergy.interval->low, synergy.interval->high))));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,60 @@
+#include "report/configuration_name.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/switches.hpp"
+#include "base/target.hpp"
+
+namespace headroom {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// Kinds of devices that a preset may have been spelled out for: where a file does not name the vector units, those with
+/// and without units for bf16.
+std::vector<Target> targets_of(const Machine& machine, const Configuration& configuration) {
+  Target target;
+  if (configuration.device == name_of(DeviceKind::kCuda)) {
+    target.device = DeviceKind::kCuda;
+    target.compute_capability = 90;
+    return {target};
+  }
+  if (const std::optional<CpuIsa> isa = parse_cpu_isa(machine.cpu_isa.value_or(""))) {
+    target.cpu_isa = *isa;
+    return {target};
+  }
+  Target widest = target;
+  widest.cpu_isa = all_cpu_isas().back();
+  return {widest, target};
+}
+
+/// The largest preset that `asked` holds and the switches beyond it, as one list; nothing where it holds none.
+std::optional<Names> with_preset(const Names& asked, const std::vector<Target>& targets) {
+  std::optional<Names> shortest;
+  for (const Preset& preset : all_presets())
+    for (const Target& target : targets) {
+      if (preset.switches.empty()) continue;
+      const Names meant = SwitchSet::parse(preset.name).for_target(target).names();
+      const auto is_asked = [&](const std::string& name) { return std::ranges::find(asked, name) != asked.end(); };
+      if (meant.empty() || !std::ranges::all_of(meant, is_asked)) continue;
+      Names names = {std::string(preset.name)};
+      for (const std::string& name : asked)
+        if (std::ranges::find(meant, name) == meant.end()) names.push_back(name);
+      if (!shortest || names.size() < shortest->size()) shortest = std::move(names);
+    }
+  return shortest;
+}
+
+}  // namespace
+
+std::string asked_name(const Machine& machine, const Configuration& configuration) {
+  if (configuration.asked.empty()) return "baseline";
+  const std::optional<Names> named = with_preset(configuration.asked, targets_of(machine, configuration));
+  return fmt::format("{}", fmt::join(named ? *named : configuration.asked, "+"));
+}
+
+}  // namespace headroom
