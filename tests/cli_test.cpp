@@ -598,7 +598,7 @@ TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
     expect_error(command + fashion_ + " --token-rows 1024 --token-columns 1024 --opt baseline -q", 1,
                  AllOf(HasSubstr("fashion-flux does not fit in memory as it is asked for: " + what + " needs "),
                        HasSubstr(" of weights, "), HasSubstr(" of activations (scratch "), HasSubstr(" of device cpu "),
-                       HasSubstr("it would fit with "), HasSubstr(" image tokens (")));
+                       HasSubstr("it would fit with "), HasSubstr(" pixels (")));
 }
 
 TEST_F(CliTest, TheDeviceIsToldFirstAndKeptInTheResult) {

@@ -74,7 +74,8 @@ TEST_F(FitTest, TheErrorTellsWhatWouldFitAsItWasPlanned) {
   backend_.set_limit(need_of(arena).total());
   const std::string sentence = refusal(baseline_);
   EXPECT_THAT(sentence, HasSubstr("it would fit with --opt arena (" + bytes(need_of(arena).total()) + ")"));
-  EXPECT_THAT(sentence, HasSubstr("4x4 image tokens (" + bytes(need_of(smaller).total()) + ")"));
+  const std::string side = std::to_string(4 * pipeline_->token_pixels());
+  EXPECT_THAT(sentence, HasSubstr(side + "x" + side + " pixels (" + bytes(need_of(smaller).total()) + ")"));
   EXPECT_THAT(sentence, Not(HasSubstr("fp8"))) << "which a CPU declines";
   EXPECT_EQ(refusal(arena), "it fits");
 
@@ -86,7 +87,7 @@ TEST_F(FitTest, WhereNothingFitsTheErrorTellsTheLeast) {
   backend_.set_limit(1000);
   EXPECT_THAT(refusal(baseline_),
               AllOf(HasSubstr("of what was tried nothing fits: the least is "), Not(HasSubstr("would fit")),
-                    AnyOf(HasSubstr("--opt arena"), HasSubstr("1x1 image tokens"))));
+                    AnyOf(HasSubstr("--opt arena"), HasSubstr(" pixels"))));
   baseline_.suggests_what_fits = false;
   EXPECT_THAT(refusal(baseline_), AllOf(HasSubstr("does not fit"), Not(HasSubstr("the least"))));
 }

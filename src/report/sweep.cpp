@@ -166,7 +166,7 @@ json place_of(const Sweep& sweep, std::size_t point) {
 json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
   json axis = value_axis(x_name, "axis_plain");
   if (sweep.points.front().name.empty()) {
-    axis.update({{"min", 0}, {"boundaryGap", json::array({0, "5%"})}});
+    axis.update({{"min", 0}, {"minInterval", 1}, {"boundaryGap", json::array({0, "5%"})}});
     return axis;
   }
   std::vector<std::string> names;

@@ -20,6 +20,7 @@ void make_logarithmic(json& axis) {
   axis["type"] = "log";
   axis.erase("min");
   axis.erase("boundaryGap");
+  axis.erase("minInterval");
   axis["minorSplitLine"] = {{"show", true}, {"lineStyle", {{"color", color("line")}, {"opacity", 0.6}}}};
 }
 

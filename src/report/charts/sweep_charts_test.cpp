@@ -80,7 +80,7 @@ TEST(StepResolutionHeatmap, DrawsEachConfigurationAndBatch) {
   for (const Chart& chart : drawn.charts) {
     of.push_back(chart.title.substr(chart.title.rfind(' ') + 1) + chart.subtitle.substr(0, chart.subtitle.find(';')));
     EXPECT_THAT(chart.option["series"][0]["data"], SizeIs(4));
-    EXPECT_THAT(chart.option["xAxis"]["data"], ElementsAre("64x64", "128x64")) << "in pixels";
+    EXPECT_THAT(chart.option["xAxis"]["data"], ElementsAre("64x64", "64x128")) << "in pixels";
   }
   EXPECT_THAT(of, UnorderedElementsAre("baselinetiny-dit, 1 image at once", "fasttiny-dit, 1 image at once",
                                        "baselinetiny-dit, 2 images at once", "fasttiny-dit, 2 images at once"));
