@@ -139,7 +139,7 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 19> kOwnOptions = {
+    constexpr std::array<std::string_view, 20> kOwnOptions = {
         "--strict",       "--opt",    "--auto-seconds", "--max-error",      "--max-request-error",
         "--auto-refresh", "--rounds", "--max-rounds",   "--processes",      "--quality",
         "--floors",       "--out",    "--json",         "--quiet",          "--round",
