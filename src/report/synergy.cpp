@@ -61,6 +61,13 @@ std::set<std::string> switches_on(const RungView& rung) {
   return on;
 }
 
+/// The first switch that was on, in pipeline order; empty where none was.
+std::string first_on(const RungView& rung) {
+  for (const std::string& name : rung.measurement->switches())
+    if (!rung.measurement->declined(name)) return name;
+  return {};
+}
+
 }  // namespace
 
 std::vector<Interaction> interactions_of(const LadderView& ladder) {
@@ -78,10 +85,8 @@ std::vector<Interaction> interactions_of(const LadderView& ladder) {
       if (one.size() != 1 || rest.erase(*one.begin()) == 0) continue;
       const auto before = std::ranges::find_if(rungs, [&](const RungView* rung) { return switches_on(*rung) == rest; });
       if (before == rungs.end()) continue;
-      const bool is_pair_again = rest.size() == 1 && std::ranges::any_of(found, [&](const Interaction& other) {
-                                   return other.together == together;
-                                 });
-      if (is_pair_again) continue;
+      if (rest.size() == 1 && *one.begin() == first_on(*together))
+        continue;  // a pair is one interaction, of the later switch
       const Measurement &a = *alone->measurement, &b = *(*before)->measurement, &ab = *together->measurement;
       const bool by_rounds = has_rounds(base) && has_rounds(a) && has_rounds(b) && has_rounds(ab);
       std::optional<Estimate> quotient = by_rounds ? quotient_of_rounds(base, a, b, ab) : std::nullopt;

@@ -49,28 +49,26 @@ TEST(Synergy, CountsNoSwitchThatDeclinedAndNothingUnsettled) {
   EXPECT_THAT(interactions_of(first_ladder(unsettled)), IsEmpty());
 }
 
-/// Trials of steps in rounds, as a ladder writes them: each round twice as slow as the one before.
-Result in_rounds(std::vector<std::string> switches, double ms, int rounds) {
-  Result result = test::make_result(std::move(switches), {ms});
-  std::vector<double> times;
-  std::vector<std::int64_t> round;
-  for (int r = 0; r < rounds; ++r)
-    for (const double time : near(ms * (1 << r))) {
-      times.push_back(time);
-      round.push_back(r);
-    }
+/// Trials of steps in rounds, as a ladder writes them: a time for each round.
+Result in_rounds(std::vector<std::string> switches, const std::vector<double>& rounds_ms) {
+  Result result = test::make_result(std::move(switches), {1});
   Trials trials;
-  trials.wall_ms = times;
+  std::vector<std::int64_t> round;
+  for (std::size_t r = 0; r < rounds_ms.size(); ++r)
+    for (const double time : near(rounds_ms[r])) {
+      trials.wall_ms.push_back(time);
+      round.push_back(static_cast<std::int64_t>(r));
+    }
   result.trials = {make_series("step", trials)};
   result.trials.front().round = round;
   return result;
 }
 
-TEST(Synergy, OfALadderGoesRoundByRound) {
-  // Medians over all trials would mix the rounds, which differ twofold.
-  const Dataset dataset =
-      test::make_dataset({test::make_file({in_rounds({}, 100, 3), in_rounds({"arena"}, 80, 2),
-                                           in_rounds({"fuse"}, 50, 3), in_rounds({"arena", "fuse"}, 40, 2)})});
+TEST(Synergy, OfALadderIsOfTheRoundsThatAllHave) {
+  // Over all trials the median of `fuse` would be 500 ms.
+  const Dataset dataset = test::make_dataset(
+      {test::make_file({in_rounds({}, {100, 100, 100, 100, 100, 100}), in_rounds({"arena"}, {80, 80}),
+                        in_rounds({"fuse"}, {50, 50, 500, 500, 500}), in_rounds({"arena", "fuse"}, {40, 40})})});
   const LadderView ladder = first_ladder(dataset);
   ASSERT_THAT(interactions_of(ladder), SizeIs(1));
   EXPECT_NEAR(interactions_of(ladder)[0].quotient.value, 1.0, 0.01);
