@@ -77,7 +77,7 @@ TEST_F(LadderSubjects, AreStagesAndPassesOfPipelines) {
 
 TEST_F(LadderSubjects, AreFramesOfStreams) {
   const std::vector<Result> ink =
-      climb(std::string(kSourceDir) + "/models/live-ink --height 64 --width 64 --opt arena,fuse --quality 2");
+      climb(std::string(kSourceDir) + "/models/live-ink --height 32 --width 32 --opt arena,fuse --quality 2");
   ASSERT_THAT(names_of(ink), ElementsAre("baseline", "arena", "fuse", "arena+fuse"));
   for (const Result& result : ink) {
     EXPECT_EQ(result.subject.request.at("pass"), "frame");

@@ -126,18 +126,17 @@ TEST_F(Sweep, ListsEveryCombinationOnceSmallFirst) {
 
 TEST_F(Sweep, KeepsSizesThatAreNotSquareApart) {
   cells_ = list_cells({.switches = {"baseline"},
-                       .sizes = {{.height = 768, .width = 512}, {.height = 512, .width = 768}, {}, {512, 512}},
+                       .sizes = {{.height = 768, .width = 512}, {.height = 512, .width = 768}, {512, 512}},
                        .steps = {4},
                        .batches = {1}});
-  ASSERT_EQ(cells_.size(), 4U);
-  EXPECT_EQ(cells_[0].size, ImageSize{}) << "small first, by the pixels";
-  EXPECT_EQ(cells_[1].size, (ImageSize{512, 512}));
+  ASSERT_EQ(cells_.size(), 3U);
+  EXPECT_EQ(cells_[0].size, (ImageSize{512, 512})) << "small first, by the pixels";
   const ResultFile file = sweep_all();
   std::set<std::string> ids;
   for (const Result& result : file.results) ids.insert(result.id);
-  EXPECT_THAT(ids,
-              testing::ElementsAre("m baseline, 512x512, 4 steps, batch 1", "m baseline, 512x768, 4 steps, batch 1",
-                                   "m baseline, 768x512, 4 steps, batch 1", "m baseline, own size, 4 steps, batch 1"));
+  EXPECT_EQ(ids,
+            (std::set<std::string>{"m baseline, 512x512, 4 steps, batch 1", "m baseline, 512x768, 4 steps, batch 1",
+                                   "m baseline, 768x512, 4 steps, batch 1"}));
   EXPECT_THAT(to_sweep_table(file, task()), testing::AllOf(HasSubstr("512x768"), HasSubstr("768x512")));
   measured_ = 0;
   sweep_all();

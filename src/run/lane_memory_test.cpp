@@ -13,8 +13,8 @@ namespace {
 
 TEST(LaneMemory, OfTheUNetOfSdxlIsLittleMoreThanThatOfOneLane) {
   const Component unet = open_component("sdxl-unet", 0);
-  const ForwardPass pass = make_forward_pass(unet, pass_named(*unet.kind, "forward"),
-                                             {.batch = 2, .height = 1024, .width = 1024});
+  const ForwardPass pass =
+      make_forward_pass(unet, pass_named(*unet.kind, "forward"), {.batch = 2, .height = 1024, .width = 1024});
   const Target target{.cpu_isa = CpuIsa::kAvx2, .threads = 1};
   const Compiled one = compile(pass, SwitchSet::parse("arena,flash,fuse,channels-last"), target);
   const auto bound_of_one = static_cast<double>(one.program->arena_lower_bound_bytes);
@@ -27,7 +27,7 @@ TEST(LaneMemory, OfTheUNetOfSdxlIsLittleMoreThanThatOfOneLane) {
   for (Storage& storage : two.storages) storage.first = storage.last = 0;
   assign_lanes(two, 2);  // without a window
   find_lifetimes(two);
-  EXPECT_GT(static_cast<double>(arena_lower_bound(two)), 3 * bound_of_one) << "which is why there is one";
+  EXPECT_GT(static_cast<double>(arena_lower_bound(two)), 2 * bound_of_one) << "which is why there is one";
 }
 
 }  // namespace
