@@ -1,12 +1,9 @@
 #include "plan/lanes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <numeric>
 #include <utility>
-
-#include "plan/memory.hpp"
 
 namespace headroom {
 namespace {
@@ -83,21 +80,15 @@ double duration(const Cost& cost) {
 /// Assigns the lanes of one stretch.
 class Stretch {
  public:
-  Stretch(Program& program, int most, int window)
-      : program_(program), lanes_(static_cast<std::size_t>(most)), window_(window) {}
+  Stretch(Program& program, int most) : program_(program), lanes_(static_cast<std::size_t>(most)) {}
 
   void assign(int first, int last) {
     accesses_.assign(program_.storages.size(), {});
     tails_.assign(lanes_, -1);
     done_.assign(static_cast<std::size_t>(last - first), Seen(lanes_, -1));
     finished_.assign(static_cast<std::size_t>(last - first), 0);
-    old_.assign(lanes_, -1);
-    old_finished_ = 0;
     first_ = first;
-    for (int i = first; i < last; ++i) {
-      if (i - first >= window_) leave_window(i - window_);
-      assign_step(i);
-    }
+    for (int i = first; i < last; ++i) assign_step(i);
   }
 
  private:
@@ -112,22 +103,13 @@ class Stretch {
   /// What is known to have run when step i has.
   Seen& done(int i) { return done_[static_cast<std::size_t>(i - first_)]; }
 
-  /// All steps from here on wait for step i.
-  void leave_window(int i) {
-    old_[static_cast<std::size_t>(step(i).lane)] = i;
-    old_finished_ = std::max(old_finished_, finished(i));
-  }
-
   void assign_step(int i) {
-    std::vector<int> needed = find_needed(i);
+    const std::vector<int> needed = find_needed(i);
     Step& current = step(i);
     current.lane = choose_lane(i, needed);
     const auto lane = static_cast<std::size_t>(current.lane);
     Seen& seen = done(i);
     if (tails_[lane] >= 0) merge(seen, done(tails_[lane]));
-    for (const int old : old_)
-      if (old >= 0) needed.push_back(old);
-    std::ranges::sort(needed);
     for (auto n = needed.rbegin(); n != needed.rend(); ++n) {  // the latest first: it may have waited for the others
       const auto other = static_cast<std::size_t>(step(*n).lane);
       if (seen[other] >= *n) continue;
@@ -167,7 +149,7 @@ class Stretch {
 
   /// The lane where the step begins earliest; where several are equal that of the latest step it needs, then the first.
   int choose_lane(int i, const std::vector<int>& needed) {
-    double ready = old_finished_;
+    double ready = 0;
     for (const int n : needed) ready = std::max(ready, finished(n));
     const auto begin = [&](int lane) {
       const int tail = tails_[static_cast<std::size_t>(lane)];
@@ -182,10 +164,7 @@ class Stretch {
 
   Program& program_;
   std::size_t lanes_;
-  int window_;
   int first_ = 0;
-  std::vector<int> old_;                       // by lane the last step that is out of the window, -1 for none
-  double old_finished_ = 0;                    // when the last of them has finished, as estimated
   std::vector<std::vector<Access>> accesses_;  // by storage
   std::vector<int> tails_;                     // by lane its last step, -1 for none
   std::vector<Seen> done_;                     // by step of the stretch
@@ -194,12 +173,8 @@ class Stretch {
 
 }  // namespace
 
-void assign_lanes(Program& program, int most, int window) {
-  for (Step& step : program.steps) {
-    step.lane = 0;
-    step.waits.clear();
-  }
-  Stretch stretch(program, most, window);
+void assign_lanes(Program& program, int most) {
+  Stretch stretch(program, most);
   for (const auto& [first, last] : straight_stretches(program)) stretch.assign(first, last);
   program.lanes = 1;
   for (const Step& step : program.steps) program.lanes = std::max(program.lanes, step.lane + 1);
@@ -225,33 +200,6 @@ void share_scratch(Program& program) {
       before = i;
     }
   }
-}
-
-void spread_over_lanes(Program& program, int most) {
-  constexpr std::array kWindows = {std::numeric_limits<int>::max(), 256, 64, 32, 16, 8, 4, 2};
-  const std::vector<Storage> storages = program.storages;
-  std::vector<int> scratch;
-  for (const Step& step : program.steps) scratch.push_back(step.scratch);
-  const auto bytes_at_once = [&](int lanes, int window) {
-    program.storages = storages;
-    for (std::size_t i = 0; i < scratch.size(); ++i) program.steps[i].scratch = scratch[i];
-    assign_lanes(program, lanes, window);
-    share_scratch(program);
-    find_lifetimes(program);
-    return static_cast<double>(arena_lower_bound(program));
-  };
-  const double limit = kMostLaneMemory * bytes_at_once(1, kWindows.front());
-  int best = kWindows.front();
-  double least = std::numeric_limits<double>::infinity();
-  for (const int window : kWindows) {
-    const double bytes = bytes_at_once(most, window);
-    if (bytes <= limit) return;
-    if (bytes < least) {
-      least = bytes;
-      best = window;
-    }
-  }
-  bytes_at_once(most, best);
 }
 
 std::vector<int> last_concurrent(const Program& program) {

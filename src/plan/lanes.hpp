@@ -1,6 +1,5 @@
 #pragma once
 
-#include <limits>
 #include <vector>
 
 #include "plan/program.hpp"
@@ -15,20 +14,8 @@ namespace headroom {
 /// its iterations, all lanes meet. Which step needs which is read off the bytes that each reads and writes, parts of
 /// one storage told apart by their strides.
 ///
-/// A step also waits until all those have run that come `window` steps or more before it in the schedule. Without
-/// that a lane of steps that need nothing of another one, as the keys and values of a text, may run as far ahead as
-/// it likes, and all that the other lane ever made is kept from being handed on.
-///
 /// Comes after values are placed and before lifetimes, which it stretches (see last_concurrent()).
-void assign_lanes(Program& program, int most, int window = std::numeric_limits<int>::max());
-
-/// assign_lanes() and share_scratch() with the widest window, or else the one of least memory, for which the
-/// activations and scratch that are live at once are at most kMostLaneMemory times those of one lane. Fills in
-/// lifetimes.
-void spread_over_lanes(Program& program, int most);
-
-/// How much more memory lanes may take than the schedule in one.
-inline constexpr double kMostLaneMemory = 1.4;
+void assign_lanes(Program& program, int most);
 
 /// Gives steps of one lane that follow each other one scratch, as large as the largest needs, where other lanes would
 /// keep the scratch of the one from being handed to the other: a lane's steps never run beside each other. Where many

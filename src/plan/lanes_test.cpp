@@ -1,14 +1,11 @@
 #include "plan/lanes.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <set>
 
-#include "ir/builder.hpp"
 #include "ir/text.hpp"
-#include "plan/memory.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
@@ -120,56 +117,6 @@ TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
       const bool apart = a.arena_offset + a.bytes <= b.arena_offset || b.arena_offset + b.bytes <= a.arena_offset;
       EXPECT_TRUE(apart || !at_once);
     }
-}
-
-/// A long chain of which every other step also reads what is made of the text alone, as cross-attention does.
-Graph chain_beside_text(int blocks) {
-  Graph graph("blocks");
-  Builder b(graph);
-  ValueId image = graph.add_input("image", {.shape = {1, 64, 64}});
-  const ValueId text = graph.add_input("text", {.shape = {1, 64, 64}});
-  for (int block = 0; block < blocks; ++block) {
-    const ValueId w = graph.add_input(fmt::format("w{}", block), {.shape = {64, 64}});
-    const ValueId of_text = b.linear(text, w);
-    image = b.linear(image, w);
-    image = b.linear(b.add(image, of_text), w);
-  }
-  graph.add_output("y", image);
-  return graph;
-}
-
-Program plan_blocks(int lanes) {
-  return plan(chain_beside_text(40), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true, .lanes = lanes});
-}
-
-TEST(Lanes, WithoutAWindowALaneThatNeedsNothingKeepsAllThatTheOtherMakes) {
-  Program program = plan_blocks(2);
-  const Program one = plan_blocks(1);
-  for (Storage& storage : program.storages) storage.first = storage.last = 0;
-  assign_lanes(program, 2);
-  find_lifetimes(program);
-  EXPECT_GT(static_cast<double>(arena_lower_bound(program)), 10 * static_cast<double>(one.arena_lower_bound_bytes));
-}
-
-TEST(Lanes, TakeLittleMoreMemoryThanTheSchedule) {
-  const Program one = plan_blocks(1), two = plan_blocks(2);
-  EXPECT_EQ(two.lanes, 2) << "what is made of the text still runs beside the chain";
-  std::size_t beside = 0;
-  for (const Step& step : two.steps) beside += step.lane == 1 ? 1 : 0;
-  EXPECT_GE(beside, 30U);
-  EXPECT_LE(static_cast<double>(two.arena_lower_bound_bytes),
-            kMostLaneMemory * static_cast<double>(one.arena_lower_bound_bytes));
-}
-
-TEST(Lanes, NothingRunsBesideWhatIsAWindowAway) {
-  for (const int window : {4, 16}) {
-    Program program = plan_blocks(2);
-    assign_lanes(program, 2, window);
-    ASSERT_EQ(program.lanes, 2);
-    const std::vector<int> until = last_concurrent(program);
-    for (int i = 0; i < static_cast<int>(until.size()); ++i)
-      EXPECT_LT(until[static_cast<std::size_t>(i)], i + window) << "step " << i;
-  }
 }
 
 }  // namespace
