@@ -122,7 +122,7 @@ void run_profile(const ProfileArguments& arguments) {
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
-  if (arguments.as_json)  // the table says it itself
+  if (arguments.output.is_json())  // the table says it itself
     for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());
   const ResultFile file = to_file(switches, engine, subject, run.session, measured);
@@ -176,7 +176,7 @@ void add_profile_command(CLI::App& app) {
                   examples::kShipped, examples::kFolder));
   command->callback([arguments] {
     if (is_standard_output(arguments->save)) {
-      arguments->as_json = true;
+      arguments->output.format = "json";
       arguments->save.clear();
     }
     run_profile(*arguments);

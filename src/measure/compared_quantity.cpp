@@ -133,7 +133,7 @@ bool is_comparable(const QualityRecord& record) { return record.value || record.
 void add_quality(const QualityRecord* base, const QualityRecord* changed, const Limits& limits,
                  std::vector<ComparedQuantity>& compared) {
   const QualityRecord& either = base != nullptr ? *base : *changed;
-  const Quantity quantity = find_metric(either.metric)->quantity;
+  const Quantity quantity = find_metric_quantity(either.metric)->quantity;
   if (limits.is_off(quantity)) return;
   ComparedQuantity one{.quantity = quantity, .against = either.against, .base = {}, .changed = {}};
   const bool has_base = base != nullptr && is_comparable(*base),
@@ -213,13 +213,13 @@ std::vector<ComparedQuantity> compare_quantities(const Result& base, const Resul
   for (const Quantity quantity : {Quantity::kMemory, Quantity::kSize})
     add_bytes(quantity, base, changed, limits, compared);
   for (const QualityRecord& record : base.quality) {
-    if (find_metric(record.metric) == nullptr)
+    if (find_metric_quantity(record.metric) == nullptr)
       note_unknown(record.metric, notes);
     else
       add_quality(&record, find_record(changed, record), limits, compared);
   }
   for (const QualityRecord& record : changed.quality)
-    if (find_metric(record.metric) != nullptr && find_record(base, record) == nullptr)
+    if (find_metric_quantity(record.metric) != nullptr && find_record(base, record) == nullptr)
       add_quality(nullptr, &record, limits, compared);
   for (const QuantityInfo& info : all_quantities())
     if (!info.metric.empty() && limits.is_asked(info.quantity) &&

@@ -91,7 +91,7 @@ TEST_F(PassLadder, TellsTimesAndTheErrorOfEachRung) {
   EXPECT_EQ(baseline.image_ms, passes.statistics.median);
   const ResultFile file = results_from_json(to_json(to_results(ladder)), "the ladder");
   EXPECT_EQ(file.results.size(), 6U);
-  EXPECT_THAT(to_table(ladder),
+  EXPECT_THAT(to_table(ladder).text(),
               AllOf(HasSubstr("a pass"), HasSubstr("relative L2"), Not(HasSubstr("an image")), Not(HasSubstr("PSNR"))));
 }
 

@@ -113,7 +113,9 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double to
     for (Cell cell :
          {count_cell(line.launches), ms_cell(line.time_ms), number_cell(share, fmt::format("{:.1f}%", 100 * share)),
           bytes_cell(static_cast<std::int64_t>(line.bytes)), line.is_timed ? ms_cell(line.alone_ms) : no_value(),
-          ms_cell(line.floor_ms), Cell(line.floor_of), factor_cell(over), ms_cell(line.time_ms - line.floor_ms)})
+          ms_cell(line.floor_ms), Cell(line.floor_of),
+          is_below ? no_value("below") : factor_cell(std::max(1.0, over)),
+          is_below ? no_value() : ms_cell(std::max(0.0, line.time_ms - line.floor_ms))})
       cells.push_back(std::move(cell));
     cells.emplace_back(per);
     table.add_row(std::move(cells));

@@ -149,7 +149,7 @@ std::string table_of(const Profile& profile) {
                  .compute_type = "f32",
                  .cost_unit = "vector",
                  .rejections = {}}};
-  return to_profile_table(profile, plan, ProfileRows::kOp);
+  return to_profile_table(profile, plan, ProfileRows::kOp).text();
 }
 
 TEST(ProfileTable, NeverTellsAFactorBelowTheFloor) {

@@ -10,7 +10,7 @@ namespace headroom {
 namespace {
 
 constexpr QualityMetric kMetrics[] = {
-    {"accuracy", "accuracy", "", LossScale::kShare, "accuracy_difference", "axis_percent",
+    {"accuracy", "accuracy", "", LossScale::kFraction, "accuracy_difference", "axis_percent",
      "How often a classifier sees what was asked for; whiskers are its 95% score interval. Higher is better."},
     {"frechet_distance", "Fréchet distance", "", LossScale::kGrowth, "frechet_difference", "axis_plain",
      "Lower is better. Biased upwards for few images: compare only values of equally many."},
@@ -69,7 +69,7 @@ Estimate scaled(const Estimate& estimate, double by) {
 }
 
 bool is_relative(LossScale scale) { return scale == LossScale::kGrowth || scale == LossScale::kDecrease; }
-bool is_more_better(LossScale scale) { return scale == LossScale::kShare || scale == LossScale::kDecrease; }
+bool is_more_better(LossScale scale) { return scale == LossScale::kFraction || scale == LossScale::kDecrease; }
 bool is_distance_from_reference(LossScale scale) { return scale == LossScale::kPsnr || scale == LossScale::kError; }
 
 std::optional<MeasuredLoss> loss_by(const QualityMetric& metric, std::span<const QualityRecord> own,

@@ -16,7 +16,7 @@ namespace headroom {
 
 /// What a measure of quality says of a loss.
 enum class LossScale : std::uint8_t {
-  kShare,     ///< a share, of which more is better: the baseline's minus its own
+  kFraction,  ///< a share, of which more is better: the baseline's minus its own
   kRatio,     ///< a ratio, of which less is better: its own minus the baseline's
   kGrowth,    ///< a distance from real images: its growth, as a share of the baseline's
   kDecrease,  ///< a score: its decrease, as a share of the baseline's

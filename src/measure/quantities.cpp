@@ -29,7 +29,7 @@ constexpr std::array<QuantityInfo, kQuantities> kInfos = {{
     {Quantity::kFrechet, "frechet", "Fréchet distance", "frechet_distance", false, 0.05},
     {Quantity::kError, "error", "relative L2 error", "relative_l2", false, 0.10},
     {Quantity::kFlicker, "flicker", "flicker", "flicker", false, 0.05},
-    {Quantity::kLpips, "lpips", "LPIPS", "lpips", false, 0.05},
+    {Quantity::kFlip, "flip", "FLIP", "flip", false, 0.05},
 }};
 
 double parse_decibel(std::string_view text, std::string_view option) {
@@ -53,7 +53,7 @@ std::span<const QuantityInfo> all_quantities() { return kInfos; }
 
 const QuantityInfo& info_of(Quantity quantity) { return kInfos[static_cast<std::size_t>(quantity)]; }
 
-const QuantityInfo* find_metric(std::string_view metric) {
+const QuantityInfo* find_metric_quantity(std::string_view metric) {
   if (metric.empty()) return nullptr;
   const auto* const found = std::ranges::find(kInfos, metric, &QuantityInfo::metric);
   return found == kInfos.end() ? nullptr : found;
@@ -80,7 +80,7 @@ std::string format_quantity(Quantity quantity, double value) {
       return value <= kLeastError ? fmt::format("{:.0e} or less", kLeastError) : format_significant(value);
     case Quantity::kFrechet:
     case Quantity::kFlicker:
-    case Quantity::kLpips:
+    case Quantity::kFlip:
       return format_significant(value);
   }
   return format_significant(value);

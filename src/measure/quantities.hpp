@@ -20,7 +20,7 @@ enum class Quantity : std::uint8_t {
   kFrechet,
   kError,
   kFlicker,
-  kLpips
+  kFlip
 };
 inline constexpr std::size_t kQuantities = 10;
 
@@ -35,7 +35,7 @@ struct QuantityInfo {
 [[nodiscard]] std::span<const QuantityInfo> all_quantities();
 [[nodiscard]] const QuantityInfo& info_of(Quantity quantity);
 /// Null for a metric that is not known.
-[[nodiscard]] const QuantityInfo* find_metric(std::string_view metric);
+[[nodiscard]] const QuantityInfo* find_metric_quantity(std::string_view metric);
 /// Null for a name that is not known.
 [[nodiscard]] const QuantityInfo* find_quantity(std::string_view name);
 

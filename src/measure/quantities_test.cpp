@@ -48,10 +48,10 @@ TEST(Quantities, EachHasItsPlaceInTheTable) {
     EXPECT_EQ(&info_of(info.quantity), &info);
     EXPECT_EQ(find_quantity(info.name), &info);
     if (!info.metric.empty()) {
-      EXPECT_EQ(find_metric(info.metric), &info);
+      EXPECT_EQ(find_metric_quantity(info.metric), &info);
     }
   }
-  EXPECT_EQ(find_metric(""), nullptr);
+  EXPECT_EQ(find_metric_quantity(""), nullptr);
 }
 
 }  // namespace

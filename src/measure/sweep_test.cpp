@@ -137,7 +137,7 @@ TEST_F(Sweep, KeepsSizesThatAreNotSquareApart) {
   EXPECT_EQ(ids,
             (std::set<std::string>{"m baseline, 512x512, 4 steps, batch 1", "m baseline, 512x768, 4 steps, batch 1",
                                    "m baseline, 768x512, 4 steps, batch 1"}));
-  EXPECT_THAT(to_sweep_table(file, task()), testing::AllOf(HasSubstr("512x768"), HasSubstr("768x512")));
+  EXPECT_THAT(to_sweep_table(file, task()).text(), testing::AllOf(HasSubstr("512x768"), HasSubstr("768x512")));
   measured_ = 0;
   sweep_all();
   EXPECT_EQ(measured_, 0) << "all are found again";

@@ -36,6 +36,10 @@ std::size_t longest_word(std::string_view text) {
 
 }  // namespace
 
+Cell::Cell(std::string shown) : text(std::move(shown)) {
+  if (text != "-") values.push_back(text);
+}
+
 struct Table::Layout {
   std::vector<std::size_t> columns = {};
   std::vector<std::size_t> widths = {};  ///< of each of these

@@ -16,11 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-struct Column {
+struct PageColumn {
   std::string_view title;
   bool is_number;
 };
-constexpr Column kColumns[] = {{"configuration", false}, {"median", true},      {"95% interval", true},
+constexpr PageColumn kColumns[] = {{"configuration", false}, {"median", true},      {"95% interval", true},
                                {"on baseline", true},    {"peak memory", true}, {"quality", false},
                                {"trials", true},         {"source", false},     {"measured", false}};
 
@@ -114,7 +114,7 @@ std::string measurement_table(const Dataset& dataset, const std::vector<View>& v
         trials[place] = trials_of(*m, before == nullptr ? std::nullopt : std::optional(places.at(before)));
       }
   std::string head;
-  for (const Column& column : kColumns)
+  for (const PageColumn& column : kColumns)
     head += fmt::format("<th scope=\"col\"{}><button type=\"button\" class=\"sort\">{}</button></th>",
                         column.is_number ? " class=\"n\"" : "", column.title);
   return fmt::format(

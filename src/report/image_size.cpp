@@ -10,13 +10,13 @@ namespace headroom {
 
 namespace {
 
-constexpr double kMostPixels = 1e6;  // along a side: results may come from strangers
+constexpr double kLongestSide = 1e6;  // along a side: results may come from strangers
 
 std::optional<ImageSize> make_size(const std::optional<double>& width, const std::optional<double>& height,
                                    double side) {
   if (!width || !height) return {};
   const double wide = *width * side, high = *height * side;
-  if (!(wide >= 1 && wide <= kMostPixels && high >= 1 && high <= kMostPixels)) return {};
+  if (!(wide >= 1 && wide <= kLongestSide && high >= 1 && high <= kLongestSide)) return {};
   return ImageSize{.height = std::llround(high), .width = std::llround(wide)};
 }
 
@@ -36,7 +36,7 @@ std::optional<double> pixels_of(const Subject& subject) {
   if (!tokens || !subject.token_pixels) return {};
   const auto side = static_cast<double>(*subject.token_pixels);
   const double pixels = *tokens * side * side;
-  return pixels >= 1 && pixels <= kMostPixels * kMostPixels ? std::optional(pixels) : std::nullopt;
+  return pixels >= 1 && pixels <= kLongestSide * kLongestSide ? std::optional(pixels) : std::nullopt;
 }
 
 std::string size_name(const Subject& subject) {

@@ -19,7 +19,7 @@ std::string percent_digits(double share) {
 }
 
 std::string value_in(const QualityMetric& metric, double value) {
-  if (metric.scale == LossScale::kShare) return percent(value);
+  if (metric.scale == LossScale::kFraction) return percent(value);
   return format_significant(value) + (metric.unit.empty() ? "" : fmt::format(" {}", metric.unit));
 }
 
@@ -165,7 +165,7 @@ std::string limit_of(const MeasuredLoss& loss, double most) {
   const auto at_most = [&](double value) { return fmt::format("at most {}", value_in(metric, value)); };
   const auto at_least = [&](double value) { return fmt::format("at least {}", value_in(metric, value)); };
   switch (metric.scale) {
-    case LossScale::kShare:
+    case LossScale::kFraction:
       return at_least(base - most);
     case LossScale::kDecrease:
       return at_least(base * (1 - most));
