@@ -80,7 +80,8 @@ TEST_F(CheaperLoopsOfTheModel, AreJudgedWhereThereIsAJudge) {
   const AutoBench::Loss loss = two_steps.loss(fewer, every);
   EXPECT_THAT(loss.what, AnyOf(HasSubstr("label is no longer seen"), HasSubstr("Frechet distance")));
   EXPECT_GT(loss.value, 0) << "one step is worse than two";
-  EXPECT_LT(two_steps.loss(every, every).value, 0.01) << "and the same no worse than itself";
+  // No label of 140 images is lost, which leaves a loss of at most 3 in some 200 possible.
+  EXPECT_LT(two_steps.loss(every, every).value, 0.015) << "and the same no worse than itself";
   const std::map<std::string, std::int64_t> once = {{"judging 140 images with every step", 7 * 2},
                                                     {"judging 140 images with steps=1", 7}};
   EXPECT_EQ(judged_, once) << "nothing is judged twice";

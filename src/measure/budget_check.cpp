@@ -55,7 +55,10 @@ bool fits_opt(const std::optional<BudgetPattern>& pattern, const Result& result)
     for (const std::vector<std::string>* names : {&configuration.asked, &configuration.applied})
       if (!names->empty() && std::regex_match(fmt::format("{}", fmt::join(*names, separator)), pattern->regex))
         return true;
-  return std::regex_match(result.name, pattern->regex) || is_asked_as(pattern->text, configuration);
+  std::string listed = pattern->text;  // as tables join switches
+  std::ranges::replace(listed, '+', ',');
+  return std::regex_match(result.name, pattern->regex) || is_asked_as(pattern->text, configuration) ||
+         is_asked_as(listed, configuration);
 }
 
 std::optional<std::int64_t> request_whole(const Result& result, const char* key) {

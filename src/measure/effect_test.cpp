@@ -131,7 +131,7 @@ TEST(UnpairedEffect, ReachesOverAStepOfTheClock) {
   const Effect apart = unpaired_effect(ProcessTrials{low}, ProcessTrials{high}, 0.001);
   ASSERT_TRUE(apart.interval.has_value());
   EXPECT_LT(apart.interval->low, 1);
-  EXPECT_THAT(apart.limit, HasSubstr("the clock has steps of 100 us"));
+  EXPECT_THAT(apart.limit, HasSubstr("the clock has steps of 100 µs"));
   // The same, of eight processes each.
   EXPECT_LT(unpaired_effect(ProcessTrials(8, low), ProcessTrials(8, high)).interval.value().low, 1);
   EXPECT_LT(unpaired_effect(single_trials(low), single_trials(high)).interval.value().low, 1);

@@ -149,7 +149,8 @@ void Table::append_row(std::string& out, const Layout& layout, const std::vector
   std::vector<std::vector<std::string>> lines;
   std::size_t height = 1;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool goes_on_further_in = i == 0 && columns_[layout.columns[i]].align == Align::kLeft;
+    const bool goes_on_further_in =
+        i == 0 && columns_[layout.columns[i]].align == Align::kLeft && layout.widths[i] > kIndentOfMore;
     lines.push_back(wrap_line(cells[i], {.width = layout.widths[i],
                                          .indent = goes_on_further_in ? kIndentOfMore : 0,
                                          .separators = "+,/_.:=-|",
