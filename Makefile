@@ -7,8 +7,8 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean bootstrap bootstrap-test
-.PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda
+.PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
+.PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -104,6 +104,12 @@ bootstrap-tools:
 
 bootstrap-docs:
 	@scripts/bootstrap.sh docs
+
+goldens: bootstrap-peers  ## make the goldens of tests again, by the programs that they come from, into out/goldens, and compare
+	scripts/make_goldens.sh
+
+bootstrap-peers:  ## install PyTorch, diffusers and other peers from PyPI into your home, for the scripts of bench/ and for goldens
+	@scripts/bootstrap.sh peers
 
 bootstrap-cuda:  ## install a CUDA toolkit from PyPI into your home, where this machine has none: any machine then builds for GPUs
 	@scripts/bootstrap.sh cuda
