@@ -32,18 +32,30 @@ std::vector<Target> targets_of(const Machine& machine, const Configuration& conf
   return {widest, target};
 }
 
+/// The switches of a preset that are for another device: they change nothing, and programs that knew them as switches of
+/// any device asked for them.
+Names for_other_devices(const SwitchSet& preset, const Target& target) {
+  Names names;
+  for (const SwitchInfo& info : all_switches())
+    if (preset.has(info.name) && info.device && *info.device != target.device) names.emplace_back(info.name);
+  return names;
+}
+
 /// The largest preset that `asked` holds and the switches beyond it, as one list; nothing where it holds none.
 std::optional<Names> with_preset(const Names& asked, const std::vector<Target>& targets) {
+  const auto holds = [](const Names& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
   std::optional<Names> shortest;
   for (const Preset& preset : all_presets())
     for (const Target& target : targets) {
       if (preset.switches.empty()) continue;
-      const Names meant = SwitchSet::parse(preset.name).for_target(target).names();
-      const auto is_asked = [&](const std::string& name) { return std::ranges::find(asked, name) != asked.end(); };
-      if (meant.empty() || !std::ranges::all_of(meant, is_asked)) continue;
+      const SwitchSet whole = SwitchSet::parse(preset.name);
+      const Names meant = whole.for_target(target).names(), others = for_other_devices(whole, target);
+      if (meant.empty() || !std::ranges::all_of(meant, [&](const auto& name) { return holds(asked, name); })) continue;
       Names names = {std::string(preset.name)};
       for (const std::string& name : asked)
-        if (std::ranges::find(meant, name) == meant.end()) names.push_back(name);
+        if (!holds(meant, name) && !holds(others, name)) names.push_back(name);
       if (!shortest || names.size() < shortest->size()) shortest = std::move(names);
     }
   return shortest;

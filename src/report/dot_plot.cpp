@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/format.hpp"
-#include "measure/table.hpp"
 #include "report/option.hpp"
 
 namespace headroom {
@@ -32,12 +31,6 @@ json point_of(const Dot& dot, std::size_t row, double reference, Finding good) {
   return item;
 }
 
-double widest_text(const std::vector<Dot>& dots, double letter) {
-  std::size_t widest = 1;
-  for (const Dot& dot : dots) widest = std::max(widest, display_width(dot.text));
-  return letter * static_cast<double>(widest) + 16;
-}
-
 }  // namespace
 
 Finding finding_of(const Dot& dot, double reference) {
@@ -48,11 +41,12 @@ Finding finding_of(const Dot& dot, double reference) {
 
 json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::string_view axis_fn, double reference,
               Finding good) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, texts;
   json points = json::array(), ends = json::array(), intervals = json::array();
   for (const Dot& dot : dots) {
     const std::size_t row = names.size();
     names.push_back(dot.name);
+    texts.push_back(dot.text);
     points.push_back(point_of(dot, row, reference, good));
     const double end = std::max(dot.value, dot.interval ? dot.interval->high : dot.value);
     ends.push_back({{"value", json::array({end, row})}, {"text", dot.text}});
@@ -61,7 +55,7 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
   points.push_back({{"value", json::array({reference, 0})}, {"symbolSize", 0}});  // the axis reaches the reference
 
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", widest_text(dots, 7)}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
+  option["grid"] = {{"left", 8}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis(axis_name, axis_fn);
   option["xAxis"]["scale"] = true;
@@ -81,17 +75,14 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
                     {"label", value_label({{"fontSize", 12}, {"distance", 10}})},
                     {"data", ends}}});
   if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
-  const json narrow_name = {
-      {"width", 104}, {"fontSize", 10}, {"lineHeight", 11}, {"formatter", fn("axis_name_narrow")}};
-  const json narrow_label = {
-      {"fontSize", 10}, {"lineHeight", 12}, {"distance", 6}, {"width", 116}, {"overflow", "break"}};
-  option["media"] = json::array({{{"query", {{"maxWidth", 600}}},
-                                  {"option",
-                                   {{"grid", {{"right", std::min(widest_text(dots, 6), 130.0)}}},
-                                    {"xAxis", {{"splitNumber", 2}}},
-                                    {"yAxis", {{"axisLabel", narrow_name}}},
-                                    {"series", json::array({json::object(), {{"label", narrow_label}}})}}}}});
+  fit_bars(option, texts);
   return option;
+}
+
+int height_of_dots(const std::vector<Dot>& dots) {
+  std::vector<std::string> names;
+  for (const Dot& dot : dots) names.push_back(dot.name);
+  return height_of_bars(names);
 }
 
 std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double reference, std::string_view better,

@@ -29,6 +29,8 @@ enum class Finding : std::uint8_t { kNotTold, kBelow, kAbove };
 /// interval holds the reference, and hollow where it has none.
 [[nodiscard]] nlohmann::json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name,
                                       std::string_view axis_fn, double reference, Finding good);
+/// The height that the rows need.
+[[nodiscard]] int height_of_dots(const std::vector<Dot>& dots);
 /// What colours and whiskers are, for a chart's notes; `better` and `worse` are words such as "faster" and "slower".
 [[nodiscard]] std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double reference,
                                                       std::string_view better, std::string_view worse);

@@ -34,15 +34,22 @@ double width_of(const std::vector<std::string>& names, double font_size) {
   return std::ceil(0.66 * font_size * static_cast<double>(longest)) + 4;
 }
 
-/// On a narrow screen the first gap of two blanks is where a text breaks; see label_narrow in assets/charts.js.
-std::vector<std::string> broken(const std::vector<std::string>& texts) {
+/// The lines of `texts`.
+std::vector<std::string> lines_of(const std::vector<std::string>& texts) {
   std::vector<std::string> lines;
-  for (const std::string& text : texts) {
-    const std::size_t gap = text.find("  ");
-    lines.push_back(text.substr(0, gap));
-    if (gap != std::string::npos) lines.push_back(text.substr(gap + 2));
-  }
+  for (const std::string& text : texts)
+    for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+      end = text.find('\n', at);
+      lines.push_back(text.substr(at, end - at));
+    }
   return lines;
+}
+
+/// On a narrow screen the first gap of two blanks is where a text breaks; see label_narrow in assets/charts.js.
+std::vector<std::string> broken(std::vector<std::string> texts) {
+  for (std::string& text : texts)
+    if (const std::size_t gap = text.find("  "); gap != std::string::npos) text.replace(gap, 2, "\n");
+  return texts;
 }
 
 /// Lines that a legend takes in so much room.
@@ -211,13 +218,12 @@ json& narrow_option(json& option) {
   return media[0]["option"];
 }
 
-void fit_bars(json& option, const std::vector<std::string>& texts) {
-  option["grid"]["right"] = 8 + width_of(texts, 12);
+void fit_bars(json& option, const std::vector<std::string>& texts, const std::vector<std::string>& narrow_texts) {
+  option["grid"]["right"] = 8 + width_of(lines_of(texts), 12);
   json series = json::array();
   for (const json& one : option["series"]) {
     series.push_back(json::object());
-    if (one["type"] != "bar") continue;
-    series.back()["barMaxWidth"] = 12;
+    if (one["type"] == "bar") series.back()["barMaxWidth"] = 12;
     if (one.contains("label"))
       series.back()["label"] = {{"fontSize", 10},
                                 {"lineHeight", 11},
@@ -228,7 +234,7 @@ void fit_bars(json& option, const std::vector<std::string>& texts) {
   json& narrow = narrow_option(option);
   narrow["series"] = std::move(series);
   narrow["grid"]["left"] = 8;
-  narrow["grid"]["right"] = 4 + width_of(broken(texts), 10);
+  narrow["grid"]["right"] = 4 + width_of(lines_of(broken(narrow_texts.empty() ? texts : narrow_texts)), 10);
   narrow["xAxis"] = {{"splitNumber", 2}};
   narrow["yAxis"] = {{"axisLabel",
                       {{"inside", true},

@@ -72,9 +72,10 @@ struct Bar {
 [[nodiscard]] nlohmann::json item_style(std::string_view role, bool is_hollow);
 /// The part of an option that changes on a narrow screen; made where it is not there yet.
 [[nodiscard]] nlohmann::json& narrow_option(nlohmann::json& option);
-/// Room right of horizontal bars for `texts`, which stand beside them. On a narrow screen names stand above their bars
-/// and texts on two lines.
-void fit_bars(nlohmann::json& option, const std::vector<std::string>& texts);
+/// Room right of horizontal bars or points for `texts`, which stand beside them. On a narrow screen names stand above
+/// their bars and texts on two lines; where items have a shorter text for it, "narrow", `narrow_texts` are these.
+void fit_bars(nlohmann::json& option, const std::vector<std::string>& texts,
+              const std::vector<std::string>& narrow_texts = {});
 /// A legend of all `names` above the plot, which begins `gap` below it, on a narrow screen too.
 void add_legend(nlohmann::json& option, const std::vector<std::string>& names, int gap);
 

@@ -68,9 +68,10 @@ var headroom = (function () {
           html += '<tr><th scope="row">' + escape_html(tip.rows[i][0]) + '</th><td>' + escape_html(tip.rows[i][1]) + '</td></tr>';
         return html + '</table></div>';
       },
-      // In two lines where a text has two parts with a gap of two blanks between them.
+      // A text's shorter form where it has one, in two lines where it has two parts with a gap of two blanks between them.
       label_narrow: function (params) {
-        return params.data && params.data.text !== undefined ? params.data.text.replace('  ', '\n') : '';
+        var data = params.data || {}, text = data.narrow !== undefined ? data.narrow : data.text;
+        return text !== undefined ? text.replace('  ', '\n') : '';
       },
       label_number: function (params) { return String(params.dataIndex + 1); },
       label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },

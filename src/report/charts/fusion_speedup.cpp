@@ -84,7 +84,7 @@ std::optional<Chart> draw_fused_kernels(const Dataset& dataset, const KernelSet&
               .of = dataset.scenarios_of(shown),
               .option = dot_plot(dots, "how many times as fast as unfused", "axis_factor", 1, Finding::kAbove),
               .notes = dot_plot_notes(dots, 1, "faster", "slower"),
-              .height = height_of_bars(dots.size())};
+              .height = height_of_dots(dots)};
   chart.notes.push_back(fmt::format("n = {} launches of each or more.", least));
   note_revisions(chart.notes, shown);
   return chart;

@@ -143,7 +143,7 @@ std::optional<Chart> draw_changes(const Scenario& scenario, const ComparedMetric
               .of = {&scenario},
               .option = dot_plot(dots, metric.axis, "axis_percent", 0, metric.good),
               .notes = dot_plot_notes(dots, 0, "better", "worse"),
-              .height = height_of_bars(dots.size())};
+              .height = height_of_dots(dots)};
   chart.notes.emplace_back(metric.note);
   chart.notes.push_back(fmt::format("Held against: {}.", reference));
   note_revisions(chart.notes, shown);

@@ -102,7 +102,7 @@ std::optional<Chart> draw_synergy(const LadderView& ladder, std::size_t index) {
     chart.title = "Synergy of each switch with those before it";
     chart.option =
         dot_plot(dots, "factor together over the product of the factors apart", "axis_factor", 1, Finding::kAbove);
-    chart.height = height_of_bars(dots.size());
+    chart.height = height_of_dots(dots);
     chart.notes = dot_plot_notes(dots, 1, "more together", "less together");
   }
   chart.notes.insert(
