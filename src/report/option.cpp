@@ -235,7 +235,13 @@ void fit_bars(json& option, const std::vector<std::string>& texts, const std::ve
   narrow["series"] = std::move(series);
   narrow["grid"]["left"] = 8;
   narrow["grid"]["right"] = 4 + width_of(lines_of(broken(narrow_texts.empty() ? texts : narrow_texts)), 10);
-  narrow["xAxis"] = {{"splitNumber", 2}};
+  // The name of the axis of values begins where the axis does: it may be longer than the axis.
+  narrow["xAxis"] = {
+      {"splitNumber", 2},
+      {"nameLocation", "start"},
+      {"nameGap", 0},
+      {"nameTextStyle",
+       {{"align", "left"}, {"verticalAlign", "top"}, {"fontSize", 11}, {"padding", json::array({24, 0, 0, 0})}}}};
   narrow["yAxis"] = {{"axisLabel",
                       {{"inside", true},
                        {"margin", 0},
@@ -344,8 +350,6 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
   fit_bars(option, texts);
   return option;
 }
-
-int height_of_bars(std::size_t bars) { return 60 + 40 * static_cast<int>(std::max<std::size_t>(bars, 2)); }
 
 int height_of_bars(const std::vector<std::string>& names) {
   const double lines = std::ceil(width_of(cut_names(names, kLongestName), 12) / kNameWidth);

@@ -57,8 +57,7 @@ struct Bar {
 /// A bar for each, top first, with its interval as a whisker and its text beyond both. `axis_fn` writes the axis.
 [[nodiscard]] nlohmann::json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name,
                                              std::string_view axis_fn);
-/// The height that so many bars need whose names fit two lines, and that of bars with these names.
-[[nodiscard]] int height_of_bars(std::size_t bars);
+/// The height that bars with these names need, wide and narrow.
 [[nodiscard]] int height_of_bars(const std::vector<std::string>& names);
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Bar>& bars);
 

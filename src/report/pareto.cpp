@@ -86,14 +86,10 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                    {"z", 6},
                                    {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
                                    {"label", value_label({{"width", 220}, {"overflow", "break"}})}}});
-  option["media"] = json::array(
-      {{{"query", {{"maxWidth", 600}}},
-        {"option",
-         {{"grid", {{"right", 16}}},
-          {"xAxis", {{"splitNumber", 2}}},
-          {"series", json::array({json::object(),
-                                  json::object(),
-                                  {{"label", {{"fontSize", 10}, {"formatter", fn("label_number")}}}}})}}}}});
+  const json numbers = {{"label", {{"fontSize", 10}, {"formatter", fn("label_number")}}}};
+  narrow_option(option) = {{"grid", {{"right", 16}}},
+                           {"xAxis", {{"splitNumber", 2}}},
+                           {"series", json::array({json::object(), json::object(), numbers})}};
   return option;
 }
 

@@ -87,6 +87,10 @@ std::vector<Interaction> interactions_of(const LadderView& ladder) {
       if (before == rungs.end()) continue;
       if (rest.size() == 1 && *one.begin() == first_on(*together))
         continue;  // a pair is one interaction, of the later switch
+      const auto is_same = [&](const Interaction& other) {  // where the last switch of a longer rung declined
+        return switches_on(*other.alone) == one && switches_on(*other.together) == all;
+      };
+      if (std::ranges::any_of(found, is_same)) continue;
       const Measurement &a = *alone->measurement, &b = *(*before)->measurement, &ab = *together->measurement;
       const bool by_rounds = has_rounds(base) && has_rounds(a) && has_rounds(b) && has_rounds(ab);
       std::optional<Estimate> quotient = by_rounds ? quotient_of_rounds(base, a, b, ab) : std::nullopt;

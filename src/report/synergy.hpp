@@ -15,9 +15,9 @@ struct Interaction {
   Estimate quotient;     ///< factor together / (factor before * factor alone), with its 95% interval
 };
 
-/// Those of a ladder whose four configurations were all measured and settled; switches that declined do not count. Two
-/// switches make one interaction. Between rungs
-/// of one ladder, quotient and interval are those of their rounds; else medians, and a bootstrap of all four series.
+/// Those of a ladder whose four configurations were all measured and settled, each once; switches that declined do not
+/// count. Two switches make one interaction. Between rungs of one ladder, quotient and interval are those of their rounds;
+/// else medians, and a bootstrap of all four series.
 [[nodiscard]] std::vector<Interaction> interactions_of(const LadderView& ladder);
 
 }  // namespace headroom

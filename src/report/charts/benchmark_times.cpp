@@ -59,6 +59,12 @@ std::vector<std::string> notes_on_benchmarks(const Dataset& dataset, const Bench
   return notes;
 }
 
+std::vector<std::string> labels_of(const std::vector<const Measurement*>& drawn) {
+  std::vector<std::string> labels;
+  for (const Measurement* m : drawn) labels.push_back(m->label);
+  return labels;
+}
+
 json draw(const std::vector<const Measurement*>& drawn, const std::string& unit) {
   std::vector<Bar> bars;
   for (const Measurement* m : drawn) {
@@ -88,7 +94,7 @@ Drawn benchmark_times(const Dataset& dataset) {
                 .of = dataset.scenarios_of(set.measurements),
                 .option = draw(shown, set.unit),
                 .notes = notes_on_benchmarks(dataset, set),
-                .height = height_of_bars(shown.size()),
+                .height = height_of_bars(labels_of(shown)),
                 .variant = fmt::format("{} {}", set.program, set.unit)};
     if (const std::size_t more = set.measurements.size() - shown.size(); more > 0)
       chart.notes.push_back(fmt::format("{} more are in the table of measurements.",

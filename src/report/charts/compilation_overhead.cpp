@@ -83,19 +83,24 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
   return reference;
 }
 
-/// After how many runs what is spent once has paid, by the faster runs: "pays after 12 [10, 15] runs against baseline".
+/// After how many runs what is spent once has paid against a reference, by the faster runs: "pays after 12 [10, 15] runs".
 std::string break_even(const Start& start, const Start& reference) {
   if (&start == &reference) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
-  const std::string& against = reference.measurement->label;
-  if (!start.later_interval || !reference.later_interval)
-    return fmt::format("no interval: not told against {}", against);
+  if (!start.later_interval || !reference.later_interval) return "no interval: not told";
   const Interval gains{reference.later_interval->low - start.later_interval->high,
                        reference.later_interval->high - start.later_interval->low};
-  if (gains.high <= 0) return fmt::format("never pays against {}", against);
-  if (gains.low <= 0) return fmt::format("not told to pay against {}", against);
+  if (gains.high <= 0) return "never pays";
+  if (gains.low <= 0) return "not told to pay";
   const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
-  return fmt::format("pays after {} [{}, {}] runs against {}", runs(gain), runs(gains.high), runs(gains.low), against);
+  return fmt::format("pays after {} [{}, {}] runs", runs(gain), runs(gains.high), runs(gains.low));
+}
+
+/// The same with the reference's name, where a bar's text has room for it.
+std::string break_even_against(const std::string& paid, const Start& reference) {
+  constexpr std::size_t kLongestReference = 20;
+  const std::string& name = reference.measurement->label;
+  return name.size() <= kLongestReference ? fmt::format("{} against {}", paid, name) : paid;
 }
 
 /// A part of the bars.
@@ -131,15 +136,25 @@ std::vector<std::string> names_of_starts(const std::vector<Start>& starts) {
 json draw_starts(const std::vector<Start>& starts) {
   std::vector<std::string> names;
   std::vector<json> tips;
-  std::vector<std::string> texts, parts;
+  std::vector<std::string> texts, narrow_texts, parts;
   for (const Start& start : starts) {
-    const std::string paid = break_even(start, *reference_of(start, starts));
+    const Start& reference = *reference_of(start, starts);
+    const std::string paid = break_even(start, reference);
     names.push_back(start.measurement->shown_name());
-    tips.push_back(start_tip(start, paid));
+    tips.push_back(
+        start_tip(start, paid.empty() ? "" : fmt::format("{} against {}", paid, reference.measurement->label)));
     std::string text = fmt::format("{} to the first result", label_ms(start.total_ms()));
-    if (start.total_ms() > 0) text += fmt::format(", {:.3g}% spent once", 100 * start.once_ms() / start.total_ms());
-    if (!paid.empty()) text += "\n" + paid;
+    std::string narrow = label_ms(start.total_ms());
+    if (start.total_ms() > 0) {
+      const double share = 100 * start.once_ms() / start.total_ms();
+      text += fmt::format(", {:.3g}% spent once", share);
+      narrow += fmt::format(", {:.3g}% once", share);
+    }
+    if (!paid.empty()) text += "\n" + break_even_against(paid, reference);
+    if (!paid.empty()) narrow += "\n" + paid.substr(0, paid.find(" ["));
+    if (const std::size_t end = paid.find("] "); end != std::string::npos) narrow += paid.substr(end + 1);
     texts.push_back(text);
+    narrow_texts.push_back(narrow);
   }
   json option = base_option();
   option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
@@ -153,7 +168,7 @@ json draw_starts(const std::vector<Start>& starts) {
     json data = json::array();
     for (std::size_t i = 0; i < starts.size(); ++i) {
       data.push_back({{"value", part.ms(starts[i])}, {"tip", tips[i]}});
-      if (is_last) data.back()["text"] = texts[i];
+      if (is_last) data.back().update({{"text", texts[i]}, {"narrow", narrow_texts[i]}});
     }
     parts.emplace_back(part.name);
     option["series"].push_back({{"type", "bar"},
@@ -164,7 +179,7 @@ json draw_starts(const std::vector<Start>& starts) {
                                 {"itemStyle", {{"color", color(part.role)}}}});
   }
   option["series"].back()["label"] = value_label({{"lineHeight", 14}});
-  fit_bars(option, texts);
+  fit_bars(option, texts, narrow_texts);
   add_legend(option, parts, 12);
   return option;
 }

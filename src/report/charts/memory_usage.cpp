@@ -70,7 +70,7 @@ json tip_of(const MemoryRow& row) {
 }
 
 json draw(const std::vector<MemoryRow>& rows) {
-  std::vector<std::string> names, texts;
+  std::vector<std::string> names, texts, narrow_texts;
   json used = json::array(), held = json::array();
   double most = 0;
   for (const MemoryRow& row : rows) {
@@ -87,7 +87,13 @@ json draw(const std::vector<MemoryRow>& rows) {
       second += fmt::format("{}{} free", second.empty() ? "" : ", ", label_bytes(*left));
     if (!second.empty()) text += "\n" + second;
     texts.push_back(text);
-    held.push_back({{"value", gap}, {"text", text}, {"tip", tip}});
+    std::string narrow = fmt::format("{} used", label_bytes(peak));
+    if (row.baseline_bytes)
+      narrow += "  " + row.change_text();
+    else if (row.memory->reserved_bytes)
+      narrow += fmt::format("  {} allocated", label_bytes(peak + gap));
+    narrow_texts.push_back(narrow);
+    held.push_back({{"value", gap}, {"text", text}, {"narrow", narrow}, {"tip", tip}});
   }
   json option = base_option();
   option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
@@ -100,7 +106,7 @@ json draw(const std::vector<MemoryRow>& rows) {
   option["series"] =
       json::array({series("used at the peak", used, "blue"), series("allocated, not used", held, "blue_soft")});
   option["series"][1]["label"] = value_label({{"lineHeight", 14}});
-  fit_bars(option, texts);
+  fit_bars(option, texts, narrow_texts);
   add_legend(option, {"used at the peak", "allocated, not used"}, 12);
   return option;
 }

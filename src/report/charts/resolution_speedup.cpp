@@ -118,24 +118,10 @@ json hollow_style(std::string_view role) {
   return {{"color", color("panel")}, {"borderColor", color(role)}, {"borderWidth", 2}};
 }
 
-/// A legend of all lines above the plot, on as many rows as it takes.
-void add_rows_of_legend(json& option, const std::vector<std::string>& names) {
-  constexpr double kLetter = 7, kMark = 45, kRow = 900;
-  double width = 0;
-  int rows = 1;
-  for (const std::string& name : names) {
-    const double own = kLetter * static_cast<double>(display_width(name)) + kMark;
-    if (width > 0 && width + own > kRow) {
-      ++rows;
-      width = 0;
-    }
-    width += own;
-  }
-  option["legend"] = {{"top", 0}, {"left", 0}, {"data", names}};
-  option["grid"]["top"] = 42 + 22 * rows;
-  const int narrow_top = 42 + 22 * static_cast<int>(names.size());
-  const json narrow = {{"legend", {{"orient", "vertical"}}}, {"grid", {{"top", narrow_top}, {"right", 60}}}};
-  option["media"] = json::array({{{"query", {{"maxWidth", 600}}}, {"option", narrow}}});
+/// A legend of all lines above the plot and the name of its vertical axis.
+void add_line_legend(json& option, const std::vector<std::string>& names) {
+  add_legend(option, names, 36);
+  narrow_option(option)["grid"]["right"] = 60;
 }
 
 /// Factor on the baseline over sizes; null where no configuration has one at two sizes.
@@ -167,7 +153,7 @@ json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<
     option["series"].back()["z"] = 5;
   }
   if (option["series"].empty()) return {};
-  add_rows_of_legend(option, names);
+  add_line_legend(option, names);
   const json at_baseline = {{"yAxis", 1}};
   option["series"][0]["markLine"] = {{"silent", true},
                                      {"symbol", "none"},
@@ -251,7 +237,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
                                 {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
                                 {"label", value_label()}});
   }
-  add_rows_of_legend(option, names);
+  add_line_legend(option, names);
   return option;
 }
 
