@@ -26,6 +26,14 @@ bool has_rows(const Chart& chart) {
   return axis != chart.option.end() && axis->is_object() && axis->value("type", "") == "category";
 }
 
+/// The least height of a narrow figure: that of its plot, or of the two above each other, below its legend.
+int least_height(const Chart& chart) {
+  constexpr int kPlot = 210, kTwoPlots = 440;
+  if (chart.option.contains("grid") && chart.option["grid"].is_array()) return kTwoPlots;
+  const nlohmann::json::json_pointer top("/media/0/option/grid/top");
+  return chart.option.contains(top) ? chart.option[top].get<int>() + kPlot : 0;
+}
+
 }  // namespace
 
 FigureWidth FigureWidth::parse(std::string_view text) {
@@ -56,7 +64,8 @@ FigureLayout layout_of(const Chart& chart, const FigureStyle& style) {
   layout.width = static_cast<int>(std::lround(units));
   layout.scale = pixels / layout.width;
   if (!has_rows(chart))
-    layout.plot_height = std::min(chart.height, static_cast<int>(std::lround(kPlotShape * layout.width)));
+    layout.plot_height =
+        std::min(chart.height, std::max(static_cast<int>(std::lround(kPlotShape * layout.width)), least_height(chart)));
   return layout;
 }
 

@@ -227,7 +227,7 @@ void fit_bars(json& option, const std::vector<std::string>& texts, const std::ve
     if (one.contains("label"))
       series.back()["label"] = {{"fontSize", 10},
                                 {"lineHeight", 11},
-                                {"distance", 4},
+                                {"distance", one["type"] == "bar" ? 4 : 10},
                                 {"offset", json::array({0, 3})},
                                 {"formatter", fn("label_narrow")}};
   }
@@ -262,15 +262,19 @@ void add_legend(json& option, const std::vector<std::string>& names, int gap) {
   narrow["legend"] = {
       {"itemWidth", 16},
       {"textStyle", {{"fontSize", 11}, {"lineHeight", 13}, {"width", kNarrowPlot - 40}, {"overflow", "break"}}}};
-  int lines = legend_lines(names, kNarrowPlot, 11);
+  int height = kLine * legend_lines(names, kNarrowPlot, 11);
   if (width_of(names, 11) < kNarrowPlot - 40) {
     narrow["legend"]["textStyle"].erase("width");
   } else {  // the library leaves room for the lines of a broken name only below each other
     narrow["legend"]["orient"] = "vertical";
-    lines = 0;
-    for (const std::string& name : names) lines += legend_lines({name}, kNarrowPlot, 11);
+    height = 0;
+    for (const std::string& name : names) height += 13 * legend_lines({name}, kNarrowPlot - 40, 11) + 11;
   }
-  narrow["grid"]["top"] = kLine * lines + gap;
+  narrow["grid"]["top"] = height + gap;
+}
+
+int height_below_legend(const json& option, int plot) {
+  return option.at("media").at(0).at("option").at("grid").at("top").get<int>() + plot;
 }
 
 json value_axis(std::string_view name, std::string_view axis_fn) {

@@ -77,6 +77,8 @@ void fit_bars(nlohmann::json& option, const std::vector<std::string>& texts,
               const std::vector<std::string>& narrow_texts = {});
 /// A legend of all `names` above the plot, which begins `gap` below it, on a narrow screen too.
 void add_legend(nlohmann::json& option, const std::vector<std::string>& names, int gap);
+/// The height of a chart that has `plot` pixels left below the legend of add_legend() on a narrow screen.
+[[nodiscard]] int height_below_legend(const nlohmann::json& option, int plot);
 
 /// How a value stands beside what is drawn of it: the item's "text", to the right unless `changes` says otherwise.
 [[nodiscard]] nlohmann::json value_label(const nlohmann::json& changes = nlohmann::json::object());

@@ -237,4 +237,6 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
   return option;
 }
 
+void fit_sweep(Chart& chart) { chart.height = std::max(chart.height, height_below_legend(chart.option, 280)); }
+
 }  // namespace headroom

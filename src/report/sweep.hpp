@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/chart.hpp"
 #include "report/dataset.hpp"
 
 namespace headroom {
@@ -64,5 +65,7 @@ struct SweepQuantity {
 /// Lines over a sweep.
 [[nodiscard]] nlohmann::json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines,
                                           std::string_view x_name, const SweepQuantity& y);
+/// Makes a chart of lines below a legend high enough for a narrow screen.
+void fit_sweep(Chart& chart);
 
 }  // namespace headroom

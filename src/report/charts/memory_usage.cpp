@@ -31,6 +31,7 @@ struct MemoryRow {
   /// "+1.20 GiB (+6.6%)" on the baseline.
   [[nodiscard]] std::string change_text() const {
     const double change = static_cast<double>(peak_bytes) - static_cast<double>(*baseline_bytes);
+    if (change == 0) return "+0 B";
     std::string text = fmt::format("{}{}", change < 0 ? "-" : "+", label_bytes(std::abs(change)));
     if (*baseline_bytes > 0) text += fmt::format(" ({:+.3g}%)", 100 * change / static_cast<double>(*baseline_bytes));
     return text;

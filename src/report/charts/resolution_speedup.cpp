@@ -281,6 +281,7 @@ Drawn resolution_speedup(const Dataset& dataset) {
          .notes = {"Each factor is on the baseline of its own size and run. Whiskers are its 95% interval; a "
                    "hollow point has none.",
                    fmt::format("n = {} trials of each or more.", fewest_trials(shown))}});
+    fit_sweep(drawn.charts.back());
     note_revisions(drawn.charts.back().notes, shown);
   }
   drawn.left_out =
@@ -313,7 +314,7 @@ Drawn resolution_fit(const Dataset& dataset) {
                     "proportional. n = {} trials of each point or more.",
                     fewest_trials(shown)));
     note_revisions(chart.notes, shown);
-    chart.height = 480 + 20 * static_cast<int>(fits.size());
+    fit_sweep(chart);
     drawn.charts.push_back(std::move(chart));
   }
   drawn.left_out = "no configuration was measured at three image sizes (headroom sweep --resolution 256,512,1024)";

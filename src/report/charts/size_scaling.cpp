@@ -44,6 +44,7 @@ Drawn size_scaling(const Dataset& dataset) {
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = std::move(option),
          .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
+    fit_sweep(drawn.charts.back());
     for (std::string& note : notes_on(sweep, lines, "{} parameters"))
       drawn.charts.back().notes.push_back(std::move(note));
   }
