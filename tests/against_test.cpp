@@ -110,7 +110,7 @@ TEST_F(BenchJudge, JudgesABudget) {
   EXPECT_THAT(few.out, HasSubstr("5 trials say little of the p99"));
   const Outcome missed = headroom(bench + "1us --trials 5");
   EXPECT_EQ(missed.code, 3) << missed.err;
-  EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1000 ns")));
+  EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1.00 µs")));
   EXPECT_EQ(headroom(bench + "fast").code, 2);
 }
 

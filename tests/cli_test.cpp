@@ -375,7 +375,7 @@ TEST_F(CliTest, WrongUsageIsExitCodeTwo) {
   expect_error("run " + fashion_ + " --steps 99999999", 2, HasSubstr("steps"));
   expect_error("run " + fashion_ + " --labels hat", 2, HasSubstr("hat"));
   expect_error("bench " + fashion_ + " --batch 0", 2, HasSubstr("batch"));
-  expect_error("ladder " + fashion_ + " --batch -3", 2, HasSubstr("images"));
+  expect_error("ladder " + fashion_ + " --batch -3", 2, HasSubstr("--batch: '-3'"));
   expect_error("plan flux-dev --random-weights 0 --token-rows 5000", 2, HasSubstr("token-rows"));
 }
 

@@ -59,7 +59,7 @@ TEST_F(LadderSubjects, ArePassesOfNetworksThatMakeNoImages) {
   }
   EXPECT_THAT(table_, AllOf(HasSubstr("a pass"), HasSubstr("relative L2"), HasSubstr("synergy")));
 
-  const std::vector<Result> encoder = climb(kGoldens + "text/clip --opt arena");
+  const std::vector<Result> encoder = climb(kGoldens + "text/clip-l --opt arena");
   ASSERT_EQ(encoder.size(), 2U);
   EXPECT_TRUE(encoder[0].subject.request.contains("text_tokens"));
 }

@@ -25,17 +25,9 @@ struct Outcome {
 };
 
 /// Runs programs in a folder of its own, which is removed at the end. They see no GPU: what these tests expect is a
-/// CPU's.
+/// CPU's. Their terminal is so wide that no table leaves out or wraps anything.
 class ProgramTest : public testing::Test {
  protected:
-  ProgramTest() { setenv("CUDA_VISIBLE_DEVICES", "", 1); }
-  ~ProgramTest() override {
-    if (visible_)
-      setenv("CUDA_VISIBLE_DEVICES", visible_->c_str(), 1);
-    else
-      unsetenv("CUDA_VISIBLE_DEVICES");
-  }
-
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -57,12 +49,29 @@ class ProgramTest : public testing::Test {
   }
 
  private:
-  static std::optional<std::string> find_variable(const char* name) {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  }
+  /// A variable of the environment that has another value for a while.
+  class Variable {
+   public:
+    Variable(const char* name, const char* value) : name_(name) {
+      if (const char* const before = std::getenv(name)) before_ = before;
+      setenv(name, value, 1);
+    }
+    ~Variable() {
+      if (before_)
+        setenv(name_, before_->c_str(), 1);
+      else
+        unsetenv(name_);
+    }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
 
-  std::optional<std::string> visible_ = find_variable("CUDA_VISIBLE_DEVICES");
+   private:
+    const char* name_;
+    std::optional<std::string> before_;
+  };
+
+  Variable gpus_{"CUDA_VISIBLE_DEVICES", ""};
+  Variable columns_{"COLUMNS", "400"};
   TempFolder folder_;
 };
 

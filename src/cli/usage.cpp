@@ -98,9 +98,20 @@ std::string usage_hint(const CLI::App& app) {
   return fmt::format("usage: {}; see {} --help", usage_of(command), full_name(command));
 }
 
+namespace {
+
+bool is_command(const CLI::App& app, const std::string& name) {
+  return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* each) { return each->get_name() == name; });
+}
+
+}  // namespace
+
 std::string explain(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const std::vector<std::string> unknown = app.remaining(true);  // in the order in which they were given
   const bool has_command = !app.get_subcommands().empty();
+  const std::string& first = arguments.empty() ? std::string() : arguments.front();
+  if (!first.empty() && !first.starts_with('-') && !is_command(app, first))  // as in `help run`
+    return fmt::format("unknown command '{}'{}", first, hint_at_command(app, first));
   if (!has_command && !unknown.empty() && !unknown.front().starts_with('-'))
     return fmt::format("unknown command '{}'{}", unknown.front(), hint_at_command(app, unknown.front()));
   if (!unknown.empty() && (!has_command || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr))

@@ -85,7 +85,7 @@ TEST_P(ChartTexts, CanBeReadInPicturesAndOnAPhone) {
     chart.notes.clear();
     add(faults_of(renderer, chart));
   }
-  EXPECT_GT(charts.size(), 5U);
+  EXPECT_FALSE(charts.empty());
   EXPECT_THAT(faults, IsEmpty()) << in_lines(faults);
 }
 
