@@ -242,7 +242,7 @@ TEST(StableDiffusion, ASchedulerThatIsReplacedKeepsNoFolderShut) {
   const nlohmann::json own = read_json(golden_folder("sd-1.5") / "scheduler/scheduler_config.json");
   const std::pair<nlohmann::json, const char*> changes[] = {
       {{{"_class_name", "KDPM2DiscreteScheduler"}, {"shiny", 1}},
-       "_class_name is KDPM2DiscreteScheduler, which is not known"},
+       "_class_name is KDPM2DiscreteScheduler, which is not supported"},
       {{{"skip_prk_steps", false}}, "skip_prk_steps is false, expected true"},
       {{{"_class_name", "DDPMScheduler"}, {"variance_type", "learned_range"}}, "variance_type is learned_range"},
       {{{"_class_name", "DPMSolverMultistepScheduler"}, {"solver_order", 3}}, "solver_order is 3, expected 1 to 2"}};

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ using testing::Not;
 const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
 const std::string kPipeline = std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5";
 const std::string kStream = std::string(kSourceDir) + "/tests/goldens/live_stream/three-levels";
-const std::string kSmallest = " --token-rows 4 --token-columns 4 --images 1 --trials 3 ";
+const std::string kSmallest = " --token-rows 4 --token-columns 4 --batch 1 --trials 3 ";
 
 using CsvRow = std::vector<std::string>;
 
@@ -71,7 +72,7 @@ std::vector<std::string> column_of(const std::vector<CsvRow>& rows, const std::s
   std::vector<std::string> values;
   if (at < std::ssize(rows.at(0)))
     for (std::size_t i = 1; i < rows.size(); ++i) values.push_back(rows[i].at(static_cast<std::size_t>(at)));
-  EXPECT_FALSE(values.empty()) << "no column " << name;
+  if (values.empty()) throw std::runtime_error("no column " + name);
   return values;
 }
 
@@ -165,7 +166,7 @@ TEST_F(TablesTest, TablesOfModelsAndPlansFit) {
 
 TEST_F(TablesTest, TablesOfMeasurementsFit) {
   fits("ladder " + kTiny + kSmallest + "--max-rounds 2 --opt arena,flash,fuse,hoist,tile -q");
-  fits("ladder " + kPipeline + " --images 1 --steps 2 --trials 3 --max-rounds 2 --opt arena,fuse --ends --floors -q");
+  fits("ladder " + kPipeline + " --batch 1 --steps 2 --trials 3 --max-rounds 2 --opt arena,fuse --ends --floors -q");
   fits("sweep " + kTiny + " --steps 1,2 --batch 1 --trials 3 --opt baseline --opt arena,flash,fuse,hoist,tile --out " +
        file("sweep.json") + " -q");
   fits("profile " + kTiny + kSmallest + "-q");
@@ -177,8 +178,8 @@ TEST_F(TablesTest, TablesOfBenchmarksFit) {
   const std::string small = " --token-rows 4 --token-columns 4 --trials 3 -q";
   fits("bench " + kTiny + " --opt arena,flash,fuse" + small);
   fits("bench " + kTiny + " --opt arena,flash,fuse --processes 2 --budget 1s" + small);
-  fits("bench " + kTiny + " --against " + kHeadroomBinary + " --processes 2 --max-processes 2" + small);
-  fits("bench " + kPipeline + " --pass request --steps 2 --trials 3 --floors -q");
+  fits("bench " + kTiny + " --against " + kHeadroomBinary + " --processes 6 --max-processes 6" + small);
+  fits("bench " + kPipeline + " --pass request --opt steps=2 --trials 3 --floors -q");
   fits("bench kernels --filter 'silu_mul f32|linear f32' --turns 2 --max-seconds 1 -q");
 }
 
@@ -191,7 +192,7 @@ TEST_F(TablesTest, TablesOfStreamsFit) {
     writer->write(rgb);
   }
   writer->finish();
-  fits("stream " + kStream + " --input " + file("in.y4m") + " --output " + file("out.y4m") + " --budget 1s");
+  fits("stream " + kStream + " --input " + file("in.y4m") + " --out " + file("out.y4m") + " --budget 1s");
 }
 
 TEST_F(TablesTest, TablesOfResultsFit) {
@@ -223,14 +224,14 @@ TEST_F(TablesTest, ComparisonsAreFiles) {
   EXPECT_EQ(exact, json::parse(headroom(compare + " --format json").out));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(std::stod(column_of(rows, "ratio")[i]), exact["benchmarks"][i]["ratio"].get<double>());
-    EXPECT_EQ(std::stod(column_of(rows, "ratio_low")[i]), exact["benchmarks"][i]["interval"]["low"].get<double>());
-    EXPECT_EQ(std::stod(column_of(rows, "base_ms")[i]), exact["benchmarks"][i]["base_ms"].get<double>());
+    EXPECT_EQ(std::stod(column_of(rows, "interval_low")[i]), exact["benchmarks"][i]["interval"]["low"].get<double>());
+    EXPECT_EQ(std::stod(column_of(rows, "base")[i]), exact["benchmarks"][i]["base_ms"].get<double>());
   }
   EXPECT_THAT(headroom(compare + " --format md").out,
-              AllOf(HasSubstr("| benchmark | base | new | new/base | 95% interval |"), HasSubstr("\\& c_d |")));
+              AllOf(HasSubstr("| benchmark | quantity | base | new | new/base | 95% interval |"), HasSubstr("\\& c_d |")));
   const std::string latex = headroom(compare + " --format latex").out;
   EXPECT_THAT(latex,
-              AllOf(HasSubstr("\\begin{tabular}{lrrrrrrll}"), HasSubstr("\\& c\\_d"), HasSubstr("\\end{tabular}")));
+              AllOf(HasSubstr("\\begin{tabular}{llrrrrrrll}"), HasSubstr("\\& c\\_d"), HasSubstr("\\end{tabular}")));
   EXPECT_EQ(std::ranges::count(latex, '{'), std::ranges::count(latex, '}'));
   EXPECT_EQ(headroom(compare + " --format json --json").code, 2);
   EXPECT_EQ(headroom(compare + " --format xml").code, 2);
@@ -238,7 +239,7 @@ TEST_F(TablesTest, ComparisonsAreFiles) {
 
 TEST_F(TablesTest, LaddersAndSweepsAreFiles) {
   const std::vector<CsvRow> ladder =
-      csv("ladder " + kPipeline + " --images 1 --steps 2 --trials 3 --max-rounds 2 --opt arena,fuse --ends");
+      csv("ladder " + kPipeline + " --batch 1 --steps 2 --trials 3 --max-rounds 2 --opt arena,fuse --ends");
   EXPECT_EQ(column_of(ladder, "rung"), (CsvRow{"baseline", "arena+fuse"}));
   EXPECT_EQ(column_of(ladder, "applied"), (CsvRow{"", "arena+fuse"}));
   for (const char* const number : {"step_ms", "image_ms", "peak_memory_bytes", "decode_ms", "generations"})

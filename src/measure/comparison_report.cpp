@@ -41,33 +41,52 @@ GateOutcome outcome_of(Verdict verdict, bool counts = true) {
   return GateOutcome::kPassed;
 }
 
+/// What CSV has of the columns. A change is a ratio, or of some qualities a difference.
+const std::vector<std::vector<std::string>> kComparisonFields = {
+    {"base"}, {"new"}, {"ratio", "difference"}, {"interval_low", "interval_high"}, {"p"},
+    {"base_processes", "new_processes"}};
+
+Cell interval_cell_of(std::string shown, const std::optional<Interval>& interval) {
+  if (!interval) return no_value(std::move(shown));
+  return {std::move(shown), {exact_number(interval->low), exact_number(interval->high)}};
+}
+
 GateLine line_of_time(const ComparedBenchmark& one) {
   const Effect& effect = one.effect;
   const std::string processes = effect.paired ? fmt::format("{} pairs", effect.base_processes)
                                               : fmt::format("{}, {}", effect.base_processes, effect.new_processes);
+  const std::string interval =
+      effect.interval ? fmt::format("[{:.3f}, {:.3f}]", effect.interval->low, effect.interval->high) : "-";
   return {
       .name = one.name,
       .quantity = std::string(info_of(Quantity::kTime).words),
-      .cells = {format_ms(one.base_ms), format_ms(one.new_ms), fmt::format("{:.3f}", effect.ratio),
-                effect.interval ? fmt::format("[{:.3f}, {:.3f}]", effect.interval->low, effect.interval->high) : "-",
-                p_text(one.p), processes},
+      .cells = {ms_cell(one.base_ms), ms_cell(one.new_ms),
+                Cell(fmt::format("{:.3f}", effect.ratio), {exact_number(effect.ratio), ""}),
+                interval_cell_of(interval, effect.interval), number_cell(one.p, p_text(one.p)),
+                Cell(processes, {fmt::format("{}", effect.base_processes), fmt::format("{}", effect.new_processes)})},
       .verdict = std::string(name_of(one.judged.verdict)),
       .why = one.judged.why,
-      .outcome = outcome_of(one.judged.verdict)};
+      .outcome = outcome_of(one.judged.verdict),
+      .unit = std::string(unit_of(Quantity::kTime))};
 }
 
 GateLine line_of_quantity(const ComparedBenchmark& benchmark, const ComparedQuantity& one) {
   const auto value = [&](const std::optional<double>& number) {
-    return number ? format_quantity(one.quantity, *number) : "-";
+    return number ? number_cell(*number, format_quantity(one.quantity, *number)) : no_value();
   };
+  const std::string change = one.change ? exact_number(*one.change) : "";
+  const bool is_difference = info_of(one.quantity).is_difference;
   return {.name = benchmark.name,
           .quantity = words_of(one),
-          .cells = {value(one.base), value(one.changed), change_text(one), interval_text(one),
-                    one.p ? p_text(*one.p) : "-", "-"},
+          .cells = {value(one.base), value(one.changed),
+                    Cell(change_text(one), {is_difference ? "" : change, is_difference ? change : ""}),
+                    interval_cell_of(interval_text(one), one.interval),
+                    one.p ? number_cell(*one.p, p_text(*one.p)) : no_value(), no_value()},
           .verdict = std::string(name_of(one.judged.verdict)),
           .why = one.judged.why,
           .outcome = outcome_of(one.judged.verdict, one.counts),
-          .is_unchanged = one.is_equal()};
+          .is_unchanged = one.is_equal(),
+          .unit = std::string(unit_of(one.quantity))};
 }
 
 /// " (p99 10%, peak memory 5%)": of the quantities that were judged besides the time.
@@ -110,6 +129,7 @@ nlohmann::json quantity_json(const ComparedQuantity& one, const Limits& limits) 
 GateReport report_of(const Comparison& comparison) {
   GateReport report{.command = "headroom compare",
                     .columns = {"base", "new", "new/base", "95% interval", "p", "processes"},
+                    .fields = kComparisonFields,
                     .lines = {},
                     .notes = notes_of(comparison),
                     .summary = {}};
@@ -134,7 +154,6 @@ GateReport report_of(const Comparison& comparison) {
 }
 
 ExitCode exit_code_of(const Comparison& comparison) { return exit_code_of(report_of(comparison)); }
-
 
 nlohmann::json to_json(const Comparison& comparison) {
   nlohmann::json benchmarks = nlohmann::json::array();

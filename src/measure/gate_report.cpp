@@ -119,7 +119,7 @@ std::string markdown_rows(const GateReport& report, const std::vector<const Gate
   text += markdown_row(rule);
   for (const GateLine* line : lines) {
     std::vector<std::string> cells = {markdown_text(line->name), markdown_text(line->quantity)};
-    for (const std::string& cell : line->cells) cells.push_back(markdown_text(cell));
+    for (const Cell& cell : line->cells) cells.push_back(markdown_text(cell.text));
     const std::string verdict = markdown_text(line->verdict);
     cells.push_back(line->outcome == GateOutcome::kPassed ? verdict : fmt::format("**{}**", verdict));
     cells.push_back(markdown_text(line->why));
@@ -142,14 +142,17 @@ int priority_of(std::string_view column) {
 Printout gate_table(const GateReport& report) {
   Table table;
   table.add_column(Column{.header = "benchmark", .align = Align::kLeft, .least = 18});
-  table.add_column(Column{.header = "quantity", .align = Align::kLeft, .least = 8});
-  for (const std::string& column : report.columns)
-    table.add_column(Column{.header = column, .priority = priority_of(column)});
+  table.add_column(
+      Column{.header = "quantity", .align = Align::kLeft, .fields = {"quantity", "unit"}, .least = 8});
+  for (std::size_t i = 0; i < report.columns.size(); ++i)
+    table.add_column(Column{.header = report.columns[i],
+                            .priority = priority_of(report.columns[i]),
+                            .fields = report.fields.empty() ? std::vector<std::string>() : report.fields[i]});
   table.add_column(Column{.header = "verdict", .align = Align::kLeft, .least = 10});
   table.add_column(Column{.header = "why", .align = Align::kLeft, .least = 18});
   for (const GateLine& line : report.lines) {
     if (!is_shown(line)) continue;
-    std::vector<Cell> cells = {line.name, line.quantity};
+    std::vector<Cell> cells = {line.name, Cell(line.quantity, {line.quantity, line.unit})};
     cells.insert(cells.end(), line.cells.begin(), line.cells.end());
     cells.emplace_back(line.verdict);
     cells.emplace_back(line.why);
@@ -202,7 +205,7 @@ std::string gate_junit(std::span<const GateReport> reports) {
       }
       std::vector<std::string> figures;
       for (std::size_t i = 0; i < report.columns.size(); ++i)
-        figures.push_back(xml_text(fmt::format("{} {}", report.columns[i], line.cells[i])));
+        figures.push_back(xml_text(fmt::format("{} {}", report.columns[i], line.cells[i].text)));
       const char* element = line.outcome == GateOutcome::kFailed ? "failure" : "error";
       text += fmt::format("><{0} type=\"{1}\" message=\"{2}\">{3}</{0}></testcase>\n", element, xml_text(line.verdict),
                           message, fmt::join(figures, ", "));
@@ -230,7 +233,7 @@ nlohmann::json gate_json(const GateReport& report) {
   for (const GateLine& line : report.lines) {
     nlohmann::json& entry = lines.emplace_back(
         nlohmann::json{{"name", line.name}, {"quantity", line.quantity}, {"verdict", line.verdict}, {"why", line.why}});
-    for (std::size_t i = 0; i < report.columns.size(); ++i) entry[report.columns[i]] = line.cells[i];
+    for (std::size_t i = 0; i < report.columns.size(); ++i) entry[report.columns[i]] = line.cells[i].text;
   }
   return {
       {"schema", "headroom.gate/1"}, {"lines", std::move(lines)}, {"notes", report.notes}, {"summary", report.summary}};

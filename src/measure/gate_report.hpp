@@ -23,16 +23,18 @@ enum class GateOutcome : std::uint8_t {
 struct GateLine {
   std::string name;
   std::string quantity;
-  std::vector<std::string> cells;  ///< one for each of GateReport::columns
+  std::vector<Cell> cells;  ///< one for each of GateReport::columns
   std::string verdict;             ///< "REGRESSED", "MISSED"
   std::string why;
   GateOutcome outcome = GateOutcome::kPassed;
   bool is_unchanged = false;  ///< equal on both sides: tables count it only
+  std::string unit = {};      ///< of the cells' values in CSV: "ms", "bytes"
 };
 
 struct GateReport {
   std::string command;  ///< "headroom compare": names the suite in JUnit's form
   std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> fields = {};  ///< Column::fields of each, where given
   std::vector<GateLine> lines;
   std::vector<std::string> notes;  ///< what a reader should know besides, one line each
   std::string summary;             ///< one line

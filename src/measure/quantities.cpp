@@ -64,6 +64,21 @@ const QuantityInfo* find_quantity(std::string_view name) {
   return found == kInfos.end() ? nullptr : found;
 }
 
+std::string_view unit_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kTime:
+    case Quantity::kP99:
+      return "ms";
+    case Quantity::kMemory:
+    case Quantity::kSize:
+      return "bytes";
+    case Quantity::kPsnr:
+      return "dB";
+    default:
+      return {};
+  }
+}
+
 std::string format_quantity(Quantity quantity, double value) {
   switch (quantity) {
     case Quantity::kTime:

@@ -34,6 +34,8 @@ struct QuantityInfo {
 };
 [[nodiscard]] std::span<const QuantityInfo> all_quantities();
 [[nodiscard]] const QuantityInfo& info_of(Quantity quantity);
+/// Of its values: "ms", "bytes", "dB"; empty for shares and plain numbers.
+[[nodiscard]] std::string_view unit_of(Quantity quantity);
 /// Null for a metric that is not known.
 [[nodiscard]] const QuantityInfo* find_metric_quantity(std::string_view metric);
 /// Null for a name that is not known.

@@ -105,7 +105,7 @@ StreamRequest DiffusionStream::resolve(const StreamOptions& options) const {
   if (count_calls(resolved.sampler, 2) != 2)
     fail_usage(
         "a stream calls the denoiser once a step, and the sampler {} calls it twice: put another into --opt, such as "
-        " sampler=euler",
+        "sampler=euler",
         to_string(resolved.sampler));
   request.sampler = resolved.sampler;
   request.text_tokens = resolved.text_tokens;

@@ -184,9 +184,8 @@ std::string searched_folders() {
                  cached);
   fail_usage(
       "no model '{}': expected a folder with a config.json or model_index.json, ORG/NAME in the cache of the Hugging "
-      "Face "
-      "hub, or a name that `headroom models` lists{}; models that ship were looked for in {}",
-      name, did_you_mean(name, shipped), searched_folders());
+      "Face hub, or a name that `headroom models` lists (models that ship were looked for in {}){}",
+      name, searched_folders(), did_you_mean(name, shipped));
 }
 
 /// The configuration that ships under that name, or that a name with its sizes states.
