@@ -289,7 +289,9 @@ TEST_F(TablesTest, AHistoryIsOfSeveralRevisions) {
 }
 
 TEST_F(TablesTest, AReportHasTables) {
-  write("a.json", {result_of("baseline", 10), result_of("arena_2", 5)});
+  Result changed = result_of("arena_2", 5);
+  changed.configuration.asked = changed.configuration.applied = {"arena"};
+  write("a.json", {result_of("baseline", 10), changed});
   const std::string report = "report " + file("a.json") + " --out " + file("out") + " --format ";
   ASSERT_EQ(headroom(report + "csv,md,latex").code, 0);
   const std::vector<CsvRow> rows = parse_csv(read_file(file("out/report_table_measurements.csv")));

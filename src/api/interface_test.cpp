@@ -35,7 +35,7 @@ using testing::HasSubstr;
 
 constexpr headroom::PassSize kSize{.batch = 1, .height = 32, .width = 48, .text_tokens = 3};
 
-std::string golden(const char* name) { return std::string(kSourceDir) + "/tests/goldens/flux/" + name; }
+std::string golden(const char* name) { return std::string(headroom::kSourceDir) + "/tests/goldens/flux/" + name; }
 
 Component tiny_flux(const Device& device = Device("cpu", 2)) { return {device, golden("tiny-guidance")}; }
 
@@ -314,7 +314,7 @@ TEST(InterfaceTest, TensorsAreReadWhateverTheirAlignment) {
 }
 
 TEST(Interface, APipelineMakesImages) {
-  const Pipeline pipeline(Device("cpu", 2), std::string(kSourceDir) + "/models/fashion-flux");
+  const Pipeline pipeline(Device("cpu", 2), std::string(headroom::kSourceDir) + "/models/fashion-flux");
   EXPECT_EQ(pipeline.name(), "fashion-flux");
   EXPECT_TRUE(pipeline.has_pixels());
   ASSERT_EQ(pipeline.labels().size(), 10U);
@@ -336,7 +336,7 @@ TEST(Interface, APipelineMakesImages) {
 }
 
 TEST(Interface, APromptInWordsIsDrawn) {
-  const Pipeline pipeline(Device("cpu", 2), std::string(kSourceDir) + "/models/fashion-flux");
+  const Pipeline pipeline(Device("cpu", 2), std::string(headroom::kSourceDir) + "/models/fashion-flux");
   Generator generator(pipeline, {.height = 16, .width = 16, .steps = 1});
   const auto draw = [&](const ImageRequest& image) { return generator.generate(std::span(&image, 1)); };
   const Tensor own = draw({.label = 7, .seed = 3}), sneaker = draw({.seed = 3, .prompt = "a sneaker"}),
@@ -347,7 +347,7 @@ TEST(Interface, APromptInWordsIsDrawn) {
 
 /// 0 and an empty text are asked for like any other; what is not given is the pipeline's own.
 TEST(Interface, ZeroIsNotLeftToThePipeline) {
-  const std::string folder = std::string(kSourceDir) + "/tests/goldens/pipelines/";
+  const std::string folder = std::string(headroom::kSourceDir) + "/tests/goldens/pipelines/";
   const auto latents = [](const Pipeline& pipeline, headroom::RequestOptions options,
                           const std::optional<std::string>& negative = std::nullopt) {
     options.height = options.width = 32;
@@ -367,7 +367,7 @@ TEST(Interface, ZeroIsNotLeftToThePipeline) {
 }
 
 TEST(Interface, NumbersThatMeanNothingAreRefused) {
-  const Pipeline pipeline(Device("cpu", 2), std::string(kSourceDir) + "/models/fashion-flux");
+  const Pipeline pipeline(Device("cpu", 2), std::string(headroom::kSourceDir) + "/models/fashion-flux");
   const auto refuse = [&](const headroom::RequestOptions& options, const std::string& words) {
     expect_error([&] { Generator(pipeline, options); }, Error::Kind::kUsage, words);
   };
@@ -383,7 +383,7 @@ TEST(Interface, NumbersThatMeanNothingAreRefused) {
 }
 
 TEST(Interface, AnImageOfAPipelineDoesNotDependOnItsBatch) {
-  const Pipeline pipeline(Device("cpu", 2), std::string(kSourceDir) + "/models/fashion-flux");
+  const Pipeline pipeline(Device("cpu", 2), std::string(headroom::kSourceDir) + "/models/fashion-flux");
   const ImageRequest sneaker{.label = 7, .seed = 3};
   const ImageRequest both[] = {{.label = 1, .seed = 9}, sneaker};
   Generator one(pipeline, {.height = 16, .width = 32, .steps = 2}),
@@ -395,7 +395,7 @@ TEST(Interface, AnImageOfAPipelineDoesNotDependOnItsBatch) {
 TEST(Interface, APipelineRefusesWhatItCannotMake) {
   const Device device("cpu", 2);
   EXPECT_THROW(Pipeline(device, "flux-vae", {.random_seed = 0}), Error) << "which makes no images by itself";
-  const Pipeline pipeline(device, std::string(kSourceDir) + "/models/fashion-flux");
+  const Pipeline pipeline(device, std::string(headroom::kSourceDir) + "/models/fashion-flux");
   EXPECT_THROW(Generator(pipeline, {.height = 15}), Error) << "tokens are of two pixels";
   EXPECT_THROW(Generator(pipeline, {.steps = 2}, "no-such-switch"), Error);
   Generator generator(pipeline, {.height = 4, .width = 4, .steps = 1}, "baseline");

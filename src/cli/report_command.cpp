@@ -85,7 +85,10 @@ void report(const ReportArguments& arguments) {
     return write_report(dataset, arguments.out, options);
   });
   for (const LeftOut& left_out : written.left_out) log.info("{} left out: {}", left_out.file, left_out.reason);
-  log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(arguments.formats, ", "), arguments.out);
+  std::vector<std::string_view> formats;
+  for (const ChartFormat format : options.formats) formats.push_back(name_of(format));
+  if (!formats.empty())
+    log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(formats, ", "), arguments.out);
   if (!written.tables.empty()) log.info("wrote {} of tables", format_count(std::ssize(written.tables), "file"));
   print_out("{}\n", written.dashboard.string());
 }

@@ -49,7 +49,7 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
     return "judge it with trained weights";
   if (pass_name_of(candidate).empty() && !is_random)
     return "measure it with " + command("ladder", candidate, "--quality 500");
-  return "measure the error of a pass with " + command("bench", candidate, "--opt auto --save error.json");
+  return "measure the error of a pass with " + command("bench", candidate, "--opt auto --out error.json");
 }
 
 std::string how_to_time_exact(const Candidate& candidate) {

@@ -311,12 +311,12 @@ TEST(Advice, IsInOneUnitOfTime) {
 TEST(Advice, NamesACommandThatTakesTheModel) {
   EXPECT_THAT(told({baseline(), step({"bf16"}, 20)}), HasSubstr("<code>headroom ladder tiny-dit --quality 500</code>"));
   EXPECT_THAT(told({pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64))}),
-              HasSubstr("<code>headroom bench tiny-unet --pass forward --opt auto --save error.json</code>"));
+              HasSubstr("<code>headroom bench tiny-unet --pass forward --opt auto --out error.json</code>"));
   Entry steps = step({"steps=5"}, 20), base = baseline(), fp8 = step({"fp8"}, 20);
   for (Entry* one : {&base, &steps, &fp8}) one->result.tags = {"random_weights"};
   EXPECT_THAT(told({base, steps}), HasSubstr("judge it with trained weights"));
   EXPECT_THAT(told({base, fp8}),
-              HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --save error.json</code>"));
+              HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --out error.json</code>"));
 }
 
 TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "report/chart_names.hpp"
 #include "report/ladder_view.hpp"
 #include "report/view.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTablePrefix = "report_table_";
+constexpr std::size_t kMostOfTitle = 120;  // letters in a file's name
 constexpr TableFormat kFileFormats[] = {TableFormat::kCsv, TableFormat::kMarkdown, TableFormat::kLatex};
 
 using Factors = std::map<const Measurement*, std::optional<Estimate>>;
@@ -119,22 +121,6 @@ Table table_of(const TableRows& rows, const Factors& factors) {
   return table;
 }
 
-/// "flux-dev-512x512-2-images-at-once-on-nvidia-h200": lower case letters, digits and hyphens, not too long for a name.
-std::string slug_of(const std::string& title) {
-  constexpr std::size_t kMost = 120;
-  std::string slug;
-  for (const char c : title) {
-    const bool is_upper = c >= 'A' && c <= 'Z';
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || is_upper)
-      slug += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
-    else if (!slug.empty() && slug.back() != '-')
-      slug += '-';
-  }
-  slug.resize(std::min(slug.size(), kMost));
-  while (slug.ends_with('-')) slug.pop_back();
-  return slug;
-}
-
 }  // namespace
 
 std::vector<ReportTable> report_tables(const Dataset& dataset) {
@@ -150,7 +136,7 @@ std::vector<ReportTable> report_tables(const Dataset& dataset) {
     }
     if (rows.rows.size() < 2) continue;
     std::string title = fmt::format("{} on {}", view.title, view.hardware);
-    std::string file = fmt::format("{}{}", kTablePrefix, slug_of(title));
+    std::string file = fmt::format("{}{}", kTablePrefix, file_slug(title, kMostOfTitle));
     if (const int before = taken[file]++; before > 0) file += fmt::format("-{}", before + 1);
     tables.push_back(ReportTable{.file = std::move(file), .title = std::move(title), .table = table_of(rows, factors)});
   }

@@ -148,7 +148,7 @@ std::vector<TimeShare> shares_by_module(const Measurement& profiled) {
 
 Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::string& what,
                     std::vector<TimeShare> (*shares_of)(const Measurement& profiled)) {
-  Drawn drawn{.charts = {}, .left_out = "no result has a profile (headroom profile --save)"};
+  Drawn drawn{.charts = {}, .left_out = "no result has a profile (headroom profile --out FILE)"};
   const std::vector<View> views = views_of(dataset);
   for (const Scenario& scenario : dataset.scenarios())
     for (const Measurement* m : scenario.current) {

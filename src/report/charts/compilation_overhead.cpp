@@ -219,7 +219,7 @@ Drawn compilation_overhead(const Dataset& dataset) {
     note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }
-  drawn.left_out = "no result tells the first run beside later ones (headroom bench MODEL --first-step --save FILE)";
+  drawn.left_out = "no result tells the first run beside later ones (headroom bench MODEL --first-step --out FILE)";
   return drawn;
 }
 

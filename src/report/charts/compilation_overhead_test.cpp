@@ -80,7 +80,7 @@ TEST(CompilationOverhead, DrawsFirstPassesOfPeersOverTheirProcesses) {
 
 TEST(CompilationOverhead, NamesTheCommandThatMeasuresIt) {
   const Drawn drawn = charts::compilation_overhead(test::make_dataset({test::make_file(test::ladder_results())}));
-  EXPECT_THAT(drawn.left_out, HasSubstr("headroom bench MODEL --first-step --save FILE"));
+  EXPECT_THAT(drawn.left_out, HasSubstr("headroom bench MODEL --first-step --out FILE"));
 }
 
 }  // namespace
