@@ -17,6 +17,7 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AnyOf;
 using testing::StartsWith;
 
 /// What tests/goldens/make_media.py made.
@@ -91,7 +92,7 @@ std::optional<Image> read_if_sound(const std::string& file, const std::string& w
   try {
     return decode_image(file, "it", 10'000);
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), StartsWith("it is ")) << what;
+    EXPECT_THAT(error.what(), AnyOf(StartsWith("it is "), StartsWith("it cannot be read"))) << what;
     EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << what;
     return std::nullopt;
   }
