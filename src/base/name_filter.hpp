@@ -8,16 +8,19 @@
 
 namespace headroom {
 
-/// Takes the names that match a regular expression (POSIX, extended) somewhere.
+/// Takes names by a regular expression (POSIX, extended).
 class NameFilter {
  public:
   /// Throws a usage Error for a pattern that is none.
   explicit NameFilter(const std::string& pattern);
-  ~NameFilter() { regfree(&compiled_); }
+  ~NameFilter();
   NameFilter(const NameFilter&) = delete;
   NameFilter& operator=(const NameFilter&) = delete;
 
+  /// Whether the expression matches somewhere in `name`.
   [[nodiscard]] bool takes(const std::string& name) const;
+  /// Whether it matches `name` from its first byte to its last.
+  [[nodiscard]] bool takes_whole(const std::string& name) const;
   /// Throws a usage Error where it takes none of `names`, with those that it may have meant; `what` says what they are
   /// names of ("kernel benchmark").
   void check_takes_any(std::span<const std::string> names, std::string_view what) const;
@@ -25,6 +28,7 @@ class NameFilter {
  private:
   std::string pattern_;
   regex_t compiled_{};
+  regex_t whole_{};
 };
 
 }  // namespace headroom

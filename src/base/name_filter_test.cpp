@@ -19,6 +19,16 @@ TEST(NameFilter, TakesWhatMatchesSomewhere) {
   EXPECT_TRUE(NameFilter("").takes("anything"));
 }
 
+TEST(NameFilter, TakesWhatMatchesAsAWhole) {
+  const NameFilter filter("flux|tiny[0-9]+");
+  EXPECT_TRUE(filter.takes_whole("flux"));
+  EXPECT_TRUE(filter.takes_whole("tiny12"));
+  EXPECT_FALSE(filter.takes_whole("fashion-flux"));
+  EXPECT_FALSE(filter.takes_whole("tiny12x"));
+  EXPECT_TRUE(NameFilter("").takes_whole(""));
+  EXPECT_FALSE(NameFilter("").takes_whole("anything"));
+}
+
 TEST(NameFilter, SaysWhatAFilterThatTakesNothingMayHaveMeant) {
   const std::vector<std::string> names = {"linear bf16 8x8", "gelu f32 8"};
   EXPECT_EQ(error_of([&] { NameFilter("liner").check_takes_any(names, "kernel benchmark"); }),

@@ -21,7 +21,7 @@ namespace headroom {
 namespace {
 
 bool fits_pattern(const std::optional<BudgetPattern>& pattern, const std::string& text) {
-  return !pattern || std::regex_match(text, pattern->regex);
+  return !pattern || pattern->filter->takes_whole(text);
 }
 
 std::vector<std::string> sorted_names(std::vector<std::string> names) {
@@ -53,11 +53,11 @@ bool fits_opt(const std::optional<BudgetPattern>& pattern, const Result& result)
   const Configuration& configuration = result.configuration;
   for (const char* separator : {",", "+"})
     for (const std::vector<std::string>* names : {&configuration.asked, &configuration.applied})
-      if (!names->empty() && std::regex_match(fmt::format("{}", fmt::join(*names, separator)), pattern->regex))
+      if (!names->empty() && pattern->filter->takes_whole(fmt::format("{}", fmt::join(*names, separator))))
         return true;
   std::string listed = pattern->text;  // as tables join switches
   std::ranges::replace(listed, '+', ',');
-  return std::regex_match(result.name, pattern->regex) || is_asked_as(pattern->text, configuration) ||
+  return pattern->filter->takes_whole(result.name) || is_asked_as(pattern->text, configuration) ||
          is_asked_as(listed, configuration);
 }
 

@@ -112,20 +112,19 @@ std::optional<BudgetPattern> find_pattern(const json& object, const char* key, c
   const std::optional<std::string> text = find_text(object, key, place);
   if (!text) return std::nullopt;
   try {
-    return BudgetPattern{.text = *text, .regex = std::regex(*text)};
-  } catch (const std::regex_error& error) {
-    fail("{}.{} is '{}', which is no regular expression: {}", place, key, *text, error.what());
+    return BudgetPattern{.text = *text, .filter = std::make_shared<const NameFilter>(*text)};
+  } catch (const Error& error) {
+    fail("{}.{}: {}", place, key, error.what());
   }
 }
 
 void read_size(const json& object, BudgetSelector& selector, const std::string& place) {
   const std::optional<std::string> text = find_text(object, "size", place);
   if (!text) return;
-  std::smatch match;
-  static const std::regex kSize("([1-9][0-9]{0,5})x([1-9][0-9]{0,5})");
-  if (!std::regex_match(*text, match, kSize)) fail("{}.size is '{}', expected pixels such as 1280x720", place, *text);
-  selector.width = std::stoll(match[1]);
-  selector.height = std::stoll(match[2]);
+  static const NameFilter kSize("[1-9][0-9]{0,5}x[1-9][0-9]{0,5}");
+  if (!kSize.takes_whole(*text)) fail("{}.size is '{}', expected pixels such as 1280x720", place, *text);
+  selector.width = std::stoll(*text);  // which ends at the x
+  selector.height = std::stoll(text->substr(text->find('x') + 1));
 }
 
 BudgetRow row_from_json(const json& object, const std::string& place) {

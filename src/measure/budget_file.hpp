@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/name_filter.hpp"
 #include "measure/gate_report.hpp"
 #include "measure/quantities.hpp"
 #include "measure/result_folder.hpp"
@@ -21,10 +22,10 @@ namespace headroom {
 
 inline constexpr std::string_view kBudgetSchema = "headroom.budget/1";
 
-/// A regular expression (ECMAScript) that a whole text must match, as it was written.
+/// A regular expression (POSIX, extended) that a whole text must match, as it was written.
 struct BudgetPattern {
   std::string text;
-  std::regex regex;
+  std::shared_ptr<const NameFilter> filter;
 };
 
 /// Which results a row is for: those that all that is given fits.
