@@ -9,7 +9,7 @@
 
 #include "ir/activation.hpp"
 #include "ir/expand.hpp"
-#include "ir/group_norm_program.hpp"
+#include "lower/group_norm_program.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 
 namespace headroom {

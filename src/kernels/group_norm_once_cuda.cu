@@ -3,7 +3,7 @@
 // Shapes     a[b, c1, h, w], b[b, c2, h, w] or none, weight[c], bias[c], shift, scale and offset[b or 1, c, 1, 1] or none ->
 //            y[b, c, h, w] and, where that is wanted, concat(a, b), channels last.
 // Dtypes     images f32, bf16 or f16, the rest the same or f32; f32 arithmetic, one rounding.
-// Alignment  packs of 16 bytes, groups of an even number of channels (ir/group_norm_program.hpp).
+// Alignment  packs of 16 bytes, groups of an even number of channels (lower/group_norm_program.hpp).
 // Bytes      images read and written once where shared memory keeps what a block reads, up to 200 KiB; beyond that they are read twice,
 //            the second time from a cache.
 //

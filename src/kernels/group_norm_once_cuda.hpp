@@ -7,7 +7,7 @@
 #include "ir/op_code.hpp"
 
 /// group_norm of channels-last images in one launch, with a concatenation and a number for each channel in front of it:
-/// ir/group_norm_program.hpp says what it computes.
+/// lower/group_norm_program.hpp says what it computes.
 namespace headroom::cuda {
 
 /// What there is a number of for each channel.

@@ -16,7 +16,7 @@
 
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
-#include "ir/group_norm_program.hpp"
+#include "lower/group_norm_program.hpp"
 #include "ir/text.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"

@@ -6,7 +6,7 @@
 // one more result. Bodies compute in f32. Beside a row that is reduced a generated kernel may have one element that is gathered, as a
 // label's logit.
 //
-// Two neighbours are joined where the body that they make has a row program (ir/row_program.hpp), where nothing stands between them that
+// Two neighbours are joined where the body that they make has a row program (lower/row_program.hpp), where nothing stands between them that
 // needs the one and is needed by the other, and where it pays: an edge saves writing and reading what lies on it, and the price is registers,
 // of which a kernel has so many for each operand and value. Why two were not joined is noted.
 //
@@ -34,7 +34,7 @@
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
-#include "ir/row_program.hpp"
+#include "lower/row_program.hpp"
 #include "ir/text.hpp"
 #include "passes/pass.hpp"
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "differential/graph_maker.hpp"
-#include "ir/row_program.hpp"
+#include "lower/row_program.hpp"
 #include "ir/text.hpp"
 
 namespace headroom::differential {

@@ -5,7 +5,7 @@
 
 #include "base/dtype.hpp"
 #include "ir/op.hpp"
-#include "ir/row_program.hpp"
+#include "lower/row_program.hpp"
 
 /// What the steps of a row program are called in the language that generated kernels are written in: CUDA C++, and a prelude that
 /// stands in front of each (cuda_prelude_inl.cuh), as a compiler without headers needs it.

@@ -1,6 +1,6 @@
 // fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as the instructions of a tape
 //
-// Shapes     any that has a row program (ir/row_program.hpp); rows with innermost stride 1, any strides outside.
+// Shapes     any that has a row program (lower/row_program.hpp); rows with innermost stride 1, any strides outside.
 // Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored. Functions are
 //            as good as a result in bf16 needs where all that becomes of them is one, or is quantized (row_tape.cpp).
 // Bytes      each operand once from memory: what reductions go over is in cache for later phases.

@@ -1,6 +1,6 @@
 // fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as one kernel that is generated for it
 //
-// Shapes     any that has a row program (ir/row_program.hpp); rows with innermost stride 1, any strides outside. The kernel
+// Shapes     any that has a row program (lower/row_program.hpp); rows with innermost stride 1, any strides outside. The kernel
 //            is of these shapes and strides: its index arithmetic is of constants.
 // Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored.
 // Alignment  of what a row's length is a multiple of, up to 16 bytes: columns are read in packs of that.

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/row_program.hpp"
+#include "lower/row_program.hpp"
 #include "kernels/kernel.hpp"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "ir/group_norm_program.hpp"
+#include "lower/group_norm_program.hpp"
 
 #include <fmt/format.h>
 

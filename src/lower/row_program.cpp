@@ -1,4 +1,4 @@
-#include "ir/row_program.hpp"
+#include "lower/row_program.hpp"
 
 #include <fmt/format.h>
 
