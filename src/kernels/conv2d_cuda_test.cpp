@@ -8,7 +8,7 @@
 #include "kernels/convolution_cases.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom {
 namespace {

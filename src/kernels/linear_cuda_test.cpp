@@ -3,7 +3,7 @@
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom {
 namespace {

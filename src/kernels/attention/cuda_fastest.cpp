@@ -14,7 +14,7 @@
 #include "kernels/attention/hopper.hpp"
 #include "kernels/attention/way.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda/fastest_way.hpp"
+#include "tune/fastest_algorithm.hpp"
 #include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cudnn/installed.hpp"
 #include "kernels/cudnn/sdpa.hpp"

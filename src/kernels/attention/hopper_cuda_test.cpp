@@ -11,7 +11,7 @@
 #include "kernels/attention/way.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 #include "kernels/library_kernel.hpp"
 
 namespace headroom::attentions {

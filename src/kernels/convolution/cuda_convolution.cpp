@@ -11,7 +11,7 @@
 #include "kernels/cublaslt/product.hpp"
 #include "kernels/cuda/copy_rows.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda/fastest_way.hpp"
+#include "tune/fastest_algorithm.hpp"
 #include "kernels/cuda/or_cannot_prepare.hpp"
 #include "kernels/cudnn/convolution.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "base/dtype.hpp"
 #include "base/target.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom::cublaslt {
 

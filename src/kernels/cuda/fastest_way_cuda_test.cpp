@@ -7,7 +7,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/file.hpp"
-#include "kernels/cuda/fastest_way.hpp"
+#include "tune/fastest_algorithm.hpp"
 #include "kernels/cuda/own_cache.hpp"
 
 namespace headroom::cuda {

@@ -19,7 +19,7 @@
 #include "kernels/compare.hpp"
 #include "kernels/cuda/late_work.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 

@@ -5,7 +5,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/kin.hpp"
+#include "tune/nearest_size.hpp"
 #include "kernels/fused/row_walk.hpp"
 
 namespace headroom::cuda {

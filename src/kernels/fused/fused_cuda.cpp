@@ -32,7 +32,7 @@
 #include "ir/expand.hpp"
 #include "kernels/cuda/cuda_kernel.hpp"
 #include "kernels/cuda/or_cannot_prepare.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"

@@ -6,7 +6,7 @@
 #include "ir/expand.hpp"
 #include "kernels/cuda/gpu_check.hpp"
 #include "kernels/cuda/own_cache.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/fused/fused_cases.hpp"
 #include "kernels/nvrtc/compile.hpp"

@@ -11,8 +11,8 @@
 
 #include "backends/backend.hpp"
 #include "base/dtype.hpp"
-#include "kernels/cuda/algorithm_cache.hpp"
-#include "kernels/cuda/kin.hpp"
+#include "tune/tuning_cache.hpp"
+#include "tune/nearest_size.hpp"
 
 // A library orders its algorithms by a model of the GPU. The fastest of its first few is up to 13% faster than its
 // first (docs/gpu_facts.md), so work large enough to matter is measured once, recorded and on buffers of its real size as in runs, and the

@@ -1,4 +1,4 @@
-#include "kernels/cuda/kin.hpp"
+#include "tune/nearest_size.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

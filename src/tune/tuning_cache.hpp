@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/kin.hpp"
+#include "tune/nearest_size.hpp"
 
 namespace headroom::cuda {
 

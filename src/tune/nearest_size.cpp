@@ -1,4 +1,4 @@
-#include "kernels/cuda/kin.hpp"
+#include "tune/nearest_size.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "kernels/cuda/algorithm_cache.hpp"
+#include "tune/tuning_cache.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/target.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 

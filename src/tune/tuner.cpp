@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/cuda/fill_words.hpp"
-#include "kernels/cuda/search.hpp"
+#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 namespace {
