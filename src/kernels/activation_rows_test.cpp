@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

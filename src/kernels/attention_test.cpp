@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -5,9 +5,9 @@
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
 #include "kernels/convolution/product.hpp"
-#include "kernels/convolution_cases.hpp"
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom {

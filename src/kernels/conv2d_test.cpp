@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/convolution_cases.hpp"
-#include "kernels/onednn/test_target.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/onednn_target.hpp"
 
 namespace headroom {
 namespace {

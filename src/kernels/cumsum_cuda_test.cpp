@@ -1,4 +1,4 @@
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom {
 namespace {

@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

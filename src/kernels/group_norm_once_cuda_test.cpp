@@ -3,7 +3,7 @@
 
 #include "ir/builder.hpp"
 #include "ir/text.hpp"
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom {
 namespace {

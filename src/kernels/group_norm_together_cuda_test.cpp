@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/special_cases.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/special_cases.hpp"
 
 namespace headroom {
 namespace {

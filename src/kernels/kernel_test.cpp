@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 namespace headroom {
 namespace {

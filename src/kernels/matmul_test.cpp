@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/onednn/test_target.hpp"
+#include "testing/onednn_target.hpp"
 
 namespace headroom {
 namespace {

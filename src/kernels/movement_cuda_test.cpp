@@ -1,7 +1,7 @@
 #include <array>
 #include <tuple>
 
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom {
 namespace {

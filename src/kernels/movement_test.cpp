@@ -1,5 +1,5 @@
 #include "base/error.hpp"
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom {
 namespace {

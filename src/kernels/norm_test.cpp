@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/dtype.hpp"
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/backend.hpp"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 namespace headroom {
 namespace {

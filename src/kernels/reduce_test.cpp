@@ -1,4 +1,4 @@
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels/cublaslt/product.hpp"
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom {

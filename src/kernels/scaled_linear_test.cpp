@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/onednn/test_target.hpp"
+#include "testing/onednn_target.hpp"
 
 namespace headroom {
 namespace {

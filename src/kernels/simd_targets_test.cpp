@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/highway_check.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -3,9 +3,9 @@
 #include <set>
 #include <string>
 
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/rounding_cases.hpp"
-#include "kernels/special_cases.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/rounding_cases.hpp"
+#include "testing/special_cases.hpp"
 
 namespace headroom::cuda {
 namespace {

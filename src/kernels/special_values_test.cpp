@@ -4,10 +4,10 @@
 #include <string>
 
 #include "ir/op_definition.hpp"
-#include "kernels/highway_check.hpp"
-#include "kernels/onednn/test_target.hpp"
-#include "kernels/rounding_cases.hpp"
-#include "kernels/special_cases.hpp"
+#include "testing/highway_check.hpp"
+#include "testing/onednn_target.hpp"
+#include "testing/rounding_cases.hpp"
+#include "testing/special_cases.hpp"
 
 namespace headroom {
 namespace {

@@ -4,7 +4,7 @@ backends/cuda/early_launch.cuh, which lets kernels begin before those in front o
 
 No kernel reads by __ldg() or from a __restrict__ pointer: such reads the compiler moves before the wait.
 
-Tests of kernels compare them behind work that is late: by KernelTest::compare() (kernels/cuda/gpu_check.hpp).
+Tests of kernels compare them behind work that is late: by KernelTest::compare() (testing/gpu_check.hpp).
 
 Before the wait a kernel may declare constants, types and shared memory, and let the next one begin. Kernels that wait later are named
 in WAIT_LATER with the reason; they wait all the same. Needs nothing but Python.

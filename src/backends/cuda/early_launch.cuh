@@ -7,7 +7,7 @@
 // Nothing orders such a kernel but its own wait, and without that results are wrong in silence. So each begins with
 // wait_for_previous(), before it reads or writes anything but its parameters and shared memory, and every block of it waits, also one
 // that has nothing to do: what comes after this kernel waits for it alone, and through it for all before. tests/structure/check_waits.py
-// holds sources to that, and the tests of kernels run each behind work that is late (kernels/cuda/late_work.hpp).
+// holds sources to that, and the tests of kernels run each behind work that is late (testing/late_work.hpp).
 //
 // Copies, fills and most kernels of libraries are ordered by the stream as ever, and so is what waits for an event. A library's kernel that
 // begins early (begins_early() below) and waits for less than all needs launch_wait() in front.

@@ -9,8 +9,8 @@
 #include "base/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
 #include "kernels/attention/way.hpp"
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 #include "kernels/library_kernel.hpp"
 

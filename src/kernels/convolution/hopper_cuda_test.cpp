@@ -7,8 +7,8 @@
 #include "kernels/convolution/convolution.hpp"
 #include "kernels/convolution/hopper.hpp"
 #include "kernels/convolution/way_kernel.hpp"
-#include "kernels/convolution_cases.hpp"
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom::convolutions {
 namespace {

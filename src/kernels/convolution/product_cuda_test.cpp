@@ -1,6 +1,6 @@
 #include "kernels/convolution/product.hpp"
-#include "kernels/convolution_cases.hpp"
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/gpu_check.hpp"
 
 namespace headroom::convolutions {
 namespace {

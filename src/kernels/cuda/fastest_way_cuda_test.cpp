@@ -8,7 +8,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/file.hpp"
 #include "tune/fastest_algorithm.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/own_cache.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom::cuda {

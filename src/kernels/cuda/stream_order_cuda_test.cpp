@@ -16,7 +16,7 @@
 #include "kernels/convolution/narrow_form.hpp"
 #include "kernels/cuda/copy_rows.hpp"
 #include "kernels/cuda/fill_words.hpp"
-#include "kernels/cuda/late_work.hpp"
+#include "testing/late_work.hpp"
 
 namespace headroom::cuda {
 namespace {

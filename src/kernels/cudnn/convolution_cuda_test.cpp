@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/convolution_cases.hpp"
-#include "kernels/cuda/gpu_check.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/gpu_check.hpp"
 #include "kernels/cudnn/convolution.hpp"
 
 namespace headroom::cudnn {

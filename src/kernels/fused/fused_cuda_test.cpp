@@ -4,11 +4,11 @@
 #include <variant>
 
 #include "ir/expand.hpp"
-#include "kernels/cuda/gpu_check.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/fused/fused_cases.hpp"
+#include "testing/fused_cases.hpp"
 #include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"
 

@@ -2,8 +2,8 @@
 
 #include "ir/builder.hpp"
 #include "ir/text.hpp"
-#include "kernels/fused/fused_cases.hpp"
-#include "kernels/highway_check.hpp"
+#include "testing/fused_cases.hpp"
+#include "testing/highway_check.hpp"
 
 namespace headroom {
 namespace {

@@ -11,7 +11,7 @@
 #include "ir/expand.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/fused/fused_cases.hpp"
+#include "testing/fused_cases.hpp"
 #include "kernels/nvrtc/compile.hpp"
 
 namespace headroom::cuda {

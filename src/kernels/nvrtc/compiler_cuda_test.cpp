@@ -11,7 +11,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/file.hpp"
 #include "base/test_util.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/own_cache.hpp"
 #include "kernels/nvrtc/compile.hpp"
 #include "kernels/nvrtc/compiler.hpp"
 

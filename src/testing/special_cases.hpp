@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/convolution_cases.hpp"
-#include "kernels/fused/fused_cases.hpp"
+#include "testing/convolution_cases.hpp"
+#include "testing/fused_cases.hpp"
 
 /// Specs of every op that takes floating-point operands, small, for tests that plant NaN, infinities and zeros in them.
 namespace headroom {

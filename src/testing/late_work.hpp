@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 /// Kernels that show whether those behind them begin early, and wait (backends/cuda/early_launch.cuh).
 namespace headroom::cuda {

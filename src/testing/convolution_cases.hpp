@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 /// Convolutions that the tests of every device's kernels run.
 namespace headroom {

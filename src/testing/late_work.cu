@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "kernels/cuda/late_work.hpp"
+#include "testing/late_work.hpp"
 #include "kernels/cuda/launch.cuh"
 
 namespace headroom::cuda {

@@ -1,4 +1,4 @@
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 #include <gtest/gtest.h>
 

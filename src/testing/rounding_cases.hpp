@@ -9,8 +9,8 @@
 
 #include "ir/builder.hpp"
 #include "ir/text.hpp"
-#include "kernels/compare.hpp"
-#include "kernels/convolution_cases.hpp"
+#include "testing/compare.hpp"
+#include "testing/convolution_cases.hpp"
 
 /// Operands of which a result of 16 bits that is rounded on the way is another number than one that is rounded once.
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "base/random.hpp"
 #include "ir/infer.hpp"
 #include "ir/interpreter.hpp"
-#include "kernels/test_tensor.hpp"
+#include "testing/test_tensor.hpp"
 
 namespace headroom {
 namespace {

@@ -16,9 +16,9 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/user_cache.hpp"
-#include "kernels/compare.hpp"
-#include "kernels/cuda/late_work.hpp"
-#include "kernels/cuda/own_cache.hpp"
+#include "testing/compare.hpp"
+#include "testing/late_work.hpp"
+#include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom::cuda {

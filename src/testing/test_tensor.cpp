@@ -1,4 +1,4 @@
-#include "kernels/test_tensor.hpp"
+#include "testing/test_tensor.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backends/backend.hpp"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 
 /// For the tests of oneDNN kernels.
 namespace headroom::onednn {

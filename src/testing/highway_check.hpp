@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "hwy/targets.h"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 #include "kernels/parallel.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/interpreter.hpp"
-#include "kernels/compare.hpp"
+#include "testing/compare.hpp"
 #include "kernels/kernel.hpp"
 
 namespace headroom {
