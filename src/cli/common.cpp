@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "cli/image_job.hpp"
 #include "cli/number.hpp"
-#include "kernels/limit_isa.hpp"
+#include "kernels/core/limit_isa.hpp"
 
 namespace headroom {
 namespace {

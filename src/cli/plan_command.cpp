@@ -15,7 +15,7 @@
 #include "cli/common.hpp"
 #include "cli/number.hpp"
 #include "cli/table_output.hpp"
-#include "kernels/generated_kernels.hpp"
+#include "kernels/core/generated_kernels.hpp"
 #include "measure/statistics.hpp"
 #include "measure/table.hpp"
 #include "measure/trials.hpp"

@@ -23,7 +23,7 @@
 #include "cli/output_name.hpp"
 #include "cli/size_list.hpp"
 #include "cli/table_output.hpp"
-#include "kernels/limit_isa.hpp"
+#include "kernels/core/limit_isa.hpp"
 #include "measure/bench_process.hpp"
 #include "measure/describe.hpp"
 #include "measure/generation.hpp"

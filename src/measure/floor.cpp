@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
-#include "kernels/exponentials.hpp"
-#include "kernels/parallel.hpp"
+#include "kernels/elementwise/exponentials.hpp"
+#include "kernels/core/parallel.hpp"
 #include "measure/result.hpp"
 #include "measure/statistics.hpp"
 

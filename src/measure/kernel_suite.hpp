@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 #include "measure/bench_cases.hpp"
 #include "measure/op_run.hpp"
 #include "measure/printout.hpp"

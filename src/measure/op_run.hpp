@@ -5,7 +5,7 @@
 
 #include "backends/backend.hpp"
 #include "io/checkpoint.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"
 

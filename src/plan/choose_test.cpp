@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

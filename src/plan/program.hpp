@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/graph.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 

@@ -5,7 +5,7 @@
 
 #include "base/shape.hpp"
 #include "ir/graph.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ir/text.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 namespace {

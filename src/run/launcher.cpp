@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/clock.hpp"
-#include "kernels/parallel.hpp"
+#include "kernels/core/parallel.hpp"
 
 namespace headroom {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/interpreter.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 

@@ -4,7 +4,7 @@
 // compiled and that this CPU has, dense, padded and permuted, on one thread and on two.
 
 // clang-format off: it has to come before Highway.
-#include "kernels/simd_targets.hpp"
+#include "kernels/core/simd_targets.hpp"
 // clang-format on
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 
 #include "hwy/targets.h"
 #include "testing/compare.hpp"
-#include "kernels/parallel.hpp"
+#include "kernels/core/parallel.hpp"
 
 namespace headroom {
 

@@ -1,7 +1,7 @@
 #include <cstdint>
 
 #include "testing/late_work.hpp"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/core/cuda/launch.cuh"
 
 namespace headroom::cuda {
 namespace {

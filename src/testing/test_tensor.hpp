@@ -7,7 +7,7 @@
 
 #include "ir/interpreter.hpp"
 #include "testing/compare.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/out_of_memory.hpp"
-#include "kernels/cuda/fill_words.hpp"
+#include "kernels/core/cuda/fill_words.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom::cuda {

@@ -20,7 +20,7 @@ inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half unit
 [[nodiscard]] inline double arithmetic_unit(Covers covers) {
   return covers == Covers::kReals ? kDoubleUnit : kSingleUnit;
 }
-/// Kernels compute functions as finely as what is stored afterwards asks for (kernels/activation_inl.hpp): for 16 bits
+/// Kernels compute functions as finely as what is stored afterwards asks for (kernels/elementwise/activation_inl.hpp): for 16 bits
 /// to 2^-12.
 [[nodiscard]] double function_unit(const Site& site);
 [[nodiscard]] double value_at(const OracleTensor& tensor, std::size_t i);

@@ -17,7 +17,7 @@
 #include "differential/random_graph.hpp"
 #include "differential/shrink.hpp"
 #include "ir/text.hpp"
-#include "kernels/limit_isa.hpp"
+#include "kernels/core/limit_isa.hpp"
 #include "measure/machine.hpp"
 
 namespace headroom::differential {

@@ -24,11 +24,11 @@ plant
 expect 0 '' check_includes
 plant ir/graph.hpp '#include "passes/pass.hpp"'
 expect 1 'src/ir/graph.hpp:3: includes "passes/pass.hpp", but ir must not see passes' check_includes
-plant passes/pass.cpp '  #  include   "kernels/kernel.hpp"  // beside, not below'
+plant passes/pass.cpp '  #  include   "kernels/core/kernel.hpp"  // beside, not below'
 expect 1 'passes must not see kernels' check_includes
 plant base/error.hpp '#include "ir/graph.hpp"'
 expect 1 'base must not see ir' check_includes
-plant kernels/kernel.hpp '#include <ir/graph.hpp>'
+plant kernels/core/kernel.hpp '#include <ir/graph.hpp>'
 expect 1 'the project writes its own files in quotes' check_includes
 plant ir/graph.hpp '#include "graph.hpp"'
 expect 1 'does not start with a folder of src/' check_includes

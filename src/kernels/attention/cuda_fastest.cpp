@@ -12,13 +12,13 @@
 #include "backends/backend.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/attention/hopper.hpp"
-#include "kernels/attention/way.hpp"
-#include "kernels/cuda/cuda_kernel.hpp"
+#include "kernels/attention/algorithm.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
 #include "tune/fastest_algorithm.hpp"
-#include "kernels/cuda/or_cannot_prepare.hpp"
-#include "kernels/cudnn/installed.hpp"
-#include "kernels/cudnn/sdpa.hpp"
-#include "kernels/library_kernel.hpp"
+#include "kernels/core/cuda/or_cannot_prepare.hpp"
+#include "kernels/vendor/cudnn/installed.hpp"
+#include "kernels/vendor/cudnn/sdpa.hpp"
+#include "kernels/core/library_kernel.hpp"
 
 namespace headroom::attentions {
 namespace {

@@ -38,12 +38,12 @@
 #include "backends/cuda/early_launch.cuh"
 #include "kernels/attention/hopper_form.hpp"
 #include "kernels/attention/hopper_softmax.cuh"
-#include "kernels/cuda/device.cuh"
-#include "kernels/cuda/fragments.cuh"
-#include "kernels/cuda/hopper.cuh"
-#include "kernels/cuda/large_launch.cuh"
-#include "kernels/cuda/launched.hpp"
-#include "kernels/cuda/products.cuh"
+#include "kernels/core/cuda/device.cuh"
+#include "kernels/core/cuda/fragments.cuh"
+#include "kernels/core/cuda/hopper.cuh"
+#include "kernels/core/cuda/large_launch.cuh"
+#include "kernels/core/cuda/launched.hpp"
+#include "kernels/core/cuda/wgmma.cuh"
 
 namespace headroom::attentions {
 namespace {

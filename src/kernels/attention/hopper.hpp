@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/attention/hopper_form.hpp"
-#include "kernels/attention/way.hpp"
+#include "kernels/attention/algorithm.hpp"
 
 /// Attention by our own kernel for Hopper's tensor cores, for heads of up to 64: hopper.cu.
 namespace headroom::attentions {

@@ -8,11 +8,11 @@
 
 #include "base/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
-#include "kernels/attention/way.hpp"
+#include "kernels/attention/algorithm.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
 #include "tune/tuner.hpp"
-#include "kernels/library_kernel.hpp"
+#include "kernels/core/library_kernel.hpp"
 
 namespace headroom::attentions {
 namespace {

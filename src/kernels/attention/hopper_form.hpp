@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/dtype_code.hpp"
-#include "kernels/cuda/tensor_map.hpp"
+#include "kernels/core/cuda/tensor_map.hpp"
 
 /// What the kernel in hopper.cu and its host code share.
 namespace headroom::attentions {

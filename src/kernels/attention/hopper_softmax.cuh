@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device.cuh"
-#include "kernels/cuda/fragments.cuh"
+#include "kernels/core/cuda/device.cuh"
+#include "kernels/core/cuda/fragments.cuh"
 
 namespace headroom::attentions {
 

@@ -13,7 +13,7 @@ namespace {
 
 #define HR_DEVICE_CODE(...) #__VA_ARGS__
 constexpr std::string_view kMath =
-#include "kernels/cuda/math_inl.cuh"
+#include "kernels/core/cuda/math_inl.cuh"
     ;
 constexpr std::string_view kPrelude =
 #include "kernels/fused/cuda_prelude_inl.cuh"

@@ -25,9 +25,9 @@
 #include <variant>
 
 #include "ir/expand.hpp"
-#include "kernels/cpu_kernel.hpp"
+#include "kernels/core/cpu_kernel.hpp"
 #include "kernels/fused/row_tape.hpp"
-#include "kernels/simd_targets.hpp"
+#include "kernels/core/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fused/fused_cpu.cpp"

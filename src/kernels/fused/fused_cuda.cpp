@@ -30,12 +30,12 @@
 
 #include "base/hash.hpp"
 #include "ir/expand.hpp"
-#include "kernels/cuda/cuda_kernel.hpp"
-#include "kernels/cuda/or_cannot_prepare.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/core/cuda/or_cannot_prepare.hpp"
 #include "tune/tuner.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/nvrtc/compile.hpp"
-#include "kernels/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compiler.hpp"
 
 namespace headroom {
 namespace {

@@ -9,8 +9,8 @@
 #include "tune/tuner.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "testing/fused_cases.hpp"
-#include "kernels/nvrtc/compile.hpp"
-#include "kernels/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compiler.hpp"
 
 namespace headroom {
 namespace {

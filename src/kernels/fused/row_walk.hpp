@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lower/row_program.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom {
 

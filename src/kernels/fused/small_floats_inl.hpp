@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/simd_inl.hpp"
+#include "kernels/core/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

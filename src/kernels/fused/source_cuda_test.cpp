@@ -12,7 +12,7 @@
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "testing/fused_cases.hpp"
-#include "kernels/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compile.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "kernels/core/kernel.hpp"
+
+namespace headroom {
+
+/// An attention op with how its operands lie: what its kernels are bound to. Offsets and strides are in elements.
+struct AttentionProblem {
+  /// Strides of [batch, heads, tokens, head_dim], the last of which is 1; 0 along what all share.
+  struct Strides {
+    std::int64_t batch = 0, head = 0, token = 0;
+    std::int64_t sharers = 1;  ///< query heads that follow each other and read one head of it
+  };
+  /// What stands beside the scores.
+  enum class Bias : std::uint8_t { kNone, kAdded, kMask };
+
+  std::int64_t batch = 0, heads = 0;
+  std::int64_t queries = 0, keys = 0;       ///< s and t
+  std::int64_t key_dim = 0, value_dim = 0;  ///< d and e
+  Strides q, k, v, out;
+  Bias bias = Bias::kNone;
+  Strides bias_strides = {};  ///< of [batch, heads, queries, keys]
+  bool causal = false;
+  bool has_logsumexp = false;
+  Strides logsumexp = {};  ///< of [batch, heads, queries]: the last is 1, and `token` as well
+  double scale = 1;
+  DType dtype = DType::kF32;
+
+  /// Where query head `index` (of batch * heads) starts.
+  [[nodiscard]] std::int64_t head_offset(const Strides& strides, std::int64_t index) const {
+    return index / heads * strides.batch + index % heads / strides.sharers * strides.head;
+  }
+};
+
+[[nodiscard]] inline AttentionProblem attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs) {
+  const Shape& q = inputs[0].type.shape;  // [b, h, s, d]
+  const Shape& v = inputs[2].type.shape;  // [b, g, t, e]
+  const auto strides_of = [&](const Operand& operand) {
+    const Shape &shape = operand.type.shape, &strides = operand.strides;
+    HR_CHECK(shape[-1] == 1 || strides[-1] == 1);
+    return AttentionProblem::Strides{strides[0], strides[1], strides[2], q[1] / shape[1]};
+  };
+  AttentionProblem problem{.batch = q[0],
+                           .heads = q[1],
+                           .queries = q[2],
+                           .keys = v[2],
+                           .key_dim = q[3],
+                           .value_dim = v[3],
+                           .q = strides_of(inputs[0]),
+                           .k = strides_of(inputs[1]),
+                           .v = strides_of(inputs[2]),
+                           .out = strides_of(outputs[0]),
+                           .causal = spec.attributes.get_int("causal") != 0,
+                           .has_logsumexp = outputs.size() == 2,
+                           .scale = spec.attributes.get_float("scale"),
+                           .dtype = inputs[0].type.dtype};
+  if (inputs.size() == 4) {
+    const Operand& bias = inputs[3];
+    const auto step = [&](int axis) { return bias.type.shape[axis] == 1 ? 0 : bias.strides[axis]; };
+    problem.bias = bias.type.dtype == DType::kBool ? AttentionProblem::Bias::kMask : AttentionProblem::Bias::kAdded;
+    problem.bias_strides = {step(0), step(1), step(2)};
+  }
+  if (problem.has_logsumexp) problem.logsumexp = strides_of(outputs[1]);
+  return problem;
+}
+
+/// Why a kernel for heads of up to `most_dim`, of keys or of values, cannot run an attention op of these types, if it
+/// cannot.
+[[nodiscard]] inline Support supports_attention(const OpSpec& spec, std::int64_t most_dim) {
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    const TensorType& input = spec.inputs[i];
+    if (input.layout != Layout::kRowMajor) return Rejection{"needs row-major operands"};
+    if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
+    if (i < 3 && input.shape[3] > most_dim)
+      return Rejection{fmt::format("takes a head_dim of up to {}, not {}", most_dim, input.shape[3])};
+  }
+  return std::nullopt;
+}
+
+/// The same of a kernel that lets nothing stand beside the scores.
+[[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
+  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
+  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  return std::nullopt;
+}
+
+/// The largest group of queries, a multiple of `unit` up to `most`, that one thread should take at a time: a key or
+/// value that was packed serves all of a group, but the last round of groups should find work for every thread.
+[[nodiscard]] inline std::int64_t group_queries(std::int64_t heads, std::int64_t queries, std::int64_t unit,
+                                                std::int64_t most, int threads) {
+  constexpr double kPacking = 8;  // packing a head's keys and values costs as much as attending with so many queries
+  std::int64_t best = unit;
+  double least = 0;
+  for (std::int64_t group = unit; group <= std::max(unit, most); group += unit) {
+    const std::int64_t rounds = divide_up(heads * divide_up(queries, group), threads);
+    const double cost = static_cast<double>(rounds) * (static_cast<double>(std::min(group, queries)) + kPacking);
+    if (least == 0 || cost < least) {
+      least = cost;
+      best = group;
+    }
+  }
+  return best;
+}
+
+}  // namespace headroom

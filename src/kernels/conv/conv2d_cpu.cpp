@@ -1,0 +1,103 @@
+// conv2d: y[b, o, i, j] = activation(sum_{c, u, v} weight[o, c, u, v] * x[b, c, i*sh + u*dh - top, j*sw + v*dw - left]
+//                                    + bias[o] + residual[b, o, i, j])
+//
+// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow],
+//            oh = (h + top + bottom - dh*(kh - 1) - 1) / sh + 1; x is zero outside the image, and o sees its group's c.
+// Dtypes     f32; bf16 with f32 sums and a bias of either, where the CPU has AVX-512.
+// Layout     images row-major or all channels-last, without gaps. Weights of the checkpoint are packed once into
+//            oneDNN's blocks; others are converted in every run.
+// Alignment  that of the dtype.
+// Residual   oneDNN adds to what lies where it writes: y may overwrite the residual, or starts as its copy.
+// Bytes      (x + weight + bias + residual + y) * size
+// FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
+//
+// Tried: on row-major images oneDNN's gemm (im2col) is slower than its blocked kernels, conversion of both images
+// included. Only with AVX-512, and where a filter holds few elements or is 1x1, is the gemm faster, because then the
+// conversions weigh more than the product. Channels-last images need no conversion and beat both.
+
+#include "ir/activation.hpp"
+#include "ir/convolution.hpp"
+#include "kernels/vendor/onednn/convolution.hpp"
+
+namespace headroom {
+namespace {
+
+using onednn::ImageLayout;
+
+/// Filters up to this size run faster as a gemm on row-major images, where there is AVX-512.
+constexpr std::int64_t kGemmFilter = 36;
+
+ImageLayout best_layout(const OpSpec& spec, const Target& target) {
+  if (spec.inputs[0].layout == Layout::kChannelsLast) return ImageLayout::kGiven;
+  const Shape& weight = spec.inputs[1].shape;  // [o, c/groups, kh, kw]
+  const bool is_small = weight[2] * weight[3] == 1 || weight[1] * weight[2] * weight[3] <= kGemmFilter;
+  const bool is_gemm = target.cpu_isa >= CpuIsa::kAvx512 && is_small && spec.attributes.get_int("groups") == 1;
+  return is_gemm ? ImageLayout::kGiven : ImageLayout::kBest;
+}
+
+dnnl::memory::desc filter_of(const OpSpec& spec) {
+  return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/false);
+}
+
+/// Whether the result may have rows or columns that see nothing but padding: there oneDNN's brgconv leaves out what
+/// follows the product, or crashes, with AMX always.
+bool has_unseen_lines(const OpSpec& spec) {
+  const Builder::Convolution how = convolution_of(spec.attributes);  // padding: top, left, bottom, right
+  for (const int axis : {0, 1}) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t reach = how.dilation[at] * (spec.inputs[1].shape[2 + axis] - 1) + 1;
+    if (how.padding[at] >= reach || how.padding[at + 2] >= reach) return true;
+  }
+  return false;
+}
+
+dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layout) {
+  using Forward = dnnl::convolution_forward;
+  const auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
+  const auto bias = spec.inputs.size() > 2 ? onednn::describe(dense_operand(spec.inputs[2])) : dnnl::memory::desc();
+  const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                           onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
+                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+  dnnl::post_ops end;
+  if (spec.inputs.size() > 3) end.append_sum();
+  onednn::append_activation(end, activation_of(spec.attributes));
+  dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
+  attributes.set_post_ops(end);
+  Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
+  const bool avoids_brgconv = has_unseen_lines(spec);
+  while (made && avoids_brgconv && std::string_view(made.impl_info_str()).starts_with("brgconv"))
+    if (!made.next_impl()) return {};
+  return made;
+}
+
+/// oneDNN's depthwise kernel for SSE4.1 crashes where it adds to channels-last images of other than whole vectors.
+bool is_broken(const OpSpec& spec, const Target& target, ImageLayout layout) {
+  constexpr std::int64_t kVector = 8;
+  const std::int64_t groups = spec.attributes.get_int("groups");
+  return target.cpu_isa < CpuIsa::kAvx2 && layout == ImageLayout::kGiven && groups > 1 && groups % kVector != 0;
+}
+
+dnnl::primitive_desc_base choose(const OpSpec& spec, const Target& target) {
+  return onednn::choose_convolution(best_layout(spec, target), [&](ImageLayout layout) {
+    return is_broken(spec, target, layout) ? dnnl::primitive_desc_base() : make_convolution(spec, layout);
+  });
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  return onednn::plan_convolution(binding, choose(binding.spec, binding.target), filter_of(binding.spec));
+}
+
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
+  return onednn::find_fast_implementation(target, [&] { return choose(spec, target); });
+}
+
+const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
+                                     .op = Op::kConv2d,
+                                     .supports = supports,
+                                     .strides_output = false,
+                                     .overwrites = 0b1000,
+                                     .plan = onednn::planned<plan>});
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,64 @@
+// conv_transpose2d: y[b, o, i*sh + u*dh - top, j*sw + v*dw - left] += weight[c, o, u, v] * x[b, c, i, j], from bias[o] on
+//
+// Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow],
+//            oh = (h - 1)*sh + dh*(kh - 1) + 1 - top - bottom + the output's padding; o hears its group's c.
+// Dtypes     f32; bf16 with f32 sums and a bias of either, where the CPU has AVX-512.
+// Layout     images row-major or both channels-last, without gaps. Weights of the checkpoint are packed once into
+//            oneDNN's blocks; others are converted in every run.
+// Alignment  that of the dtype.
+// Bytes      (x + weight + bias + y) * size
+// FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
+//
+// Of a stride, and between channels-last images, one convolution for each phase of the stride. Else oneDNN's deconvolution, which
+// is a convolution's gradient with a bias: per product it takes twice the time.
+
+#include "ir/convolution.hpp"
+#include "kernels/vendor/onednn/convolution.hpp"
+#include "kernels/vendor/onednn/phases.hpp"
+
+namespace headroom {
+namespace {
+
+using onednn::ImageLayout;
+
+dnnl::memory::desc filter_of(const OpSpec& spec) {
+  return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/true);
+}
+
+dnnl::primitive_desc_base make_deconvolution(const OpSpec& spec, ImageLayout layout) {
+  using Forward = dnnl::deconvolution_forward;
+  auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
+  const std::vector<std::int64_t>& more = spec.attributes.get_ints("output_padding");
+  for (const std::size_t axis : {0U, 1U}) after[axis] -= more[axis];
+  const auto bias = spec.inputs.size() > 2 ? onednn::describe(dense_operand(spec.inputs[2])) : dnnl::memory::desc();
+  const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
+                           onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
+                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+  return Forward::primitive_desc(desc, onednn::attributes_with_user_scratch(), onednn::cpu_engine(),
+                                 /*allow_empty=*/true);
+}
+
+dnnl::primitive_desc_base choose(const OpSpec& spec) {
+  const bool is_channels_last = spec.inputs[0].layout == Layout::kChannelsLast;
+  return onednn::choose_convolution(is_channels_last ? ImageLayout::kGiven : ImageLayout::kBest,
+                                    [&](ImageLayout layout) { return make_deconvolution(spec, layout); });
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  if (std::optional<KernelPlan> phases = onednn::plan_phases(binding)) return *std::move(phases);
+  return onednn::plan_convolution(binding, choose(binding.spec), filter_of(binding.spec));
+}
+
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
+  return onednn::find_fast_implementation(target, [&] { return choose(spec); });
+}
+
+const Listed<LibraryKernel> kConvTranspose2d({.name = "onednn.conv_transpose2d",
+                                              .op = Op::kConvTranspose2d,
+                                              .supports = supports,
+                                              .strides_output = false,
+                                              .plan = onednn::planned<plan>});
+
+}  // namespace
+}  // namespace headroom

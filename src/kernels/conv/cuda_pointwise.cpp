@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/divide_up.hpp"
+#include "kernels/conv/gemv.hpp"
+#include "kernels/conv/pointwise.hpp"
+#include "kernels/conv/convolution_epilogue_cuda.hpp"
+#include "kernels/vendor/cublaslt/product.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+
+namespace headroom::convolutions {
+namespace {
+
+constexpr std::int64_t kLine = 8;
+constexpr std::size_t kAlignment = 256;
+
+/// Whether anything is left for a kernel behind the product.
+bool follows(const cuda::ConvolutionEpilogue& after) {
+  return after.has_bias || after.has_residual || after.activation != Activation::kNone;
+}
+
+/// The product with what follows it, all of which is then left out of `after`, or else without any of it and in f32, so that what
+/// follows rounds once.
+cublaslt::Product take_in(cublaslt::ProductSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
+  const bool takes_bias = !after.has_bias || after.bias == spec.dtype;
+  const bool adds = after.has_residual && after.activation == Activation::kNone;
+  const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
+  const bool is_bare = !after.has_residual && after.activation == Activation::kNone;
+  if (takes_bias && (adds || activates || is_bare)) {
+    cublaslt::ProductSpec whole = spec;
+    whole.has_bias = after.has_bias;
+    whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
+    if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
+    if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, target)) {
+      after.has_bias = after.has_residual = false, after.activation = Activation::kNone;
+      spec = whole;
+      return *std::move(product);
+    }
+  }
+  if (follows(after)) spec.c_dtype = DType::kF32;
+  return {spec, target};
+}
+
+}  // namespace
+
+bool is_product(const Problem& problem) {
+  const Builder::Convolution& how = problem.how;
+  return problem.shortcut == 0 && !problem.is_transposed && problem.layout == Layout::kChannelsLast &&
+         problem.weight[2] == 1 && problem.weight[3] == 1 && how.stride == std::array<std::int64_t, 2>{1, 1} &&
+         std::ranges::max(how.padding) == 0 && how.groups == 1;
+}
+
+Problem in_lines(const Problem& product) {
+  Problem made = product;
+  const std::int64_t rows = product.y.numel() / product.y[1], line = rows % kLine == 0 ? kLine : 1;
+  made.x = {1, product.x[1], rows / line, line};
+  made.y = {1, product.y[1], rows / line, line};
+  return made;
+}
+
+Way make_product_way(const Problem& product, const Target& target) {
+  const std::int64_t k = product.weight[1], n = product.weight[0], m = product.y.numel() / n;
+  cublaslt::ProductSpec spec{.dtype = product.dtype,
+                             .c_dtype = product.dtype,
+                             .rounds_to_tf32 = product.rounds_to_tf32,
+                             .m = m,
+                             .n = n,
+                             .k = k,
+                             .a_row = k,
+                             .b_row = k,
+                             .c_row = n};
+  const Shape row{0, 1}, rows{n, 1};
+  cuda::ConvolutionEpilogue after{.activation = product.activation,
+                                  .has_bias = product.bias.has_value(),
+                                  .has_residual = product.has_residual,
+                                  .dtype = product.dtype,
+                                  .bias = product.bias.value_or(product.dtype),
+                                  .grid = cuda::longest_grid<4>(Shape{m, n}, {row, rows, rows, rows})};
+  const cublaslt::Product multiply = take_in(spec, after, target);
+  const bool has_kernel = follows(after), has_sums = spec.c_dtype != product.dtype;
+  const std::size_t sums_bytes = has_sums ? round_up(static_cast<std::size_t>(m * n) * sizeof(float), kAlignment) : 0;
+  return {.name = fmt::format("{}{}{}", kProductWay, multiply.implementation(), has_kernel ? " + cuda" : ""),
+          .workspace_bytes = sums_bytes + multiply.workspace_bytes(),
+          .run = [=](void* stream, const Operands& operands, void* workspace) {
+            void* const made = has_sums ? workspace : operands.y;
+            multiply.run(stream,
+                         {.a = operands.x,
+                          .b = operands.weight,
+                          .bias = spec.has_bias ? operands.bias : nullptr,
+                          .residual = spec.has_residual ? operands.residual : nullptr,
+                          .c = made},
+                         static_cast<std::byte*>(workspace) + sums_bytes);
+            if (has_kernel)
+              cuda::launch_convolution_epilogue(stream, after, static_cast<const float*>(made), operands.bias,
+                                                operands.residual, operands.y);
+          }};
+}
+
+bool has_few_rows(const Problem& problem) {
+  constexpr std::int64_t kMostExtent = INT32_MAX / 2;
+  const std::int64_t outputs = problem.y[1], depth = problem.x[1];
+  return is_product(problem) && !problem.has_residual && problem.y.numel() > 0 &&
+         problem.y.numel() / outputs <= kMostFewRows &&
+         depth * static_cast<std::int64_t>(size_of(problem.dtype)) % 16 == 0 && std::max(outputs, depth) <= kMostExtent;
+}
+
+Way make_few_rows_way(const Problem& product) {
+  const FewRows form{.dtype = product.dtype,
+                     .bias_is_f32 = product.bias == DType::kF32,
+                     .activation = product.activation,
+                     .has_constant_weight = product.has_constant_weight,
+                     .rows = static_cast<int>(product.y.numel() / product.y[1]),
+                     .outputs = static_cast<int>(product.y[1]),
+                     .depth = static_cast<int>(product.x[1])};
+  return {.name = std::string(kFewRowsWay), .run = [form](void* stream, const Operands& operands, void* /*workspace*/) {
+            launch_few_rows(stream, form, operands.x, operands.weight, operands.bias, operands.y);
+          }};
+}
+
+}  // namespace headroom::convolutions

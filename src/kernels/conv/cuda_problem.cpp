@@ -1,0 +1,53 @@
+#include <fmt/ranges.h>
+
+#include "ir/activation.hpp"
+#include "ir/convolution.hpp"
+#include "kernels/conv/problem.hpp"
+#include "kernels/core/library_kernel.hpp"
+
+namespace headroom::convolutions {
+
+Problem problem_of(const OpSpec& spec) {
+  Problem problem{.is_transposed = spec.op == Op::kConvTranspose2d,
+                  .dtype = spec.inputs[0].dtype,
+                  .has_residual = spec.op == Op::kConv2d && spec.inputs.size() > 3,
+                  .rounds_to_tf32 = rounds_to_tf32(spec),
+                  .has_constant_weight = spec.has_weight_at(1),
+                  .layout = spec.inputs[0].layout,
+                  .x = spec.inputs[0].shape,
+                  .weight = spec.inputs[1].shape,
+                  .y = spec.outputs[0].shape,
+                  .how = convolution_of(spec.attributes)};
+  if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
+  if (spec.op == Op::kConv2dShortcut) {
+    problem.shortcut = spec.inputs[3].shape[1];
+    problem.has_constant_weight &= spec.has_weight_at(4);
+  }
+  if (!problem.is_transposed) problem.activation = activation_of(spec.attributes);
+  return problem;
+}
+
+std::string to_text(const Problem& problem) {
+  return fmt::format(
+      "{} {} x={} weight={} y={} stride={} padding={} dilation={} groups={}{} bias={}{} activation={}{}{}",
+      problem.is_transposed ? "transposed" : "convolution", problem.dtype, problem.x, problem.weight, problem.y,
+      problem.how.stride, problem.how.padding, problem.how.dilation, problem.how.groups,
+      problem.layout == Layout::kChannelsLast ? " channels last" : "", problem.bias ? name_of(*problem.bias) : "none",
+      problem.has_residual ? " residual" : "", static_cast<int>(problem.activation),
+      problem.rounds_to_tf32 ? " tf32" : "", problem.shortcut > 0 ? fmt::format(" shortcut={}", problem.shortcut) : "");
+}
+
+Shape shortcut_shape(const Problem& problem) { return {problem.y[0], problem.shortcut, problem.y[2], problem.y[3]}; }
+
+double flops_of(const Problem& problem) {
+  const Shape& weight = problem.weight;
+  const Shape& pixels = problem.is_transposed ? problem.x : problem.y;
+  const std::int64_t products = weight[1] * weight[2] * weight[3] + problem.shortcut;
+  return 2 * static_cast<double>(pixels.numel()) * static_cast<double>(products);
+}
+
+bool has_epilogue(const Problem& problem) {
+  return problem.bias || problem.has_residual || problem.activation != Activation::kNone;
+}
+
+}  // namespace headroom::convolutions

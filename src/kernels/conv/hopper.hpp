@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/conv/hopper_tile.hpp"
+#include "kernels/conv/problem.hpp"
+
+/// Convolutions by our own kernel for Hopper's tensor cores: hopper.cu.
+namespace headroom::convolutions {
+
+/// Changes with the kernel: which of its ways was fastest is kept on disk.
+inline constexpr int kHopperRevision = 3;
+
+/// What the name of each of its ways begins with.
+inline constexpr std::string_view kHopperWay = "hopper ";
+/// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
+[[nodiscard]] std::string name_of(const HopperTile& tile);
+
+/// Why it does not take a problem: bf16 or f16 with channels last, in packs of 8, without groups, on compute capability 9.0; transposed
+/// ones with stride 2 that double an image, without a shortcut.
+[[nodiscard]] Support why_not_hopper(const Problem& problem, const Target& target);
+
+/// The tiles that a problem can be run with.
+[[nodiscard]] std::vector<HopperTile> hopper_tiles(const Problem& problem);
+/// The kernel with one of them.
+[[nodiscard]] Way make_hopper_way(const Problem& problem, const HopperTile& tile);
+
+/// Those that are worth measuring on the current device, best guess first.
+[[nodiscard]] std::vector<Way> make_hopper_ways(const Problem& problem);
+/// The one of that name.
+[[nodiscard]] std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name);
+/// The one of that name, unless another is guessed to be much faster: tiles that fill the device for one image may leave it half idle for
+/// one that is a little larger.
+[[nodiscard]] std::optional<Way> find_good_hopper_way(const Problem& problem, const std::string& name);
+
+}  // namespace headroom::convolutions

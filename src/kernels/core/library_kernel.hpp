@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/core/written_kernel.hpp"
+
+namespace headroom {
+
+/// All that tells one of the kernels that a library or a CPU's matrix tiles run from another. They compute in the dtype
+/// of input 0.
+struct LibraryTraits {
+  std::string_view name;
+  Op op;
+  Tried tried = Tried::kNext;
+  DeviceKind device = DeviceKind::kCpu;
+  /// Of its op and device, with operands that have elements.
+  Support (*supports)(const OpSpec& spec, const Target& target);
+  std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
+  bool strides_output = true;
+  std::uint32_t overwrites = 0;  ///< inputs (bits by number) that output 0 may be written over, given equal types
+  KernelPlan (*plan)(const KernelBinding& binding);
+};
+inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};
+
+/// A kernel given by its traits.
+class LibraryKernel : public Kernel {
+ public:
+  using Traits = LibraryTraits;
+  explicit LibraryKernel(const LibraryTraits& traits) : traits_(traits) {}
+
+  [[nodiscard]] std::string_view name() const override { return traits_.name; }
+  [[nodiscard]] Op op() const override { return traits_.op; }
+  [[nodiscard]] DeviceKind device() const override { return traits_.device; }
+  [[nodiscard]] Tried tried() const override { return traits_.tried; }
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
+  [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
+    return rule((traits_.strided >> static_cast<unsigned>(input) & 1U) != 0);
+  }
+  [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
+    return rule(traits_.strides_output);
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
+  [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override;
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
+                                                        std::span<const Operand> outputs,
+                                                        const Target& target) const override;
+
+ private:
+  [[nodiscard]] StrideRule rule(bool strided) const;
+
+  LibraryTraits traits_;
+};
+
+/// Whether a GPU rounds the operands of a product to TF32 on tensor cores: f32 that may be.
+[[nodiscard]] bool rounds_to_tf32(const OpSpec& spec);
+
+}  // namespace headroom

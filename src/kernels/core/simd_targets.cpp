@@ -1,0 +1,48 @@
+#include "kernels/core/simd_targets.hpp"
+
+#include <cctype>
+#include <map>
+
+#include "hwy/targets.h"
+
+namespace headroom {
+namespace {
+
+#if HWY_ARCH_X86
+/// AVX3_DL stands for AVX-512 with bf16 instructions (see the header). Runs before main, so before any dispatch.
+[[maybe_unused]] const bool kDispatchIsRestricted = [] {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512bf16")) hwy::DisableTargets(HWY_AVX3_DL);
+  return true;
+}();
+#endif
+
+std::string find_target_name() {
+  // When Highway 1.0 is asked what is supported, it also lets dispatch have all of the CPU again, what was disabled
+  // included: dispatch has to be told anew.
+  const std::int64_t supported = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(supported);
+  // Lower bits are better targets; dispatch takes the best that was compiled and that the CPU has.
+  const std::int64_t usable = supported & HWY_TARGETS;
+  const std::int64_t best = usable & -usable;
+  if (best == HWY_AVX3_DL) return "highway:avx3_bf16";
+  std::string name = "highway:";
+  for (const char* letter = hwy::TargetName(best); *letter != 0; ++letter) {
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
+  }
+  return name;
+}
+
+}  // namespace
+
+std::string highway_target_name() {
+  // Once for each target that dispatch takes: under a hypervisor each question to the CPU takes tens of microseconds.
+  static thread_local std::map<std::size_t, std::string> known;  // by dispatch's index
+  const hwy::ChosenTarget& dispatch = hwy::GetChosenTarget();
+  if (!dispatch.IsInitialized()) return find_target_name();
+  std::string& name = known[dispatch.GetIndex()];
+  if (name.empty()) name = find_target_name();
+  return name;
+}
+
+}  // namespace headroom

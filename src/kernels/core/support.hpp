@@ -1,0 +1,23 @@
+#pragma once
+
+#include "kernels/core/kernel.hpp"
+
+/// What supports() of all kernels looks at first.
+namespace headroom {
+
+/// Why a kernel of `op` for `device` has nothing to do with a node: another op, another device.
+[[nodiscard]] Support check_op(Op op, DeviceKind device, const OpSpec& spec, const Target& target);
+
+/// Why a kernel on AMX tiles of `dtype` cannot run here.
+[[nodiscard]] Support check_amx(DType dtype, const OpSpec& spec, const Target& target);
+
+/// Why amx_product_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
+[[nodiscard]] Support check_amx_product(const OpSpec& spec, std::size_t weight);
+
+/// Why products on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
+[[nodiscard]] Support check_float_product(const OpSpec& spec, const Target& target);
+
+/// Why no kernel of scaled_linear takes these dtypes, or nothing.
+[[nodiscard]] Support check_scaled_dtypes(const OpSpec& spec);
+
+}  // namespace headroom

@@ -1,0 +1,71 @@
+// Elementwise functions: y = f(x).
+//
+// Shapes   any; of what lies behind each other one row.
+// Dtypes   f32 or bf16 in memory, f32 arithmetic, one rounding; alignment none.
+// Bytes    x and y once.
+// FLOPs    silu and gelu spend about 20 operations an element (activation_inl.hpp), which one core hides behind memory
+//          only at 256 bits and wider. In bf16 gelu takes as many cycles as memory: 0.91 of a copy's rate on two cores,
+//          from 0.82 with the CPU's instruction for bf16 and reads asked for 2 KiB ahead; silu 0.95, from 0.91.
+
+#include "kernels/elementwise/elementwise_rows.hpp"
+#include "kernels/core/simd_targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/functions_cpu.cpp"
+#include "hwy/foreach_target.h"
+#include "kernels/elementwise/elementwise_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class Y>
+HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
+  using T = typename Destination<Y>::Element;
+  switch (rows.op) {  // values of functions do not lie halfway between two bf16
+#define HR_UNARY(enumerator, ...) \
+  case Op::enumerator:            \
+    return rows_of<Op::enumerator, 1, Ties::kAway, T, Y>(rows, part);
+#define HR_ANY(...)
+#include "ir/elementwise.def"
+    default:
+      return;  // the kernel of an op is bound to that
+  }
+}
+
+void function_rows(const ElementwiseRows& rows, const RowPart& part) {
+  with_destination(rows.dtype, part.past_cache,
+                   [&](auto destination) { rows_typed<decltype(destination)>(rows, part); });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+namespace {
+
+HWY_EXPORT(function_rows);
+
+KernelPlan plan(const KernelBinding& binding) {
+  const ElementwiseRows rows = elementwise_rows_of(binding);
+  return share_rows(row_work(binding, rows.loop), [rows](const RowPart& part) {
+    HWY_DYNAMIC_DISPATCH(function_rows)(rows, part);
+  });
+}
+
+#define HR_ANY(...)
+#define HR_UNARY(enumerator, title, ...)                                \
+  const Listed<CpuKernel> enumerator({.name = "highway." #title,        \
+                                      .op = Op::enumerator,             \
+                                      .supports = supports_f32_or_bf16, \
+                                      .in_place = true,                 \
+                                      .plan = plan});
+#include "ir/elementwise.def"
+
+}  // namespace
+}  // namespace headroom
+#endif

@@ -1,0 +1,120 @@
+// linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by the fastest way there is, as measured: cuBLASLt, and on
+// Hopper our own kernel where rows are one behind the other (convolution/product.hpp)
+//
+// Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
+//            products where strides do not let them.
+// Dtypes     f32, bf16 and f16 with f32 sums; y and bias have the dtype of x. f32 without TF32 unless
+//            the attribute tf32 allows it.
+// Layout     x and y: innermost stride 1; weight and bias dense.
+// Activation bias and the tanh form of gelu in the product's epilogue, where the library has that; others by a second kernel, which
+//            reads the sums in f32 and rounds once.
+// Bytes      (m*k + n*k + n + m*n) * size; FLOPs 2*m*n*k + m*n for the bias + the activation's.
+//
+// On 4608 rows of 3072 to 15360 the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best
+// of its first eight at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
+
+#include <optional>
+
+#include "base/divide_up.hpp"
+#include "ir/activation.hpp"
+#include "kernels/conv/convolution.hpp"
+#include "kernels/conv/convolution_epilogue_cuda.hpp"
+#include "kernels/vendor/cublaslt/rows.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/core/library_kernel.hpp"
+#include "kernels/core/support.hpp"
+
+namespace headroom {
+namespace {
+
+using cublaslt::Epilogue;
+using cublaslt::Product;
+using cublaslt::ProductSpec;
+
+/// The whole linear as one product of rows that follow each other; nothing where they do not.
+std::optional<convolutions::Problem> dense_product(const KernelBinding& binding, const RowPlan& rows) {
+  const OpSpec& spec = binding.spec;
+  const Shape& weight = spec.inputs[1].shape;  // [n, k]
+  const std::int64_t n = weight[0], k = weight[1], m = rows.rows.extent;
+  const bool is_dense = rows.loops.empty() && (m == 1 || (rows.rows.x_stride == k && rows.rows.y_stride == n));
+  if (!is_dense) return std::nullopt;
+  convolutions::Problem product{.dtype = spec.inputs[0].dtype,
+                                .activation = activation_of(spec.attributes),
+                                .rounds_to_tf32 = rounds_to_tf32(spec),
+                                .has_constant_weight = spec.has_weight_at(1),
+                                .layout = Layout::kChannelsLast,
+                                .x = {1, k, m, 1},
+                                .weight = {n, k, 1, 1},
+                                .y = {1, n, m, 1}};
+  if (spec.inputs.size() > 2) product.bias = spec.inputs[2].dtype;
+  return product;
+}
+
+/// The linear's products with bias and activation in their epilogue; nothing where the library has no such.
+std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan& rows) {
+  const Operand &x = binding.inputs[0], &y = binding.outputs[0];
+  const Activation activation = activation_of(binding.spec.attributes);
+  if (activation != Activation::kNone && activation != Activation::kGeluTanh) return std::nullopt;
+  ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
+  spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
+  spec.has_bias = binding.inputs.size() > 2;
+  if (activation == Activation::kGeluTanh) spec.epilogue = Epilogue::kGelu;
+  const std::optional<Product> product = Product::find(spec, binding.target);
+  if (!product) return std::nullopt;
+  const auto launch = [=](const LaunchArguments& arguments) {
+    cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
+                       {.a = arguments.input(0),
+                        .b = arguments.input(1),
+                        .bias = arguments.optional_input(2),
+                        .c = arguments.output(0)},
+                       arguments.scratch_memory());
+  };
+  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+}
+
+/// The bare products in f32 scratch, and a kernel for what follows.
+KernelPlan plan_in_two(const KernelBinding& binding) {
+  constexpr std::size_t kAlignment = 256;
+  const Operand &x = binding.inputs[0], &y = binding.outputs[0];
+  const Operand sums = dense_operand({DType::kF32, y.type.shape});
+  const RowPlan rows = plan_rows(x, sums);
+  ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.inputs[1].shape);
+  spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
+  const Product product(spec, binding.target);
+  const bool has_bias = binding.inputs.size() > 2;
+  Shape of_bias = y.type.shape;
+  for (int axis = 0; axis < of_bias.rank(); ++axis) of_bias.set(axis, axis + 1 == of_bias.rank() ? 1 : 0);
+  const cuda::ConvolutionEpilogue after{
+      .activation = activation_of(binding.spec.attributes),
+      .has_bias = has_bias,
+      .dtype = y.type.dtype,
+      .bias = has_bias ? binding.inputs[2].type.dtype : y.type.dtype,
+      .grid = cuda::longest_grid<4>(y.type.shape, {of_bias, y.strides, sums.strides, y.strides})};
+  const std::size_t sums_bytes = round_up(sums.type.bytes(), kAlignment);
+  const auto launch = [=](const LaunchArguments& arguments) {
+    void* const stream = arguments.stream.native_handle();
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    cublaslt::run_rows(product, spec, rows, stream, {.a = arguments.input(0), .b = arguments.input(1), .c = scratch},
+                       scratch + sums_bytes);
+    cuda::launch_convolution_epilogue(stream, after, reinterpret_cast<const float*>(scratch),
+                                      arguments.optional_input(2), nullptr, arguments.output(0));
+  };
+  return {launch, sums_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
+  if (const auto product = dense_product(binding, rows)) return convolutions::plan_fastest(*product, binding.target);
+  if (std::optional<KernelPlan> whole = plan_whole(binding, rows)) return *std::move(whole);
+  return plan_in_two(binding);
+}
+
+const Listed<LibraryKernel> kLinear({.name = "fastest.linear",
+                                     .op = Op::kLinear,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = check_float_product,
+                                     .strided = 0b1,
+                                     .plan = plan});
+
+}  // namespace
+}  // namespace headroom

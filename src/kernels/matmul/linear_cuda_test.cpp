@@ -1,0 +1,205 @@
+#include <filesystem>
+
+#include "kernels/vendor/cublaslt/product.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
+#include "tune/tuner.hpp"
+
+namespace headroom {
+namespace {
+
+using CudaLinear = cuda::KernelTest;
+using CublasltMatmul = cuda::KernelTest;
+
+OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, const std::string& activation,
+                   bool tf32 = false) {
+  std::vector<TensorType> inputs = {{dtype, x}, {dtype, {n, x[-1]}}};
+  std::vector<bool> is_weight = {false, true};
+  if (has_bias) {
+    inputs.push_back({dtype, {n}});
+    is_weight.push_back(true);
+  }
+  return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}, {"tf32", std::int64_t{tf32}}},
+                   std::move(is_weight));
+}
+
+/// The library's epilogue computes gelu with a tanh that is good to about 5e-6, and an activation that is a kernel of
+/// its own reads what was rounded once already.
+Tolerance tolerance_of(DType dtype, const std::string& activation) {
+  if (dtype == DType::kF32 && activation == "gelu_tanh") return {.relative_l2 = 1e-5};
+  if (dtype == DType::kBF16 && activation != "none") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
+  if (dtype == DType::kF16 && activation != "none") return {.relative_l2 = 3e-3, .max_ulps_of_peak = 4};
+  return default_tolerance(dtype);
+}
+
+TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndActivation) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+  };
+  for (const DType dtype : cuda::kDTypes)
+    for (const Case& c : {Case{{1, 1}, 1}, Case{{5, 3}, 7}, Case{{1, 64}, 200}, Case{{2, 17, 32}, 48},
+                          Case{{2, 9, 33}, 65}, Case{{3, 2, 4, 16}, 24}, Case{{130, 256}, 264}})
+      for (const bool has_bias : {false, true})
+        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
+          SCOPED_TRACE(fmt::format("n={} bias={} {}", c.n, has_bias, activation));
+          expect_matches_oracle("fastest.linear", linear_spec(dtype, c.x, c.n, has_bias, activation),
+                                tolerance_of(dtype, activation));
+        }
+}
+
+/// Few rows have a kernel of ours where they are whole packs: parts of what a warp has ahead of them, several rounds, and outputs that are
+/// no multiple of a warp's or a block's.
+TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const std::int64_t rows : {1, 2, 3, 4})
+      for (const auto& [k, n] : {std::pair{8, 1}, {264, 17}, {1280, 320}, {3080, 33}}) {
+        SCOPED_TRACE(fmt::format("n={}", n));
+        const OpSpec spec = linear_spec(dtype, {rows, k}, n, n % 2 == 1, n == 320 ? "silu" : "none");
+        EXPECT_EQ(prepare_dense("fastest.linear", spec, target())->implementation(), "few rows");
+        expect_matches_oracle("fastest.linear", spec);
+      }
+  const OpSpec odd = linear_spec(DType::kBF16, {1, 33}, 16, true, "none");
+  EXPECT_THAT(prepare_dense("fastest.linear", odd, target())->implementation(), testing::StartsWith("cuBLASLt"));
+}
+
+/// Whichever way was the fastest.
+TEST_F(CudaLinear, MatchesTheOracleWhereItsWaysAreTimed) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const char* activation : {"none", "gelu_tanh", "gelu_erf"}) {
+      SCOPED_TRACE(activation);
+      expect_matches_oracle("fastest.linear", linear_spec(dtype, {2, 512, 320}, 640, true, activation),
+                            tolerance_of(dtype, activation));
+      expect_matches_oracle("fastest.linear", linear_spec(dtype, {77, 1024}, 2048, false, activation),
+                            tolerance_of(dtype, activation));
+    }
+}
+
+/// TF32 keeps 11 significant bits, so a product of f32 numbers is off by a few 1e-4: more than f32 is, less than bf16.
+TEST_F(CudaLinear, RoundsToTf32WhereItMay) {
+  const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "none");
+  const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "none", true);
+  EXPECT_EQ(kernel_named("fastest.linear").compute_name(exact), "f32");
+  EXPECT_EQ(kernel_named("fastest.linear").compute_name(rounded), "tf32");
+  EXPECT_EQ(kernel_named("fastest.linear").compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "none", true)),
+            "bf16");
+  const Comparison comparison =
+      compare(kernel_named("fastest.linear"), rounded, 1, {.relative_l2 = 1e-3, .max_ulps_of_peak = 1e5});
+  EXPECT_TRUE(comparison.passed) << comparison.message;
+  EXPECT_GE(comparison.relative_l2, 1e-5) << "this is not TF32";
+}
+
+/// A product that is worth measuring takes its algorithm from disk the second time.
+TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
+  const cuda::OwnCache cache;
+  const auto kept = [&] {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.folder()))
+      if (entry.is_regular_file()) ++files;
+    return files;
+  };
+  const OpSpec spec = linear_spec(DType::kBF16, {1040, 1024}, 1024, true, "none");
+  std::vector<Operand> inputs;
+  for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
+  const Operand y = dense_operand(spec.outputs[0]);
+  const std::string first = kernel_named("fastest.linear").prepare(spec, inputs, {&y, 1}, target())->implementation();
+  EXPECT_NE(first.find("fastest"), std::string::npos) << first;  // algorithm of the library, or way
+  const std::size_t files = kept();
+  EXPECT_GT(files, 0U);
+  EXPECT_EQ(kernel_named("fastest.linear").prepare(spec, inputs, {&y, 1}, target())->implementation(), first);
+  EXPECT_EQ(kept(), files);
+}
+
+/// The algorithm of its product, where for these rows nothing is known to be faster than that.
+TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
+  using Search = cuda::SearchOf<cublaslt::version_text>;
+  const cuda::OwnCache cache;
+  for (const DType dtype : cuda::kDTypes) {
+    const auto work = [&](std::int64_t rows) {
+      return cublaslt::trial_of({.dtype = dtype,
+                                 .c_dtype = dtype,
+                                 .m = rows,
+                                 .n = 1024,
+                                 .k = 1024,
+                                 .a_row = 1024,
+                                 .b_row = 1024,
+                                 .c_row = 1024,
+                                 .has_bias = true});
+    };
+    const OpSpec spec = linear_spec(dtype, {2, 488, 1024}, 1024, true, "none");
+    const std::string algorithm = measured_algorithm<Search>("fastest.linear", spec, work(976));
+    backend().context<Search>()->keep(work(1040), algorithm, 1);
+    EXPECT_THAT(take_over("fastest.linear", spec, tolerance_of(dtype, "none")),
+                testing::EndsWith(", taken over from size 1040"));
+  }
+}
+
+/// A lone product is a guess, which nothing is claimed of.
+TEST_F(CudaLinear, GuessesWhereThereIsNoKin) {
+  const cuda::OwnCache cache;
+  const auto spec = [](std::int64_t n) { return linear_spec(DType::kBF16, {1040, 1024}, n, true, "none"); };
+  static_cast<void>(prepare_dense("fastest.linear", spec(1024), target()));
+  EXPECT_THAT(take_over("fastest.linear", spec(2048), tolerance_of(DType::kBF16, "none")),
+              testing::Not(testing::HasSubstr("taken over")));
+}
+
+TEST_F(CublasltMatmul, TakesOverWhatIsFastestForAnotherBatch) {
+  const cuda::OwnCache cache;
+  using Search = cuda::SearchOf<cublaslt::version_text>;
+  const auto work = [](std::int64_t batch, std::int64_t rows) {
+    return cublaslt::trial_of({.dtype = DType::kBF16,
+                               .c_dtype = DType::kBF16,
+                               .m = rows,
+                               .n = 512,
+                               .k = 256,
+                               .a_row = 256,
+                               .b_row = 256,
+                               .c_row = 512,
+                               .batch = batch,
+                               .a_batch = rows * 256,
+                               .b_batch = std::int64_t{512} * 256,
+                               .c_batch = rows * 512});
+  };
+  const OpSpec spec = make_spec(Op::kMatmul, {{DType::kBF16, {6, 200, 256}}, {DType::kBF16, {6, 512, 256}}},
+                                {{"transpose_b", std::int64_t{1}}});
+  const std::string algorithm = measured_algorithm<Search>("cublaslt.matmul", spec, work(6, 200));
+  backend().context<Search>()->keep(work(8, 256), algorithm, 1);
+  EXPECT_THAT(take_over("cublaslt.matmul", spec, tolerance_of(DType::kBF16, "none")),
+              testing::EndsWith(", taken over from size 8x256"));
+}
+
+TEST_F(CudaLinear, RejectsWithReasons) {
+  const auto reason = [&](const OpSpec& spec) {
+    const Support rejection = kernel_named("fastest.linear").supports(spec, target());
+    return rejection ? rejection->reason : "supported";
+  };
+  EXPECT_EQ(reason(linear_spec(DType::kF64, {2, 4}, 3, false, "none")), "takes f32, bf16 or f16, not f64");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, {0, 4}, 3, false, "none")), "an operand has no elements");
+  EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, {2}}})), "runs linear, not relu");
+}
+
+TEST_F(CublasltMatmul, MatchesTheOracleForEveryShapeAndStrides) {
+  struct Case {
+    std::vector<std::int64_t> batch;
+    std::int64_t m, n, k;
+  };
+  const std::vector<Case> cases = {{{}, 1, 1, 1},        {{}, 5, 7, 3},           {{}, 1, 64, 200},
+                                   {{3}, 4, 1, 9},       {{2, 3}, 17, 19, 32},    {{1, 4}, 33, 33, 16},
+                                   {{2, 1, 3}, 6, 5, 4}, {{2, 2, 1, 2}, 3, 8, 5}, {{2, 6}, 85, 85, 32},
+                                   {{2, 6}, 85, 32, 85}, {{2, 2}, 24, 40, 1}};
+  for (const DType dtype : cuda::kDTypes)
+    for (const Case& c : cases)
+      for (const bool transpose_b : {false, true}) {
+        SCOPED_TRACE(
+            fmt::format("batch rank {} m={} n={} k={} transpose_b={}", c.batch.size(), c.m, c.n, c.k, transpose_b));
+        Shape a{std::span(c.batch)}, b{std::span(c.batch)};
+        for (const std::int64_t extent : {c.m, c.k}) a.push_back(extent);
+        for (const std::int64_t extent : transpose_b ? std::vector{c.n, c.k} : std::vector{c.k, c.n})
+          b.push_back(extent);
+        expect_matches_oracle("cublaslt.matmul", make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
+                                                           {{"transpose_b", std::int64_t{transpose_b}}}));
+      }
+}
+
+}  // namespace
+}  // namespace headroom

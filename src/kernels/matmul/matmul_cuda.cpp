@@ -1,0 +1,86 @@
+// matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (b[batch..., n, k] with transpose_b), by
+// cuBLASLt
+//
+// Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32 unless the attribute tf32 allows it.
+// Layout     innermost strides 1, any outside. Batch axes that lie behind each other in all three operands become one
+//            batch of the library; what is left over is walked with one call each.
+// Bytes      each operand once; FLOPs 2 * batch * m * n * k.
+
+#include <algorithm>
+
+#include "kernels/vendor/cublaslt/product.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/core/library_kernel.hpp"
+#include "kernels/core/row_loop.hpp"
+#include "kernels/core/support.hpp"
+
+namespace headroom {
+namespace {
+
+using cublaslt::Product;
+
+using Loop = RowLoop<3>;  // over a, b and c
+
+/// The batch axes, with those merged that lie behind each other in all operands.
+Loop batch_loop(const Operand& a, const Operand& b, const Operand& c) {
+  const auto batch_of = [](const Shape& shape) {
+    Shape batch(shape.dims().first(static_cast<std::size_t>(shape.rank() - 2)));
+    batch.push_back(1);  // the row: one product
+    return batch;
+  };
+  return rows_of<3>(batch_of(c.type.shape), {batch_of(a.strides), batch_of(b.strides), batch_of(c.strides)});
+}
+
+/// Takes the longest axis out of a loop, the innermost of equally long ones.
+Loop::Axis take_longest(Loop& loop) {
+  if (loop.rank == 0) return {};
+  int longest = 0;
+  for (int axis = 0; axis < loop.rank; ++axis)
+    if (loop.outer[axis].extent >= loop.outer[longest].extent) longest = axis;
+  const Loop::Axis taken = loop.outer[longest];
+  std::copy(loop.outer.begin() + longest + 1, loop.outer.begin() + loop.rank, loop.outer.begin() + longest);
+  --loop.rank;
+  detail::count_rows(loop);
+  return taken;
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  const Operand &a = binding.inputs[0], &b = binding.inputs[1], &c = binding.outputs[0];
+  Loop loop = batch_loop(a, b, c);  // around the library's batch
+  const Loop::Axis batch = take_longest(loop);
+  const Product product({.dtype = a.type.dtype,
+                         .c_dtype = a.type.dtype,
+                         .rounds_to_tf32 = rounds_to_tf32(binding.spec),
+                         .m = c.type.shape[-2],
+                         .n = c.type.shape[-1],
+                         .k = a.type.shape[-1],
+                         .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
+                         .a_row = a.strides[-2],
+                         .b_row = b.strides[-2],
+                         .c_row = c.strides[-2],
+                         .batch = batch.extent,
+                         .a_batch = batch.strides[0],
+                         .b_batch = batch.strides[1],
+                         .c_batch = batch.strides[2]},
+                        binding.target);
+  const auto launch = [=, size = static_cast<std::int64_t>(size_of(a.type.dtype))](const LaunchArguments& arguments) {
+    RowCursor cursor(loop, 0);
+    for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())
+      product.run(arguments.stream.native_handle(),
+                  {.a = arguments.input<std::byte>(0) + cursor.offset(0) * size,
+                   .b = arguments.input<std::byte>(1) + cursor.offset(1) * size,
+                   .c = arguments.output<std::byte>(0) + cursor.offset(2) * size},
+                  arguments.scratch_memory());
+  };
+  return {launch, product.workspace_bytes(), product.implementation()};
+}
+
+const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",
+                                     .op = Op::kMatmul,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = check_float_product,
+                                     .strided = kAllStrided,
+                                     .plan = plan});
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,51 @@
+// y = activation(product * x_scale * w_scale + bias) + residual: what follows a product in FP8 whose library has no epilogue for
+// it.
+//
+// Dtypes     product and scales f32; y f32, bf16 or f16; bias the same or f32.
+// Bytes      product read and y written once. An element a thread: this is not the way that a model on Hopper takes.
+
+#include "kernels/core/cuda/device.cuh"
+#include "kernels/core/cuda/formula.cuh"
+#include "kernels/core/cuda/launch.cuh"
+#include "kernels/matmul/scale_product_cuda.hpp"
+
+namespace headroom::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T, class S>
+__global__ void __launch_bounds__(kThreads)
+    scale_product_kernel(ScaledProduct form, const float* product, const float* x_scale, const float* w_scale,
+                         const S* bias, const T* residual, T* y) {
+  wait_for_previous();
+  const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const Division at = divide(element, form.grid.length);
+  if (at.quotient >= form.grid.rows) return;
+  std::int64_t offsets[6];
+  find_row(form.grid, at.quotient, offsets);
+  float value = product[offsets[0] + at.remainder] * x_scale[offsets[1]] * w_scale[offsets[2] + at.remainder];
+  if (form.has_bias) value += to_float(bias[offsets[3] + at.remainder]);
+  value = activate(form.activation, value);
+  if (form.has_residual) value += to_float(residual[offsets[4] + at.remainder]);
+  y[offsets[5] + at.remainder] = from_float<T>(value);
+}
+
+}  // namespace
+
+void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
+                          const float* w_scale, const void* bias, const void* residual, void* y) {
+  const std::int64_t elements = form.grid.rows * form.grid.length;
+  if (elements == 0) return;
+  with_types_of(form.dtype, form.bias, [&](auto type, auto side) {
+    using T = decltype(type);
+    using S = decltype(side);
+    launch_early(scale_product_kernel<T, S>,
+                 {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, form,
+                 product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
+                 static_cast<T*>(y));
+  });
+  check_launched("cuda scale_product kernel");
+}
+
+}  // namespace headroom::cuda

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/dtype_code.hpp"
+#include "ir/op_code.hpp"
+#include "kernels/core/cuda/grid_rows.hpp"
+
+/// Between the two halves of scaled_linear_cuda: what is prepared and what is launched.
+namespace headroom::cuda {
+
+/// y = activation(product * x_scale * w_scale + bias) + residual; operands product, x_scale (one for each row), w_scale, bias
+/// (w_scale again where there is none), residual (dense, as the product) and y, which may be the residual; product and scales
+/// are f32.
+struct ScaledProduct {
+  Activation activation = Activation::kNone;
+  bool has_bias = false;
+  bool has_residual = false;
+  DType dtype = DType::kF32;  ///< of y and residual
+  DType bias = DType::kF32;   ///< that of y or f32
+  GridRows<6> grid;
+};
+void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
+                          const float* w_scale, const void* bias, const void* residual, void* y);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,141 @@
+// scaled_linear on a GPU: y[..., j] = activation((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]) +
+// residual[..., j], by cuBLASLt on FP8 tensor cores
+//
+// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n]; k and n
+//            multiples of 16.
+// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Products add up in f32,
+//            or with `fast_sums` in the tensor cores' own precision (fast accumulation), which is less.
+// Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
+// Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each for bias
+//            and residual, and the activation's.
+//
+// In 16 bits scales, bias, residual and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
+// (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
+// activations) it makes the bare one in f32, and a kernel of ours scales that. y is written over a residual only in f32.
+
+#include <optional>
+
+#include "base/divide_up.hpp"
+#include "ir/activation.hpp"
+#include "kernels/vendor/cublaslt/rows.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/core/library_kernel.hpp"
+#include "kernels/matmul/scale_product_cuda.hpp"
+
+namespace headroom {
+namespace {
+
+using cublaslt::Epilogue;
+using cublaslt::Product;
+using cublaslt::ProductSpec;
+
+constexpr std::int64_t kChannelMultiple = 16;
+constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
+
+/// All of it as the library's product; nothing where it has none.
+std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
+  const auto& inputs = binding.spec.inputs;
+  const DType made = binding.outputs[0].type.dtype;
+  const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
+  const Activation activation = activation_of(binding.spec.attributes);
+  ProductSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
+  spec.has_scales = true;
+  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
+  spec.has_bias = inputs.size() > 4;
+  spec.has_residual = inputs.size() > 5;
+  spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
+  spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
+  const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
+  const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // one after the other
+  const bool has_aligned_scales = rows.count() == 1 || spec.m % kScaleMultiple == 0;
+  if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
+      (spec.has_bias && inputs[4].dtype != made))
+    return std::nullopt;
+  const std::optional<Product> product = Product::find(spec, binding.target);
+  if (!product) return std::nullopt;
+  const auto launch = [=](const LaunchArguments& arguments) {
+    cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
+                       {.a = arguments.input(0),
+                        .b = arguments.input(2),
+                        .bias = arguments.optional_input(4),
+                        .residual = arguments.optional_input(5),
+                        .c = arguments.output(0),
+                        .a_scale = arguments.input<float>(1),
+                        .b_scale = arguments.input<float>(3)},
+                       arguments.scratch_memory());
+  };
+  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+}
+
+/// All rows of x, which is dense, as one product into scratch, and a kernel that scales it from there.
+KernelPlan plan_scaled_after(const KernelBinding& binding) {
+  const auto& inputs = binding.spec.inputs;
+  const Operand& y = binding.outputs[0];
+  const Shape& shape = y.type.shape;
+  const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
+  ProductSpec spec =
+      cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape);
+  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
+  const Product product(spec, binding.target);
+  const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
+  const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
+  const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
+  Shape columns = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
+  const cuda::ScaledProduct after{
+      .activation = activation_of(binding.spec.attributes),
+      .has_bias = has_bias,
+      .has_residual = has_residual,
+      .dtype = y.type.dtype,
+      .bias = has_bias ? inputs[4].dtype : DType::kF32,
+      .grid = cuda::to_grid(
+          rows_of<6>(shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
+  const auto launch = [=](const LaunchArguments& arguments) {
+    void* const stream = arguments.stream.native_handle();
+    auto* const scratch = arguments.scratch_memory<std::byte>();
+    product.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + product_bytes);
+    cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
+                               arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
+                               arguments.output(0));
+  };
+  return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
+}
+
+KernelPlan plan(const KernelBinding& binding) {
+  std::optional<KernelPlan> whole = plan_whole(binding);
+  return whole ? *std::move(whole) : plan_scaled_after(binding);
+}
+
+Support supports(const OpSpec& spec, const Target& target) {
+  if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
+    return Rejection{std::move(obstacle)};
+  if (spec.inputs[0].dtype != DType::kF8E4M3)
+    return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
+  const DType made = spec.outputs[0].dtype;
+  if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
+  const Shape& weight = spec.inputs[2].shape;
+  if (weight[0] % kChannelMultiple != 0 || weight[1] % kChannelMultiple != 0)
+    return Rejection{
+        fmt::format("takes channels in multiples of {}, not {} to {}", kChannelMultiple, weight[1], weight[0])};
+  return std::nullopt;
+}
+
+/// y may lie over its residual where both are f32. Over one of 16 bits the library rounds the product before it adds (docs/gpu_facts.md),
+/// and apart once: bits would depend on where y lies.
+class ScaledLinearKernel : public LibraryKernel {
+ public:
+  using LibraryKernel::LibraryKernel;
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input);
+  }
+};
+
+const Listed<ScaledLinearKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
+                                                .op = Op::kScaledLinear,
+                                                .device = DeviceKind::kCuda,
+                                                .supports = supports,
+                                                .overwrites = 1U << 5U,
+                                                .plan = plan});
+
+}  // namespace
+}  // namespace headroom

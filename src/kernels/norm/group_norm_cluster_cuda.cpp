@@ -1,0 +1,164 @@
+// What runs in one launch: group norms of channels-last images, alone (cuda.group_norm_once) or with a concatenation and numbers for
+// each channel around them (cuda.fused_group_norm). group_norm_once_cuda.cu says how.
+
+#include "kernels/norm/group_norm_cluster_cuda.hpp"
+
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "ir/activation.hpp"
+#include "ir/expand.hpp"
+#include "lower/group_norm_program.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+
+namespace headroom {
+namespace {
+
+using cuda::CudaKernel;
+using cuda::GroupNormOnce;
+
+/// The program of a group_norm by itself.
+GroupNormProgram program_of_norm(const OpSpec& spec) {
+  const auto side = [&](std::size_t input) { return spec.inputs.size() > input ? static_cast<int>(input) : -1; };
+  return {.parts = {0},
+          .weight = side(1),
+          .bias = side(2),
+          .groups = spec.attributes.get_int("groups"),
+          .eps = spec.attributes.get_float("eps"),
+          .activation = activation_of(spec.attributes)};
+}
+
+GroupNormProgram program_of_body(const OpSpec& spec) {
+  return std::get<GroupNormProgram>(group_norm_program_of(body_of(spec.attributes)));
+}
+
+GroupNormOnce share_norm(const GroupNormProgram& program, const OpSpec& spec, int compute_capability) {
+  const TensorType& y = spec.outputs[0];
+  GroupNormOnce norm;
+  norm.dtype = y.dtype;
+  norm.activation = program.activation;
+  norm.images = y.shape[0];
+  norm.pixels = static_cast<int>(y.shape[2] * y.shape[3]);
+  norm.channels = static_cast<int>(y.shape[1]);
+  norm.first_channels = static_cast<int>(spec.inputs[static_cast<std::size_t>(program.parts[0])].shape[1]);
+  norm.width = static_cast<int>(y.shape[1] / program.groups);
+  norm.eps = static_cast<float>(program.eps);
+  norm.more = static_cast<float>(program.more);
+  return shared_among_blocks(norm, compute_capability);
+}
+
+/// Which inputs have the numbers for each channel, -1 where none has.
+std::array<int, cuda::kChannelNumbers> inputs_of_numbers(const GroupNormProgram& program) {
+  std::array<int, cuda::kChannelNumbers> inputs{};
+  inputs[cuda::kShift] = program.shift;
+  inputs[cuda::kWeight] = program.weight;
+  inputs[cuda::kBias] = program.bias;
+  inputs[cuda::kScale] = program.scale;
+  inputs[cuda::kOffset] = program.offset;
+  return inputs;
+}
+
+/// How they lie, [c] or [b or 1, c, 1, 1].
+cuda::ChannelNumber number_of(const Operand& operand) {
+  if (operand.type.shape.rank() == 1) return {.dtype = operand.type.dtype, .channel = operand.strides[0]};
+  return {.dtype = operand.type.dtype,
+          .image = operand.type.shape[0] == 1 ? 0 : operand.strides[0],
+          .channel = operand.strides[1]};
+}
+
+KernelPlan plan_once(const KernelBinding& binding, const GroupNormProgram& program) {
+  if (binding.spec.outputs[0].shape.numel() == 0) return {[](const LaunchArguments&) {}};
+  GroupNormOnce norm = share_norm(program, binding.spec, binding.target.compute_capability);
+  const std::array<int, cuda::kChannelNumbers> numbers = inputs_of_numbers(program);
+  norm.numbers[cuda::kWeight].otherwise = 1;
+  norm.numbers[cuda::kScale].otherwise = 1 - norm.more;
+  for (std::size_t kind = 0; kind < numbers.size(); ++kind)
+    if (numbers[kind] >= 0) norm.numbers[kind] = number_of(binding.inputs[static_cast<std::size_t>(numbers[kind])]);
+  const auto launch = [=](const LaunchArguments& arguments) {
+    const auto input = [&](int number) {
+      return number < 0 ? nullptr : arguments.input(static_cast<std::size_t>(number));
+    };
+    cuda::GroupNormOperands operands;
+    operands.first = input(program.parts.front());
+    if (program.parts.size() > 1) operands.second = input(program.parts[1]);
+    if (program.makes_whole) operands.whole = arguments.output(1);
+    operands.y = arguments.output(0);
+    for (std::size_t kind = 0; kind < numbers.size(); ++kind) operands.numbers[kind] = input(numbers[kind]);
+    cuda::launch_group_norm_once(arguments.stream.native_handle(), norm, operands);
+  };
+  const int cluster = 1 << norm.log2_cluster;
+  return {.launch = launch,
+          .implementation = fmt::format("{} block{} a bundle{}", cluster, cluster == 1 ? "" : "s",
+                                        norm.tiles == 1 ? "" : ", read twice")};
+}
+
+KernelPlan plan_norm_once(const KernelBinding& binding) { return plan_once(binding, program_of_norm(binding.spec)); }
+KernelPlan plan_body_once(const KernelBinding& binding) { return plan_once(binding, program_of_body(binding.spec)); }
+
+Support supports_norm_body(const OpSpec& spec) {
+  auto program = group_norm_program_of(body_of(spec.attributes));
+  if (auto* reason = std::get_if<std::string>(&program)) return Rejection{std::move(*reason)};
+  if (spec.outputs[0].shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
+  for (const int part : std::get<GroupNormProgram>(program).parts)
+    if (spec.inputs[static_cast<std::size_t>(part)].layout != Layout::kChannelsLast)
+      return Rejection{"takes channels-last images"};
+  return std::nullopt;
+}
+
+static_assert(cuda::kMostNormThreads == kMostNormedPairs);
+
+class GroupNormOnceKernel : public CudaKernel {
+ public:
+  using CudaKernel::CudaKernel;
+
+  [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
+    if (Support support = CudaKernel::supports(spec, target)) return support;
+    const TensorType& y = spec.outputs[0];
+    if (y.shape.rank() != 4 || y.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
+    if (y.shape[2] * y.shape[3] > kMostNormedPixels) return Rejection{"takes images of fewer pixels"};
+    if (y.shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
+    const std::int64_t groups = spec.attributes.get_int("groups"), counted = spec.attributes.get_int("channels");
+    if ((counted != 0 && counted != y.shape[1]) || !fits_packs(y.shape[1] / groups, y.shape[1], size_of(y.dtype)))
+      return Rejection{
+          "takes channels in packs of 16 bytes, and groups of an even number of them that are not too large"};
+    // What is read twice must still be in the second-level cache, and whole sectors of it.
+    constexpr std::size_t kMostRead = std::size_t{32} << 20, kLeastColumns = 3;
+    const GroupNormOnce norm = share_norm(program_of_norm(spec), spec, target.compute_capability);
+    if (norm.tiles > 1 && (y.bytes() > kMostRead || static_cast<std::size_t>(norm.columns) < kLeastColumns))
+      return Rejection{"takes images that the blocks of a cluster or the second-level cache can keep"};
+    return std::nullopt;
+  }
+};
+
+class FusedGroupNorm : public CudaKernel {
+ public:
+  using CudaKernel::CudaKernel;
+
+  [[nodiscard]] StrideRule input_strides(const OpSpec& spec, int input) const override {
+    const GroupNormProgram program = program_of_body(spec);
+    if (input == program.shift || input == program.scale || input == program.offset) return StrideRule::kAny;
+    return CudaKernel::input_strides(spec, input);
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+    const GroupNormProgram program = program_of_body(spec);
+    return program.parts == std::vector{input} && CudaKernel::may_overwrite(spec, input);
+  }
+};
+
+const Listed<GroupNormOnceKernel> kGroupNormOnce({.name = "cuda.group_norm_once",
+                                                  .op = Op::kGroupNorm,
+                                                  .supports = cuda::supports_elements,
+                                                  .strides = StrideRule(StrideRule::kDense, 16),
+                                                  .in_place = true,
+                                                  .plan = plan_norm_once});
+const Listed<FusedGroupNorm> kFusedGroupNorm({.name = "cuda.fused_group_norm",
+                                              .op = Op::kFused,
+                                              .tried = Tried::kLast,
+                                              .supports = supports_norm_body,
+                                              .strides = StrideRule(StrideRule::kDense, 16),
+                                              .in_place = true,
+                                              .plan = plan_body_once});
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/vendor/cublaslt/product.hpp"
+
+namespace headroom::cublaslt {
+namespace {
+
+constexpr double kLeastFlops = 2e8;
+constexpr std::size_t kLeastWeightBytes = std::size_t{32} << 20;
+/// Of b in turn, so that it comes from memory as in a model: more than twice any L2.
+constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
+
+/// Bytes from the first element of `batch` matrices of `rows` rows to the end of the last.
+std::size_t span_bytes(DType dtype, std::int64_t rows, std::int64_t length, std::int64_t row, std::int64_t batch,
+                       std::int64_t batch_stride) {
+  const std::int64_t elements = (batch - 1) * batch_stride + (rows - 1) * row + length;
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
+
+std::size_t b_bytes(const ProductSpec& spec) {
+  const std::int64_t rows = spec.transpose_b ? spec.n : spec.k;
+  const std::int64_t length = spec.transpose_b ? spec.k : spec.n;
+  return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
+}
+
+/// Of any number of rows, and where there are several products of any number of these.
+cuda::Kinship kinship_of(const ProductSpec& spec) {
+  ProductSpec any = spec;
+  any.m = any.a_batch = any.c_batch = 0;
+  any.batch = spec.batch == 1 ? 1 : 0;
+  return {.kin = to_text(any), .size = spec.batch == 1 ? std::vector{spec.m} : std::vector{spec.batch, spec.m}};
+}
+
+}  // namespace
+
+std::string to_text(const ProductSpec& spec) {
+  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
+                     spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
+                     spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
+                     spec.fast_sums ? " fast_sums" : "", spec.rounds_to_tf32 ? " tf32" : "",
+                     spec.has_bias ? " bias" : "",
+                     spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "",
+                     spec.epilogue == Epilogue::kGelu ? " gelu" : "");
+}
+
+bool is_worth_searching(const ProductSpec& spec) {
+  const double flops = 2.0 * static_cast<double>(spec.batch) * static_cast<double>(spec.m) *
+                       static_cast<double>(spec.n) * static_cast<double>(spec.k);
+  return flops >= kLeastFlops || b_bytes(spec) >= kLeastWeightBytes;
+}
+
+cuda::Work trial_of(const ProductSpec& spec) {
+  const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
+  const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
+  cuda::Work work{.text = to_text(spec),
+                  .operands = {{.dtype = spec.dtype,
+                                .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
+                               {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
+                               {.dtype = spec.c_dtype, .bytes = floats(spec.n)},
+                               {.dtype = spec.c_dtype,
+                                .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch),
+                                .is_result = true},
+                               {.dtype = DType::kF32, .bytes = floats(spec.m)},
+                               {.dtype = DType::kF32, .bytes = floats(spec.n)}},
+                  .kinship = kinship_of(spec)};
+  if (spec.has_residual)
+    work.operands.push_back(
+        {.dtype = spec.c_dtype, .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.residual_row, 1, 0)});
+  return work;
+}
+
+ProductOperands operands_of_trial(const ProductSpec& spec, std::span<void* const> operands) {
+  return {.a = operands[0],
+          .b = operands[1],
+          .bias = spec.has_bias ? operands[2] : nullptr,
+          .residual = spec.has_residual ? operands[6] : nullptr,
+          .c = operands[3],
+          .a_scale = static_cast<const float*>(operands[4]),
+          .b_scale = static_cast<const float*>(operands[5])};
+}
+
+}  // namespace headroom::cublaslt

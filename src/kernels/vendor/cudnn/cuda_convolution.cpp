@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "base/divide_up.hpp"
+#include "base/error.hpp"
+#include "kernels/conv/convolution_epilogue_cuda.hpp"
+#include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/vendor/cudnn/convolution.hpp"
+#include "kernels/vendor/cudnn/convolution_graph.cuh"
+#include "kernels/elementwise/elementwise_cuda.hpp"
+
+namespace headroom::cudnn {
+namespace {
+
+using convolutions::Operands;
+using convolutions::Problem;
+using convolutions::Way;
+
+constexpr std::size_t kListed = 48;  // of each heuristic: in f32 most of the first round to TF32
+constexpr std::size_t kMostFused = 3, kMostPlain = 3;
+constexpr std::uintptr_t kAlignment = 16, kSumsAlignment = 256;
+
+/// Whether an engine adds up the products themselves, rounded as the problem allows, the same way in every run.
+bool is_faithful(const EngineConfig& engine, const Problem& problem) {
+  for (const cudnnBackendNumericalNote_t note :
+       {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+        CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_WINOGRAD})
+    if (engine.has(note)) return false;
+  const bool takes_tensor_cores = problem.dtype != DType::kF32 || problem.rounds_to_tf32;
+  return takes_tensor_cores || !engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+}
+
+cuda::ConvolutionEpilogue make_epilogue(const Problem& problem) {
+  const Shape strides = dense_operand({problem.dtype, problem.y, problem.layout}).strides;
+  const Shape of_bias{0, problem.bias ? 1 : 0, 0, 0};
+  return {.activation = problem.activation,
+          .has_bias = problem.bias.has_value(),
+          .has_residual = problem.has_residual,
+          .dtype = problem.dtype,
+          .bias = problem.bias.value_or(problem.dtype),
+          .grid = cuda::longest_grid<4>(problem.y, {of_bias, strides, strides, strides})};
+}
+
+cuda::ElementwiseRows make_relu(const Problem& problem) {
+  const Operand y = dense_operand({problem.dtype, problem.y, problem.layout});
+  return {.op = Op::kRelu,
+          .dtype = problem.dtype,
+          .scalars = {},
+          .grid = cuda::longest_grid<4>(problem.y, elementwise_strides({&y, 1}, y))};
+}
+
+/// A convolution with one engine.
+class EngineRun {
+ public:
+  EngineRun(const Problem& problem, Fusion fusion, Plan plan)
+      : is_whole_(fusion == Fusion::kWhole),
+        has_bias_(problem.bias.has_value()),
+        has_residual_(problem.has_residual),
+        adds_kernel_(!is_whole_ && has_epilogue(problem)),
+        has_relu_(is_whole_ && problem.activation == Activation::kRelu),
+        epilogue_(make_epilogue(problem)),
+        relu_(make_relu(problem)),
+        sums_bytes_(made_dtype(problem, fusion) == problem.dtype
+                        ? 0
+                        : round_up(static_cast<std::size_t>(problem.y.numel()) * sizeof(float), kSumsAlignment)),
+        plan_(std::move(plan)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const { return sums_bytes_ + plan_.workspace_bytes(); }
+
+  void operator()(void* stream, const Operands& operands, void* workspace) const {
+    void* const made = sums_bytes_ > 0 ? workspace : operands.y;
+    std::array<Bound, 5> bound{{{kConvolved, operands.x}, {kFilter, operands.weight}, {kMade, made}}};
+    std::size_t count = 3;
+    if (is_whole_ && has_bias_) bound[count++] = {kAddedBias, operands.bias};
+    if (is_whole_ && has_residual_) bound[count++] = {kAddedResidual, operands.residual};
+    for (std::size_t i = 0; i < count; ++i)
+      if (reinterpret_cast<std::uintptr_t>(bound[i].address) % kAlignment != 0)
+        fail("a convolution by cuDNN takes operands at multiples of {} bytes, and one lies elsewhere", kAlignment);
+    plan_.run(stream, std::span(bound).first(count), static_cast<std::byte*>(workspace) + sums_bytes_);
+    if (adds_kernel_)
+      cuda::launch_convolution_epilogue(stream, epilogue_, static_cast<const float*>(made), operands.bias,
+                                        operands.residual, operands.y);
+    if (has_relu_) {
+      const void* const sums = operands.y;
+      cuda::launch_elementwise(stream, relu_, &sums, operands.y);
+    }
+  }
+
+ private:
+  bool is_whole_, has_bias_, has_residual_, adds_kernel_, has_relu_;
+  cuda::ConvolutionEpilogue epilogue_;
+  cuda::ElementwiseRows relu_;
+  std::size_t sums_bytes_;  // in front of the plan's workspace; 0 where they are y
+  Plan plan_;
+};
+
+constexpr std::string_view kFused = " fused", kFusedBeforeRelu = " fused + relu", kWithKernel = " + cuda";
+
+/// The engines for a problem.
+class Engines {
+ public:
+  Engines(const Problem& problem, Backend& backend) : problem_(problem), context_(backend.context<Context>()) {}
+
+  /// At most so many, as the heuristics propose them.
+  [[nodiscard]] std::vector<Way> first(Fusion fusion, std::size_t most) {
+    std::vector<Way> ways;
+    for_each(fusion, [&](const EngineConfig& engine) {
+      if (std::optional<Way> way = make(engine, fusion)) ways.push_back(*std::move(way));
+      return ways.size() < most;
+    });
+    return ways;
+  }
+
+  /// By its name, without asking heuristics.
+  [[nodiscard]] std::optional<Way> find(std::string_view name) const {
+    const bool is_whole = name.ends_with(kFused) || name.ends_with(kFusedBeforeRelu);
+    const Fusion fusion = is_whole ? Fusion::kWhole : Fusion::kSums;
+    const std::string begin = version_text() + " ";
+    const std::string_view end = end_of(fusion);
+    if (!name.starts_with(begin) || !name.ends_with(end)) return std::nullopt;
+    try {
+      const ConvolutionGraph graph(problem_, fusion, *context_);
+      const std::string_view engine_name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+      const std::optional<EngineConfig> engine = find_engine(graph.get(), engine_name);
+      return engine && is_faithful(*engine, problem_) ? make(*engine, fusion) : std::nullopt;
+    } catch (const Error&) {  // no such graph, or no such engine for it
+      return std::nullopt;
+    }
+  }
+
+  /// What the library said where it took no such graph.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+
+ private:
+  /// Calls use(engine) for the faithful engines that the heuristics propose for one graph, each once, until it returns false; none where
+  /// the library takes no such graph. A heuristic is asked when those before it have not been enough.
+  template <class Use>
+  void for_each(Fusion fusion, const Use& use) {
+    try {
+      const ConvolutionGraph graph(problem_, fusion, *context_);
+      std::vector<std::string> seen;
+      for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+        if (mode == CUDNN_HEUR_MODE_FALLBACK && !seen.empty()) return;
+        for (Descriptor& config : list_configs(graph.get(), mode, kListed)) {
+          const EngineConfig engine = describe(std::move(config));
+          if (!is_faithful(engine, problem_) || std::ranges::count(seen, engine.name) > 0) continue;
+          seen.push_back(engine.name);
+          if (!use(engine)) return;
+        }
+      }
+    } catch (const Error& error) {
+      why_not_ = fmt::format(": {}", error.what());
+    }
+  }
+
+  [[nodiscard]] std::string_view end_of(Fusion fusion) const {
+    if (fusion == Fusion::kWhole) return problem_.activation == Activation::kRelu ? kFusedBeforeRelu : kFused;
+    return has_epilogue(problem_) ? kWithKernel : "";
+  }
+  [[nodiscard]] std::string name_of(const EngineConfig& engine, Fusion fusion) const {
+    return fmt::format("{} {}{}", version_text(), engine.name, end_of(fusion));
+  }
+
+  [[nodiscard]] std::optional<Way> make(const EngineConfig& engine, Fusion fusion) const {
+    std::optional<Plan> plan = Plan::make(context_, engine.config);
+    if (!plan) return std::nullopt;
+    const auto run = std::make_shared<const EngineRun>(problem_, fusion, *std::move(plan));
+    return Way{
+        .name = name_of(engine, fusion),
+        .workspace_bytes = run->workspace_bytes(),
+        .run = [run](void* stream, const Operands& operands, void* workspace) { (*run)(stream, operands, workspace); }};
+  }
+
+  const Problem& problem_;
+  std::shared_ptr<Context> context_;
+  std::string why_not_;
+};
+
+}  // namespace
+
+std::vector<Way> make_ways(const Problem& problem, Backend& backend, bool is_large) {
+  Engines engines(problem, backend);
+  std::vector<Way> ways;
+  const auto add = [&](Fusion fusion, std::size_t most) {
+    for (Way& way : engines.first(fusion, most)) ways.push_back(std::move(way));
+  };
+  if (has_epilogue(problem) && is_large) add(Fusion::kWhole, kMostFused);
+  add(Fusion::kSums, is_large ? kMostPlain : 1);
+  if (has_epilogue(problem) && ways.empty()) add(Fusion::kWhole, 1);
+  if (ways.empty()) fail("{} has no engine for {}{}", version_text(), to_text(problem), engines.why_not());
+  return ways;
+}
+
+std::optional<Way> find_way(const Problem& problem, Backend& backend, const std::string& name) {
+  return Engines(problem, backend).find(name);
+}
+
+}  // namespace headroom::cudnn

@@ -1,0 +1,53 @@
+#include "kernels/vendor/onednn/linear_product.hpp"
+
+#include "ir/activation.hpp"
+
+namespace headroom::onednn {
+namespace {
+
+dnnl::primitive_attr attributes_for(Activation activation) {
+  dnnl::primitive_attr attributes = attributes_with_user_scratch();
+  dnnl::post_ops end;
+  append_activation(end, activation);
+  attributes.set_post_ops(end);
+  return attributes;
+}
+
+}  // namespace
+
+LinearProblem linear_problem(const OpSpec& spec) {
+  LinearProblem problem{.dtype = spec.inputs[0].dtype,
+                        .n = spec.inputs[1].shape[0],
+                        .k = spec.inputs[1].shape[1],
+                        .bias = std::nullopt,
+                        .activation = activation_of(spec.attributes),
+                        .pack = spec.has_weight_at(1)};
+  if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
+  return problem;
+}
+
+dnnl::memory::desc dense_weight(const LinearProblem& problem) {
+  return describe(problem.dtype, Shape{problem.k, problem.n}, Shape{1, problem.k});
+}
+
+dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end,
+                                          const dnnl::memory::desc& weight) {
+  const bool activated = end == ProductEnd::kActivated;
+  const auto x = describe(problem.dtype, Shape{rows.extent, problem.k}, Shape{rows.x_stride, 1});
+  const auto y =
+      describe(activated ? problem.dtype : DType::kF32, Shape{rows.extent, problem.n}, Shape{rows.y_stride, 1});
+  const auto attributes = attributes_for(activated ? problem.activation : Activation::kNone);
+  if (!problem.bias || !activated) return {dnnl::matmul::desc(x, weight, y), attributes, cpu_engine()};
+  const auto bias = describe(*problem.bias, Shape{1, problem.n}, Shape{problem.n, 1});
+  return {dnnl::matmul::desc(x, weight, bias, y), attributes, cpu_engine()};
+}
+
+dnnl::matmul::primitive_desc choose_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end) {
+  if (problem.pack) {
+    auto packed = make_product(problem, rows, end, describe_any(problem.dtype, Shape{problem.k, problem.n}));
+    if (!is_plain(packed.weights_desc())) return packed;
+  }
+  return make_product(problem, rows, end, dense_weight(problem));
+}
+
+}  // namespace headroom::onednn

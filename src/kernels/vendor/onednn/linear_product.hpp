@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/matmul/activation_rows.hpp"
+#include "kernels/core/kernel.hpp"
+#include "kernels/matmul/linear_rows.hpp"
+#include "kernels/vendor/onednn/engine.hpp"
+
+namespace headroom::onednn {
+
+/// What a linear's product is, but for its rows.
+struct LinearProblem {
+  DType dtype;  ///< of x and weight, and of y where it is not the sums
+  std::int64_t n, k;
+  std::optional<DType> bias;
+  Activation activation;
+  bool pack;  ///< the weight is constant over runs
+};
+[[nodiscard]] LinearProblem linear_problem(const OpSpec& spec);
+
+/// The dense weight[n, k] read as the [k, n] that the product wants.
+[[nodiscard]] dnnl::memory::desc dense_weight(const LinearProblem& problem);
+
+/// How a product ends.
+enum class ProductEnd : std::uint8_t {
+  kActivated,    ///< y in the problem's dtype, activation applied by oneDNN, unless it is relu
+  kAccumulated,  ///< the sums in f32, without bias or activation
+};
+[[nodiscard]] dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows,
+                                                        ProductEnd end, const dnnl::memory::desc& weight);
+/// With packing, the layout that oneDNN likes best, unless that is a plain one: then the dense weight does as well.
+[[nodiscard]] dnnl::matmul::primitive_desc choose_product(const LinearProblem& problem, const RowAxis& rows,
+                                                          ProductEnd end);
+
+}  // namespace headroom::onednn
