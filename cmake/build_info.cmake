@@ -1,4 +1,4 @@
-# Gives src/measure/machine.cpp, and nothing else, the macros HEADROOM_VERSION, HEADROOM_BUILD_TYPE and HEADROOM_GIT_REVISION.
+# Gives src/measure/probes/machine.cpp, and nothing else, the macros HEADROOM_VERSION, HEADROOM_BUILD_TYPE and HEADROOM_GIT_REVISION.
 # The revision is that of build time, not of configure time: every build describes the checkout and rewrites the header below
 # if, and only if, something changed.
 #

@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
-#include "measure/process_pairs.hpp"
+#include "measure/statistics/process_pairs.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

@@ -16,7 +16,7 @@
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "media/read_image.hpp"
 #include "program_fixture.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/json.hpp"
-#include "measure/machine.hpp"
-#include "measure/result.hpp"
+#include "measure/probes/machine.hpp"
+#include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "measure/comparison.hpp"
-#include "measure/result_folder.hpp"
-#include "measure/sweep.hpp"
+#include "measure/statistics/comparison.hpp"
+#include "measure/results/result_folder.hpp"
+#include "measure/protocol/sweep.hpp"
 #include "program_fixture.hpp"
 #include "report/dataset.hpp"
 #include "report/rasterizer.hpp"

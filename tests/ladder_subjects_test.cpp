@@ -10,7 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

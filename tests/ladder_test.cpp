@@ -21,7 +21,7 @@
 #include "base/file_lock.hpp"
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 
 extern char** environ;

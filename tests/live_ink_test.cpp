@@ -9,7 +9,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/test_paths.hpp"
 #include "component_golden.hpp"
-#include "measure/stream_judge.hpp"
+#include "measure/quality/stream_judge.hpp"
 #include "pipelines/frame_stream.hpp"
 #include "pipelines/stream_model.hpp"
 

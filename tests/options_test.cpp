@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

@@ -17,7 +17,7 @@
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
-#include "measure/quality.hpp"
+#include "measure/quality/quality.hpp"
 #include "pipelines/generator.hpp"
 #include "pipelines/images.hpp"
 #include "pipelines/stacks.hpp"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
-#include "measure/result_folder.hpp"
+#include "measure/results/result.hpp"
+#include "measure/results/result_folder.hpp"
 
 namespace headroom {
 namespace {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
-#include "measure/machine.hpp"
-#include "measure/result.hpp"
-#include "measure/trials.hpp"
+#include "measure/probes/machine.hpp"
+#include "measure/results/result.hpp"
+#include "measure/statistics/trials.hpp"
 
 int main() {
   using namespace headroom;

@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "media/test_video.hpp"
 #include "media/video.hpp"
 #include "program_fixture.hpp"

@@ -20,7 +20,7 @@
 
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 
 extern char** environ;

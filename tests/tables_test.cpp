@@ -14,9 +14,9 @@
 
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
-#include "measure/machine.hpp"
-#include "measure/result.hpp"
-#include "measure/wrap.hpp"
+#include "measure/probes/machine.hpp"
+#include "measure/results/result.hpp"
+#include "measure/tables/wrap.hpp"
 #include "media/test_video.hpp"
 #include "media/video.hpp"
 #include "program_fixture.hpp"

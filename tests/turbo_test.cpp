@@ -11,7 +11,7 @@
 #include "base/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "measure/judge.hpp"
+#include "measure/quality/judge.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

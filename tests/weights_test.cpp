@@ -12,7 +12,7 @@
 
 #include "base/json.hpp"
 #include "base/test_util.hpp"
-#include "measure/resident_memory.hpp"
+#include "measure/probes/resident_memory.hpp"
 #include "models/flux.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"

@@ -5,12 +5,12 @@ torch.compile(mode="max-autotune-no-cudagraphs", dynamic=False), raw trials kept
     python3 bench/peers/bodies_torch.py --filter 'bf16 (medium|large)' --turns 2 --save pytorch-{turn}.json \\
         --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --out headroom-{turn}.json"
 
-Timed as Headroom times its own (src/measure/submissions.cpp): 20 calls are captured in a CUDA graph, one behind the other on the
+Timed as Headroom times its own (src/measure/protocol/submissions.cpp): 20 calls are captured in a CUDA graph, one behind the other on the
 same operands, so that neither Python nor launches are in the times; a trial is one replay up to the end of a synchronization, or
 several where one takes less than a millisecond, by the wall clock, divided by its calls; 5 to 20 replays warm up, 20 trials count.
 Results of a call are given back before the next, which so writes where the last one wrote. Inputs are drawn anew for each turn.
 
-Names, operands and results are those of src/measure/body_cases.cpp: the work hash, which is of their dtypes and shapes, says so.
+Names, operands and results are those of src/measure/suites/body_cases.cpp: the work hash, which is of their dtypes and shapes, says so.
 What is compiled is held against the same function, eager, on the operands in f32. The plan of a result lists the kernels that the
 profiler saw in one call; what these cost is not known, and 0 there.
 
@@ -233,7 +233,7 @@ def capture(function, inputs):
 
 
 def is_settled(times):
-    """As src/measure/trials.hpp says."""
+    """As src/measure/statistics/trials.hpp says."""
     if len(times) < 5:
         return False
     now, before = statistics.median(times[-3:]), statistics.median(times[-5:-2])

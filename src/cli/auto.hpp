@@ -7,8 +7,8 @@
 #include "base/log.hpp"
 #include "base/switches.hpp"
 #include "cli/common.hpp"
-#include "measure/auto_request.hpp"
-#include "measure/result.hpp"
+#include "measure/protocol/auto_request.hpp"
+#include "measure/results/result.hpp"
 
 namespace headroom {
 

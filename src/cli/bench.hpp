@@ -5,7 +5,7 @@
 #include "cli/auto.hpp"
 #include "cli/bench_judging.hpp"
 #include "cli/common.hpp"
-#include "measure/trials.hpp"
+#include "measure/statistics/trials.hpp"
 
 namespace headroom {
 

@@ -13,7 +13,7 @@
 #include "cli/number.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
-#include "measure/describe.hpp"
+#include "measure/results/describe.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/model_suite.hpp"
 

@@ -21,13 +21,13 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/table_output.hpp"
-#include "measure/bench_process.hpp"
-#include "measure/budget.hpp"
-#include "measure/comparison.hpp"
-#include "measure/export.hpp"
-#include "measure/import.hpp"
-#include "measure/process_pairs.hpp"
-#include "measure/tail.hpp"
+#include "measure/protocol/bench_process.hpp"
+#include "measure/gates/budget.hpp"
+#include "measure/statistics/comparison.hpp"
+#include "measure/results/export.hpp"
+#include "measure/results/import.hpp"
+#include "measure/statistics/process_pairs.hpp"
+#include "measure/statistics/tail.hpp"
 
 namespace headroom {
 namespace {

@@ -8,7 +8,7 @@
 #include "backends/device.hpp"
 #include "base/error.hpp"
 #include "cli/verdict_outputs.hpp"
-#include "measure/trials.hpp"
+#include "measure/statistics/trials.hpp"
 #include "pipelines/model_suite.hpp"
 
 namespace headroom {

@@ -9,11 +9,11 @@
 #include "cli/asked_pass.hpp"
 #include "cli/bench.hpp"
 #include "cli/table_output.hpp"
-#include "measure/benchmark_names.hpp"
-#include "measure/describe.hpp"
-#include "measure/statistics.hpp"
-#include "measure/submissions.hpp"
-#include "measure/table.hpp"
+#include "measure/suites/benchmark_names.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/statistics/statistics.hpp"
+#include "measure/protocol/submissions.hpp"
+#include "measure/tables/table.hpp"
 
 namespace headroom {
 namespace {

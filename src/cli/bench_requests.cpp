@@ -12,11 +12,11 @@
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
 #include "cli/table_output.hpp"
-#include "measure/benchmark_names.hpp"
-#include "measure/describe.hpp"
-#include "measure/generation.hpp"
-#include "measure/stages.hpp"
-#include "measure/table.hpp"
+#include "measure/suites/benchmark_names.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/protocol/generation.hpp"
+#include "measure/protocol/stages.hpp"
+#include "measure/tables/table.hpp"
 
 namespace headroom {
 namespace {

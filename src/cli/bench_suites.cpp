@@ -14,9 +14,9 @@
 #include "base/progress.hpp"
 #include "cli/bench.hpp"
 #include "cli/table_output.hpp"
-#include "measure/body_suite.hpp"
-#include "measure/kernel_suite.hpp"
-#include "measure/load_suite.hpp"
+#include "measure/suites/body_suite.hpp"
+#include "measure/suites/kernel_suite.hpp"
+#include "measure/suites/load_suite.hpp"
 #include "pipelines/model_suite.hpp"
 
 namespace headroom {

@@ -16,7 +16,7 @@
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "passes/step_cache_options.hpp"
 #include "pipelines/calibrate_steps.hpp"
 #include "pipelines/examples.hpp"

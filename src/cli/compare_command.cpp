@@ -18,10 +18,10 @@
 #include "cli/output_name.hpp"
 #include "cli/table_output.hpp"
 #include "cli/verdict_outputs.hpp"
-#include "measure/budget_file.hpp"
-#include "measure/comparison.hpp"
-#include "measure/import.hpp"
-#include "measure/result_folder.hpp"
+#include "measure/gates/budget_file.hpp"
+#include "measure/statistics/comparison.hpp"
+#include "measure/results/import.hpp"
+#include "measure/results/result_folder.hpp"
 
 namespace headroom {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/output_name.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 #include "run/convert.hpp"
 

@@ -15,9 +15,9 @@
 #include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "cli/table_output.hpp"
-#include "measure/history.hpp"
-#include "measure/result_folder.hpp"
-#include "measure/subprocess.hpp"
+#include "measure/gates/history.hpp"
+#include "measure/results/result_folder.hpp"
+#include "measure/protocol/subprocess.hpp"
 
 namespace headroom {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "measure/fingerprint.hpp"
-#include "measure/machine.hpp"
+#include "measure/results/fingerprint.hpp"
+#include "measure/probes/machine.hpp"
 
 namespace headroom {
 namespace {

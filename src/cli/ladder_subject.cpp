@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "cli/asked_pass.hpp"
-#include "measure/stream_judge.hpp"
+#include "measure/quality/stream_judge.hpp"
 #include "pipelines/frame_stream.hpp"
 
 namespace headroom {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/common.hpp"
-#include "measure/auto_request.hpp"
-#include "measure/ladder.hpp"
+#include "measure/protocol/auto_request.hpp"
+#include "measure/protocol/ladder.hpp"
 
 namespace headroom {
 

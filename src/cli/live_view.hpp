@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/frame_times.hpp"
+#include "measure/probes/frame_times.hpp"
 
 namespace headroom {
 

@@ -23,7 +23,7 @@
 #include "cli/all_commands.hpp"
 #include "cli/option_names.hpp"
 #include "cli/usage.hpp"
-#include "measure/machine.hpp"
+#include "measure/probes/machine.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "cli/asked_pass.hpp"
 #include "cli/commands.hpp"
 #include "cli/table_output.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/pipeline.hpp"

@@ -16,9 +16,9 @@
 #include "cli/number.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/generated_kernels.hpp"
-#include "measure/statistics.hpp"
-#include "measure/table.hpp"
-#include "measure/trials.hpp"
+#include "measure/statistics/statistics.hpp"
+#include "measure/tables/table.hpp"
+#include "measure/statistics/trials.hpp"
 #include "pipelines/examples.hpp"
 #include "plan/memory.hpp"
 

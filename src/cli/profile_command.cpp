@@ -17,8 +17,8 @@
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
-#include "measure/describe.hpp"
-#include "measure/profile.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/probes/profile.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/generator.hpp"
 

@@ -26,7 +26,7 @@
 #include "cli/output_name.hpp"
 #include "cli/prompts_file.hpp"
 #include "cli/serve_prompts.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
 #include "passes/step_cache_options.hpp"

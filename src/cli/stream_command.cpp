@@ -26,10 +26,10 @@
 #include "cli/stream_runner.hpp"
 #include "cli/stream_video.hpp"
 #include "cli/table_output.hpp"
-#include "measure/budget.hpp"
-#include "measure/describe.hpp"
-#include "measure/stream_judge.hpp"
-#include "measure/table.hpp"
+#include "measure/gates/budget.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/quality/stream_judge.hpp"
+#include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/output.hpp"
-#include "measure/statistics.hpp"
-#include "measure/table.hpp"
+#include "measure/statistics/statistics.hpp"
+#include "measure/tables/table.hpp"
 
 namespace headroom {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cli/live_view.hpp"
-#include "measure/latency.hpp"
+#include "measure/statistics/latency.hpp"
 #include "media/video.hpp"
 #include "pipelines/frame_stream.hpp"
 

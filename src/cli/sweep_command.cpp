@@ -24,12 +24,12 @@
 #include "cli/size_list.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/limit_isa.hpp"
-#include "measure/bench_process.hpp"
-#include "measure/describe.hpp"
-#include "measure/generation.hpp"
-#include "measure/machine.hpp"
-#include "measure/subprocess.hpp"
-#include "measure/sweep.hpp"
+#include "measure/protocol/bench_process.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/protocol/generation.hpp"
+#include "measure/probes/machine.hpp"
+#include "measure/protocol/subprocess.hpp"
+#include "measure/protocol/sweep.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {

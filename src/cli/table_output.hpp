@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "measure/printout.hpp"
+#include "measure/tables/printout.hpp"
 
 namespace headroom {
 

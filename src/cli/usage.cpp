@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/option_names.hpp"
-#include "measure/wrap.hpp"
+#include "measure/tables/wrap.hpp"
 
 namespace headroom {
 namespace {

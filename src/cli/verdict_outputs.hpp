@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "measure/gate_report.hpp"
-#include "measure/quantities.hpp"
+#include "measure/gates/gate_report.hpp"
+#include "measure/gates/quantities.hpp"
 
 namespace headroom {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/pipeline.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 
 namespace headroom {
 

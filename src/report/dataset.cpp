@@ -9,11 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "measure/hardware.hpp"
-#include "measure/history.hpp"
-#include "measure/import.hpp"
-#include "measure/ladder_rounds.hpp"
-#include "measure/result_folder.hpp"
+#include "measure/probes/hardware.hpp"
+#include "measure/gates/history.hpp"
+#include "measure/results/import.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
+#include "measure/results/result_folder.hpp"
 #include "report/configuration_name.hpp"
 
 namespace headroom {

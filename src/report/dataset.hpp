@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "report/price.hpp"
 #include "report/work.hpp"
 

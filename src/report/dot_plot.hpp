@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 
 /// Charts of what is compared with one reference value: factors with 1, changes with 0.
 namespace headroom {

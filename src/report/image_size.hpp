@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 #include "pipelines/request.hpp"
 
 namespace headroom {

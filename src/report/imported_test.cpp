@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.hpp"
-#include "measure/import.hpp"
+#include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
 #include "report/deploy.hpp"

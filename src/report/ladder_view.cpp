@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include "measure/ladder_rounds.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
 #include "report/option.hpp"
 
 namespace headroom {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/format.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "report/html.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 
 /// Charts of what configurations cost against how good they are.
 namespace headroom {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 
 namespace headroom {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/quality_loss.hpp"
+#include "measure/quality/quality_loss.hpp"
 #include "report/dataset.hpp"
 
 namespace headroom {

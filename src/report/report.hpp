@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/printout.hpp"
+#include "measure/tables/printout.hpp"
 #include "report/chart.hpp"
 #include "report/dataset.hpp"
 #include "report/figures.hpp"

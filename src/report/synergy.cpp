@@ -4,8 +4,8 @@
 #include <array>
 #include <set>
 
-#include "measure/ladder_rounds.hpp"
-#include "measure/resample.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
+#include "measure/statistics/resample.hpp"
 
 namespace headroom {
 namespace {

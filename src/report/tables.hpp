@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/printout.hpp"
+#include "measure/tables/printout.hpp"
 #include "report/dataset.hpp"
 
 /// What a report draws, as tables: for spreadsheets, documents and papers.

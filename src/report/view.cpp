@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "measure/import.hpp"
+#include "measure/results/import.hpp"
 #include "report/ladder_view.hpp"
 
 namespace headroom {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "measure/result.hpp"
+#include "measure/results/result.hpp"
 
 /// What was asked for, in the words of those who ask.
 namespace headroom {

@@ -18,7 +18,7 @@
 #include "differential/shrink.hpp"
 #include "ir/text.hpp"
 #include "kernels/core/limit_isa.hpp"
-#include "measure/machine.hpp"
+#include "measure/probes/machine.hpp"
 
 namespace headroom::differential {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/utf8.hpp"
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 
 namespace headroom {
 namespace {

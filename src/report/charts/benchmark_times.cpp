@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/format.hpp"
-#include "measure/import.hpp"
+#include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 

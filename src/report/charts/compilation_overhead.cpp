@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 

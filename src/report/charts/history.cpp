@@ -1,6 +1,6 @@
 // Time of one configuration over revisions, and where it stepped.
 
-#include "measure/history.hpp"
+#include "measure/gates/history.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/format.hpp"
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 #include "report/trial_plot.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/html.hpp"
 #include "report/image_size.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/format.hpp"
-#include "measure/table.hpp"
+#include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 #include "report/sweep.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/format.hpp"
-#include "measure/ladder_rounds.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 #include "report/quality_loss.hpp"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "measure/ladder_rounds.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
 #include "report/test_util.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/statistics.hpp"
+#include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
 #include "report/option.hpp"

@@ -1,0 +1,112 @@
+#include "measure/gates/gate_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace headroom {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+GateReport gate_of_four() {
+  return {.command = "headroom compare",
+          .columns = {"base", "new"},
+          .lines = {{.name = "m fast",
+                     .quantity = "time",
+                     .cells = {"10 ms", "10 ms"},
+                     .verdict = "OK",
+                     .why = "at most 1% slower"},
+                    {.name = "m fast",
+                     .quantity = "peak memory",
+                     .cells = {"1 GiB", "2 GiB"},
+                     .verdict = "REGRESSED",
+                     .why = "100% more",
+                     .outcome = GateOutcome::kFailed},
+                    {.name = "m fast",
+                     .quantity = "weights",
+                     .cells = {"1 GiB", "1 GiB"},
+                     .verdict = "OK",
+                     .why = "equal",
+                     .is_unchanged = true},
+                    {.name = "m fast",
+                     .quantity = "p99",
+                     .cells = {"11 ms", "12 ms"},
+                     .verdict = "INCONCLUSIVE",
+                     .why = "too few trials",
+                     .outcome = GateOutcome::kLeftOut}},
+          .notes = {"a note"},
+          .summary = "one against another"};
+}
+
+/// A benchmark whose name is an attack on all three forms.
+GateReport hostile_gate() {
+  GateReport one = gate_of_four();
+  one.lines[1].name = "x\r\n::error::pwned%0A,a:b <b>&\"|`@team`\xef\xbf\xbf";
+  one.lines[1].why = "why\n::set-output name=a::b";
+  return one;
+}
+
+TEST(GateReport, EndsWithTheWorstOutcome) {
+  GateReport one = gate_of_four();
+  EXPECT_EQ(exit_code_of(one), ExitCode::kRegression);
+  one.lines[1].outcome = GateOutcome::kUndecided;
+  EXPECT_EQ(exit_code_of(one), ExitCode::kInconclusive);
+  one.lines[1].outcome = GateOutcome::kPassed;
+  EXPECT_EQ(exit_code_of(one), ExitCode::kOk) << "what was left out is no reason to stop";
+}
+
+TEST(GateReport, TableCountsWhatIsUnchangedAndSaysWhatWasLeftOut) {
+  const std::string table = gate_table(gate_of_four()).text();
+  EXPECT_THAT(table, AllOf(HasSubstr("peak memory"), HasSubstr("REGRESSED"), HasSubstr("unchanged: weights of 1\n"),
+                           HasSubstr("p99 is INCONCLUSIVE of m fast: too few trials\n"), HasSubstr("a note\n"),
+                           HasSubstr("one against another\n")));
+  EXPECT_THAT(table, Not(HasSubstr("equal")));
+}
+
+TEST(GateReport, MarkdownTellsWhatFailedFirstAndFoldsTheRest) {
+  const std::string text = gate_markdown(std::vector{gate_of_four()});
+  EXPECT_THAT(text, HasSubstr("### headroom compare: 1 of 4 failed\n"));
+  EXPECT_THAT(text, HasSubstr("| m fast | peak memory | 1 GiB | 2 GiB | **REGRESSED** | 100% more |\n"));
+  EXPECT_LT(text.find("REGRESSED"), text.find("<details><summary>3 others</summary>"));
+  const std::string attacked = gate_markdown(std::vector{hostile_gate()});
+  EXPECT_THAT(attacked,
+              AllOf(Not(HasSubstr("\n::error")), HasSubstr("\\<b\\>"), HasSubstr("\\|"), HasSubstr("\\@team")));
+}
+
+TEST(GateReport, AnnotationsEscapeWhatEndsThem) {
+  const std::string text = gate_annotations(std::vector{hostile_gate()});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_THAT(text, testing::StartsWith("::error title=x%0D%0A%3A%3Aerror%3A%3Apwned%250A%2Ca%3Ab <b>&"));
+  EXPECT_THAT(text, testing::EndsWith(" peak memory%3A REGRESSED::why%0A::set-output name=a::b\n"));
+  GateReport unclear = gate_of_four();
+  unclear.lines[1].outcome = GateOutcome::kUndecided;
+  EXPECT_THAT(gate_annotations(std::vector{unclear}),
+              testing::StartsWith("::warning title=m fast peak memory%3A REGRESSED::100%25 more\n"));
+}
+
+TEST(GateReport, JunitEscapesAndCounts) {
+  const std::string text = gate_junit(std::vector{hostile_gate()});
+  EXPECT_THAT(text,
+              HasSubstr("<testsuite name=\"headroom compare\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\">"));
+  EXPECT_THAT(text, HasSubstr("&lt;b&gt;&amp;&quot;|"));
+  EXPECT_THAT(text, Not(HasSubstr("<b>")));
+  EXPECT_THAT(text, Not(HasSubstr("\xef\xbf\xbf")));
+  EXPECT_THAT(text, HasSubstr("<skipped message=\"INCONCLUSIVE: too few trials\"/>"));
+}
+
+TEST(GateReport, JsonHasTheColumnsByName) {
+  const nlohmann::json json = gate_json(gate_of_four());
+  EXPECT_EQ(json["schema"], "headroom.gate/1");
+  EXPECT_EQ(json["lines"][1]["new"], "2 GiB");
+  EXPECT_EQ(json["lines"][1]["verdict"], "REGRESSED");
+}
+
+}  // namespace
+}  // namespace headroom

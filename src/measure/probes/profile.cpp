@@ -1,0 +1,312 @@
+#include "measure/probes/profile.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "backends/device.hpp"
+#include "base/divide_up.hpp"
+#include "measure/probes/conditions.hpp"
+#include "measure/probes/device_times.hpp"
+#include "measure/probes/floor.hpp"
+#include "measure/protocol/op_run.hpp"
+#include "measure/protocol/submissions.hpp"
+
+namespace headroom {
+namespace {
+
+/// Times of bare kernels by themselves, each measured only once.
+class AloneTimes {
+ public:
+  AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
+
+  double ms(const OpSpec& spec) {
+    OpSpec only = bare(spec);
+    if (const auto known = std::ranges::find(known_, only, &Known::first); known != known_.end()) return known->second;
+    OpRun run(backend_, only);
+    const Trials trials = time_submissions(
+        backend_, run.stream(), [&] { run.submit(); }, protocol_);
+    return known_.emplace_back(std::move(only), median(trials.wall_ms)).second;
+  }
+
+ private:
+  using Known = std::pair<OpSpec, double>;
+  Backend& backend_;
+  Protocol protocol_;
+  std::vector<Known> known_;
+};
+
+/// What the launches of a program could take, each measurement of all of them an entry.
+struct Floors {
+  explicit Floors(std::size_t launches) : alone_ms(launches), floor_ms(launches), floor_of(launches) {}
+
+  void measure(const Step& launch, std::size_t at, AloneTimes& alone, MachineRates& rates) {
+    const Floor floor = headroom::floor_of(launch, rates);
+    const bool is_product = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
+    alone_ms[at].push_back(is_product ? alone.ms(launch.spec) : floor.ms());
+    floor_ms[at].push_back(floor.ms());
+    floor_of[at] = floor.yardstick->of;
+  }
+
+  std::vector<std::vector<double>> alone_ms, floor_ms;
+  std::vector<std::string> floor_of;
+};
+
+Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
+  Protocol protocol = short_protocol(backend, options.floor_seconds / options.turns);
+  protocol.trials = divide_up(protocol.trials, options.turns);
+  return protocol;
+}
+
+/// What disturbs a phase of the work, which counts as one trial.
+class PhaseWatch {
+ public:
+  explicit PhaseWatch(const Backend& backend) : probe_(pci_bus_id_of(backend)), began_ms_(steady_clock_ms()) {}
+
+  /// Adds it to `disturbances`.
+  void end(const char* phase, std::vector<std::string>& disturbances) {
+    probe_.add_trial();
+    const double elapsed_ms = steady_clock_ms() - began_ms_;
+    add_disturbance(phase, find_disturbance(probe_.take(), {&elapsed_ms, 1}, "phase"), disturbances);
+  }
+
+  static void add_disturbance(const char* phase, const std::string& disturbance,
+                              std::vector<std::string>& disturbances) {
+    if (disturbance.empty()) return;
+    std::string clause = fmt::format("{}: {}", phase, disturbance);
+    const auto is_known = [&](const std::string& known) { return known.starts_with(fmt::format("{}: ", phase)); };
+    if (std::ranges::none_of(disturbances, is_known)) disturbances.push_back(std::move(clause));
+  }
+
+ private:
+  ConditionsProbe probe_;
+  double began_ms_;
+};
+
+class Profiler {
+ public:
+  Profiler(const ProfiledRun& run, const Backend& backend, const ProfileOptions& options,
+           const ProfileObserver& observer)
+      : run_(run),
+        loop_(find_loop(run.session.program().root)),
+        pci_bus_id_(pci_bus_id_of(backend)),
+        options_(options),
+        observer_(observer) {
+    run.session.record_by_step(true);
+  }
+  ~Profiler() { run_.session.record_by_step(false); }
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  [[nodiscard]] std::int64_t steps_of_run() const { return loop_ == nullptr ? 1 : loop_->trip_count; }
+  [[nodiscard]] bool is_in_step(int launch) const {
+    return loop_ == nullptr || (launch >= loop_->first && launch < loop_->last);
+  }
+
+  Trials time_steps(int turn) {
+    Trials steps;
+    std::int64_t seen = 0;
+    constexpr std::int64_t kWarmup = 5;
+    const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.turns);
+    ConditionsProbe probe(pci_bus_id_);
+    while (seen < enough)
+      run([&](std::int64_t, double milliseconds) {
+        if (seen++ >= kWarmup) {
+          steps.wall_ms.push_back(milliseconds);
+          probe.add_trial();
+        } else {
+          probe.begin();
+        }
+        tell("timing steps", std::min(seen, enough), enough);
+      });
+    steps.warmup = kWarmup;
+    steps.process = turn;
+    steps.conditions = probe.take();
+    return steps;
+  }
+
+  /// For each launch of the program, its times: each waited for by itself.
+  std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
+    const Program& program = run_.session.program();
+    std::vector<std::vector<double>> times(program.steps.size());
+    run_.session.observe_launches([&](int step, const LaunchTime& time) {
+      times[static_cast<std::size_t>(step)].push_back(time.milliseconds);
+      const std::int64_t start_ns =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(time.start.time_since_epoch()).count();
+      slices.push_back(slice_of(step, "cpu", start_ns, start_ns + static_cast<std::int64_t>(time.milliseconds * 1e6)));
+    });
+    std::int64_t seen = 0;
+    while (seen < options_.trials) {
+      slices.clear();
+      run([&](std::int64_t, double) {
+        tell("timing launches", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
+      });
+    }
+    run_.session.observe_launches({});
+    return times;
+  }
+
+  /// What a step takes where the loop is one graph; nothing where it is none.
+  std::optional<double> time_loop() {
+    if (loop_ == nullptr) return std::nullopt;
+    run_.session.record_by_step(false);
+    run_.run({});
+    std::vector<double> steps;
+    std::int64_t seen = 0;
+    while (seen < options_.trials && run_.session.replays() == 1)
+      run_.run([&](std::int64_t, double milliseconds) {
+        steps.push_back(milliseconds);
+        tell("timing the loop", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
+      });
+    run_.session.record_by_step(true);
+    if (steps.empty()) return std::nullopt;
+    return median(steps);
+  }
+
+  /// As time_launches(), from the device's records, and what of a step it ran something in and what not.
+  std::vector<std::vector<double>> trace_launches(DeviceTrace& trace, std::vector<TraceSlice>& slices,
+                                                  ProfileRecord& record) {
+    const Program& program = run_.session.program();
+    LaunchTimes times(program);
+    std::vector<std::pair<int, std::int64_t>> ends;
+    run_.session.observe_launches([&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
+    std::int64_t seen = 0;
+    run([&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
+    run_.session.observe_launches({});
+    times.learn(ends, trace.collect());
+    for (int i = 0; i < 2; ++i) run_.run({});  // until all that `graph` records is recorded
+    (void)trace.collect();
+    std::vector<DeviceActivity> activities;
+    for (seen = 0; seen < options_.trials; seen += steps_of_run()) {
+      tell("tracing steps", seen, options_.trials);
+      run_.run({});
+      activities = trace.collect();
+      times.add(activities);
+    }
+    if (!times.idle_shares().empty()) {
+      record.idle_share = median(times.idle_shares());
+      record.busy_ms = median(times.busy_ms());
+    }
+    add_slices(activities, times.steps_of_last(), slices);
+    return times.launch_ms();
+  }
+
+  void tell(std::string_view phase, std::int64_t done, std::int64_t total) const {
+    if (observer_) observer_(phase, done, total);
+  }
+
+  TraceSlice slice_of(int index, std::string track, std::int64_t start_ns, std::int64_t end_ns) const {
+    const Step& step = run_.session.program().steps[static_cast<std::size_t>(index)];
+    return {.name = fmt::format("{} {}", name_of(step.op), step.label),
+            .track = std::move(track),
+            .start_ns = start_ns,
+            .end_ns = end_ns,
+            .details = {{"kernel", std::string(step.kernel == nullptr ? "backend.copy" : step.kernel->name())},
+                        {"bytes", step.cost.bytes},
+                        {"flops", step.cost.flops}}};
+  }
+
+  void add_slices(const std::vector<DeviceActivity>& activities, const std::vector<int>& steps,
+                  std::vector<TraceSlice>& slices) const {
+    auto step = steps.begin();
+    for (const DeviceActivity& activity : activities) {
+      const std::string track = fmt::format("stream {}", activity.stream);
+      if (activity.kind == DeviceActivity::Kind::kHostCopy) {
+        slices.push_back({.name = "copy to or from the host",
+                          .track = track,
+                          .start_ns = activity.start_ns,
+                          .end_ns = activity.end_ns,
+                          .details = {}});
+        continue;
+      }
+      slices.push_back(slice_of(*step++, track, activity.start_ns, activity.end_ns));
+      slices.back().details.emplace_back("device", activity.name);
+    }
+  }
+
+ private:
+  /// Runs once; `on_step` is told of each step.
+  void run(const IterationObserver& on_step) const { run_.run(on_step); }
+
+  const ProfiledRun& run_;
+  const Segment* loop_;
+  std::string pci_bus_id_;
+  const ProfileOptions& options_;
+  const ProfileObserver& observer_;
+};
+
+}  // namespace
+
+Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options,
+                const ProfileObserver& observer) {
+  const Program& program = run.session.program();
+  Profiler profiler(run, backend, options, observer);
+  Profile result;
+  result.steps.push_back(profiler.time_steps(0));
+  std::vector<std::vector<double>> times;
+  PhaseWatch launches(backend);
+  if (backend.properties().target.device == DeviceKind::kCpu) {
+    times = profiler.time_launches(result.slices);
+  } else {
+    times = profiler.trace_launches(*backend.make_trace(), result.slices, result.launches);
+    result.launches.loop_step_ms = profiler.time_loop();  // when nothing is traced any more
+  }
+
+  launches.end("launches", result.disturbances);
+
+  const int count = static_cast<int>(program.steps.size());
+  Floors floors(program.steps.size());
+  for (int turn = 0; turn < options.turns; ++turn) {
+    if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
+    const Protocol protocol = floor_protocol(backend, options);
+    PhaseWatch watch(backend);
+    MachineRates rates(backend, protocol);
+    AloneTimes alone(backend, protocol);
+    double of_step = 0;
+    for (int i = 0; i < count; ++i) {
+      profiler.tell("measuring floors", turn * count + i + 1, options.turns * count);
+      const auto at = static_cast<std::size_t>(i);
+      floors.measure(program.steps[at], at, alone, rates);
+      if (profiler.is_in_step(i)) of_step += floors.floor_ms[at].back();
+    }
+    result.floors.push_back({.wall_ms = {of_step}, .process = turn});
+    watch.end("floors", result.disturbances);
+  }
+  for (const Trials& turn : result.steps)
+    PhaseWatch::add_disturbance("whole steps", find_disturbance(turn.conditions, turn.wall_ms), result.disturbances);
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);
+    result.launches.runs.push_back(profiler.is_in_step(i) ? profiler.steps_of_run() : 1);
+    result.launches.time_ms.push_back(time_ms);
+    result.launches.alone_ms.push_back(alone_ms);
+    result.launches.floor_ms.push_back(median(floors.floor_ms[at]));
+    result.launches.floor_of.push_back(std::move(floors.floor_of[at]));
+    (profiler.is_in_step(i) ? result.step_launches_ms : result.once_ms) += time_ms;
+    if (profiler.is_in_step(i)) result.step_alone_ms += alone_ms;
+  }
+  return result;
+}
+
+double Profile::step_ms() const {
+  std::vector<double> all;
+  for (const Trials& turn : steps) all.insert(all.end(), turn.wall_ms.begin(), turn.wall_ms.end());
+  return median(all);
+}
+
+double Profile::step_floor_ms() const {
+  std::vector<double> all;
+  for (const Trials& turn : floors) all.push_back(turn.wall_ms.front());
+  return median(all);
+}
+
+double Profile::over_floor() const {
+  std::vector<double> all;
+  for (std::size_t turn = 0; turn < steps.size(); ++turn)
+    all.push_back(median(steps[turn].wall_ms) / floors[turn].wall_ms.front());
+  return median(all);
+}
+
+}  // namespace headroom

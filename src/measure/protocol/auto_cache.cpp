@@ -1,0 +1,63 @@
+#include "measure/protocol/auto_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/json.hpp"
+#include "base/user_cache.hpp"
+#include "measure/results/json_members.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSchema = "headroom.auto/1";
+
+}  // namespace
+
+std::optional<AutoCache> AutoCache::of_user() {
+  const std::optional<fs::path> folder = user_cache_folder("auto");
+  if (!folder) return std::nullopt;
+  return AutoCache(*folder);
+}
+
+fs::path AutoCache::file_of(const json& key) const {
+  return folder_ / (Hasher().add(kSchema).add(dump_json(key)).hex() + ".json");
+}
+
+std::optional<AutoCache::Entry> AutoCache::find(const json& key) const {
+  const fs::path file = file_of(key);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  const std::string place = file.string();
+  const json document = read_json(file);
+  if (get_string(document, "schema", place) != kSchema) fail("{}: the schema is not {}", place, kSchema);
+  check_members(document, {"schema", "created", "key", "switches", "trials"}, place);
+  if (get_object(document, "key", place) != key) fail("{}: it belongs to another request", place);
+  Entry entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)), .trials = {}},
+              .created = get_string(document, "created", place)};
+  for (const json& trial : get_array(document, "trials", place))
+    entry.choice.trials.push_back(read_auto_trial(trial, "a trial in " + place));
+  return entry;
+}
+
+void AutoCache::store(const json& key, const Entry& entry) const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) fail("{}: cannot make the folder: {}", folder_.string(), error.message());
+  json trials = json::array();
+  for (const AutoTrial& trial : entry.choice.trials) trials.push_back(to_json(trial));
+  write_json(file_of(key), {{"schema", kSchema},
+                            {"created", entry.created},
+                            {"key", key},
+                            {"switches", entry.choice.switches.to_string()},
+                            {"trials", std::move(trials)}});
+}
+
+}  // namespace headroom

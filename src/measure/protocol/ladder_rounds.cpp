@@ -1,0 +1,354 @@
+#include "measure/protocol/ladder_rounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "measure/statistics/effect.hpp"
+#include "measure/tables/table.hpp"
+#include "pipelines/sampler.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr double kSettledShare = 0.10;  // of a factor, that its interval may reach to either side
+constexpr double kMostChange = 0.15;    // within a visit, or from the baseline before a round to the one after it
+constexpr std::size_t kFewestToHalve = 6;
+constexpr std::string_view kLeftOut = "_left_out";
+
+double geometric_mean(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += std::log(value);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+/// Whether a time became another one; nothing can be said of times of zero.
+bool has_changed(double from_ms, double to_ms) { return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange); }
+
+std::string find_drift(std::span<const double> times_ms) {
+  if (times_ms.size() < kFewestToHalve) return {};
+  const std::size_t half = times_ms.size() / 2;
+  const double first = median(times_ms.first(half)), second = median(times_ms.last(half));
+  if (!has_changed(first, second)) return {};
+  return fmt::format("its steps took {} at first and {} later", format_ms(first), format_ms(second));
+}
+
+/// The baseline around a round.
+struct Beside {
+  std::vector<double> medians_ms;
+  double variance = 0;
+  std::string disturbance;
+};
+
+Beside baseline_beside(std::span<const Visit> baseline, const VisitId& id) {
+  Beside beside;
+  for (const Visit& visit : baseline) {
+    if (visit.id.process != id.process || (visit.id.round != id.round && visit.id.round != id.round + 1)) continue;
+    beside.medians_ms.push_back(median(visit.image_ms));
+    beside.variance += log_median_variance(visit.image_ms);
+    if (!visit.disturbance.empty()) beside.disturbance = fmt::format("the baseline beside it: {}", visit.disturbance);
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(1, beside.medians_ms.size()));
+  beside.variance /= count * count;
+  if (beside.disturbance.empty() && beside.medians_ms.size() == 2 &&
+      has_changed(beside.medians_ms[0], beside.medians_ms[1]))
+    beside.disturbance = fmt::format("the baseline took {} before it and {} after it", format_ms(beside.medians_ms[0]),
+                                     format_ms(beside.medians_ms[1]));
+  return beside;
+}
+
+/// Of the rounds that all terms have.
+RoundLogs common_rounds(std::span<const Term> terms) {
+  RoundLogs common;
+  for (const auto& [round, unused] : *terms.front().rounds) {
+    if (!std::ranges::all_of(terms, [&](const Term& term) { return term.rounds->contains(round); })) continue;
+    RoundLog& sum = common[round];
+    for (const Term& term : terms) {
+      sum.log += term.sign * term.rounds->at(round).log;
+      sum.variance += term.rounds->at(round).variance;
+    }
+  }
+  return common;
+}
+
+/// "round 2: ..." of the first, and how many more there are.
+std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
+  if (disturbed.empty()) return {};
+  return fmt::format(" (round {}: {}{})", disturbed.begin()->first + 1, disturbed.begin()->second,
+                     disturbed.size() == 1 ? "" : fmt::format("; and {} more", disturbed.size() - 1));
+}
+
+std::string count_sound(std::size_t sound, std::size_t all) {
+  if (sound == 1 && all == 1) return "one round says nothing of how rounds differ";
+  return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
+                    : fmt::format("only {} of {} rounds was undisturbed", sound, all);
+}
+
+std::string interval_of(const Factor& factor) {
+  return fmt::format("{} to {}", format_factor(factor.interval->low), format_factor(factor.interval->high));
+}
+
+/// Why two or more undisturbed rounds do not settle a factor: they lie apart, or they agree and are too few for an
+/// interval that is narrow enough, or the steps within them vary too much.
+std::string why_not_settled(const RoundLogs& sound) {
+  const Factor factor = factor_of(sound);
+  const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
+  const bool agree =
+      factor.range.high <= factor.value * (1 + kSettledShare) && factor.range.low >= factor.value / (1 + kSettledShare);
+  if (!agree) return fmt::format("its rounds disagree: {} of the baseline's speed", range);
+  RoundLogs without_steps = sound;
+  for (auto& [round, one] : without_steps) one.variance = 0;
+  if (factor_of(without_steps).is_settled())
+    return fmt::format("steps within its rounds vary too much: the factor may be {}", interval_of(factor));
+  return fmt::format("too few undisturbed rounds: {} agree ({} of the baseline's speed), but the factor may be {}",
+                     factor.rounds, range, interval_of(factor));
+}
+
+}  // namespace
+
+std::vector<Trials> split_visits(const TrialSeries& series) {
+  std::vector<Trials> visits;
+  const bool has_rounds = !series.round.empty();
+  for (std::size_t first = 0, end = 0; first < series.time_ms.size(); first = end) {
+    const auto is_same = [&](std::size_t i) {
+      return series.process[i] == series.process[first] && (!has_rounds || series.round[i] == series.round[first]);
+    };
+    while (end < series.time_ms.size() && is_same(end)) ++end;
+    Trials trials{.wall_ms = {series.time_ms.begin() + static_cast<std::ptrdiff_t>(first),
+                              series.time_ms.begin() + static_cast<std::ptrdiff_t>(end)},
+                  .warmup = series.warmup,
+                  .warmup_stable = series.warmup_stable,
+                  .complete = series.complete,
+                  .process = series.process[first],
+                  .round = {},
+                  .conditions = series.conditions.part(first, end - first)};
+    if (has_rounds) trials.round = series.round[first];
+    visits.push_back(std::move(trials));
+  }
+  return visits;
+}
+
+std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms) {
+  HR_CHECK_EQ(steps.time_ms.size(), image_ms.size());
+  std::vector<Visit> visits;
+  std::size_t first = 0;
+  for (const Trials& trials : split_visits(steps)) {
+    const std::span<const double> times = image_ms.subspan(first, trials.wall_ms.size());
+    first += times.size();
+    Visit visit{.id = {.process = trials.process, .round = trials.round.value_or(0)},
+                .image_ms = {times.begin(), times.end()},
+                .disturbance = find_disturbance(trials.conditions, trials.wall_ms)};
+    if (visit.disturbance.empty()) visit.disturbance = find_drift(trials.wall_ms);
+    visits.push_back(std::move(visit));
+  }
+  return visits;
+}
+
+const TrialSeries* find_timed_series(const Result& result) {
+  for (const char* what : {"step", "forward"})
+    if (const auto found = std::ranges::find(result.trials, what, &TrialSeries::what); found != result.trials.end())
+      return &*found;
+  return nullptr;
+}
+
+const TrialSeries& timed_series(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found == nullptr ? series_of(result, "step") : *found;
+}
+
+bool is_of_pass(const Result& result) {
+  const TrialSeries* const found = find_timed_series(result);
+  return found != nullptr && found->what == "forward";
+}
+
+double steps_run(const Result& result) {
+  constexpr std::string_view kSteps = "steps=", kSampler = "sampler=";
+  const nlohmann::json& request = result.subject.request;
+  double steps = request.at("steps").get<double>();
+  std::string sampler = get_string_or(request, "sampler", "", "a result's request");
+  for (const std::string& name : result.configuration.applied) {
+    std::int64_t number = 0;
+    if (name.starts_with(kSteps) &&
+        std::from_chars(name.data() + kSteps.size(), name.data() + name.size(), number).ec == std::errc{})
+      steps = static_cast<double>(number);
+    if (name.starts_with(kSampler)) sampler = name.substr(kSampler.size(), name.find(':') - kSampler.size());
+  }
+  const std::optional<Sampler> known = find_sampler(sampler);
+  return known ? static_cast<double>(count_calls(*known, static_cast<std::int64_t>(steps))) : steps;
+}
+
+std::vector<double> image_times(const Result& result) {
+  if (is_of_pass(result)) return timed_series(result).time_ms;
+  const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
+  const auto prologue = std::ranges::find(result.trials, "prologue", &TrialSeries::what);
+  const double prologue_ms = prologue == result.trials.end() ? 0 : prologue->statistics.median;
+  std::vector<double> times = series_of(result, "step").time_ms;
+  for (double& time : times) time = (prologue_ms + steps * time) / images;
+  return times;
+}
+
+std::vector<Visit> visits_of(const Result& result) { return visits_of(timed_series(result), image_times(result)); }
+
+bool Factor::is_settled() const {
+  return rounds >= 2 && interval && interval->high <= value * (1 + kSettledShare) &&
+         interval->low >= value / (1 + kSettledShare);
+}
+
+Factor factor_of(const RoundLogs& rounds) {
+  HR_CHECK(!rounds.empty());
+  const auto n = static_cast<double>(rounds.size());
+  double mean = 0, within = 0, squares = 0;
+  double low = rounds.begin()->second.log, high = low;
+  for (const auto& [round, one] : rounds) {
+    mean += one.log / n;
+    within += one.variance / (n * n);
+    low = std::min(low, one.log);
+    high = std::max(high, one.log);
+  }
+  for (const auto& [round, one] : rounds) squares += (one.log - mean) * (one.log - mean);
+  Factor factor{.value = std::exp(mean),
+                .interval = {},
+                .range = {std::exp(low), std::exp(high)},
+                .rounds = static_cast<std::int64_t>(rounds.size())};
+  if (rounds.size() < 2) return factor;
+  const double between = quantile(boost::math::students_t(n - 1), 0.975) * std::sqrt(squares / (n - 1) / n);
+  const double half_width = std::max(between, quantile(boost::math::normal(), 0.975) * std::sqrt(within));
+  factor.interval = Interval{std::exp(mean - half_width), std::exp(mean + half_width)};
+  return factor;
+}
+
+Factor factor_of(std::span<const Term> terms) {
+  HR_CHECK(!terms.empty());
+  if (const RoundLogs common = common_rounds(terms); common.size() >= 2) return factor_of(common);
+  double log = 0, half_width = 0;
+  Factor factor = factor_of(*terms.front().rounds);
+  factor.interval.reset();
+  bool has_interval = true;
+  for (const Term& term : terms) {
+    const Factor one = factor_of(*term.rounds);
+    log += term.sign * std::log(one.value);
+    has_interval = has_interval && one.interval.has_value();
+    if (one.interval) half_width += std::log(one.interval->high / one.value);
+    factor.rounds = std::min(factor.rounds, one.rounds);
+  }
+  factor.value = std::exp(log);
+  factor.range = {factor.value, factor.value};
+  if (has_interval) factor.interval = Interval{std::exp(log - half_width), std::exp(log + half_width)};
+  return factor;
+}
+
+PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit> rung) {
+  PairedRounds paired;
+  for (const Visit& visit : rung) {
+    const Beside beside = baseline_beside(baseline, visit.id);
+    if (beside.medians_ms.empty()) continue;
+    const RoundLog log{.log = std::log(geometric_mean(beside.medians_ms) / median(visit.image_ms)),
+                       .variance = beside.variance + log_median_variance(visit.image_ms)};
+    paired.all[visit.id.round] = log;
+    const std::string& disturbance = visit.disturbance.empty() ? beside.disturbance : visit.disturbance;
+    if (disturbance.empty())
+      paired.sound[visit.id.round] = log;
+    else
+      paired.disturbed[visit.id.round] = disturbance;
+  }
+  return paired;
+}
+
+RoundLogs rounds_between(const Result& base, const Result& other) {
+  const auto has_rounds = [](const Result& result) {
+    const TrialSeries* const series = find_timed_series(result);
+    return series != nullptr && !series->round.empty();
+  };
+  if (!has_rounds(base) || !has_rounds(other) || base.unsettled || other.unsettled) return {};
+  const std::vector<Visit> base_visits = visits_of(base), other_visits = visits_of(other);
+  if (base.configuration.applied.empty()) return pair_rounds(base_visits, other_visits).all;
+  RoundLogs rounds;
+  for (const Visit& one : base_visits)
+    for (const Visit& visit : other_visits)
+      if (visit.id == one.id)
+        rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
+                                .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
+  return rounds;
+}
+
+std::optional<Estimate> round_factor(const Result& base, const Result& other) {
+  const RoundLogs rounds = rounds_between(base, other);
+  if (rounds.empty()) return {};
+  if (base.same_as.value_or(base.id) == other.same_as.value_or(other.id)) return Estimate{.value = 1, .interval = {}};
+  const Factor factor = factor_of(rounds);
+  return Estimate{.value = factor.value, .interval = factor.interval};
+}
+
+RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> rung) {
+  PairedRounds paired = pair_rounds(baseline, rung);
+  RungVerdict verdict;
+  if (paired.all.empty()) {
+    verdict.unsettled = "the baseline was not measured beside it";
+    return verdict;
+  }
+  if (paired.sound.size() >= 2 && factor_of(paired.sound).is_settled()) {
+    for (const Visit& visit : rung)
+      if (!paired.sound.contains(visit.id.round)) verdict.left_out.push_back(visit.id);
+    verdict.rounds = std::move(paired.sound);
+    verdict.factor = factor_of(verdict.rounds);
+    return verdict;
+  }
+  verdict.factor = factor_of(paired.all);
+  verdict.unsettled =
+      (paired.sound.size() < 2 ? count_sound(paired.sound.size(), paired.all.size()) : why_not_settled(paired.sound)) +
+      first_of(paired.disturbed);
+  verdict.rounds = std::move(paired.all);
+  return verdict;
+}
+
+RungVerdict judge_baseline(std::span<const Visit> baseline) {
+  RungVerdict verdict;
+  std::map<std::int64_t, std::string> disturbed;
+  for (const Visit& visit : baseline) {
+    if (visit.disturbance.empty()) continue;
+    verdict.left_out.push_back(visit.id);
+    disturbed.emplace(visit.id.round, visit.disturbance);
+  }
+  const std::size_t sound = baseline.size() - verdict.left_out.size();
+  if (sound >= 2) return verdict;
+  verdict.left_out.clear();
+  verdict.unsettled = sound == 1 && disturbed.empty() ? "it was measured once"
+                                                      : count_sound(sound, baseline.size()) + first_of(disturbed);
+  return verdict;
+}
+
+void add_visit(Result& result, const std::string& what, const Trials& trials) {
+  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
+  if (found == result.trials.end()) {
+    result.trials.push_back(make_series(what, trials));
+    return;
+  }
+  std::vector<Trials> visits = split_visits(*found);
+  visits.push_back(trials);
+  *found = make_series(what, visits);
+}
+
+void leave_out(Result& result, std::span<const VisitId> visits) {
+  std::vector<TrialSeries> apart;
+  for (TrialSeries& series : result.trials) {
+    std::vector<Trials> kept, left;
+    for (Trials& trials : split_visits(series)) {
+      const VisitId id{.process = trials.process, .round = trials.round.value_or(0)};
+      (std::ranges::find(visits, id) == visits.end() ? kept : left).push_back(std::move(trials));
+    }
+    if (left.empty() || kept.empty()) continue;
+    apart.push_back(make_series(fmt::format("{}{}", series.what, kLeftOut), left));
+    series = make_series(series.what, kept);
+  }
+  for (TrialSeries& series : apart) result.trials.push_back(std::move(series));
+}
+
+}  // namespace headroom

@@ -1,0 +1,108 @@
+#include "measure/protocol/submissions.hpp"
+
+#include <algorithm>
+
+#include "backends/device.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kUnknownCache = std::size_t{256} << 20;
+
+bool is_cpu(const Backend& backend) { return backend.properties().target.device == DeviceKind::kCpu; }
+
+std::size_t cache_of(const Backend& backend) {
+  const std::size_t told = backend.properties().target.cache_bytes;
+  return told == 0 ? kUnknownCache : told;
+}
+
+/// Random numbers, repeated after a few million: as good as fresh ones where only time counts.
+void fill(Backend& backend, Stream& stream, const Buffer& buffer) {
+  constexpr std::size_t kFresh = std::size_t{16} << 20;
+  const std::size_t fresh = std::min(kFresh, buffer.bytes());
+  backend.fill_normal(stream, buffer.at(), DType::kF32, fresh / sizeof(float), {});
+  for (std::size_t done = fresh; done < buffer.bytes(); done *= 2)
+    backend.copy_on_device(stream, buffer.at(done), buffer.at(), std::min(done, buffer.bytes() - done));
+}
+
+}  // namespace
+
+Protocol short_protocol(const Backend& backend, double max_seconds) {
+  return {.warmup_min = 5,
+          .warmup_max = 20,
+          .trials = 20,
+          .max_seconds = max_seconds,
+          .min_trial_ms = 1,
+          .gpu_pci_bus_id = pci_bus_id_of(backend)};
+}
+
+Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
+                        const Protocol& protocol) {
+  const auto submit_and_wait = [&] {
+    submit();
+    stream.synchronize();
+  };
+  if (is_cpu(backend)) return measure_callable(submit_and_wait, protocol);
+  submit_and_wait();
+  constexpr int kRecorded = 20;
+  const std::unique_ptr<Recording> recording = backend.record(stream, [&] {
+    for (int i = 0; i < kRecorded; ++i) submit();
+  });
+  Trials trials = measure_callable(
+      [&] {
+        recording->replay(stream);
+        stream.synchronize();
+      },
+      protocol);
+  for (double& ms : trials.wall_ms) ms /= kRecorded;
+  return trials;
+}
+
+CacheEvictor::CacheEvictor(Backend& backend)
+    : backend_(backend),
+      bytes_(cache_of(backend)),
+      first_(backend.allocate(bytes_, MemoryCategory::kWorkspace)),
+      second_(backend.allocate(bytes_, MemoryCategory::kWorkspace)) {
+  const std::unique_ptr<Stream> stream = backend.make_stream();
+  fill(backend, *stream, first_);
+  stream->synchronize();
+}
+
+void CacheEvictor::submit(Stream& stream) {
+  // Stores of a large copy may go past the caches, loads do not: both halves are read.
+  backend_.copy_on_device(stream, second_.at(), first_.at(), bytes_);
+  backend_.copy_on_device(stream, first_.at(), second_.at(), bytes_);
+}
+
+Trials time_cold_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
+                             CacheEvictor& evictor, const Protocol& protocol) {
+  const std::unique_ptr<Event> start = backend.make_event();
+  const std::unique_ptr<Event> stop = backend.make_event();
+  return measure_self_timed(
+      [&] {
+        evictor.submit(stream);
+        start->record(stream);
+        submit();
+        stop->record(stream);
+        return stop->milliseconds_since(*start);
+      },
+      protocol);
+}
+
+void CopyRun::reserve(std::size_t bytes) {
+  if (bytes <= from_.bytes()) return;
+  from_ = Buffer();
+  to_ = Buffer();
+  from_ = backend_.allocate(bytes, MemoryCategory::kWorkspace);
+  to_ = backend_.allocate(bytes, MemoryCategory::kWorkspace);
+  fill(backend_, *stream_, from_);
+}
+
+void CopyRun::submit(std::size_t bytes) {
+  HR_CHECK_LE(bytes, from_.bytes());
+  backend_.copy_on_device(*stream_, to_.at(), from_.at(), bytes);
+}
+
+}  // namespace headroom

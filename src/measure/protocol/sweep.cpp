@@ -1,0 +1,234 @@
+#include "measure/protocol/sweep.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file_lock.hpp"
+#include "measure/results/fingerprint.hpp"
+#include "measure/protocol/generation.hpp"
+#include "measure/protocol/stages.hpp"
+#include "measure/tables/table.hpp"
+
+namespace headroom {
+namespace {
+
+const Result* find_cell(const ResultFile& file, const std::string& id) {
+  const auto found = std::ranges::find(file.results, id, &Result::id);
+  return found == file.results.end() ? nullptr : &*found;
+}
+
+/// Relative time of a cell: tokens of all images in all steps, of which at least 25 are run.
+double work_of(const SweepCell& cell) {
+  const auto pixels = static_cast<double>(std::max<std::int64_t>(1, cell.size.height * cell.size.width));
+  return pixels * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
+}
+
+std::string revision_of(const Machine& machine) { return machine.build ? machine.build->git_revision : "unknown"; }
+
+std::vector<std::string> differences_of(const ResultFile& file, const Machine& machine) {
+  std::vector<std::string> differences = machine_differences(file.machine, machine);
+  if (revision_of(file.machine) != revision_of(machine))
+    differences.push_back(fmt::format("revision: {} against {}", revision_of(file.machine), revision_of(machine)));
+  return differences;
+}
+
+/// A cell that was asked for other switches under this id; those of a preset that are for another device may be
+/// missing.
+bool is_of_switches(const Result& cell, const std::vector<std::string>& switches) {
+  const std::vector<std::string>& asked = cell.configuration.asked;
+  return asked.empty() == switches.empty() && std::ranges::all_of(asked, [&](const std::string& name) {
+           return std::ranges::find(switches, name) != switches.end();
+         });
+}
+
+/// Why a cell that is there must be measured again; nothing where it is kept.
+std::string why_again(const Result& cell, const SweepTask& task) {
+  if (is_out_of_memory(cell)) return {};
+  const auto steps = std::ranges::find(cell.trials, "step", &TrialSeries::what);
+  if (steps == cell.trials.end() || std::ranges::find(cell.trials, "image", &TrialSeries::what) == cell.trials.end())
+    return "it has no times of steps and images";
+  const auto trials = std::ssize(steps->time_ms);
+  const auto processes = std::ssize(std::set(steps->process.begin(), steps->process.end()));
+  if (processes < task.processes)
+    return fmt::format("it was measured in {} of {} processes", processes, task.processes);
+  const std::int64_t wanted = cell.computed_share.empty() ? task.trials : std::min(task.trials, kFewestGenerations);
+  if (trials < wanted * processes) return fmt::format("it has {} of {} steps", trials, wanted * processes);
+  return {};
+}
+
+void add_cell(ResultFile& file, ResultFile cell, const std::string& id) {
+  HR_CHECK_EQ(cell.results.size(), std::size_t{1});
+  file.created = cell.created;
+  file.plans.merge(cell.plans);
+  cell.results.front().id = id;
+  if (const auto before = std::ranges::find(file.results, id, &Result::id); before != file.results.end())
+    *before = std::move(cell.results.front());
+  else
+    file.results.push_back(std::move(cell.results.front()));
+}
+
+/// A sweep's file and what is left to do. Nobody else may write to the file meanwhile.
+class Sweep {
+ public:
+  Sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls)
+      : path_(path), task_(task), calls_(calls), lock_(path) {
+    if (std::filesystem::exists(path)) file_ = read_results(path);
+    if (file_) (void)check_machine(task.machine);
+    for (const SweepCell& cell : task.cells)
+      if (!is_kept(cell)) {
+        left_.push_back(&cell);
+        work_ += work_of(cell);
+      }
+  }
+
+  ResultFile finish() {
+    double done = 0;
+    for (const SweepCell* cell : left_) {
+      const std::size_t number = static_cast<std::size_t>(cell - task_.cells.data()) + 1;
+      if (calls_.on_progress) calls_.on_progress({cell, number, task_.cells.size(), done / work_});
+      measure(*cell);
+      done += work_of(*cell);
+    }
+    if (calls_.on_progress) calls_.on_progress({nullptr, task_.cells.size(), task_.cells.size(), 1});
+    HR_CHECK(file_.has_value());
+    return std::move(*file_);
+  }
+
+ private:
+  bool is_kept(const SweepCell& cell) {
+    const std::string id = cell_id(task_, cell);
+    const Result* const found = file_ ? find_cell(*file_, id) : nullptr;
+    if (found == nullptr) return false;
+    const auto [asked, switches] = calls_.work(cell);
+    const Subject& there = found->subject;
+    if (there.name != asked.name || there.request != asked.request)
+      fail("'{}' in {} is of other work than that cell of this sweep, {} {} and not {} {}; write to another file", id,
+           path_.string(), there.name, there.request.dump(), asked.name, asked.request.dump());
+    if (!is_out_of_memory(*found) && !is_of_switches(*found, switches))
+      fail("'{}' in {} is of other switches than that cell of this sweep, '{}' and not '{}'; write to another file", id,
+           path_.string(), fmt::join(found->configuration.asked, ","), fmt::join(switches, ","));
+    const std::string why = why_again(*found, task_);
+    if (!why.empty() && calls_.on_again) calls_.on_again(id, why);
+    return why.empty();
+  }
+
+  /// Whether the file is of this machine. One that is not is refused unless that is forced.
+  bool check_machine(const Machine& machine) const {
+    const std::vector<std::string> differences = differences_of(*file_, machine);
+    if (!differences.empty() && !task_.force)
+      fail("{} was begun elsewhere, and one sweep should not mix machines or builds (--force goes on all the same): {}",
+           path_.string(), fmt::join(differences, "; "));
+    return differences.empty();
+  }
+
+  void measure(const SweepCell& cell) {
+    ResultFile measured = calls_.run(cell);
+    if (!file_)
+      file_ = ResultFile{.created = measured.created, .machine = measured.machine, .plans = {}, .results = {}};
+    else if (!check_machine(measured.machine))
+      measured.results.front().tags.emplace_back(kOtherMachineTag);
+    add_cell(*file_, std::move(measured), cell_id(task_, cell));
+    write_results(path_, *file_);
+  }
+
+  const std::filesystem::path& path_;
+  const SweepTask& task_;
+  const SweepCalls& calls_;
+  FileLock lock_;
+  std::optional<ResultFile> file_;
+  std::vector<const SweepCell*> left_;
+  double work_ = 0;
+};
+
+/// "512x768", or "own".
+Cell pixels_cell(const ImageSize& size) {
+  return size == ImageSize{} ? no_value("own") : Cell(fmt::format("{}x{}", size.width, size.height));
+}
+
+/// "own" is a word and no number: CSV leaves it out.
+Cell size_cell(std::int64_t size) { return size == 0 ? no_value("own") : count_cell(size); }
+
+std::vector<Column> sweep_columns() {
+  return {{.header = "switches", .align = Align::kLeft},
+          {.header = "pixels"},
+          {.header = "steps"},
+          {.header = "batch"},
+          {.header = "a step", .priority = 2, .fields = {"step_ms"}},
+          {.header = "95% interval", .priority = 5, .fields = {"step_low_ms", "step_high_ms"}},
+          {.header = "an image", .fields = {"image_ms"}},
+          {.header = "95% interval", .priority = 4, .fields = {"image_low_ms", "image_high_ms"}},
+          {.header = "images/s", .priority = 3, .fields = {"images_per_s"}},
+          {.header = "peak memory", .priority = 1, .fields = {"peak_memory_bytes"}},
+          {.header = "state", .shown = Shown::kOnlyInCsv}};
+}
+
+std::vector<Cell> sweep_cells(const SweepCell& cell, const Result& result) {
+  std::string switches = cell.switches;
+  std::ranges::replace(switches, ',', '+');
+  std::vector<Cell> cells = {switches, pixels_cell(cell.size), size_cell(cell.steps), count_cell(cell.batch)};
+  if (is_out_of_memory(result)) {
+    cells.insert(cells.end(), {no_value(), no_value(), no_value("out of memory"), no_value(), no_value(), no_value(),
+                               Cell("out of memory")});
+    return cells;
+  }
+  const Summary& step = series_of(result, "step").statistics;
+  const Summary& image = series_of(result, "image").statistics;
+  cells.insert(cells.end(), {ms_cell(step.median), interval_ms_cell(step.median_interval), ms_cell(image.median),
+                             interval_ms_cell(image.median_interval),
+                             number_cell(1000 / image.median, format_significant(1000 / image.median)),
+                             bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt), Cell("measured")});
+  return cells;
+}
+
+}  // namespace
+
+std::string cell_id(const SweepTask& task, const SweepCell& cell) {
+  std::string id =
+      fmt::format("{} {}, {}, {}, batch {}", task.model, cell.switches,
+                  cell.size == ImageSize{} ? "own size" : fmt::format("{}x{}", cell.size.width, cell.size.height),
+                  cell.steps == 0 ? "own steps" : format_count(cell.steps, "step"), cell.batch);
+  return task.setting.empty() ? id : fmt::format("{}, {}", id, task.setting);
+}
+
+std::vector<SweepCell> list_cells(const SweepGrid& grid) {
+  std::vector<SweepCell> cells;
+  for (const ImageSize& size : grid.sizes)
+    for (const std::int64_t batch : grid.batches)
+      for (const std::int64_t steps : grid.steps)
+        for (const std::string& switches : grid.switches) {
+          const SweepCell cell{.switches = switches, .size = size, .steps = steps, .batch = batch};
+          if (std::ranges::find(cells, cell) == cells.end()) cells.push_back(cell);
+        }
+  std::ranges::stable_sort(cells, {}, work_of);
+  return cells;
+}
+
+ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls) {
+  return Sweep(path, task, calls).finish();
+}
+
+Printout to_sweep_table(const ResultFile& file, const SweepTask& task) {
+  std::vector<std::pair<const SweepCell*, const Result*>> rows;
+  std::vector<const Result*> results;
+  for (const SweepCell& cell : task.cells)
+    if (const Result* const result = find_cell(file, cell_id(task, cell))) {
+      rows.emplace_back(&cell, result);
+      results.push_back(result);
+    }
+  const std::vector<std::string> stages = stages_of(results);
+  Table table;
+  for (Column& column : sweep_columns()) table.add_column(std::move(column));
+  for (Column& column : stage_fields(stages)) table.add_column(std::move(column));
+  for (const auto& [cell, result] : rows) {
+    std::vector<Cell> cells = sweep_cells(*cell, *result);
+    for (Cell& value : stage_values(*result, stages)) cells.push_back(std::move(value));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace headroom

@@ -1,0 +1,79 @@
+#include "measure/statistics/verdict.hpp"
+
+#include "base/error.hpp"
+
+namespace headroom {
+namespace {
+
+std::string percent(double fraction) { return fmt::format("{:.1f}%", 100 * fraction); }
+
+/// How far a ratio is from 1: "7.1% slower".
+std::string distance(double ratio) {
+  return ratio >= 1 ? fmt::format("{} slower", percent(ratio - 1)) : fmt::format("{} faster", percent(1 - ratio));
+}
+
+std::string why_not_compared(const Effect& effect) {
+  if (!effect.limit.empty()) return effect.limit;
+  if (effect.paired)
+    return fmt::format("{} pairs of processes are too few for a 95% interval; 6 are the least", effect.base_processes);
+  return "one process on each side says nothing of how processes differ";
+}
+
+/// Why a difference that is beyond the threshold in the middle is not evidence.
+std::string why_inconclusive(const Effect& effect, double p, const VerdictRule& rule) {
+  const Interval& interval = *effect.interval;
+  if (interval.low <= 1 && interval.high >= 1)
+    return fmt::format("anything from {} to {} is possible{}", distance(interval.low), distance(interval.high),
+                       effect.limit.empty() ? "" : ": " + effect.limit);
+  if (p >= rule.alpha) return fmt::format("{}, but p is not below {}", distance(effect.ratio), rule.alpha);
+  return fmt::format("{}, which is less than {}, but {} is possible", distance(effect.ratio), percent(rule.threshold),
+                     distance(interval.high));
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "OK";
+    case Verdict::kImproved:
+      return "IMPROVED";
+    case Verdict::kRegressed:
+      return "REGRESSED";
+    case Verdict::kInconclusive:
+      return "INCONCLUSIVE";
+  }
+  return "?";
+}
+
+Judged judge_effect(const Effect& effect, double p, const VerdictRule& rule) {
+  if (!(rule.threshold > 0)) fail_usage("a threshold of {} was given; it must be over zero", percent(rule.threshold));
+  if (!effect.interval) return {Verdict::kInconclusive, why_not_compared(effect)};
+  const Interval& interval = *effect.interval;
+  const double limit = 1 + rule.threshold;
+  const bool is_evidence = p < rule.alpha;
+  if (interval.low > 1 && is_evidence && effect.ratio >= limit)
+    return {Verdict::kRegressed, fmt::format("{}, at least {}", distance(effect.ratio), distance(interval.low))};
+  if (interval.high < 1 && is_evidence && effect.ratio <= 1 / limit)
+    return {Verdict::kImproved, fmt::format("{}, at least {}", distance(effect.ratio), distance(interval.high))};
+  if (interval.high < limit)
+    return {Verdict::kOk, fmt::format("a slowdown of {} or more is ruled out: at most {}", percent(rule.threshold),
+                                      distance(interval.high))};
+  return {Verdict::kInconclusive, why_inconclusive(effect, p, rule)};
+}
+
+bool is_settled(const Effect& effect, const Judged& judged, const VerdictRule& rule) {
+  switch (judged.verdict) {
+    case Verdict::kOk:
+      return effect.interval->low >= 1 / (1 + rule.threshold);
+    case Verdict::kRegressed:
+      return effect.interval->low >= 1 + rule.threshold;
+    case Verdict::kImproved:
+      return effect.interval->high <= 1 / (1 + rule.threshold);
+    case Verdict::kInconclusive:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace headroom

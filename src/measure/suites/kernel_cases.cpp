@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "measure/probes/floor.hpp"
+#include "measure/suites/kernel_suite.hpp"
+
+namespace headroom {
+namespace {
+
+using NamedAttributes = std::vector<std::pair<std::string_view, Attribute>>;
+
+// Shapes. Tokens of a small model: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
+constexpr std::int64_t kRows = 20 * 272;
+constexpr std::int64_t kBigBytes = MachineRates::kLargestCopy;
+constexpr std::int64_t kBigDim = 3072;  // of a 12 B model: 24 heads of 128
+constexpr std::int64_t kBigHeads = 24;
+
+class Suite {
+ public:
+  std::vector<KernelCase> list() {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      products(dtype);
+      scaled_products(dtype);
+      memory_bound(dtype);
+      convolutions(dtype);
+    }
+    in_fp8();
+    attention_of_tokens();
+    attention_of_unets();
+    const std::int64_t rows = big_rows(DType::kF32);
+    add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
+    return std::move(cases_);
+  }
+
+ private:
+  static std::int64_t big_rows(DType dtype) { return kBigBytes / kBigDim / static_cast<std::int64_t>(size_of(dtype)); }
+
+  void add(std::string name, Op op, std::vector<TensorType> inputs, const NamedAttributes& attributes = {},
+           std::vector<bool> is_weight = {}) {
+    cases_.push_back({std::move(name), infer_spec({.op = op,
+                                                   .attributes = Attributes(op, attributes),
+                                                   .inputs = std::move(inputs),
+                                                   .outputs = {},
+                                                   .is_weight = std::move(is_weight)})});
+  }
+  /// The last case once more, as the plain ops that it stands for.
+  void add_apart(std::string_view how) {
+    const KernelCase& whole = cases_.back();
+    cases_.push_back({fmt::format("{}, {}", whole.name, how), whole.spec, OpForm::kApart});
+  }
+
+  void linear(DType dtype, std::int64_t rows, std::int64_t k, std::int64_t n, const std::string& activation = "none") {
+    const std::string suffix = activation == "none" ? "" : " " + activation;
+    add(fmt::format("linear {} {}x{}x{}{}", dtype, rows, k, n, suffix), Op::kLinear,
+        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}}, {{"activation", activation}}, {false, true, true});
+  }
+
+  void attention(DType dtype, std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_dim) {
+    const TensorType operand{dtype, {batch, heads, tokens, head_dim}};
+    add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", dtype, batch, heads, tokens, head_dim),
+        Op::kAttention, {operand, operand, operand}, {{"scale", 1 / std::sqrt(static_cast<double>(head_dim))}});
+    add_apart("standard");
+  }
+
+  void products(DType dtype) {
+    linear(dtype, kRows, 192, 192);
+    linear(dtype, kRows, 192, 576);
+    linear(dtype, kRows, 192, 768);
+    linear(dtype, kRows, 192, 768, "gelu_tanh");
+    add_apart("unfused");
+    linear(dtype, kRows, 768, 192);
+    linear(dtype, kRows, 960, 192);
+    linear(dtype, 1024, 3072, 3072);
+    add(fmt::format("matmul {} scores of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
+        {{dtype, {20, 3, 272, 64}}, {dtype, {20, 3, 272, 64}}}, {{"transpose_b", std::int64_t{1}}});
+    add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
+        {{dtype, {20, 3, 272, 272}}, {dtype, {20, 3, 272, 64}}});
+    attention(dtype, 20, 3, 272, 64);
+    attention(dtype, 1, 2, 1024, 64);
+    attention(dtype, 1, 2, 4096, 64);
+    attention(dtype, 1, 2, 4096, 128);
+  }
+
+  /// Of the large model at 4608 tokens.
+  void attention_of_tokens() {
+    const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
+    add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
+        {{"scale", 1 / std::sqrt(128.0)}});
+  }
+
+  /// Of U-Nets, in heads of 64 but for Stable Diffusion 1.5's: of pixels among themselves, with 77 tokens of a text, and with the 32 rows of
+  /// LiveStreamUNet's memory.
+  void attention_of_unets() {
+    struct Layer {
+      std::string_view network;
+      std::int64_t batch, heads, queries, keys, dim = 64;
+    };
+    constexpr std::int64_t kText = 77, kMemory = 32;
+    for (const Layer& layer : {Layer{"SD-Turbo", 1, 5, 4096, 4096},
+                               {"SD-Turbo", 1, 10, 1024, 1024},
+                               {"SD-Turbo", 1, 20, 256, 256},
+                               {"SD-Turbo", 1, 20, 64, 64},
+                               {"SD-Turbo", 1, 5, 4096, kText},
+                               {"SD-Turbo", 1, 10, 1024, kText},
+                               {"SD-Turbo", 1, 20, 256, kText},
+                               {"SD 1.5", 2, 8, 4096, 4096, 40},
+                               {"SDXL", 2, 10, 4096, 4096},
+                               {"SDXL", 2, 20, 1024, 1024},
+                               {"SDXL", 2, 10, 4096, kText},
+                               {"SDXL", 2, 20, 1024, kText},
+                               {"LiveStreamUNet", 1, 12, 256, 256 + kMemory},
+                               {"LiveStreamUNet", 1, 40, 64, 64 + kMemory},
+                               {"pixel U-Net", 1, 6, 1024, 1024},
+                               {"pixel U-Net", 1, 18, 256, 256},
+                               {"pixel U-Net", 1, 24, 64, 64}}) {
+      const TensorType keys{DType::kF16, {layer.batch, layer.heads, layer.keys, layer.dim}};
+      add(fmt::format("attention f16 of {}x{} heads, {} and {} tokens of {}, {}", layer.batch, layer.heads,
+                      layer.queries, layer.keys, layer.dim, layer.network),
+          Op::kAttention, {{DType::kF16, {layer.batch, layer.heads, layer.queries, layer.dim}}, keys, keys},
+          {{"scale", 1 / std::sqrt(static_cast<double>(layer.dim))}});
+    }
+  }
+
+  /// Of an autoencoder's decoder at a quarter of its area and of the tiny autoencoder at 512x512, as `channels-last` and `fuse` have them.
+  void convolutions(DType dtype) {
+    const auto image = [&](std::int64_t channels, std::int64_t side) {
+      return TensorType{dtype, {1, channels, side, side}, Layout::kChannelsLast};
+    };
+    const std::vector<std::int64_t> all_around{1, 1, 1, 1}, twice{2, 2};
+    for (const auto& [from, to, side] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{512, 512, 64},
+                                         {256, 256, 256},
+                                         {256, 128, 512},
+                                         {128, 128, 512},
+                                         {128, 3, 512},
+                                         {64, 64, 64},
+                                         {64, 64, 128},
+                                         {64, 64, 256},
+                                         {64, 64, 512},
+                                         {3, 64, 512},
+                                         {64, 3, 512}})
+      add(fmt::format("conv2d {} 3x3 {} to {} channels, {}x{}", dtype, from, to, side, side), Op::kConv2d,
+          {image(from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}}, {{"padding", all_around}},
+          {false, true, true});
+    add(fmt::format("conv2d {} 1x1 256 to 128 channels, 512x512", dtype), Op::kConv2d,
+        {image(256, 512), {dtype, {128, 256, 1, 1}}, {dtype, {128}}}, {}, {false, true, true});
+    for (const std::int64_t channels : {256, 64})
+      add(fmt::format("conv_transpose2d {} 4x4 {} to {} channels, 256x256", dtype, channels, channels),
+          Op::kConvTranspose2d, {image(channels, 256), {dtype, {channels, channels, 4, 4}}, {dtype, {channels}}},
+          {{"stride", twice}, {"padding", all_around}}, {false, true, true});
+    add(fmt::format("group_norm {} with silu, 128 channels, 512x512", dtype), Op::kGroupNorm,
+        {image(128, 512), {dtype, {128}}, {dtype, {128}}},
+        {{"groups", std::int64_t{32}}, {"eps", 1e-6}, {"activation", std::string("silu")}}, {false, true, true});
+  }
+
+  /// int8 products with results in `dtype`.
+  void scaled_products(DType dtype) {
+    for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{192, 192, "none"},
+                                           {192, 576, "none"},
+                                           {192, 768, "none"},
+                                           {192, 768, "gelu_tanh"},
+                                           {768, 192, "none"},
+                                           {960, 192, "none"}})
+      add(fmt::format("scaled_linear i8 to {} {}x{}x{}{}", dtype, kRows, k, n,
+                      activation == "none" ? "" : " gelu_tanh"),
+          Op::kScaledLinear,
+          {{DType::kI8, {kRows, k}},
+           {DType::kF32, {kRows}},
+           {DType::kI8, {n, k}},
+           {DType::kF32, {n}},
+           {DType::kF32, {n}}},
+          {{"activation", activation}, {"dtype", dtype}}, {false, false, true, true, true});
+  }
+
+  /// Products of the large model at 4608 tokens, and what makes their operands.
+  void in_fp8() {
+    const std::pair<std::string_view, Attribute> dtype{"dtype", DType::kF8E4M3};
+    for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{3072, 3072, "none"},
+                                           {3072, 9216, "none"},
+                                           {3072, 12288, "gelu_tanh"},
+                                           {12288, 3072, "none"},
+                                           {15360, 3072, "none"}}) {
+      constexpr std::int64_t kTokens = 4608;
+      add(fmt::format("scaled_linear f8e4m3 to bf16 {}x{}x{}{}", kTokens, k, n,
+                      activation == "none" ? "" : " gelu_tanh"),
+          Op::kScaledLinear,
+          {{DType::kF8E4M3, {kTokens, k}},
+           {DType::kF32, {kTokens}},
+           {DType::kF8E4M3, {n, k}},
+           {DType::kF32, {n}},
+           {DType::kBF16, {n}}},
+          {{"activation", activation}, {"dtype", DType::kBF16}}, {false, false, true, true, true});
+    }
+    const std::int64_t elements = big_rows(DType::kBF16) * kBigDim;
+    for (const std::int64_t width : {kBigDim, 4 * kBigDim, 5 * kBigDim})
+      add(fmt::format("quantize bf16 to f8e4m3, rows of {}", width), Op::kQuantize,
+          {{DType::kBF16, {1, elements / width, width}}}, {dtype});
+  }
+
+  /// Each with inputs and outputs that together are at least two big tensors.
+  void memory_bound(DType dtype) {
+    const std::int64_t rows = big_rows(dtype);
+    const std::int64_t head_dim = kBigDim / kBigHeads;
+    const TensorType tokens{dtype, {1, rows, kBigDim}};
+    const TensorType vector{dtype, {1, 1, kBigDim}};
+    const TensorType table{DType::kF32, {rows, head_dim / 2}};
+    const auto name = [&](std::string_view what) { return fmt::format("{} {}", what, dtype); };
+    add(name("add"), Op::kAdd, {tokens, tokens});
+    add(name("gelu"), Op::kGeluTanh, {tokens});
+    add(name("silu"), Op::kSilu, {tokens});
+    add(name("quantize"), Op::kQuantize, {tokens});
+    add(name("softmax"), Op::kSoftmax, {tokens});
+    add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{"eps", 1e-6}});
+    add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
+    add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
+    add_apart("unfused");
+    add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
+    add_apart("unfused");
+    add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
+        {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
+    add_apart("unfused");
+    add(name("rope"), Op::kRope, {{dtype, {1, kBigHeads, rows, head_dim}}, table, table});
+    add(name("transpose heads"), Op::kTranspose, {{dtype, {1, rows, kBigHeads, head_dim}}},
+        {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+    add(name("concat"), Op::kConcat, {tokens, {dtype, {1, rows / 4, kBigDim}}}, {{"axis", std::int64_t{1}}});
+  }
+
+  std::vector<KernelCase> cases_;
+};
+
+}  // namespace
+
+std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
+
+}  // namespace headroom

@@ -1,0 +1,54 @@
+#include "measure/suites/kernel_suite.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "measure/results/describe.hpp"
+#include "measure/probes/floor.hpp"
+
+namespace headroom {
+namespace {
+
+std::string attribute_text(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (
+            requires { value.size(); } && !requires { std::string_view(value); })
+          return fmt::format("[{}]", fmt::join(value, ", "));
+        else
+          return fmt::format("{}", value);
+      },
+      attribute);
+}
+
+nlohmann::json request_of(const KernelCase& one) {
+  const OpSpec& spec = one.spec;
+  nlohmann::json attributes = nlohmann::json::object();
+  for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = attribute_text(value);
+  nlohmann::json request = {
+      {"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
+  if (one.form == OpForm::kApart) request["form"] = "apart";
+  return request;
+}
+
+}  // namespace
+
+ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
+                         const KernelBenchSkips& on_skip) {
+  std::vector<SuiteCase> cases;
+  for (const KernelCase& one : list_kernel_cases())
+    cases.push_back({one.name, [&backend, one](MachineRates& rates) {
+                       const auto run = std::make_shared<OpRun>(backend, one.spec, one.form);
+                       return ReadyCase{.session = {run, &run->session()},
+                                        .floor = floor_of(*run, rates),
+                                        .result = describe_kernel(backend, one.name, std::string(name_of(one.spec.op)),
+                                                                  request_of(one))};
+                     }});
+  return bench_cases(backend, "kernel benchmark", std::move(cases), options, on_progress, on_skip);
+}
+
+}  // namespace headroom

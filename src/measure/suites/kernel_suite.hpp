@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "kernels/core/kernel.hpp"
+#include "measure/suites/bench_cases.hpp"
+#include "measure/protocol/op_run.hpp"
+#include "measure/tables/printout.hpp"
+#include "measure/results/result.hpp"
+
+namespace headroom {
+
+/// One problem of the suite `kernels`.
+struct KernelCase {
+  std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
+  OpSpec spec;
+  OpForm form = OpForm::kWhole;
+};
+
+/// The ops of diffusion transformers; of linear with GELU, attention and norm with modulation also the plain ops in
+/// their place. Products and attention at the shapes of a small model at batch 20 and of a
+/// large one; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
+[[nodiscard]] std::vector<KernelCase> list_kernel_cases();
+
+/// Times every case of the suite that the filter takes, as bench_cases() does: ops one by one, each with the kernel that a
+/// plan would choose.
+[[nodiscard]] ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
+                                       const KernelBenchObserver& on_progress = {},
+                                       const KernelBenchSkips& on_skip = {});
+
+/// What a result file of the suite holds as a table: time with interval, GFLOP/s or GB/s, the floor and how many times
+/// that the time is; of what took turns with it, the median over turns.
+[[nodiscard]] Printout to_kernel_table(const ResultFile& file);
+
+}  // namespace headroom

@@ -1,0 +1,97 @@
+// Figures as text, and as cells of tables.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "measure/tables/table.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::array<Unit, 6> kTimeUnits = {
+    {{1e-6, "ns"}, {1e-3, "µs"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
+
+/// The decimals that format_significant() shows of a number.
+int decimals_of(double value) {
+  const std::string text = format_significant(value);
+  const std::size_t point = text.find('.');
+  return point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
+}
+
+/// "[0.98, 1.01]"; no end is "-0.00".
+std::string ends_text(double low, double high, int decimals) {
+  const auto end_text = [decimals](double end) {
+    std::string text = fmt::format("{:.{}f}", end, decimals);
+    if (text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
+    return text;
+  };
+  return fmt::format("[{}, {}]", end_text(low), end_text(high));
+}
+
+bool looks_like_one(double value, int decimals) {
+  return value != 1 && fmt::format("{:.{}f}", value, decimals) == fmt::format("{:.{}f}", 1.0, decimals);
+}
+
+double larger_end(const Interval& interval) { return std::max(std::abs(interval.low), std::abs(interval.high)); }
+
+}  // namespace
+
+std::string format_ms(double ms) {
+  if (ms == 0) return "0 ms";
+  const Unit& unit = choose_unit(kTimeUnits, ms);
+  return fmt::format("{} {}", format_significant(ms / unit.size), unit.name);
+}
+
+std::string format_interval_ms(const Interval& interval_ms) {
+  const double larger = larger_end(interval_ms);
+  const Unit& unit = choose_unit(kTimeUnits, larger);
+  return fmt::format(
+      "{} {}", ends_text(interval_ms.low / unit.size, interval_ms.high / unit.size, decimals_of(larger / unit.size)),
+      unit.name);
+}
+
+std::string format_interval(const Interval& interval) {
+  constexpr int kMore = 2;
+  const int fewest = decimals_of(larger_end(interval));
+  int decimals = fewest;
+  while (decimals < fewest + kMore &&
+         (looks_like_one(interval.low, decimals) || looks_like_one(interval.high, decimals)))
+    ++decimals;
+  return ends_text(interval.low, interval.high, decimals);
+}
+
+std::string format_factor(double factor) { return format_significant(factor) + "x"; }
+
+std::string exact_number(double value) { return fmt::format("{}", value); }
+
+Cell number_cell(double value, std::string shown) { return {std::move(shown), {exact_number(value)}}; }
+
+Cell count_cell(std::int64_t count) { return fmt::format("{}", count); }
+
+Cell ms_cell(std::optional<double> ms) { return ms ? number_cell(*ms, format_ms(*ms)) : no_value(); }
+
+Cell interval_ms_cell(const std::optional<Interval>& interval_ms) {
+  if (!interval_ms) return no_value();
+  return {format_interval_ms(*interval_ms), {exact_number(interval_ms->low), exact_number(interval_ms->high)}};
+}
+
+Cell factor_cell(std::optional<double> factor) {
+  return factor ? number_cell(*factor, format_factor(*factor)) : no_value();
+}
+
+Cell interval_cell(const std::optional<Interval>& interval) {
+  if (!interval) return no_value();
+  return {format_interval(*interval), {exact_number(interval->low), exact_number(interval->high)}};
+}
+
+Cell bytes_cell(std::optional<std::int64_t> bytes) {
+  if (!bytes) return no_value();
+  return {format_bytes(static_cast<std::uint64_t>(*bytes)), {fmt::format("{}", *bytes)}};
+}
+
+}  // namespace headroom
