@@ -36,7 +36,7 @@ headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
           media/y4m_fuzz.cpp)
 # Samplers and schedules, but for what is a graph.
 file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/*sampler*.cpp
-     src/pipelines/respacing.cpp)
+     src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
 headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
   SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp

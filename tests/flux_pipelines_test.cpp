@@ -9,7 +9,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "pipeline_golden.hpp"
-#include "pipelines/kontext_sizes.hpp"
+#include "pipelines/stages/kontext_sizes.hpp"
 
 namespace headroom {
 namespace {

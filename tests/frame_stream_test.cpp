@@ -2,7 +2,7 @@
 // stream runs.
 
 #include "base/test_paths.hpp"
-#include "pipelines/frame_stream.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@
 #include "component_golden.hpp"
 #include "media/test_video.hpp"
 #include "pipeline_golden.hpp"
-#include "pipelines/diffusion_schedule.hpp"
-#include "pipelines/live_stream_frame.hpp"
+#include "pipelines/schedules/diffusion_schedule.hpp"
+#include "pipelines/streams/live_stream_frame.hpp"
 
 namespace headroom {
 namespace {
@@ -389,7 +389,7 @@ TEST(FrameStream, IsOneGraphThatNothingIsAllocatedFor) {
 constexpr const char* kNetwork = "live_stream/three-levels";
 constexpr VideoFormat kSmallVideo{.width = 16, .height = 16, .rate = {30, 1}};
 
-/// Frames of LiveStreamUNet as pipelines/live_stream_frame.hpp has them, in f32.
+/// Frames of LiveStreamUNet as pipelines/streams/live_stream_frame.hpp has them, in f32.
 std::vector<Pixels> plain_live_stream(StreamOf& of, std::int64_t steps, int count) {
   const SamplerTables sampler =
       make_sampler_tables(Sampler::kDdim, DiffusionSchedule{.rules = DiffusionRules::kDdim,

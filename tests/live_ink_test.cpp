@@ -10,8 +10,8 @@
 #include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "measure/quality/stream_judge.hpp"
-#include "pipelines/frame_stream.hpp"
-#include "pipelines/stream_model.hpp"
+#include "pipelines/streams/frame_stream.hpp"
+#include "pipelines/streams/stream_model.hpp"
 
 namespace headroom {
 namespace {

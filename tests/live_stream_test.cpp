@@ -18,8 +18,8 @@
 #include "ir/op_definition.hpp"
 #include "models/live_stream_unet.hpp"
 #include "passes/pass.hpp"
-#include "pipelines/diffusion_schedule.hpp"
-#include "pipelines/live_stream_frame.hpp"
+#include "pipelines/schedules/diffusion_schedule.hpp"
+#include "pipelines/streams/live_stream_frame.hpp"
 
 namespace headroom {
 namespace {

@@ -19,8 +19,8 @@
 #include "io/safetensors.hpp"
 #include "measure/quality/quality.hpp"
 #include "pipelines/generator.hpp"
-#include "pipelines/images.hpp"
-#include "pipelines/stacks.hpp"
+#include "pipelines/stages/images.hpp"
+#include "pipelines/stages/stacks.hpp"
 
 /// Whole pipelines beside what diffusers makes of the same requests in double precision (tests/goldens/pipelines).
 namespace headroom {

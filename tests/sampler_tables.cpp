@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/json.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
 namespace {

@@ -2,7 +2,7 @@
 // makes one.
 
 #include "base/test_paths.hpp"
-#include "pipelines/step_calibration.hpp"
+#include "pipelines/schedules/step_calibration.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

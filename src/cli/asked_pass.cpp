@@ -10,8 +10,8 @@
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
-#include "pipelines/stage_pass.hpp"
-#include "pipelines/stream_model.hpp"
+#include "pipelines/stages/stage_pass.hpp"
+#include "pipelines/streams/stream_model.hpp"
 
 namespace headroom {
 namespace {

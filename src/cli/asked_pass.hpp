@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/common.hpp"
-#include "pipelines/stream_model.hpp"
+#include "pipelines/streams/stream_model.hpp"
 #include "run/forward_pass.hpp"
 
 namespace headroom {
@@ -27,7 +27,7 @@ void add_pass_option(CLI::App& command, std::string& pass);
 /// than 0; its text is so many tokens shorter.
 using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
 /// Of the engine's network, which must outlive it; an empty name takes its first. Of a pipeline the denoiser's forward,
-/// or a stage (pipelines/stage_pass.hpp). Throws a usage Error for a pass that it lacks, and where the size is not one of
+/// or a stage (pipelines/stages/stage_pass.hpp). Throws a usage Error for a pass that it lacks, and where the size is not one of
 /// what the network works on: pixels of images, tokens of text.
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);

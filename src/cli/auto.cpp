@@ -15,7 +15,7 @@
 #include "measure/protocol/auto_cache.hpp"
 #include "measure/probes/machine.hpp"
 #include "passes/step_cache_options.hpp"
-#include "pipelines/step_calibration.hpp"
+#include "pipelines/schedules/step_calibration.hpp"
 
 namespace headroom {
 namespace {

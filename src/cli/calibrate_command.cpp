@@ -18,9 +18,9 @@
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
 #include "passes/step_cache_options.hpp"
-#include "pipelines/calibrate_steps.hpp"
+#include "pipelines/schedules/calibrate_steps.hpp"
 #include "pipelines/examples.hpp"
-#include "pipelines/step_calibration.hpp"
+#include "pipelines/schedules/step_calibration.hpp"
 
 namespace headroom {
 namespace {

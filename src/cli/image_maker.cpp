@@ -11,7 +11,7 @@
 #include "io/safetensors.hpp"
 #include "media/read_image.hpp"
 #include "media/resize.hpp"
-#include "pipelines/images.hpp"
+#include "pipelines/stages/images.hpp"
 
 namespace headroom {
 namespace {

@@ -38,7 +38,7 @@
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
 #include "pipelines/examples.hpp"
-#include "pipelines/images.hpp"
+#include "pipelines/stages/images.hpp"
 
 namespace headroom {
 namespace {

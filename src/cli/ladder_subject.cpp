@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "cli/asked_pass.hpp"
 #include "measure/quality/stream_judge.hpp"
-#include "pipelines/frame_stream.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 
 namespace headroom {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/live_view.hpp"
-#include "pipelines/frame_stream.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 #include "cli/live_view.hpp"
 #include "measure/statistics/latency.hpp"
 #include "media/video.hpp"
-#include "pipelines/frame_stream.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 
 namespace headroom {
 

@@ -16,7 +16,7 @@
 #include "models/live_stream_unet.hpp"
 #include "models/unet2d.hpp"
 #include "models/unet2d_condition.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "models/config.hpp"
-#include "pipelines/sampler_update.hpp"
+#include "pipelines/schedules/sampler_update.hpp"
 
 namespace headroom {
 namespace {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "models/autoencoder.hpp"
-#include "pipelines/denoise_loop.hpp"
-#include "pipelines/image_coding.hpp"
+#include "pipelines/stages/denoise_loop.hpp"
+#include "pipelines/stages/image_coding.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/pipeline_parts.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
 

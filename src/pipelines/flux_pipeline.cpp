@@ -9,8 +9,8 @@
 #include "models/config.hpp"
 #include "models/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
-#include "pipelines/kontext_sizes.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/stages/kontext_sizes.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
 namespace {

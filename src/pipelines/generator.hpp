@@ -9,9 +9,9 @@
 
 #include "backends/backend.hpp"
 #include "base/host_tensor.hpp"
-#include "pipelines/device_stage.hpp"
+#include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
-#include "pipelines/prompt_reader.hpp"
+#include "pipelines/stages/prompt_reader.hpp"
 #include "run/weight_store.hpp"
 
 namespace headroom {

@@ -14,7 +14,7 @@
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"
-#include "pipelines/step_calibration.hpp"
+#include "pipelines/schedules/step_calibration.hpp"
 
 namespace headroom {
 namespace {

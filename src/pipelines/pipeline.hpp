@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/host_tensor.hpp"
-#include "pipelines/classifier_judge.hpp"
+#include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/request.hpp"
-#include "pipelines/sampler_tables.hpp"
-#include "pipelines/text_reader.hpp"
+#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/stages/text_reader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
@@ -159,7 +159,7 @@ class Pipeline {
 [[nodiscard]] std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels);
 
 /// The denoise loop under the switches, in the denoiser's baseline. A note of the pass `meancache` says whether its steps are those
-/// that were calibrated (pipelines/step_calibration.hpp). With `records_velocities` it has the output kVelocities too; throws
+/// that were calibrated (pipelines/schedules/step_calibration.hpp). With `records_velocities` it has the output kVelocities too; throws
 /// Error where there is no velocity.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
                                        const Target& target, bool records_velocities = false);

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "models/config.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 #include "run/hub_cache.hpp"
 
 namespace headroom {

@@ -10,8 +10,8 @@
 
 #include "models/autoencoder.hpp"
 #include "pipelines/model_index.hpp"
-#include "pipelines/pixel_format.hpp"
-#include "pipelines/text_reader.hpp"
+#include "pipelines/stages/pixel_format.hpp"
+#include "pipelines/stages/text_reader.hpp"
 #include "run/component.hpp"
 
 namespace headroom {

@@ -9,7 +9,7 @@
 #include "base/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
-#include "pipelines/sampler.hpp"
+#include "pipelines/schedules/sampler.hpp"
 
 namespace headroom {
 

@@ -10,7 +10,7 @@
 #include "models/config.hpp"
 #include "models/unet2d_condition.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
-#include "pipelines/scheduler.hpp"
+#include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/json.hpp"
 #include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
-#include "pipelines/sampler.hpp"
+#include "pipelines/schedules/sampler.hpp"
 
 namespace headroom {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/host_tensor.hpp"
 #include "measure/quality/quality.hpp"
 #include "measure/results/result.hpp"
-#include "pipelines/classifier_judge.hpp"
+#include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "pipelines/stream_pixels.hpp"
+#include "pipelines/streams/stream_pixels.hpp"
 
 namespace headroom {
 

@@ -9,7 +9,7 @@
 #include "measure/results/result.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "media/image.hpp"
-#include "pipelines/frame_stream.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 
 /// How well a stream shows what a formula makes of the same video, and how calmly.
 namespace headroom {

@@ -1,0 +1,107 @@
+#include "pipelines/stages/turns.hpp"
+
+#include <algorithm>
+
+#include "pipelines/stages/device_stage.hpp"
+#include "run/memory_need.hpp"
+
+namespace headroom {
+
+namespace {
+
+/// There is always a place for so little, in what the device's pool keeps: to ask how much is free takes longer than to read a
+/// text that becomes so few numbers.
+constexpr std::size_t kAlwaysFits = std::size_t{64} << 10;
+
+bool is_here(const DeviceStage& stage) { return stage.session->is_loaded(); }
+
+bool has_arena_here(const DeviceStage& stage) { return stage.compiled.program->has_arena && !stage.is_arena_away; }
+
+}  // namespace
+
+Turns::Turns(Backend& backend, WeightStore& weights, std::size_t limit)
+    : backend_(backend), weights_(weights), limit_(limit) {
+  if (limit_ == 0) limit_ = backend.memory_use().total - weights.bytes() + memory_for(backend, weights);
+}
+
+void Turns::load(DeviceStage& stage) {
+  const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
+  make_room(need.total() - need.held, &stage);
+  stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
+  backend_.release_unused();  // what weights were folded in
+  ran_.push_back(&stage);
+}
+
+void Turns::begin(DeviceStage& stage) {
+  bring(stage);
+  ran_.erase(std::ranges::find(ran_, &stage));
+  ran_.push_back(&stage);
+  if (expected_ == nullptr || expected_ == &stage || is_here(*expected_)) return;  // the device is not asked in vain
+  if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
+}
+
+void Turns::forget(const DeviceStage& stage) noexcept {
+  std::erase(ran_, &stage);
+  if (expected_ == &stage) expected_ = nullptr;
+}
+
+void Turns::bring(DeviceStage& stage) {
+  if (is_here(stage)) return;
+  if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, &stage);
+  weights_.reload(*stage.compiled.program);
+  if (stage.is_arena_away) stage.session->reload();
+  stage.is_arena_away = false;
+}
+
+std::size_t Turns::free_bytes() const { return limit_ - std::min(limit_, backend_.memory_use().total); }
+
+std::size_t Turns::arena_bytes() const {
+  const std::size_t granularity = backend_.reserve_granularity();
+  std::size_t bytes = 0;
+  for (const DeviceStage* stage : ran_)
+    if (const std::size_t arena = stage->compiled.program->arena_bytes;
+        has_arena_here(*stage) && granularity != 0 && arena >= granularity)
+      bytes += backend_.reserved_size(arena);
+  return bytes;
+}
+
+std::size_t Turns::missing_bytes(const DeviceStage& stage) const {
+  if (is_here(stage)) return 0;
+  const Program& program = *stage.compiled.program;
+  const LoadNeed need = weights_.need_of(program);
+  return need.weights + need.beside + (stage.is_arena_away ? backend_.reserved_size(program.arena_bytes) : 0);
+}
+
+void Turns::make_room_beside(std::size_t bytes) {
+  if (bytes <= kAlwaysFits) return;
+  for (const auto& [owner, drop] : spares_)
+    if (free_bytes() < bytes) drop();
+}
+
+void Turns::make_room(std::size_t bytes, const DeviceStage* keep) {
+  make_room_beside(bytes);
+  for (auto other = ran_.rbegin(); other != ran_.rend() && free_bytes() < bytes; ++other) {
+    DeviceStage& stage = **other;
+    if (&stage == keep) continue;
+    const Program& program = *stage.compiled.program;
+    if (has_arena_here(stage)) {
+      stage.session->unload();
+      stage.is_arena_away = true;
+    }
+    if (const std::size_t free = free_bytes(); free < bytes)
+      weights_.unload(program, bytes - free, keep == nullptr ? nullptr : keep->compiled.program.get());
+  }
+  backend_.release_unused();  // a limit holds for what the device has given up
+}
+
+std::size_t lasting_bytes(const Program& program, const WeightStore& weights) {
+  const std::size_t granularity = weights.backend().reserve_granularity();
+  const MemoryNeed need = memory_need(program, weights);
+  std::size_t bytes = need.inputs + need.state;
+  for (const WeightUse& use : program.weights)
+    if (granularity == 0 || use.bytes < granularity) bytes += use.bytes;
+  if (granularity == 0 || !program.has_arena || program.arena_bytes < granularity) bytes += need.activations;
+  return bytes;
+}
+
+}  // namespace headroom
