@@ -23,11 +23,11 @@ function(headroom_fuzz name)
 endfunction()
 
 # What reads files, and what reads JSON.
-set(fuzzed_file base/error.cpp base/file.cpp base/leftovers.cpp base/printable.cpp base/truncated_file.cpp base/utf8.cpp)
-set(fuzzed_json ${fuzzed_file} base/json.cpp base/json_events.cpp)
+set(fuzzed_file base/error.cpp base/files/file.cpp base/files/leftovers.cpp base/text/printable.cpp base/files/truncated_file.cpp base/text/utf8.cpp)
+set(fuzzed_json ${fuzzed_file} base/text/json.cpp base/text/json_events.cpp)
 headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/dtype.cpp base/shape.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
-headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json SOURCES ${fuzzed_json} base/json_fuzz.cpp)
+  SOURCES ${fuzzed_json} base/tensors/dtype.cpp base/tensors/shape.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
+headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json SOURCES ${fuzzed_json} base/text/json_fuzz.cpp)
 headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
   SOURCES ${fuzzed_file} media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp
           media/read_image_fuzz.cpp media/zlib_stream.cpp)
@@ -39,9 +39,9 @@ file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pip
      src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
 headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp
+  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp
           models/flux_config.cpp models/live_stream_unet_config.cpp models/unet2d_condition_config.cpp models/unet2d_config.cpp
           models/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
 headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/nearest.cpp base/switch_argument.cpp base/list.cpp base/switches.cpp base/target.cpp cli/image_job.cpp
+  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp base/text/list.cpp base/switches.cpp base/target.cpp cli/image_job.cpp
           cli/request_fuzz.cpp)

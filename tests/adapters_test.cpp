@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/statistics/process_pairs.hpp"
 #include "program_fixture.hpp"

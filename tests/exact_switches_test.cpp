@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "models/flux.hpp"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "component_golden.hpp"
 #include "media/test_video.hpp"
 #include "pipeline_golden.hpp"

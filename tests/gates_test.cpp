@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

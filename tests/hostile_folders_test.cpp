@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 #include "program_fixture.hpp"

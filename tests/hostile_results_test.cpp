@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/statistics/comparison.hpp"
 #include "measure/results/result_folder.hpp"
 #include "measure/protocol/sweep.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_lock.hpp"
-#include "base/json.hpp"
+#include "base/files/file_lock.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

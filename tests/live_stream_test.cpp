@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "ir/op_definition.hpp"

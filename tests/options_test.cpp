@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

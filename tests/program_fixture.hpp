@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "media/png.hpp"
 #include "media/read_image.hpp"

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {

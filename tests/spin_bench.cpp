@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/results/result.hpp"
 #include "measure/statistics/trials.hpp"

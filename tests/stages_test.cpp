@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "passes/step_cache_options.hpp"
 #include "pipelines/generator.hpp"
 #include "program_fixture.hpp"

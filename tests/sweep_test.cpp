@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/results/result.hpp"

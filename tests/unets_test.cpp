@@ -10,7 +10,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/cuda/gpu_test.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "measure/probes/resident_memory.hpp"
 #include "models/flux.hpp"

@@ -6,7 +6,7 @@
 
 #include "api/impl.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom::v1 {
 

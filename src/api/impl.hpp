@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/dtype_code.hpp"
-#include "base/host_tensor.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/dtype_code.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/shape.hpp"
 #include "pipelines/generator.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"

@@ -2,16 +2,16 @@
 #include <cstring>
 
 #include "api/impl.hpp"
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/error.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 
 namespace headroom::v1 {
 namespace {
 
 // One list of dtypes holds the other to it.
 #define HR_DTYPE(enumerator, ...) static_assert(inner(DType::enumerator) == headroom::DType::enumerator);
-#include "base/dtypes.def"
+#include "base/tensors/dtypes.def"
 #undef HR_DTYPE
 
 std::size_t bytes_of(DType dtype, const headroom::Shape& shape) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "backends/device_memory.hpp"
-#include "base/dtype.hpp"
-#include "base/random.hpp"
+#include "base/tensors/dtype.hpp"
+#include "base/tensors/random.hpp"
 #include "base/target.hpp"
 
 namespace headroom {

@@ -16,7 +16,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

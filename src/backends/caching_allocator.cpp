@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <tuple>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {

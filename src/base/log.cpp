@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {

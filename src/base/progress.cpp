@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "base/terminal.hpp"
 
 namespace headroom {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/nearest.hpp"
+#include "base/text/nearest.hpp"
 
 namespace headroom {
 

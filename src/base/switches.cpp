@@ -8,8 +8,8 @@
 #include <ranges>
 
 #include "base/error.hpp"
-#include "base/list.hpp"
-#include "base/nearest.hpp"
+#include "base/text/list.hpp"
+#include "base/text/nearest.hpp"
 
 namespace headroom {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text/nearest.hpp"
 #include "pipelines/stages/stage_pass.hpp"
 #include "pipelines/streams/stream_model.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/hash.hpp"
+#include "base/files/file.hpp"
+#include "base/files/hash.hpp"
 #include "cli/number.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"

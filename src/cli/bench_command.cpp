@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "cli/asked_pass.hpp"
 #include "cli/bench.hpp"
 #include "cli/bench_options.hpp"

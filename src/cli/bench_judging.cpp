@@ -8,13 +8,13 @@
 #include <optional>
 #include <string_view>
 
-#include "base/divide_up.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/tensors/divide_up.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
-#include "base/quantity.hpp"
+#include "base/text/quantity.hpp"
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/number.hpp"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/format.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"

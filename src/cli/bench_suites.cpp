@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
-#include "base/name_filter.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/name_filter.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/bench.hpp"

@@ -3,11 +3,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/interrupt.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"

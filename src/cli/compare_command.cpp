@@ -8,11 +8,11 @@
 #include <system_error>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
-#include "base/quantity.hpp"
+#include "base/text/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"

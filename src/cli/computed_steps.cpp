@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/interrupt.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/commands.hpp"

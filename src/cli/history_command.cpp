@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
-#include "base/json.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
 #include "base/log.hpp"
-#include "base/name_filter.hpp"
+#include "base/text/name_filter.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"
 #include "cli/table_output.hpp"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/nearest.hpp"
-#include "base/printable.hpp"
+#include "base/text/json.hpp"
+#include "base/text/nearest.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/probes/machine.hpp"
 

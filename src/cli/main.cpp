@@ -19,7 +19,7 @@
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "base/terminal.hpp"
-#include "base/truncated_file.hpp"
+#include "base/files/truncated_file.hpp"
 #include "cli/all_commands.hpp"
 #include "cli/option_names.hpp"
 #include "cli/usage.hpp"

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/list.hpp"
+#include "base/text/list.hpp"
 
 namespace headroom {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "base/list.hpp"
-#include "base/nearest.hpp"
+#include "base/text/list.hpp"
+#include "base/text/nearest.hpp"
 
 namespace headroom {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "cli/asked_pass.hpp"
 #include "cli/auto.hpp"

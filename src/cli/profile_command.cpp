@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/asked_pass.hpp"

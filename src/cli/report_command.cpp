@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/format.hpp"
-#include "base/list.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
+#include "base/text/list.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "cli/commands.hpp"

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/mutated_json_fuzz.hpp"
+#include "base/text/json.hpp"
+#include "base/text/mutated_json_fuzz.hpp"
 #include "base/switches.hpp"
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "cli/image_job.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);

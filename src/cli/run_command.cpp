@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/format.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
 #include "base/interrupt.hpp"
-#include "base/json.hpp"
-#include "base/list.hpp"
-#include "base/nearest.hpp"
+#include "base/text/json.hpp"
+#include "base/text/list.hpp"
+#include "base/text/nearest.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "cli/auto.hpp"

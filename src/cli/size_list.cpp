@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/list.hpp"
+#include "base/text/list.hpp"
 
 namespace headroom {
 namespace {

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/format.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
 #include "base/interrupt.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/output.hpp"
-#include "base/quantity.hpp"
+#include "base/text/quantity.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/live/server.hpp"

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/file.hpp"
-#include "base/format.hpp"
-#include "base/json.hpp"
-#include "base/list.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
+#include "base/text/list.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"

@@ -1,9 +1,9 @@
 #include "cli/verdict_outputs.hpp"
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/output.hpp"
-#include "base/quantity.hpp"
+#include "base/text/quantity.hpp"
 #include "cli/output_name.hpp"
 
 namespace headroom {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/list.hpp"
+#include "base/text/list.hpp"
 
 namespace headroom {
 

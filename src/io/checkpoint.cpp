@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/format.hpp"
-#include "base/hash.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
-#include "base/random.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
+#include "base/files/hash.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
+#include "base/tensors/random.hpp"
 #include "io/foreign_quantization.hpp"
 
 namespace headroom {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/host_tensor.hpp"
-#include "base/random.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/random.hpp"
 #include "io/safetensors.hpp"
 
 namespace headroom {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/file.hpp"
-#include "base/hash.hpp"
-#include "base/json.hpp"
-#include "base/random.hpp"
+#include "base/files/file.hpp"
+#include "base/files/hash.hpp"
+#include "base/text/json.hpp"
+#include "base/tensors/random.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {

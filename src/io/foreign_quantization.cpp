@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/printable.hpp"
+#include "base/files/file.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "io/checkpoint.hpp"
 

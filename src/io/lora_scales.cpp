@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

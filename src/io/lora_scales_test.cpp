@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "io/lora_file.hpp"
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/json_events.hpp"
-#include "base/truncated_file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/json_events.hpp"
+#include "base/files/truncated_file.hpp"
 
 namespace headroom {
 namespace {
@@ -33,7 +33,7 @@ std::string quote(std::string_view name) {
 
 constexpr std::array kReadDtypes{
 #define HR_DTYPE(enumerator, name, size, is_float, safetensors_name) std::string_view(safetensors_name),
-#include "base/dtypes.def"
+#include "base/tensors/dtypes.def"
 #undef HR_DTYPE
 };
 

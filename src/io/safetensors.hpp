@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.hpp"
-#include "base/file.hpp"
-#include "base/host_tensor.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/dtype.hpp"
+#include "base/files/file.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/shape.hpp"
 
 namespace headroom {
 

@@ -73,7 +73,7 @@ TEST(SafetensorsHeader, KnowsEveryDType) {
                 .entries.at("a")                                                                         \
                 .dtype,                                                                                  \
             DType::enumerator);
-#include "base/dtypes.def"
+#include "base/tensors/dtypes.def"
 #undef HR_DTYPE
 }
 

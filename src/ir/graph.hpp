@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/dtype.hpp"
+#include "base/tensors/shape.hpp"
 #include "ir/op.hpp"
 
 namespace headroom {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "ir/graph.hpp"
 
 namespace headroom {

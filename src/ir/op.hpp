@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "ir/op_code.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "ir/interpreter.hpp"
 
 // Small conveniences for the tests of this layer; not part of the library.

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "ir/graph.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 
 namespace headroom {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {

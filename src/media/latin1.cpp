@@ -1,7 +1,7 @@
 #include "media/latin1.hpp"
 
 #include "base/error.hpp"
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 
 namespace headroom {
 

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <vector>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {

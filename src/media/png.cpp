@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/utf8.hpp"
+#include "base/files/file.hpp"
+#include "base/text/utf8.hpp"
 #include "media/escape.hpp"
 #include "media/latin1.hpp"
 #include "media/zlib_stream.hpp"

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "media/test_util.hpp"

@@ -1,7 +1,7 @@
 #include "media/video.hpp"
 
 #include "base/error.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "media/ffmpeg/video.hpp"
 #include "media/raw_video.hpp"
 #include "media/video_limits.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "media/video.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "hwy/highway.h"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/first_failure.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text/nearest.hpp"
 #include "models/autoencoder_kl.hpp"
 #include "models/autoencoder_tiny.hpp"
 #include "models/clip_text.hpp"

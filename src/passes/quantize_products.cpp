@@ -21,7 +21,7 @@
 #include <set>
 #include <utility>
 
-#include "base/name_filter.hpp"
+#include "base/text/name_filter.hpp"
 #include "base/switch_argument.hpp"
 #include "ir/op_definition.hpp"
 #include "passes/fast_sums.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/list.hpp"
+#include "base/text/list.hpp"
 #include "base/switch_argument.hpp"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "ir/verify.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/mutated_json_fuzz.hpp"
+#include "base/text/json.hpp"
+#include "base/text/mutated_json_fuzz.hpp"
 #include "models/autoencoder_kl.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"

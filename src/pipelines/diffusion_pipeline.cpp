@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "models/config.hpp"
 #include "pipelines/schedules/sampler_update.hpp"
 

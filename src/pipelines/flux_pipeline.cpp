@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "models/config.hpp"
 #include "models/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/stages/prompt_reader.hpp"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/name_filter.hpp"
+#include "base/text/name_filter.hpp"
 
 namespace headroom {
 

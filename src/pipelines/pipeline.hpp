@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/request.hpp"
 #include "pipelines/schedules/sampler_tables.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "models/config.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 #include "run/hub_cache.hpp"

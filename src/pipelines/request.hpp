@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
 #include "pipelines/schedules/sampler.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "models/config.hpp"
 #include "models/unet2d_condition.hpp"
 #include "pipelines/diffusion_pipeline.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "plan/program.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <array>
 #include <iterator>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

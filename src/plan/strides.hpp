@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "ir/graph.hpp"
 #include "kernels/core/kernel.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/hash.hpp"
+#include "base/files/hash.hpp"
 
 namespace headroom {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "base/hash.hpp"
+#include "base/files/hash.hpp"
 #include "report/dataset.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "report/dashboard_table.hpp"
 #include "report/decision_html.hpp"
 #include "report/html.hpp"

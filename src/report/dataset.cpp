@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "measure/probes/hardware.hpp"
 #include "measure/gates/history.hpp"
 #include "measure/results/import.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/format.hpp"
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
 #include "report/advice_command.hpp"
 #include "report/html.hpp"
 #include "report/option.hpp"

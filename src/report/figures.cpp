@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/first_failure.hpp"
 #include "media/png.hpp"
 #include "report/html.hpp"

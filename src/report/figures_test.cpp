@@ -7,7 +7,7 @@
 #include <ranges>
 #include <set>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "media/read_image.hpp"
 #include "report/charts/charts.hpp"

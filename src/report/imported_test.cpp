@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"

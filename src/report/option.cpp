@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/tables/table.hpp"
 #include "report/html.hpp"
 

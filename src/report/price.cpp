@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <ranges>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "report/assets.hpp"
 #include "report/html.hpp"
 #include "report/rasterizer.hpp"

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/file_lock.hpp"
-#include "base/markdown.hpp"
+#include "base/files/file.hpp"
+#include "base/files/file_lock.hpp"
+#include "base/text/markdown.hpp"
 #include "report/chart_names.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"

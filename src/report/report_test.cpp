@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "report/html.hpp"
 #include "report/test_util.hpp"

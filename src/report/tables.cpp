@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "report/chart_names.hpp"
 #include "report/ladder_view.hpp"
 #include "report/view.hpp"

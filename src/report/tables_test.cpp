@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "report/test_util.hpp"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <ranges>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "report/option.hpp"
 #include "report/quality_loss.hpp"
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
-#include "base/nearest.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/nearest.hpp"
 #include "io/foreign_quantization.hpp"
 #include "models/config.hpp"
 #include "run/hub_cache.hpp"

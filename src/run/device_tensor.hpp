@@ -1,9 +1,9 @@
 #pragma once
 
 #include "backends/backend.hpp"
-#include "base/dtype.hpp"
-#include "base/host_tensor.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/dtype.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/shape.hpp"
 
 namespace headroom {
 

@@ -12,7 +12,7 @@
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
 #include "run/memory_need.hpp"
 

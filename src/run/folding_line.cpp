@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "run/session.hpp"
 
 namespace headroom {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {

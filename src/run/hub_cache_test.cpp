@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "run/component.hpp"
 #include "run/model_folders.hpp"

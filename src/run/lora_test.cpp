@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "run/test_util.hpp"

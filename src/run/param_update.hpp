@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/dtype.hpp"
-#include "base/host_tensor.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/dtype.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/shape.hpp"
 
 namespace headroom {
 

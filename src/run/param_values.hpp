@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/host_tensor.hpp"
-#include "base/random.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/random.hpp"
 #include "io/checkpoint.hpp"
 #include "ir/graph.hpp"
 #include "run/param_update.hpp"

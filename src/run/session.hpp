@@ -11,7 +11,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/device_memory.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "plan/program.hpp"
 #include "run/bindings.hpp"
 #include "run/device_tensor.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text.hpp"
 #include "ir/verify.hpp"

@@ -12,8 +12,8 @@
 
 #include "backends/backend.hpp"
 #include "base/error.hpp"
-#include "base/host_tensor.hpp"
-#include "base/random.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/graph.hpp"
 
 /// What tests of sessions share; included by *_test.cpp only.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/truncated_file.hpp"
+#include "base/files/truncated_file.hpp"
 #include "ir/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"

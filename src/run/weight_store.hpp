@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "io/checkpoint.hpp"
 #include "plan/program.hpp"
 #include "run/held_weights.hpp"

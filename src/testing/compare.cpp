@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/infer.hpp"
 #include "ir/interpreter.hpp"
 #include "testing/test_tensor.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 
 namespace headroom {
 namespace {

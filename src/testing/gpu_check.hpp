@@ -14,8 +14,8 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/user_cache.hpp"
+#include "base/files/file.hpp"
+#include "base/files/user_cache.hpp"
 #include "testing/compare.hpp"
 #include "testing/late_work.hpp"
 #include "testing/own_cache.hpp"

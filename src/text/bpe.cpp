@@ -3,7 +3,7 @@
 #include <queue>
 
 #include "base/error.hpp"
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 
 namespace headroom {
 namespace {

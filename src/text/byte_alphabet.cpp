@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "text/unicode.hpp"
 
 namespace headroom {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 
 namespace headroom {
 namespace {

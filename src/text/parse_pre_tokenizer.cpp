@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "text/json_fields.hpp"
 #include "text/pre_tokenizer.hpp"
 

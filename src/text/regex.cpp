@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

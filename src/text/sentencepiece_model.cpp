@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/printable.hpp"
-#include "base/utf8.hpp"
+#include "base/files/file.hpp"
+#include "base/text/printable.hpp"
+#include "base/text/utf8.hpp"
 #include "text/protobuf.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "text/json_fields.hpp"
 #include "text/sentencepiece_model.hpp"
 #include "text/tokenizer_json.hpp"

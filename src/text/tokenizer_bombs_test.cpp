@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "text/charsmap.hpp"
 #include "text/tokenizer.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "text/json_fields.hpp"
 
 namespace headroom {

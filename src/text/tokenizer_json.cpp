@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "text/bpe.hpp"
 #include "text/json_fields.hpp"
 #include "text/post_processor.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom {

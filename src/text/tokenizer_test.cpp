@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "text/byte_alphabet.hpp"

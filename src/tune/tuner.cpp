@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "backends/cuda/cuda_check.cuh"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/core/cuda/fill_words.hpp"
 #include "tune/tuner.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "tune/tuning_cache.hpp"
 #include "tune/nearest_size.hpp"
 

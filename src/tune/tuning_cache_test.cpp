@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 
 namespace headroom::cuda {

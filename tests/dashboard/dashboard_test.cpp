@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "dashboard/browser.hpp"

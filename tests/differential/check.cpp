@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "differential/random_data.hpp"
 #include "io/checkpoint.hpp"
 #include "io/safetensors.hpp"

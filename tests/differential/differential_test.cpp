@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "backends/backend.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "differential/bound_rules.hpp"

@@ -12,7 +12,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "differential/check.hpp"
 #include "differential/random_graph.hpp"
 #include "differential/shrink.hpp"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "base/hash.hpp"
-#include "base/random.hpp"
+#include "base/files/hash.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom::differential {
 namespace {

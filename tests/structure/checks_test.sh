@@ -56,9 +56,9 @@ plant passes/pass.cpp '  return json::parse(text.begin(), text.end(), check);'
 expect 1 'passes/pass.cpp:4:  return json::parse' check_json
 plant passes/pass.cpp '  const auto check = [](int depth, json::parse_event_t event, json& parsed) { return true; };'
 expect 1 'read JSON with parse_json()' check_json
-plant base/json_events.cpp '  json::sax_parse(text, &handler);'
+plant base/text/json_events.cpp '  json::sax_parse(text, &handler);'
 expect 0 '' check_json
-plant base/json_events.cpp '  json::parse(text, check);'
+plant base/text/json_events.cpp '  json::parse(text, check);'
 expect 1 'json_events.cpp:1:  json::parse' check_json
 plant && find "$tree/src" -type f -delete
 expect 1 'no source file' check_json

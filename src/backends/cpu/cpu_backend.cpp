@@ -16,11 +16,11 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device_memory.hpp"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/stream_copy.hpp"
+#include "base/files/stream_copy.hpp"
 
 namespace headroom {
 namespace {

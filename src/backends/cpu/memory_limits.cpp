@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_info.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
 
 namespace headroom {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "backends/cpu/cpu_info.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_util.hpp"
 

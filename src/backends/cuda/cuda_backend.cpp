@@ -27,8 +27,8 @@
 #include "backends/cuda/stream_list.cuh"
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/format.hpp"
-#include "base/opened_library.hpp"
+#include "base/text/format.hpp"
+#include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
 
 namespace headroom {

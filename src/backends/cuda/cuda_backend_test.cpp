@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/pool.cuh"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
 
 namespace headroom::cuda {

@@ -17,7 +17,7 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/staging.cuh"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/first_failure.hpp"
 
 namespace headroom::cuda {

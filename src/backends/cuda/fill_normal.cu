@@ -9,7 +9,7 @@
 
 #include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/fill_normal.cuh"
-#include "base/random_inl.hpp"
+#include "base/tensors/random_inl.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "cli/live/assets.hpp"
 #include "cli/live/http_server.hpp"
 #include "cli/live/listener.hpp"

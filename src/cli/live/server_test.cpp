@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "cli/live/test_client.hpp"
 #include "media/jpeg.hpp"

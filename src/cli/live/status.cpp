@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/utf8.hpp"
+#include "base/text/json.hpp"
+#include "base/text/utf8.hpp"
 #include "measure/statistics/statistics.hpp"
 
 namespace headroom {

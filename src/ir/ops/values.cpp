@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/ops/families.hpp"
 
 // Values that are made of nothing: constants, and random numbers.

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/builder.hpp"
 #include "ir/infer.hpp"
 #include "ir/test_util.hpp"

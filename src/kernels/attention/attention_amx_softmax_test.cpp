@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "kernels/attention/attention_amx_softmax_inl.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi,fma")

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/attention/attention_problem.hpp"
 
 // How attention_amx.cpp cuts its work into items and where each part lies in scratch.

@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/attention/algorithm.hpp"
 #include "kernels/attention/attention_problem.hpp"
 #include "kernels/attention/attention_softmax_cuda.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/core/kernel.hpp"
 

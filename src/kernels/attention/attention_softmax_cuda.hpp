@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
 /// Between the two halves of what cublaslt.attention does between its products: what is prepared and what is launched.

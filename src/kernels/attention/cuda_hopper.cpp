@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numbers>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/attention/hopper.hpp"
 

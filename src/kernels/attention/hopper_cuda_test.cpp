@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
 #include "kernels/attention/algorithm.hpp"
 #include "testing/gpu_check.hpp"

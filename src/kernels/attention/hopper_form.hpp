@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"
 
 /// What the kernel in hopper.cu and its host code share.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 

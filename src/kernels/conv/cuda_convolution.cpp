@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/gemv.hpp"

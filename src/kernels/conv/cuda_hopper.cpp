@@ -4,7 +4,7 @@
 #include <bit>
 #include <tuple>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/conv/hopper.hpp"
 #include "kernels/conv/hopper_form.hpp"

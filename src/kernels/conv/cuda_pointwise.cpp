@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/gemv.hpp"
 #include "kernels/conv/pointwise.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"

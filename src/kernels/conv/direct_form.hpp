@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
 /// What the kernels in narrow.cu, few.cu, several.cu and many_to_few.cu and their host code share.

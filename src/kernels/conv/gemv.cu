@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/gemv.hpp"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
 /// Products of a few rows, of which the weight is nearly all there is to read: few_rows.cu.

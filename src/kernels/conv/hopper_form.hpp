@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 #include "kernels/conv/hopper_tile.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {

@@ -14,7 +14,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 
 namespace headroom {
 

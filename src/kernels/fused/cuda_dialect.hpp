@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "ir/op.hpp"
 #include "lower/row_program.hpp"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "base/divide_up.hpp"
-#include "base/hash.hpp"
+#include "base/tensors/divide_up.hpp"
+#include "base/files/hash.hpp"
 #include "ir/op.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/op.hpp"
 #include "kernels/fused/cuda_dialect.hpp"
 #include "kernels/fused/cuda_phases.hpp"

@@ -28,7 +28,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/hash.hpp"
+#include "base/files/hash.hpp"
 #include "ir/expand.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 
 namespace headroom {

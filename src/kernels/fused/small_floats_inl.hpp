@@ -1,4 +1,4 @@
-// Vectors of f32 to and from what else is stored: f16, f8e4m3, i8, u8 and bool, rounded as base/dtype.cpp does. Guarded as
+// Vectors of f32 to and from what else is stored: f16, f8e4m3, i8, u8 and bool, rounded as base/tensors/dtype.cpp does. Guarded as
 // simd_inl.hpp is.
 
 #if defined(HEADROOM_KERNELS_FUSED_SMALL_FLOATS_INL) == defined(HWY_TARGET_TOGGLE)

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 
 /// Between the two halves of images_cuda: what is prepared and what is launched.
 namespace headroom::cuda {

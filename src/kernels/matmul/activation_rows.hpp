@@ -4,7 +4,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "ir/op_code.hpp"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/matmul/amx_tile_shape_inl.hpp"
 #include "kernels/matmul/linear_rows.hpp"
 #include "kernels/core/parallel.hpp"

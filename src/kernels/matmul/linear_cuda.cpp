@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/activation.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"

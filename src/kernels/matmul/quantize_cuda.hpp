@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
 /// Between the two halves of quantize_cuda: what is prepared and what is launched.

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom {

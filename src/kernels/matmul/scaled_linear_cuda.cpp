@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/activation.hpp"
 #include "kernels/vendor/cublaslt/rows.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"

@@ -25,7 +25,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/stream_copy.hpp"
+#include "base/files/stream_copy.hpp"
 #include "kernels/core/parallel.hpp"
 
 namespace headroom {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "kernels/core/row_loop.hpp"
 
 namespace headroom {

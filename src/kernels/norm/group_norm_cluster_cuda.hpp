@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
 /// group_norm of channels-last images in one launch, with a concatenation and a number for each channel in front of it:

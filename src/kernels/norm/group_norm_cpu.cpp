@@ -15,7 +15,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/activation.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"

@@ -27,7 +27,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/activation.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/formula.cuh"

@@ -1,10 +1,10 @@
-// random: y[b, ...], element i of image b a function of key[b], offset and i alone (base/random.hpp), in f32
+// random: y[b, ...], element i of image b a function of key[b], offset and i alone (base/tensors/random.hpp), in f32
 //
 // Bytes      y written once. FLOPs: 60 an element, in double precision.
 
 #include <algorithm>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
 

@@ -1,10 +1,10 @@
-// random on a GPU: y[b, ...], element i of image b a function of key[b], offset and i alone (base/random.hpp), in f32
+// random on a GPU: y[b, ...], element i of image b a function of key[b], offset and i alone (base/tensors/random.hpp), in f32
 //
 // A thread draws a block of four. The arithmetic is in double precision without contracted multiply-adds (this file is
 // compiled with --fmad=false), which gives the bits of a host.
 // Bytes      y written once. FLOPs: 60 an element, in double precision.
 
-#include "base/random_inl.hpp"
+#include "base/tensors/random_inl.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/launch.cuh"

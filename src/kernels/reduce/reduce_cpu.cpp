@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/reduce/reduced_axes.hpp"
 #include "kernels/core/simd_targets.hpp"

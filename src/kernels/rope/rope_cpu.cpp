@@ -32,7 +32,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/rope/rope_positions.hpp"
 #include "kernels/core/simd_targets.hpp"

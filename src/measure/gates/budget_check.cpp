@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
 #include "measure/suites/benchmark_names.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/quantity.hpp"
+#include "base/text/json.hpp"
+#include "base/text/quantity.hpp"
 #include "measure/results/json_members.hpp"
 
 namespace headroom {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/name_filter.hpp"
+#include "base/text/name_filter.hpp"
 #include "measure/gates/gate_report.hpp"
 #include "measure/gates/quantities.hpp"
 #include "measure/results/result_folder.hpp"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/markdown.hpp"
-#include "base/printable.hpp"
+#include "base/text/markdown.hpp"
+#include "base/text/printable.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

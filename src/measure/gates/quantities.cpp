@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
-#include "base/nearest.hpp"
-#include "base/quantity.hpp"
+#include "base/text/format.hpp"
+#include "base/text/nearest.hpp"
+#include "base/text/quantity.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

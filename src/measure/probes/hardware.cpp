@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

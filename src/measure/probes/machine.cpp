@@ -16,7 +16,7 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/json_members.hpp"
 
 // What only the build system knows; machine.cpp alone is compiled with these.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backends/device.hpp"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "measure/probes/conditions.hpp"
 #include "measure/probes/device_times.hpp"
 #include "measure/probes/floor.hpp"

@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/hash.hpp"
-#include "base/json.hpp"
-#include "base/user_cache.hpp"
+#include "base/files/hash.hpp"
+#include "base/text/json.hpp"
+#include "base/files/user_cache.hpp"
 #include "measure/results/json_members.hpp"
 
 namespace headroom {

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 
 namespace headroom {
 namespace {

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "measure/quality/pass_error.hpp"
 #include "measure/quality/quality_loss.hpp"
 #include "passes/step_cache_options.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "measure/protocol/auto_choice.hpp"
 #include "measure/quality/judge.hpp"
 #include "pipelines/generator.hpp"

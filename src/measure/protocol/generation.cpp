@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "backends/device.hpp"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/protocol/stages.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
 #include "measure/tables/printout.hpp"

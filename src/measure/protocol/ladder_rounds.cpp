@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
 #include "pipelines/schedules/sampler.hpp"

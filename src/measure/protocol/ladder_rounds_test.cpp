@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {

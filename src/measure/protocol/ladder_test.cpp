@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/protocol/generation.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "plan/plan.hpp"

@@ -4,7 +4,7 @@
 
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {

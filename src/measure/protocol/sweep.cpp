@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file_lock.hpp"
+#include "base/files/file_lock.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"

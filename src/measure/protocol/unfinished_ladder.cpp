@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/json_members.hpp"
 #include "measure/probes/machine.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "measure/quality/quality.hpp"
 #include "measure/results/result.hpp"
 #include "pipelines/stages/classifier_judge.hpp"

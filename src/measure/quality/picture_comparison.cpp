@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/quality/flip.hpp"
 #include "measure/quality/quality.hpp"
 

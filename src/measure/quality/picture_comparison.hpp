@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "measure/results/result.hpp"
 
 namespace headroom {

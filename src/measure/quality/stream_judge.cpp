@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/quality/quality.hpp"
 #include "media/ink.hpp"
 #include "media/made_scene.hpp"

@@ -7,7 +7,7 @@
 
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/hash.hpp"
+#include "base/files/hash.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/results/result_json.hpp"
 #include "measure/protocol/stages.hpp"

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
 #include "measure/results/import_formats.hpp"
 #include "measure/results/json_members.hpp"
 #include "measure/results/result_json.hpp"

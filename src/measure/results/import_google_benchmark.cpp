@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/hash.hpp"
+#include "base/files/hash.hpp"
 #include "measure/results/import_formats.hpp"
 #include "measure/results/json_members.hpp"
 

@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/printable.hpp"
+#include "base/files/file.hpp"
+#include "base/text/printable.hpp"
 #include "measure/results/import.hpp"
 #include "measure/results/import_formats.hpp"
 #include "measure/results/json_members.hpp"

@@ -6,8 +6,8 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "measure/statistics/comparison.hpp"
 #include "measure/probes/hardware.hpp"

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
-#include "base/utf8.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
+#include "base/text/utf8.hpp"
 
 namespace headroom {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-/// What reading results needs beyond base/json.hpp. `context` names the document and the place in it; errors name the
+/// What reading results needs beyond base/text/json.hpp. `context` names the document and the place in it; errors name the
 /// member, the value and what was expected.
 namespace headroom {
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/hash.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/files/hash.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/gzip.hpp"
 #include "measure/results/result_json.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/first_failure.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "measure/results/import.hpp"
 
 namespace headroom {

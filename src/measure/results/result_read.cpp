@@ -1,8 +1,8 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
 #include "measure/results/json_members.hpp"
 #include "measure/results/result_json.hpp"
 #include "measure/results/stored_plan.hpp"

@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "ir/text.hpp"

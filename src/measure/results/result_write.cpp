@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result_json.hpp"
 
 namespace headroom {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/json.hpp"
-#include "base/printable.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/printable.hpp"
 #include "measure/results/gzip.hpp"
 
 namespace headroom {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/probes/clock_tick.hpp"
 #include "measure/statistics/mann_whitney.hpp"
 #include "measure/statistics/resample.hpp"

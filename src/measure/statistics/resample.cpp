@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 

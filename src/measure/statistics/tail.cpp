@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/statistics/mann_whitney.hpp"
 
 namespace headroom {

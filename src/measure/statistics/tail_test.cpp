@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {

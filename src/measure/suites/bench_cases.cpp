@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/name_filter.hpp"
+#include "base/text/name_filter.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/protocol/submissions.hpp"
 #include "plan/choose.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "ir/builder.hpp"
 #include "measure/suites/body_suite.hpp"
 

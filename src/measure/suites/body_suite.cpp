@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/host_tensor.hpp"
-#include "base/random.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/tensors/random.hpp"
 #include "base/switches.hpp"
 #include "io/checkpoint.hpp"
 #include "measure/results/describe.hpp"

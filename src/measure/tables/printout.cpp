@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/markdown.hpp"
-#include "base/printable.hpp"
+#include "base/text/markdown.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

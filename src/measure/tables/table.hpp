@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/tables/wrap.hpp"
 
-/// Figures as text for people, beside those of base/format.hpp, and tables of them: for a terminal, as CSV, Markdown and
+/// Figures as text for people, beside those of base/text/format.hpp, and tables of them: for a terminal, as CSV, Markdown and
 /// LaTeX.
 namespace headroom {
 

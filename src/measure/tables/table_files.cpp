@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/markdown.hpp"
-#include "base/printable.hpp"
+#include "base/text/markdown.hpp"
+#include "base/text/printable.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

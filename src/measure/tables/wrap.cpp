@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 
 namespace headroom {
 namespace {

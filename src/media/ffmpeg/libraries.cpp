@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/opened_library.hpp"
+#include "base/files/opened_library.hpp"
 
 namespace headroom {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/printable.hpp"
+#include "base/files/file.hpp"
+#include "base/text/printable.hpp"
 #include "media/ffmpeg/libraries.hpp"
 #include "media/ffmpeg/video.hpp"
 #include "media/yuv.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "passes/step_cache.hpp"
 #include "pipelines/generator.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/nearest.hpp"
+#include "base/text/nearest.hpp"
 #include "base/switch_argument.hpp"
 
 namespace headroom {

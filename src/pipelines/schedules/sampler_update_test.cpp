@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "io/checkpoint.hpp"
 #include "ir/text.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

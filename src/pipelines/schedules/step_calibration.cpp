@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/file_lock.hpp"
-#include "base/hash.hpp"
-#include "base/json.hpp"
+#include "base/files/file_lock.hpp"
+#include "base/files/hash.hpp"
+#include "base/text/json.hpp"
 #include "passes/step_cache_options.hpp"
 
 namespace headroom {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "io/checkpoint.hpp"
 #include "models/classifier.hpp"
 #include "run/session.hpp"

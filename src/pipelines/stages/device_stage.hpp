@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "pipelines/stages/turns.hpp"
 #include "run/compile.hpp"

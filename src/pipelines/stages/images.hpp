@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "media/image.hpp"
 
 namespace headroom {

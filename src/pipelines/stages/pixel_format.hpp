@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 
 namespace headroom {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
 

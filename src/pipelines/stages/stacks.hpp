@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 
 namespace headroom {
 

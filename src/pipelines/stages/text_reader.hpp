@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/host_tensor.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "run/component.hpp"
 #include "text/tokenizer.hpp"
 

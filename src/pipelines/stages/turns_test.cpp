@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/json.hpp"
+#include "base/text/json.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "pipelines/generator_pool.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "models/live_stream_unet.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/streams/live_stream_frame.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "models/live_stream_unet.hpp"
 #include "pipelines/streams/diffusion_stream.hpp"
 #include "pipelines/streams/live_stream.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "base/test_util.hpp"
 #include "ir/interpreter.hpp"
 #include "pipelines/streams/stream_model.hpp"

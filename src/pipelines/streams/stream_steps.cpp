@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "pipelines/schedules/sampler_update.hpp"
 
 namespace headroom {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"

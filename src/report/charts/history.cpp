@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"

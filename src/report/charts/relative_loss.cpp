@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dot_plot.hpp"
 #include "report/option.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <map>
 
-#include "base/format.hpp"
+#include "base/text/format.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
 #include "report/option.hpp"

@@ -18,7 +18,7 @@
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/cupti/trace.hpp"
 #include "base/error.hpp"
-#include "base/opened_library.hpp"
+#include "base/files/opened_library.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 
 namespace headroom::cuda {
 
-/// The narrow floats: how many bits they keep, and what their largest numbers mean. base/dtype.cpp has the same on the
+/// The narrow floats: how many bits they keep, and what their largest numbers mean. base/tensors/dtype.cpp has the same on the
 /// host.
 struct SmallFloat {
   int mantissa_bits;

@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "backends/cuda/driver.cuh"
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/error.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"
 

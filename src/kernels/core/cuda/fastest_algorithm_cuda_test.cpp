@@ -6,7 +6,7 @@
 #include <map>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "tune/fastest_algorithm.hpp"
 #include "testing/own_cache.hpp"
 

@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "backends/cuda/early_launch.cuh"
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 #include "kernels/core/cuda/launched.hpp"
 

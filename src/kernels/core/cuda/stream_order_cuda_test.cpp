@@ -12,7 +12,7 @@
 #include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/gpu_test.hpp"
 #include "backends/region_recording.hpp"
-#include "base/random.hpp"
+#include "base/tensors/random.hpp"
 #include "kernels/conv/direct_form.hpp"
 #include "kernels/core/cuda/copy_rows.hpp"
 #include "kernels/core/cuda/fill_words.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/dtype_code.hpp"
+#include "base/tensors/dtype_code.hpp"
 
 namespace headroom::cuda {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/opened_library.hpp"
+#include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
 #include "kernels/vendor/cublaslt/library.cuh"
 #include "kernels/vendor/cublaslt/product.hpp"

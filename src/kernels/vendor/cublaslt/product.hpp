@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/target.hpp"
 #include "tune/tuner.hpp"
 

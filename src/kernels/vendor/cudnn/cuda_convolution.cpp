@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"

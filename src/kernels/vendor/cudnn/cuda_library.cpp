@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/opened_library.hpp"
+#include "base/files/opened_library.hpp"
 #include "kernels/vendor/cudnn/library.cuh"
 
 namespace headroom::cudnn {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "testing/own_cache.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"

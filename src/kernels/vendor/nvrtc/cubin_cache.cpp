@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/hash.hpp"
-#include "base/user_cache.hpp"
+#include "base/files/file.hpp"
+#include "base/files/hash.hpp"
+#include "base/files/user_cache.hpp"
 
 // A file is a Header, the key and the machine code. The key is there whole, so that two with the same hash are not taken
 // for each other.

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/opened_library.hpp"
+#include "base/files/opened_library.hpp"
 #include "kernels/vendor/nvrtc/library.cuh"
 
 namespace headroom::nvrtc {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/divide_up.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/shape.hpp"
+#include "base/tensors/shape.hpp"
 #include "kernels/core/library_kernel.hpp"
 
 /// What the oneDNN kernels share: descriptors, errors, thread teams, and launching a primitive without allocating.

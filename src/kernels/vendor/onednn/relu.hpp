@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/dtype.hpp"
+#include "base/tensors/dtype.hpp"
 
 namespace headroom::onednn {
 
