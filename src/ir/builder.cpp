@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "ir/param_name.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

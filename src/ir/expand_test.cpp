@@ -9,7 +9,7 @@
 
 #include "ir/interpreter.hpp"
 #include "ir/test_util.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 
 // Laws that hold for every graph, tried on random ones with nested loops, states, mixed dtypes and fused ops.

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "ir/builder.hpp"
 #include "ir/test_util.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

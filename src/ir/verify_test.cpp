@@ -9,7 +9,7 @@
 
 #include "ir/builder.hpp"
 #include "ir/test_util.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 // One sound graph, and one test for each rule that a rewrite of it can break.
 

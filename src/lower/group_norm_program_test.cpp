@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

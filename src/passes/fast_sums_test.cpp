@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

@@ -17,7 +17,7 @@
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
 #include "lower/group_norm_program.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 

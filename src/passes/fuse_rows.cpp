@@ -35,7 +35,7 @@
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
 #include "lower/row_program.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
 

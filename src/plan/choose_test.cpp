@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "kernels/core/kernel.hpp"
 #include "plan/plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <set>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "backends/backend.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

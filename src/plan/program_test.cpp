@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

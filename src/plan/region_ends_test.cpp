@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "plan/plan.hpp"
 

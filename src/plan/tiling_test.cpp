@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/test_util.hpp"
 

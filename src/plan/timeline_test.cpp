@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {

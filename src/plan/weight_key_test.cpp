@@ -5,7 +5,7 @@
 #include <array>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

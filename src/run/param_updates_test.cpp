@@ -11,7 +11,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/out_of_memory.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "run/folding_graph.hpp"
 #include "run/session.hpp"

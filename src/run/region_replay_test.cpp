@@ -13,7 +13,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "backends/region_recording.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "plan/plan.hpp"
 #include "run/semantic_cases.hpp"

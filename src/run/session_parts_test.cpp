@@ -6,7 +6,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "run/session.hpp"
 #include "run/test_util.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"

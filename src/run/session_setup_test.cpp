@@ -6,7 +6,7 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "run/compile.hpp"
 #include "run/memory_need.hpp"
 #include "run/session.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "ir/interpreter.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/test_util.hpp"
 #include "run/session.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/files/truncated_file.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
 #include "run/folding_graph.hpp"

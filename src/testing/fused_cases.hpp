@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "testing/compare.hpp"
 
 /// Bodies that tests of `fused` on every device share; included by *_test.cpp only.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "testing/compare.hpp"
 #include "testing/convolution_cases.hpp"
 

@@ -13,7 +13,7 @@
 #include "differential/random_data.hpp"
 #include "io/checkpoint.hpp"
 #include "io/safetensors.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "plan/choose.hpp"
 #include "plan/weight_key.hpp"
 #include "run/session.hpp"

@@ -19,7 +19,7 @@
 #include "differential/random_graph.hpp"
 #include "differential/rebuild.hpp"
 #include "differential/shrink.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 
 namespace headroom::differential {

@@ -16,7 +16,7 @@
 #include "differential/check.hpp"
 #include "differential/random_graph.hpp"
 #include "differential/shrink.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "kernels/core/limit_isa.hpp"
 #include "measure/probes/machine.hpp"
 

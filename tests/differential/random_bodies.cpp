@@ -7,7 +7,7 @@
 
 #include "differential/graph_maker.hpp"
 #include "lower/row_program.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom::differential {
 namespace {

@@ -7,7 +7,7 @@
 #include "ir/expand.hpp"
 #include "ir/fused_body.hpp"
 #include "ir/ops/families.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 // The op that holds a graph.
 

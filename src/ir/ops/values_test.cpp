@@ -8,7 +8,7 @@
 #include "ir/builder.hpp"
 #include "ir/infer.hpp"
 #include "ir/test_util.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "testing/fused_cases.hpp"
 #include "testing/highway_check.hpp"
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom {

@@ -16,7 +16,7 @@
 #include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "measure/quality/quality.hpp"
 #include "passes/pass.hpp"
 

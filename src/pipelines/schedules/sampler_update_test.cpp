@@ -13,7 +13,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/tensors/random.hpp"
 #include "io/checkpoint.hpp"
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/schedules/flow_schedule.hpp"
 #include "run/compile.hpp"

@@ -12,8 +12,8 @@
 #include "base/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/schedule.hpp"
-#include "ir/text.hpp"
-#include "ir/text_syntax.hpp"
+#include "ir/text/text.hpp"
+#include "ir/text/text_syntax.hpp"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/text.hpp"
+#include "ir/text/text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

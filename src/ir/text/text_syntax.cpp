@@ -1,4 +1,4 @@
-#include "ir/text_syntax.hpp"
+#include "ir/text/text_syntax.hpp"
 
 #include <algorithm>
 #include <charconv>
