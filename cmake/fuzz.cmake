@@ -39,9 +39,9 @@ file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pip
      src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
 headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp models/autoencoder_kl_config.cpp models/config.cpp
-          models/flux_config.cpp models/live_stream_unet_config.cpp models/unet2d_condition_config.cpp models/unet2d_config.cpp
-          models/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
+  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp models/autoencoders/autoencoder_kl_config.cpp models/config.cpp
+          models/transformers/flux_config.cpp models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp models/unets/unet2d_config.cpp
+          models/unets/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
 headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
   SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp base/text/list.cpp base/switches.cpp base/target.cpp cli/image_job.cpp
           cli/request_fuzz.cpp)

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "io/safetensors.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "run/compile.hpp"
 #include "run/session.hpp"
 #include "run/weight_store.hpp"

@@ -12,7 +12,7 @@
 #include "base/tensors/random.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "pipelines/generator.hpp"
 #include "run/compile.hpp"
 

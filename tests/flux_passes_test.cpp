@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/interpreter.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "passes/pass.hpp"
 #include "passes/test_util.hpp"
 

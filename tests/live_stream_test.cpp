@@ -16,7 +16,7 @@
 #include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "ir/op_definition.hpp"
-#include "models/live_stream_unet.hpp"
+#include "models/unets/live_stream_unet.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/streams/live_stream_frame.hpp"

@@ -9,8 +9,8 @@
 
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
-#include "models/unet2d.hpp"
-#include "models/unet2d_condition.hpp"
+#include "models/unets/unet2d.hpp"
+#include "models/unets/unet2d_condition.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {

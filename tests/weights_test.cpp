@@ -13,7 +13,7 @@
 #include "base/text/json.hpp"
 #include "base/test_util.hpp"
 #include "measure/probes/resident_memory.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/session.hpp"

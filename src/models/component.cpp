@@ -7,15 +7,15 @@
 
 #include "base/error.hpp"
 #include "base/text/nearest.hpp"
-#include "models/autoencoder_kl.hpp"
-#include "models/autoencoder_tiny.hpp"
-#include "models/clip_text.hpp"
+#include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_tiny.hpp"
+#include "models/text_encoders/clip_text.hpp"
 #include "models/config.hpp"
-#include "models/flux.hpp"
-#include "models/live_stream_unet.hpp"
-#include "models/t5_encoder.hpp"
-#include "models/unet2d.hpp"
-#include "models/unet2d_condition.hpp"
+#include "models/transformers/flux.hpp"
+#include "models/unets/live_stream_unet.hpp"
+#include "models/text_encoders/t5_encoder.hpp"
+#include "models/unets/unet2d.hpp"
+#include "models/unets/unet2d_condition.hpp"
 
 namespace headroom {
 

@@ -10,12 +10,12 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "base/text/mutated_json_fuzz.hpp"
-#include "models/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl.hpp"
 #include "models/config.hpp"
-#include "models/flux.hpp"
-#include "models/live_stream_unet.hpp"
-#include "models/unet2d.hpp"
-#include "models/unet2d_condition.hpp"
+#include "models/transformers/flux.hpp"
+#include "models/unets/live_stream_unet.hpp"
+#include "models/unets/unet2d.hpp"
+#include "models/unets/unet2d_condition.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);

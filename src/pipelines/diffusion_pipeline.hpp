@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/autoencoder.hpp"
+#include "models/autoencoders/autoencoder.hpp"
 #include "pipelines/stages/denoise_loop.hpp"
 #include "pipelines/stages/image_coding.hpp"
 #include "pipelines/pipeline.hpp"

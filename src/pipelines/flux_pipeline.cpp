@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
 #include "models/config.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
 #include "pipelines/stages/kontext_sizes.hpp"
 #include "pipelines/schedules/scheduler.hpp"

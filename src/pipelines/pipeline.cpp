@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "ir/param_name.hpp"
-#include "models/flux.hpp"
-#include "models/unet2d_condition.hpp"
+#include "models/transformers/flux.hpp"
+#include "models/unets/unet2d_condition.hpp"
 #include "passes/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"

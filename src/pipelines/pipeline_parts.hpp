@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/autoencoder.hpp"
+#include "models/autoencoders/autoencoder.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/stages/pixel_format.hpp"
 #include "pipelines/stages/text_reader.hpp"

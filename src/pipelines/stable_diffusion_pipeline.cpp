@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "models/config.hpp"
-#include "models/unet2d_condition.hpp"
+#include "models/unets/unet2d_condition.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 

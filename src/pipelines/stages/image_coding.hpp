@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "models/autoencoder.hpp"
+#include "models/autoencoders/autoencoder.hpp"
 #include "pipelines/schedules/noise_schedule.hpp"
 
 namespace headroom {

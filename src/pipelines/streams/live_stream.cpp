@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
-#include "models/live_stream_unet.hpp"
+#include "models/unets/live_stream_unet.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/streams/live_stream_frame.hpp"
 

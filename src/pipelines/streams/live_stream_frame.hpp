@@ -4,7 +4,7 @@
 #include <span>
 
 #include "ir/builder.hpp"
-#include "models/live_stream_unet.hpp"
+#include "models/unets/live_stream_unet.hpp"
 #include "pipelines/schedules/sampler_tables.hpp"
 #include "run/session.hpp"
 

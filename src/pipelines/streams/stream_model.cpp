@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
-#include "models/live_stream_unet.hpp"
+#include "models/unets/live_stream_unet.hpp"
 #include "pipelines/streams/diffusion_stream.hpp"
 #include "pipelines/streams/live_stream.hpp"
 

@@ -1,0 +1,206 @@
+#include "models/text_encoders/t5_encoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "models/attention.hpp"
+#include "models/config.hpp"
+#include "models/text_encoders/text_encoder.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::string_view kClass = "T5EncoderModel";
+constexpr std::int64_t kTokens = 512;       // FLUX.1-dev's
+constexpr std::int64_t kMostTokens = 8192;  // the table of positions is that large squared
+
+class T5Encoder {
+ public:
+  T5Encoder(Builder& builder, const T5Config& config, const ParamSource& params)
+      : b_(builder), config_(config), params_(params) {}
+
+  ValueId forward(ValueId ids, ValueId mask) {
+    ValueId x = embed(ids);  // [batch, tokens, d_model]
+    bias_ = position_bias(b_.shape(ids)[1]);
+    if (mask != kNoValue) bias_ = hide(bias_, mask);
+    for (std::int64_t i = 0; i < config_.num_layers; ++i) {
+      const auto block = b_.block("encoder.block." + std::to_string(i));
+      x = b_.add(x, self_attention(x));
+      x = b_.add(x, feed_forward(x));
+    }
+    return norm("encoder.final_layer_norm", x);
+  }
+
+ private:
+  /// The table goes by two names, of which a checkpoint holds either.
+  ValueId embed(ValueId ids) {
+    const bool is_shared = !params_.has || params_.has("shared.weight");
+    const auto scope = b_.scope(is_shared ? "shared" : "encoder.embed_tokens");
+    return read_rows(b_, params_, "weight", {config_.vocab_size, config_.d_model}, ids);
+  }
+
+  /// What the first block knows, and all blocks add to their scores: [heads, tokens, tokens].
+  ValueId position_bias(std::int64_t tokens) {
+    const auto scope = b_.scope("encoder.block.0.layer.0.SelfAttention.relative_attention_bias");
+    const ValueId table = param("weight", {config_.relative_attention_num_buckets, config_.num_heads});
+    std::vector<double> buckets;
+    for (std::int64_t query = 0; query < tokens; ++query)
+      for (std::int64_t key = 0; key < tokens; ++key)
+        buckets.push_back(static_cast<double>(t5_position_bucket(config_, key - query)));
+    const ValueId rows = b_.constant(std::move(buckets), {tokens, tokens}, DType::kI32);
+    return b_.transpose(b_.gather(table, rows), {2, 0, 1});
+  }
+
+  /// The bias with keys left out where the mask is 0: [batch, heads, tokens, tokens].
+  ValueId hide(ValueId bias, ValueId mask) {
+    const auto scope = b_.scope("attention_mask");
+    const Shape shape = b_.shape(mask);
+    const ValueId keys = b_.reshape(mask, {shape[0], 1, 1, shape[1]});
+    const ValueId hidden = b_.equal(keys, b_.constant({0}, {}, DType::kI32));
+    return b_.where(hidden, b_.constant({text_encoder::kUnseen}, {}, b_.dtype(bias)), bias);
+  }
+
+  /// Of queries that are not scaled: what 1/sqrt(d_kv) would be is in the weights.
+  ValueId self_attention(ValueId x) {
+    const auto layer = b_.scope("layer.0");
+    const ValueId n = norm("layer_norm", x);
+    const auto scope = b_.scope("SelfAttention");
+    const std::int64_t inner = config_.inner_dim();
+    const ValueId q = linear("q", n, inner), k = linear("k", n, inner), v = linear("v", n, inner);
+    return linear("o", attention(b_, q, k, v, config_.num_heads, 1, bias_), config_.d_model);
+  }
+
+  ValueId feed_forward(ValueId x) {
+    const auto layer = b_.scope("layer.1");
+    const ValueId n = norm("layer_norm", x);
+    const auto scope = b_.scope("DenseReluDense");
+    const ValueId first = linear(config_.is_gated ? "wi_0" : "wi", n, config_.d_ff);
+    ValueId wide = b_.emit(config_.activation, {first})[0];  // [batch, tokens, d_ff]
+    if (config_.is_gated) wide = b_.mul(wide, linear("wi_1", n, config_.d_ff));
+    return linear("wo", wide, config_.d_model);
+  }
+
+  ValueId norm(std::string_view name, ValueId x) {
+    const auto scope = b_.scope(name);
+    return b_.rms_norm(x, param("weight", {config_.d_model}), config_.layer_norm_epsilon);
+  }
+
+  /// x[..., in] -> [..., out], without a bias.
+  ValueId linear(std::string_view name, ValueId x, std::int64_t out) {
+    const auto scope = b_.scope(name);
+    return b_.linear(x, param("weight", {out, b_.shape(x)[-1]}));
+  }
+
+  ValueId param(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
+
+  Builder& b_;
+  const T5Config& config_;
+  const ParamSource& params_;
+  ValueId bias_ = kNoValue;
+};
+
+InputShapes encode_shapes(const nlohmann::json& json, const PassSize& size) {
+  static_cast<void>(parse_t5_config(json));
+  return text_encoder::id_shapes(size, kMostTokens);
+}
+
+Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const T5Config config = parse_t5_config(json);
+  Graph graph("t5_encode");
+  Builder builder(graph);
+  const ValueId ids = text_encoder::add_ids(graph, given, kMostTokens);
+  ValueId mask = kNoValue;
+  if (given.contains("attention_mask")) {
+    const Shape& shape = builder.shape(ids);
+    mask =
+        graph.add_input("attention_mask",
+                        TensorType{.dtype = DType::kI32,
+                                   .shape = require_shape(given, "attention_mask", {{"", shape[0]}, {"", shape[1]}})});
+  }
+  graph.add_output("last_hidden_state", build_t5_encoder(builder, config, ids, mask, params));
+  return graph;
+}
+
+std::optional<InputRange> t5_input_range(const nlohmann::json& json, std::string_view input) {
+  return InputRange{0, input == "input_ids" ? static_cast<double>(parse_t5_config(json).vocab_size) : 2};
+}
+
+/// The decoder's, and the second name of the table of tokens.
+bool is_unread(std::string_view tensor) {
+  return tensor.starts_with("decoder.") || tensor == "lm_head.weight" || tensor == "encoder.embed_tokens.weight";
+}
+
+}  // namespace
+
+T5Config parse_t5_config(const nlohmann::json& json) {
+  using namespace config;
+  require_class(json, kClass);
+  T5Config t5;
+  t5.vocab_size = read_int(json, "vocab_size", t5.vocab_size, 1, kMaxExtent);
+  t5.d_model = read_int(json, "d_model", t5.d_model, 1, kMaxExtent);
+  t5.d_kv = read_int(json, "d_kv", t5.d_kv, 1, kMaxExtent);
+  t5.d_ff = read_int(json, "d_ff", t5.d_ff, 1, kMaxExtent);
+  t5.num_layers = read_int(json, "num_layers", t5.num_layers, 1, kMaxLayers);
+  t5.num_heads = read_int(json, "num_heads", t5.num_heads, 1, kMaxLayers);
+  if (t5.inner_dim() > kMaxExtent)
+    fail("config.json: num_heads times d_kv is {}, expected {} at most", t5.inner_dim(), kMaxExtent);
+  std::int64_t& buckets = t5.relative_attention_num_buckets;
+  buckets = read_int(json, "relative_attention_num_buckets", buckets, 4, kMaxExtent);
+  std::int64_t& distance = t5.relative_attention_max_distance;  // beyond that of the last bucket of one distance
+  distance = read_int(json, "relative_attention_max_distance", distance, buckets / 4 + 1, kMaxExtent);
+  t5.layer_norm_epsilon = read_double(json, "layer_norm_epsilon", t5.layer_norm_epsilon);
+
+  constexpr std::string_view kGated = "gated-";
+  std::string projection = read_text(json, "feed_forward_proj", "relu");
+  t5.is_gated = projection.starts_with(kGated);
+  if (projection == "gated-gelu") projection = "gated-gelu_new";  // T5 v1.1's: transformers means the same
+  if (t5.is_gated) projection.erase(0, kGated.size());
+  t5.activation = text_encoder::activation_named(json, "feed_forward_proj", projection);
+  return t5;
+}
+
+nlohmann::json t5_xxl_config() {
+  return {{"architectures", {kClass}},
+          {"vocab_size", 32128},
+          {"d_model", 4096},
+          {"d_kv", 64},
+          {"d_ff", 10240},
+          {"num_layers", 24},
+          {"num_heads", 64},
+          {"feed_forward_proj", "gated-gelu"}};
+}
+
+std::int64_t t5_position_bucket(const T5Config& config, std::int64_t distance) {
+  const std::int64_t half = config.relative_attention_num_buckets / 2, exact = half / 2;
+  const std::int64_t behind = distance > 0 ? half : 0, apart = std::abs(distance);
+  if (apart < exact) return behind + apart;
+  // In f32, as the weights were trained with.
+  const auto ratio = static_cast<float>(apart) / static_cast<float>(exact);
+  const auto most = static_cast<float>(
+      std::log(static_cast<double>(config.relative_attention_max_distance) / static_cast<double>(exact)));
+  const auto further = static_cast<std::int64_t>(std::log(ratio) / most * static_cast<float>(half - exact));
+  return behind + std::min(half - 1, exact + further);
+}
+
+ValueId build_t5_encoder(Builder& builder, const T5Config& config, ValueId ids, ValueId mask,
+                         const ParamSource& params) {
+  return T5Encoder(builder, config, params).forward(ids, mask);
+}
+
+ComponentClass t5_encoder_class() {
+  return {
+      .name = kClass,
+      .passes = {{"encode", {"input_ids"}, encode_shapes, build_encode}},
+      .named = {{"t5-xxl", "FLUX.1's T5 text encoder; its checkpoint does not ship: give a folder or --random-weights",
+                 t5_xxl_config}},
+      .range = t5_input_range,
+      .text_tokens = [](const nlohmann::json&) { return kTokens; },
+      .is_unread = is_unread,
+      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}}};
+}
+
+}  // namespace headroom

@@ -1,0 +1,120 @@
+#include "models/unets/unet2d_condition_adapter_names.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "models/unets/unet2d_condition.hpp"
+
+namespace headroom {
+namespace {
+
+/// Stability's modules are rows of input and of output blocks, each a resnet, a transformer and a change of size, as far as there are such.
+class UNetAliases {
+ public:
+  explicit UNetAliases(const UNet2DConditionConfig& config) : config_(config) {}
+
+  [[nodiscard]] std::vector<ModuleAlias> take() {
+    add_ends();
+    add_down();
+    add_middle();
+    add_up();
+    return std::move(all_);
+  }
+
+ private:
+  void add(std::string name, std::string module) {
+    all_.push_back({.name = std::move(name), .modules = {std::move(module)}});
+  }
+
+  void add_ends() {
+    add("time_embed.0", "time_embedding.linear_1");
+    add("time_embed.2", "time_embedding.linear_2");
+    if (config_.has_text_time) {
+      add("label_emb.0.0", "add_embedding.linear_1");
+      add("label_emb.0.2", "add_embedding.linear_2");
+    }
+    add("input_blocks.0.0", "conv_in");
+    add("out.0", "conv_norm_out");
+    add("out.2", "conv_out");
+  }
+
+  void add_down() {
+    std::int64_t block = 1;
+    for (std::size_t level = 0; level < config_.levels(); ++level) {
+      const std::string ours = fmt::format("down_blocks.{}", level);
+      for (std::int64_t j = 0; j < config_.layers_per_block[level]; ++j, ++block)
+        add_layer(fmt::format("input_blocks.{}", block), ours, j, level, config_.down_attends[level]);
+      if (level + 1 < config_.levels())
+        add(fmt::format("input_blocks.{}.0.op", block++), ours + ".downsamplers.0.conv");
+    }
+  }
+
+  void add_middle() {
+    if (!config_.has_mid_block) return;
+    add_resnet("middle_block.0", "mid_block.resnets.0");
+    add_transformer("middle_block.1", "mid_block.attentions.0", config_.levels() - 1);
+    add_resnet("middle_block.2", "mid_block.resnets.1");
+  }
+
+  void add_up() {
+    std::int64_t block = 0;
+    for (std::size_t i = 0; i < config_.levels(); ++i) {
+      const std::size_t level = config_.levels() - 1 - i;
+      const std::string ours = fmt::format("up_blocks.{}", i);
+      for (std::int64_t j = 0; j <= config_.layers_per_block[level]; ++j, ++block)
+        add_layer(fmt::format("output_blocks.{}", block), ours, j, level, config_.up_attends[level]);
+      if (level > 0)
+        add(fmt::format("output_blocks.{}.{}.conv", block - 1, config_.up_attends[level] ? 2 : 1),
+            ours + ".upsamplers.0.conv");
+    }
+  }
+
+  void add_layer(const std::string& theirs, const std::string& ours, std::int64_t j, std::size_t level, bool attends) {
+    add_resnet(theirs + ".0", fmt::format("{}.resnets.{}", ours, j));
+    if (attends) add_transformer(theirs + ".1", fmt::format("{}.attentions.{}", ours, j), level);
+  }
+
+  void add_resnet(const std::string& theirs, const std::string& ours) {
+    for (const auto& [their_end, our_end] :
+         {std::pair("in_layers.0", "norm1"), std::pair("in_layers.2", "conv1"),
+          std::pair("emb_layers.1", "time_emb_proj"), std::pair("out_layers.0", "norm2"),
+          std::pair("out_layers.3", "conv2"), std::pair("skip_connection", "conv_shortcut")})
+      add(fmt::format("{}.{}", theirs, their_end), fmt::format("{}.{}", ours, our_end));
+  }
+
+  /// Its modules have the same names in both.
+  void add_transformer(const std::string& theirs, const std::string& ours, std::size_t level) {
+    for (const char* end : {".norm", ".proj_in", ".proj_out"}) add(theirs + end, ours + end);
+    for (std::int64_t i = 0; i < config_.transformer_layers[level]; ++i) {
+      const std::string block = fmt::format(".transformer_blocks.{}.", i);
+      for (const char* end : {"norm1", "norm2", "norm3", "ff.net.0.proj", "ff.net.2"})
+        add(theirs + block + end, ours + block + end);
+      for (const char* attention : {"attn1.", "attn2."})
+        for (const char* end : {"to_q", "to_k", "to_v", "to_out.0"})
+          add(theirs + block + attention + end, ours + block + attention + end);
+    }
+  }
+
+  const UNet2DConditionConfig& config_;
+  std::vector<ModuleAlias> all_;
+};
+
+std::vector<ModuleAlias> unet_aliases(const nlohmann::json& json) {
+  const UNet2DConditionConfig config = parse_unet2d_condition_config(json);
+  return UNetAliases(config).take();
+}
+
+}  // namespace
+
+AdapterNames unet2d_condition_adapter_names() {
+  return {.prefixes = {"unet.", "lora_unet_", "lycoris_", "diffusion_model.", "model.diffusion_model.", ""},
+          .aliases = unet_aliases,
+          .ends = {{"to_q", "processor.to_q_lora"},
+                   {"to_k", "processor.to_k_lora"},
+                   {"to_v", "processor.to_v_lora"},
+                   {"to_out.0", "processor.to_out_lora"}}};
+}
+
+}  // namespace headroom
