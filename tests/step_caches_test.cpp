@@ -16,7 +16,7 @@
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/json.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/generator.hpp"
 #include "program_fixture.hpp"
 

@@ -14,7 +14,7 @@
 #include "cli/table_output.hpp"
 #include "measure/protocol/auto_cache.hpp"
 #include "measure/probes/machine.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 
 namespace headroom {

@@ -17,7 +17,7 @@
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/schedules/calibrate_steps.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/schedules/step_calibration.hpp"

@@ -29,7 +29,7 @@
 #include "measure/tables/table.hpp"
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {

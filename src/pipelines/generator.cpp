@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "pipelines/stages/stacks.hpp"
 #include "run/fit.hpp"
 #include "run/memory_need.hpp"

@@ -10,7 +10,7 @@
 #include "ir/param_name.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/unets/unet2d_condition.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"

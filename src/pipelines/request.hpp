@@ -38,7 +38,7 @@ struct RequestOptions {
   std::size_t memory_limit = 0;      ///< device memory that may be used, in bytes; 0 is all there is
   bool drops_other_weights = false;  ///< frees what the store holds and this request does not use, before it loads
   bool suggests_what_fits = true;    ///< in the error where it does not fit, which takes time
-  bool records_velocities = false;   ///< the loop has the output kVelocities (passes/step_cache.hpp)
+  bool records_velocities = false;   ///< the loop has the output kVelocities (passes/step_caches/step_cache.hpp)
   NewWork new_work = NewWork::kMeasure;
 };
 

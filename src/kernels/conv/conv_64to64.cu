@@ -14,7 +14,7 @@
 //
 // A block makes segments (`pixels` of a row) one below the other. Its first warpgroup copies rows of x into a ring; the other two make
 // segments in turn, one multiplying while the other adds bias and residual and stores. A doubled image has four filters of 2x2 by the
-// parity of row and column (passes/fuse_upsample.cpp); each of the two warpgroups makes the rows of one parity. Weights that no kernel
+// parity of row and column (passes/fusion/fuse_upsample.cpp); each of the two warpgroups makes the rows of one parity. Weights that no kernel
 // of a run writes are on their way to registers before the kernel in front has ended.
 //
 // Tried: blocks of one warpgroup, two to a multiprocessor, which copy their rows themselves. They could begin while the kernel before

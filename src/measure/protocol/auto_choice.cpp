@@ -10,7 +10,7 @@
 #include "base/out_of_memory.hpp"
 #include "measure/quality/quality_loss.hpp"
 #include "measure/tables/table.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 namespace headroom {
 namespace {

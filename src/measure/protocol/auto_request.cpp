@@ -13,7 +13,7 @@
 #include "base/tensors/random.hpp"
 #include "measure/quality/pass_error.hpp"
 #include "measure/quality/quality_loss.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "run/fit.hpp"
 
 namespace headroom {

@@ -11,7 +11,7 @@
 #include "measure/probes/machine.hpp"
 #include "measure/results/result_json.hpp"
 #include "measure/protocol/stages.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 #include "plan/memory.hpp"
 
 namespace headroom {

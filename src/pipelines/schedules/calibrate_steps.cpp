@@ -11,7 +11,7 @@
 
 #include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

@@ -12,7 +12,7 @@
 #include "base/files/file_lock.hpp"
 #include "base/files/hash.hpp"
 #include "base/text/json.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 namespace headroom {
 namespace {

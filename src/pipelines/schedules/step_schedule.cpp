@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 namespace headroom {
 namespace {

@@ -27,7 +27,7 @@ struct StepSchedule {
   friend bool operator==(const StepSchedule&, const StepSchedule&) = default;
 };
 
-/// The schedule of spread_steps() (passes/step_cache_options.hpp).
+/// The schedule of spread_steps() (passes/step_caches/step_cache_options.hpp).
 [[nodiscard]] std::string spread_schedule(std::size_t computed, std::size_t calls);
 
 /// By how much all calls that a schedule skips change the sample together: the root mean square over images of the weighted sum of

@@ -1,4 +1,4 @@
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 
 #include <algorithm>
 #include <numeric>

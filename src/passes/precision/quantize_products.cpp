@@ -24,7 +24,7 @@
 #include "base/text/name_filter.hpp"
 #include "base/switch_argument.hpp"
 #include "ir/op_definition.hpp"
-#include "passes/fast_sums.hpp"
+#include "passes/precision/fast_sums.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 

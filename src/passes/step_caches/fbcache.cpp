@@ -15,7 +15,7 @@
 // third.
 
 #include "passes/pass.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 
 namespace headroom {
 

@@ -17,7 +17,7 @@
 
 #include "base/error.hpp"
 #include "passes/pass.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/fast_sums.hpp"
+#include "passes/precision/fast_sums.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "passes/test_util.hpp"
 
 namespace headroom {

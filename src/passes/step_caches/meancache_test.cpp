@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 #include "passes/test_util.hpp"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 #include <fmt/ranges.h>
 

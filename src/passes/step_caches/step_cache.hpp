@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 /// What the passes of step caches have in common: a part of a denoise loop that some steps skip.
 namespace headroom {

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "passes/pass.hpp"
-#include "passes/step_cache.hpp"
+#include "passes/step_caches/step_cache.hpp"
 
 namespace headroom {
 namespace {

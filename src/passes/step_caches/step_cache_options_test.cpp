@@ -1,4 +1,4 @@
-#include "passes/step_cache_options.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
