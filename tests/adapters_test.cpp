@@ -19,9 +19,9 @@
 #include "ir/param_name.hpp"
 #include "plan/plan.hpp"
 #include "run/component.hpp"
-#include "run/lora.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/lora.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

@@ -12,8 +12,8 @@
 #include "ir/interpreter.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

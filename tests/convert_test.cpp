@@ -13,8 +13,8 @@
 #include "io/safetensors.hpp"
 #include "models/transformers/flux.hpp"
 #include "run/compile.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 // LoRA files of FLUX against diffusers (tests/goldens/make_loras.py): what they make of each weight, and of a forward pass.
 
 #include "base/test_paths.hpp"
-#include "run/lora.hpp"
+#include "run/weights/lora.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 #include "pipelines/generator_pool.hpp"
 #include "pipelines/pipeline.hpp"
 #include "plan/plan.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 namespace {

@@ -14,7 +14,7 @@
 #include "pipeline_golden.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
 #include "program_fixture.hpp"
-#include "run/lora.hpp"
+#include "run/weights/lora.hpp"
 
 namespace headroom {
 namespace {

@@ -17,10 +17,10 @@
 #include "ir/interpreter.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
-#include "run/lora.hpp"
-#include "run/session.hpp"
+#include "run/weights/lora.hpp"
+#include "run/session/session.hpp"
 #include "run/test_util.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

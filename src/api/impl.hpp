@@ -13,8 +13,8 @@
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 #define HEADROOM_INTERNAL
 #include "api/headroom.hpp"

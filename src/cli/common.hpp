@@ -19,8 +19,8 @@
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
 #include "run/component.hpp"
-#include "run/lora.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/lora.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

@@ -12,7 +12,7 @@
 #include "models/config.hpp"
 #include "pipelines/examples.hpp"
 #include "run/forward_pass.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipelines/request.hpp"
-#include "run/lora.hpp"
+#include "run/weights/lora.hpp"
 
 namespace headroom {
 

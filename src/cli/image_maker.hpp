@@ -10,7 +10,7 @@
 #include "cli/image_job.hpp"
 #include "media/image.hpp"
 #include "pipelines/generator_pool.hpp"
-#include "run/lora.hpp"
+#include "run/weights/lora.hpp"
 
 namespace headroom {
 

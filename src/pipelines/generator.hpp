@@ -12,7 +12,7 @@
 #include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/stages/prompt_reader.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

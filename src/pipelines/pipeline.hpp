@@ -17,7 +17,7 @@
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

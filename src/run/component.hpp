@@ -9,7 +9,7 @@
 
 #include "io/checkpoint.hpp"
 #include "models/component.hpp"
-#include "run/param_update.hpp"
+#include "run/weights/param_update.hpp"
 
 namespace headroom {
 

@@ -8,8 +8,8 @@
 #include "ir/interpreter.hpp"
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

@@ -15,7 +15,7 @@
 #include "passes/pass.hpp"
 #include "plan/plan.hpp"
 #include "run/copy_folder.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 namespace {

@@ -8,7 +8,7 @@
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
 #include "run/compile.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 /// Whether a request fits in a device's memory, told before anything is loaded, and what would.
 namespace headroom {

@@ -8,7 +8,7 @@
 
 #include "run/component.hpp"
 #include "run/fit.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 
 #include "backends/caching_allocator.hpp"
 #include "plan/memory.hpp"
-#include "run/buffer_schedule.hpp"
+#include "run/session/buffer_schedule.hpp"
 
 namespace headroom {
 namespace {

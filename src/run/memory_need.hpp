@@ -4,7 +4,7 @@
 
 #include "backends/backend.hpp"
 #include "plan/program.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

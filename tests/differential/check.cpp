@@ -16,8 +16,8 @@
 #include "ir/text/text.hpp"
 #include "plan/choose.hpp"
 #include "plan/weight_key.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom::differential {
 namespace {

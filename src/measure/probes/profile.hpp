@@ -10,7 +10,7 @@
 #include "measure/results/chrome_trace.hpp"
 #include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -16,7 +16,7 @@
 #include "measure/results/result.hpp"
 #include "pipelines/generator.hpp"
 #include "run/forward_pass.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 
 #include "measure/protocol/ladder.hpp"
 #include "measure/protocol/stages.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

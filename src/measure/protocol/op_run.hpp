@@ -6,8 +6,8 @@
 #include "backends/backend.hpp"
 #include "io/checkpoint.hpp"
 #include "kernels/core/kernel.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

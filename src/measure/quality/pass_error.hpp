@@ -5,7 +5,7 @@
 
 #include "base/tensors/host_tensor.hpp"
 #include "run/forward_pass.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -10,8 +10,8 @@
 #include "pipelines/pipeline.hpp"
 #include "run/compile.hpp"
 #include "run/forward_pass.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

@@ -10,7 +10,7 @@
 #include "backends/backend.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/results/result.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 /// What suites of small problems share: `kernels` and `bodies`.
 namespace headroom {

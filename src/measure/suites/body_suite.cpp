@@ -10,7 +10,7 @@
 #include "io/checkpoint.hpp"
 #include "measure/results/describe.hpp"
 #include "run/compile.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

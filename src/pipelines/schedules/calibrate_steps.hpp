@@ -8,7 +8,7 @@
 #include "backends/backend.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/schedules/step_schedule.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

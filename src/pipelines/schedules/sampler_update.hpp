@@ -8,7 +8,7 @@
 #include "ir/builder.hpp"
 #include "ir/graph.hpp"
 #include "pipelines/schedules/sampler_tables.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -17,7 +17,7 @@
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/schedules/flow_schedule.hpp"
 #include "run/compile.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

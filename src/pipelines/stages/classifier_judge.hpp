@@ -10,8 +10,8 @@
 #include "base/tensors/host_tensor.hpp"
 #include "io/checkpoint.hpp"
 #include "models/classifier.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

@@ -13,7 +13,7 @@
 #include "pipelines/stages/turns.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -14,7 +14,7 @@
 #include "pipelines/stages/device_stage.hpp"
 #include "pipelines/stages/prompt_reader.hpp"
 #include "pipelines/streams/stream_model.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 

@@ -4,7 +4,7 @@
 
 #include "ir/builder.hpp"
 #include "pipelines/request.hpp"
-#include "run/session.hpp"
+#include "run/session/session.hpp"
 
 namespace headroom {
 

@@ -12,7 +12,7 @@
 #include "ir/interpreter.hpp"
 #include "pipelines/streams/stream_model.hpp"
 #include "run/compile.hpp"
-#include "run/weight_store.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {
