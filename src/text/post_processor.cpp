@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
-#include "text/json_fields.hpp"
+#include "text/readers/json_fields.hpp"
 
 namespace headroom {
 namespace {

@@ -14,8 +14,8 @@
 #include "text/normalizer.hpp"
 #include "text/piece_trie.hpp"
 #include "text/pre_tokenizer.hpp"
-#include "text/protobuf.hpp"
-#include "text/sentencepiece_model.hpp"
+#include "text/readers/protobuf.hpp"
+#include "text/readers/sentencepiece_model.hpp"
 #include "text/split.hpp"
 #include "text/unicode.hpp"
 

@@ -7,9 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
-#include "text/json_fields.hpp"
-#include "text/sentencepiece_model.hpp"
-#include "text/tokenizer_json.hpp"
+#include "text/readers/json_fields.hpp"
+#include "text/readers/sentencepiece_model.hpp"
+#include "text/readers/tokenizer_json.hpp"
 #include "text/unigram.hpp"
 
 namespace headroom {

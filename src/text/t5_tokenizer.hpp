@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "text/tokenizer_config.hpp"
+#include "text/readers/tokenizer_config.hpp"
 #include "text/tokenizer_parts.hpp"
 
 /// T5's tokenizer as transformers 5 builds it, which is what diffusers' pipelines get: the pieces, the character map and the

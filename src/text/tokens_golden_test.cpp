@@ -12,7 +12,7 @@
 #include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "text/sentencepiece_model.hpp"
+#include "text/readers/sentencepiece_model.hpp"
 #include "text/tokenizer.hpp"
 
 namespace headroom {

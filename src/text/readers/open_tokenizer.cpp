@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "text/t5_tokenizer.hpp"
 #include "text/tokenizer.hpp"
-#include "text/tokenizer_config.hpp"
-#include "text/tokenizer_json.hpp"
-#include "text/vocab_merges.hpp"
+#include "text/readers/tokenizer_config.hpp"
+#include "text/readers/tokenizer_json.hpp"
+#include "text/readers/vocab_merges.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "text/tokenizer_json.hpp"
+#include "text/readers/tokenizer_json.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,9 +7,9 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "text/bpe.hpp"
-#include "text/json_fields.hpp"
+#include "text/readers/json_fields.hpp"
 #include "text/post_processor.hpp"
-#include "text/tokenizer_config.hpp"
+#include "text/readers/tokenizer_config.hpp"
 #include "text/unigram.hpp"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "text/tokenizer_config.hpp"
+#include "text/readers/tokenizer_config.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
-#include "text/json_fields.hpp"
+#include "text/readers/json_fields.hpp"
 
 namespace headroom {
 namespace {

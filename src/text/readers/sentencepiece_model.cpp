@@ -1,4 +1,4 @@
-#include "text/sentencepiece_model.hpp"
+#include "text/readers/sentencepiece_model.hpp"
 
 #include <cmath>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include "base/files/file.hpp"
 #include "base/text/printable.hpp"
 #include "base/text/utf8.hpp"
-#include "text/protobuf.hpp"
+#include "text/readers/protobuf.hpp"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/vocab_merges.hpp"
+#include "text/readers/vocab_merges.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 #include "base/files/file.hpp"
 #include "base/text/json.hpp"
 #include "text/bpe.hpp"
-#include "text/json_fields.hpp"
+#include "text/readers/json_fields.hpp"
 
 namespace headroom {
 namespace {

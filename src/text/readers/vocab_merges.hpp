@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "text/tokenizer_config.hpp"
+#include "text/readers/tokenizer_config.hpp"
 #include "text/tokenizer_parts.hpp"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "text/protobuf.hpp"
+#include "text/readers/protobuf.hpp"
 
 #include <bit>
 #include <cstring>

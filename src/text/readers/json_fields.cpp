@@ -1,4 +1,4 @@
-#include "text/json_fields.hpp"
+#include "text/readers/json_fields.hpp"
 
 #include <fmt/ranges.h>
 

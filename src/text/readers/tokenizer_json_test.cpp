@@ -1,4 +1,4 @@
-#include "text/tokenizer_json.hpp"
+#include "text/readers/tokenizer_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
