@@ -1,6 +1,6 @@
 """What models/live-ink was trained on: made videos (`scenes`), a camera's noise (`camera`) and what each frame is to become (`ink`).
 
-Everything follows from a clip's seed by integer hashing, so that src/media/made_scene.cpp and ink.cpp, by which the model is judged, make the
+Everything follows from a clip's seed by integer hashing, so that src/media/video/made_scene.cpp and ink.cpp, by which the model is judged, make the
 same: the golden of tests/goldens/make_live_ink.py holds them to each other. Frames are [clips, frames, 3, side, side] in [0, 1]. It needs PyTorch alone.
 """
 

@@ -32,8 +32,8 @@ headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
   SOURCES ${fuzzed_file} media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp
           media/read_image_fuzz.cpp media/zlib_stream.cpp)
 headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
-  SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video_limits.cpp media/y4m.cpp media/yuv.cpp
-          media/y4m_fuzz.cpp)
+  SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
+          media/video/y4m_fuzz.cpp)
 # Samplers and schedules, but for what is a graph.
 file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/*sampler*.cpp
      src/pipelines/schedules/respacing.cpp)

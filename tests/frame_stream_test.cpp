@@ -19,7 +19,7 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/tensors/random.hpp"
 #include "component_golden.hpp"
-#include "media/test_video.hpp"
+#include "media/video/test_video.hpp"
 #include "pipeline_golden.hpp"
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/streams/live_stream_frame.hpp"

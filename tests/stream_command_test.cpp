@@ -9,8 +9,8 @@
 #include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "measure/results/result.hpp"
-#include "media/test_video.hpp"
-#include "media/video.hpp"
+#include "media/video/test_video.hpp"
+#include "media/video/video.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

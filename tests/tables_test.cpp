@@ -17,8 +17,8 @@
 #include "measure/probes/machine.hpp"
 #include "measure/results/result.hpp"
 #include "measure/tables/wrap.hpp"
-#include "media/test_video.hpp"
-#include "media/video.hpp"
+#include "media/video/test_video.hpp"
+#include "media/video/video.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {

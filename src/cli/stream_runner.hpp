@@ -7,7 +7,7 @@
 
 #include "cli/live_view.hpp"
 #include "measure/statistics/latency.hpp"
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 #include "pipelines/streams/frame_stream.hpp"
 
 namespace headroom {

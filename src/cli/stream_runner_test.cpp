@@ -18,7 +18,7 @@
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "cli/stream_controls.hpp"
-#include "media/test_video.hpp"
+#include "media/video/test_video.hpp"
 
 namespace headroom {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "cli/number.hpp"
-#include "media/test_video.hpp"
+#include "media/video/test_video.hpp"
 
 namespace headroom {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 namespace headroom {
 

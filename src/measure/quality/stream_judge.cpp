@@ -11,7 +11,7 @@
 #include "base/text/json.hpp"
 #include "measure/quality/quality.hpp"
 #include "media/ink.hpp"
-#include "media/made_scene.hpp"
+#include "media/video/made_scene.hpp"
 
 namespace headroom {
 namespace {

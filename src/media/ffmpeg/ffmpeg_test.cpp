@@ -12,7 +12,7 @@
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
 #include "media/ffmpeg/libraries.hpp"
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 namespace headroom {
 namespace {

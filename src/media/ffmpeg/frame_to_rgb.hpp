@@ -7,7 +7,7 @@
 #include <string>
 
 #include "media/ffmpeg/libraries.hpp"
-#include "media/yuv.hpp"
+#include "media/video/yuv.hpp"
 
 namespace headroom {
 

@@ -16,7 +16,7 @@
 #include "media/ffmpeg/video.hpp"
 #include "media/image.hpp"
 #include "media/orientation.hpp"
-#include "media/video_limits.hpp"
+#include "media/video/video_limits.hpp"
 
 namespace headroom {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 /// Videos in any container and codec, by FFmpeg's libraries, which are opened by their sonames when the first video is.
 namespace headroom {

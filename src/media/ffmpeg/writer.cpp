@@ -16,7 +16,7 @@
 #include "base/text/printable.hpp"
 #include "media/ffmpeg/libraries.hpp"
 #include "media/ffmpeg/video.hpp"
-#include "media/yuv.hpp"
+#include "media/video/yuv.hpp"
 
 namespace headroom {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 namespace headroom {
 
 /// Videos without files: a test picture that is made here, and a place where frames go that nobody wants.
 ///   test:WIDTHxHEIGHT@FPS:FRAMES  a moving test picture, as "test:512x512@60:1000"; without ":FRAMES" it never ends
-///   scene:SIDExSIDE@FPS:FRAMES    a textured ground and shapes that move over it, through a camera with noise (media/made_scene.hpp)
+///   scene:SIDExSIDE@FPS:FRAMES    a textured ground and shapes that move over it, through a camera with noise (media/video/made_scene.hpp)
 ///   null:                         takes all, and keeps nothing
 [[nodiscard]] bool is_test_video(std::string_view name);
 [[nodiscard]] bool is_null_video(std::string_view name);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "media/y4m.hpp"
+#include "media/video/y4m.hpp"
 
 namespace {
 

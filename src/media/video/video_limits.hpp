@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "media/image.hpp"
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 namespace headroom {
 

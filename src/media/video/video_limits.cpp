@@ -1,4 +1,4 @@
-#include "media/video_limits.hpp"
+#include "media/video/video_limits.hpp"
 
 #include <cstdint>
 

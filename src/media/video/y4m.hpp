@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 /// YUV4MPEG2, the format of mjpegtools that ffmpeg reads and writes as yuv4mpegpipe: a line of parameters, then frames,
 /// each a line that begins with FRAME and planes of Y, Cb and Cr. Read are progressive ones of 8 bits: C420jpeg,

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 /// Frames of 8-bit RGB, one behind another and nothing else: ffmpeg's rawvideo with -pix_fmt rgb24.
 namespace headroom {

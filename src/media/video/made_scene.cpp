@@ -1,4 +1,4 @@
-#include "media/made_scene.hpp"
+#include "media/video/made_scene.hpp"
 
 #include <algorithm>
 #include <array>

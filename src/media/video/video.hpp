@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "media/yuv.hpp"
+#include "media/video/yuv.hpp"
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include "media/test_video.hpp"
+#include "media/video/test_video.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "media/made_scene.hpp"
+#include "media/video/made_scene.hpp"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "media/raw_video.hpp"
+#include "media/video/raw_video.hpp"
 
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-#include "media/y4m.hpp"
+#include "media/video/y4m.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/text/printable.hpp"
 #include "media/byte_stream.hpp"
-#include "media/video_limits.hpp"
+#include "media/video/video_limits.hpp"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "media/test_video.hpp"
+#include "media/video/test_video.hpp"
 
 #include <gtest/gtest.h>
 

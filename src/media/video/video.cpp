@@ -1,11 +1,11 @@
-#include "media/video.hpp"
+#include "media/video/video.hpp"
 
 #include "base/error.hpp"
 #include "base/text/printable.hpp"
 #include "media/ffmpeg/video.hpp"
-#include "media/raw_video.hpp"
-#include "media/video_limits.hpp"
-#include "media/y4m.hpp"
+#include "media/video/raw_video.hpp"
+#include "media/video/video_limits.hpp"
+#include "media/video/y4m.hpp"
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include "media/yuv.hpp"
+#include "media/video/yuv.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
