@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/test_paths.hpp"
-#include "report/decision_html.hpp"
-#include "report/deploy.hpp"
+#include "report/advice/decision_html.hpp"
+#include "report/advice/deploy.hpp"
 
 namespace headroom {
 namespace {

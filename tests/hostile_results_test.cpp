@@ -22,8 +22,8 @@
 #include "measure/protocol/sweep.hpp"
 #include "program_fixture.hpp"
 #include "report/dataset.hpp"
-#include "report/rasterizer.hpp"
-#include "report/renderer.hpp"
+#include "report/render/rasterizer.hpp"
+#include "report/render/renderer.hpp"
 #include "report/report.hpp"
 
 namespace headroom {

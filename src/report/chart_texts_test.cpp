@@ -13,8 +13,8 @@
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "report/charts/charts.hpp"
-#include "report/renderer.hpp"
-#include "report/svg_text_boxes.hpp"
+#include "report/render/renderer.hpp"
+#include "report/render/svg_text_boxes.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {

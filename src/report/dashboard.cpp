@@ -8,9 +8,9 @@
 
 #include "base/text/format.hpp"
 #include "report/dashboard_table.hpp"
-#include "report/decision_html.hpp"
-#include "report/html.hpp"
-#include "report/option.hpp"
+#include "report/advice/decision_html.hpp"
+#include "report/render/html.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom {
 namespace {

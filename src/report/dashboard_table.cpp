@@ -5,11 +5,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "report/html.hpp"
+#include "report/render/html.hpp"
 #include "report/ladder_view.hpp"
-#include "report/option.hpp"
-#include "report/quality_loss.hpp"
-#include "report/trial_plot.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/quality_loss.hpp"
+#include "report/plots/trial_plot.hpp"
 
 namespace headroom {
 namespace {

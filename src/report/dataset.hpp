@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "measure/results/result.hpp"
-#include "report/price.hpp"
+#include "report/advice/price.hpp"
 #include "report/work.hpp"
 
 /// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.

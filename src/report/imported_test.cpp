@@ -5,7 +5,7 @@
 #include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
-#include "report/deploy.hpp"
+#include "report/advice/deploy.hpp"
 #include "report/test_util.hpp"
 #include "report/view.hpp"
 

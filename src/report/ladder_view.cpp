@@ -8,7 +8,7 @@
 #include <span>
 
 #include "measure/protocol/ladder_rounds.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom {
 namespace {

@@ -13,7 +13,7 @@
 #include "report/chart_names.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
-#include "report/html.hpp"
+#include "report/render/html.hpp"
 #include "report/tables.hpp"
 
 namespace headroom {

@@ -8,7 +8,7 @@
 #include "measure/tables/printout.hpp"
 #include "report/chart.hpp"
 #include "report/dataset.hpp"
-#include "report/figures.hpp"
+#include "report/render/figures.hpp"
 
 namespace headroom {
 

@@ -7,7 +7,7 @@
 
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
-#include "report/html.hpp"
+#include "report/render/html.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {

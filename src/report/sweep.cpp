@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom {
 

@@ -11,9 +11,9 @@
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "dashboard/browser.hpp"
-#include "report/deploy.hpp"
-#include "report/html.hpp"
-#include "report/option.hpp"
+#include "report/advice/deploy.hpp"
+#include "report/render/html.hpp"
+#include "report/plots/option.hpp"
 #include "report/report.hpp"
 #include "report/test_util.hpp"
 

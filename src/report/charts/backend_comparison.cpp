@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

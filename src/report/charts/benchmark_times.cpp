@@ -8,7 +8,7 @@
 #include "base/text/format.hpp"
 #include "measure/results/import.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
-#include "report/waterfall.hpp"
+#include "report/plots/waterfall.hpp"
 
 namespace headroom::charts {
 namespace {

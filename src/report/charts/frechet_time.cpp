@@ -6,9 +6,9 @@
 #include <set>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
-#include "report/pareto.hpp"
-#include "report/quality_loss.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/pareto.hpp"
+#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

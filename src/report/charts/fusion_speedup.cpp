@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "report/charts/charts.hpp"
-#include "report/dot_plot.hpp"
+#include "report/plots/dot_plot.hpp"
 #include "report/kernel_rates.hpp"
-#include "report/option.hpp"
-#include "report/switch_pairs.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/switch_pairs.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/text/format.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

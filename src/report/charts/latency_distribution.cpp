@@ -8,7 +8,7 @@
 #include <map>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/text/format.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
-#include "report/trial_plot.hpp"
+#include "report/plots/option.hpp"
+#include "report/plots/trial_plot.hpp"
 
 namespace headroom::charts {
 namespace {

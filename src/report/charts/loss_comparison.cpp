@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
-#include "report/quality_loss.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

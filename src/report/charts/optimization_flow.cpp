@@ -6,7 +6,7 @@
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/text/format.hpp"
 #include "report/charts/charts.hpp"
-#include "report/dot_plot.hpp"
-#include "report/option.hpp"
-#include "report/quality_loss.hpp"
+#include "report/plots/dot_plot.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

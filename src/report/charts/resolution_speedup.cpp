@@ -8,10 +8,10 @@
 
 #include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
-#include "report/html.hpp"
+#include "report/render/html.hpp"
 #include "report/image_size.hpp"
-#include "report/option.hpp"
-#include "report/power_law.hpp"
+#include "report/plots/option.hpp"
+#include "report/plots/power_law.hpp"
 #include "report/sweep.hpp"
 
 namespace headroom::charts {

@@ -9,7 +9,7 @@
 
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

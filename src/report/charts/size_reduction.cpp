@@ -6,8 +6,8 @@
 
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
-#include "report/quality_loss.hpp"
-#include "report/waterfall.hpp"
+#include "report/advice/quality_loss.hpp"
+#include "report/plots/waterfall.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 #include "report/sweep.hpp"
 
 namespace headroom::charts {

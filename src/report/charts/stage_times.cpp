@@ -9,7 +9,7 @@
 
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/text/format.hpp"
 #include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 #include "report/sweep.hpp"
 
 namespace headroom::charts {

@@ -10,8 +10,8 @@
 #include "base/text/format.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
-#include "report/quality_loss.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

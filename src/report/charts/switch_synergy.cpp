@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "report/charts/charts.hpp"
-#include "report/dot_plot.hpp"
-#include "report/option.hpp"
-#include "report/synergy.hpp"
+#include "report/plots/dot_plot.hpp"
+#include "report/plots/option.hpp"
+#include "report/advice/synergy.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -8,7 +8,7 @@
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
-#include "report/option.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

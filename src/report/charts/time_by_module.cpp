@@ -1,7 +1,7 @@
 // The same, by kind of module.
 
 #include "report/charts/charts.hpp"
-#include "report/time_shares.hpp"
+#include "report/plots/time_shares.hpp"
 
 namespace headroom::charts {
 

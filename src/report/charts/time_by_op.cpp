@@ -1,7 +1,7 @@
 // Where the time of a profiled request goes, op by op, over what the machine could do each in.
 
 #include "report/charts/charts.hpp"
-#include "report/time_shares.hpp"
+#include "report/plots/time_shares.hpp"
 
 namespace headroom::charts {
 

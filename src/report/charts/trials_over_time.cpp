@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "report/charts/charts.hpp"
-#include "report/option.hpp"
-#include "report/trial_plot.hpp"
+#include "report/plots/option.hpp"
+#include "report/plots/trial_plot.hpp"
 
 namespace headroom::charts {
 

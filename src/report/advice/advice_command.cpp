@@ -1,0 +1,63 @@
+#include "report/advice/advice_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/render/html.hpp"
+
+namespace headroom {
+namespace {
+
+bool has_random_weights(const Candidate& candidate) {
+  const std::vector<std::string>& tags = candidate.measurement->result->tags;
+  return std::ranges::find(tags, "random_weights") != tags.end();
+}
+
+std::string pass_name_of(const Candidate& candidate) {
+  const nlohmann::json& request = candidate.scenario->subject.request;
+  const auto pass = request.find("pass");
+  return pass != request.end() && pass->is_string() ? pass->get<std::string>() : "";
+}
+
+bool is_judged_by_a_teacher(const Dataset& dataset, const Subject& stream) {
+  return std::ranges::any_of(dataset.measurements(), [&](const Measurement& m) {
+    return m.result->subject.kind == SubjectKind::kStream && m.result->subject.name == stream.name &&
+           !m.result->quality.empty();
+  });
+}
+
+/// "headroom bench taesd --random-weights 0 --pass decode --opt lossless", in <code>.
+std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
+  const std::string pass = pass_name_of(candidate);
+  return fmt::format("<code>headroom {} {}{}{} {}</code>", name, escape_html(candidate.scenario->subject.name),
+                     has_random_weights(candidate) ? " --random-weights 0" : "",
+                     pass.empty() ? "" : " --pass " + escape_html(pass), options);
+}
+
+}  // namespace
+
+std::string how_to_measure_quality(const Dataset& dataset, const Candidate& candidate) {
+  const Subject& subject = candidate.scenario->subject;
+  if (subject.kind == SubjectKind::kStream)
+    return is_judged_by_a_teacher(dataset, subject)
+               ? "measure it with " + command("stream", candidate, "--quality 16")
+               : "compare frames of the video with those under <code>--opt lossless</code>";
+  const bool is_random = has_random_weights(candidate);
+  if (is_random && output_kind_of(candidate.measurement->result->configuration) == OutputKind::kOtherLoop)
+    return "judge it with trained weights";
+  if (pass_name_of(candidate).empty() && !is_random)
+    return "measure it with " + command("ladder", candidate, "--quality 500");
+  return "measure the error of a pass with " + command("bench", candidate, "--opt auto --out error.json");
+}
+
+std::string how_to_time_exact(const Candidate& candidate) {
+  const bool is_stream = candidate.scenario->subject.kind == SubjectKind::kStream;
+  return command(is_stream                          ? "stream"
+                 : !pass_name_of(candidate).empty() ? "bench"
+                                                    : "ladder",
+                 candidate, "--opt lossless");
+}
+
+}  // namespace headroom

@@ -1,0 +1,335 @@
+// What a report advises, of results whose right advice is known. Each case says only in what it differs from a baseline
+// of 100 ms a step beside configurations that are certain in time.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "report/advice/decision_html.hpp"
+#include "report/advice/deploy.hpp"
+#include "report/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kNearness = "baseline, same seeds";
+
+/// A measurement, built by saying what is special about it.
+struct Entry {
+  Result result;
+  int file = 0;
+
+  Entry& measured(const std::string& metric, double value, std::optional<Interval> interval = {},
+                  const std::string& against = "the reference") {
+    result.quality.push_back({.metric = metric, .against = against, .value = value, .interval = interval, .note = {}});
+    return *this;
+  }
+  Entry& accuracy(double value, double reach, int images = 500) {
+    return measured("accuracy", value, Interval{value - reach, value + reach},
+                    fmt::format("labels of {} images", images));
+  }
+  Entry& psnr(double db) { return measured("psnr_db", db, {}, kNearness); }
+  Entry& identical() {
+    result.quality.push_back(psnr_record(kNearness, std::nullopt));
+    return *this;
+  }
+  Entry& unsettled() {
+    result.unsettled = "the rounds differ";
+    return *this;
+  }
+  Entry& declines(const std::string& name, const std::string& same_as = "") {
+    std::erase(result.configuration.applied, name);
+    result.configuration.declined.push_back({name, "there is nothing to do"});
+    if (!same_as.empty()) result.same_as = same_as;
+    return *this;
+  }
+  Entry& in_file(int number) {
+    file = number;
+    return *this;
+  }
+  Entry& without_times() {
+    result.trials.clear();
+    return *this;
+  }
+};
+
+std::vector<double> times_around(double ms, double spread) {
+  std::vector<double> times;
+  for (int i = 0; i < 12; ++i) times.push_back(ms * (1 + spread * (i % 4 - 1.5)));
+  return times;
+}
+
+Entry step(std::vector<std::string> switches, double ms, double spread = 0.002,
+           Subject subject = test::denoise_subject()) {
+  return {.result = test::make_result(std::move(switches), times_around(ms, spread), std::move(subject))};
+}
+Entry baseline() { return step({}, 100); }
+Entry pass(std::vector<std::string> switches, double ms, const Subject& subject) {
+  return {.result = test::make_result(std::move(switches), times_around(ms, 0.002), subject, "forward")};
+}
+Subject images_at_once(int images) {
+  Subject subject = test::denoise_subject();
+  subject.request["images"] = images;
+  return subject;
+}
+Subject unet_pass(int side) {
+  return {.name = "tiny-unet", .request = {{"pass", "forward"}, {"batch", 1}, {"height", side}, {"width", side}}};
+}
+Subject transformer_pass() {
+  return {.name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 1}, {"image_tokens", 256}}};
+}
+
+struct AdviceCase {
+  const char* name;
+  std::vector<Entry> entries;
+  std::string deploy;           ///< "" for no recommendation
+  std::string unresolved = "";  ///< what is faster, and of too few images to tell
+  std::string unknown = "";     ///< what is faster, and not measured
+  std::string beyond = "";      ///< what is faster, and loses too much
+  double limit = 0.01;
+};
+
+Dataset dataset_of(const std::vector<Entry>& entries) {
+  std::map<int, std::vector<Result>> files;
+  for (const Entry& entry : entries) files[entry.file].push_back(entry.result);
+  std::vector<ResultFile> made;
+  for (auto& [number, results] : files) {
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].id = results[i].name + "-" + std::to_string(i);
+    made.push_back(test::make_file(results, fmt::format("2026-01-{:02}T00:00:00Z", number + 1)));
+  }
+  return test::make_dataset(std::move(made));
+}
+
+std::vector<AdviceCase> cases() {
+  const auto exact = [] { return step({"arena", "fuse"}, 50); };
+  const auto judged = [](Entry entry) { return entry.accuracy(0.98, 0.001).measured("frechet_distance", 0.2); };
+  AutoTrial bf16_trial;
+  bf16_trial.switch_name = "bf16";
+  bf16_trial.kept = true;
+  bf16_trial.error = 0.003;
+  Entry chosen = step({"auto"}, 20);
+  chosen.result.configuration.applied = {"arena", "bf16"};
+  chosen.result.configuration.auto_trials = {bf16_trial};
+  Entry stream = step({"arena"}, 20), stream_bf16 = step({"arena", "bf16"}, 10);
+  for (Entry* one : {&stream, &stream_bf16}) {
+    one->measured("psnr_db", 37.2, Interval{37.1, 37.3}, "the teacher's pictures");
+    one->measured("flicker", 0.44, Interval{0.439, 0.441}, "the camera's");
+  }
+  return {
+      // ---- exact switches
+      {"exact switches alone", {baseline(), step({"arena"}, 80), exact()}, "arena+fuse"},
+      {"an exact switch that is slower", {baseline(), step({"arena"}, 120)}, "baseline"},
+      {"an exact switch whose judge is noisy",
+       {baseline().accuracy(0.98, 0.01), exact().accuracy(0.97, 0.01)},
+       "arena+fuse"},
+      {"an exact switch that a measure contradicts", {baseline(), exact().psnr(20)}, "baseline", "", "", "arena+fuse"},
+      {"nothing may be lost", {baseline(), exact(), step({"bf16"}, 20).psnr(80)}, "arena+fuse", "", "", "bf16", 0},
+
+      // ---- worse quality, hidden in one measure
+      {"worse in nearness", {baseline(), exact(), step({"fp8"}, 20).psnr(30)}, "arena+fuse", "", "", "fp8"},
+      {"worse in the Frechet distance alone",
+       {judged(baseline()), exact(), step({"steps=5"}, 20).accuracy(0.985, 0.001).measured("frechet_distance", 0.3)},
+       "arena+fuse",
+       "",
+       "",
+       "steps=5"},
+      {"worse in accuracy alone",
+       {judged(baseline()), exact(),
+        step({"fp8"}, 20).accuracy(0.9, 0.001).measured("frechet_distance", 0.15).psnr(60)},
+       "arena+fuse",
+       "",
+       "",
+       "fp8"},
+      {"rounding that is worse in nearness alone",
+       {judged(baseline()), exact(), judged(step({"fp8"}, 20)).psnr(25)},
+       "arena+fuse",
+       "",
+       "",
+       "fp8"},
+      {"worse in a perceptual distance alone",
+       {baseline(), exact(), step({"fp8"}, 20).psnr(60).measured("perceptual", 0.2, {}, kNearness)},
+       "arena+fuse",
+       "",
+       "",
+       "fp8"},
+      {"worse in the error of a pass alone",
+       {judged(baseline()), exact(), judged(step({"fp8"}, 20)),
+        pass({"baseline"}, 1, transformer_pass()).without_times().measured("relative_l2", 0.02).in_file(1),
+        pass({"fp8"}, 1, transformer_pass()).without_times().measured("relative_l2", 0.09).in_file(1)},
+       "arena+fuse",
+       "",
+       "",
+       "fp8"},
+
+      // ---- within the limit
+      {"rounding that is near", {baseline(), exact(), step({"bf16"}, 20).psnr(60)}, "bf16"},
+      {"a higher limit", {baseline(), exact(), step({"fp8"}, 20).psnr(30)}, "fp8", "", "", "", 0.05},
+      {"images that are identical", {baseline(), exact(), step({"int8"}, 20).identical()}, "int8"},
+      {"other pictures, which are no worse",
+       {judged(baseline()), exact(), judged(step({"steps=5"}, 20)).psnr(20)},
+       "steps=5"},
+      {"other pictures, and no judge",
+       {baseline(), exact(), step({"steps=5"}, 20).psnr(30)},
+       "arena+fuse",
+       "",
+       "",
+       "steps=5"},
+      {"quality by another run of the same",
+       {baseline(), exact(), step({"bf16"}, 20), baseline().accuracy(0.98, 0.001).in_file(1),
+        step({"bf16"}, 20).accuracy(0.98, 0.001).in_file(1)},
+       "bf16"},
+      {"quality that auto measured", {baseline(), exact(), chosen}, "auto"},
+
+      // ---- intervals
+      {"too few images, each apart",
+       {baseline().accuracy(0.98, 0.013), exact(), step({"bf16"}, 20).accuracy(0.98, 0.013)},
+       "arena+fuse",
+       "bf16"},
+      {"as few images, in pairs",
+       {baseline().accuracy(0.98, 0.013), exact(),
+        step({"bf16"}, 20).accuracy(0.98, 0.013).measured("accuracy_difference", 0, Interval{-0.004, 0.004})},
+       "bf16"},
+      {"images enough",
+       {baseline().accuracy(0.98, 0.003, 10'000), exact(), step({"bf16"}, 20).accuracy(0.98, 0.003, 10'000)},
+       "bf16"},
+      {"a Frechet distance that may have grown",
+       {baseline().measured("frechet_distance", 0.2), exact(),
+        step({"steps=5"}, 20)
+            .measured("frechet_distance", 0.2)
+            .measured("frechet_difference", 0, Interval{-0.01, 0.01})},
+       "arena+fuse",
+       "steps=5"},
+      {"a Frechet distance that has shrunk",
+       {baseline().measured("frechet_distance", 0.2), exact(),
+        step({"steps=5"}, 20)
+            .measured("frechet_distance", 0.15)
+            .measured("frechet_difference", -0.05, Interval{-0.06, -0.04})},
+       "steps=5"},
+      {"a stream beside one of exact switches", {stream, stream_bf16}, "arena+bf16"},
+
+      // ---- equal times
+      {"the better in quality, with more switches",
+       {judged(baseline()), step({"steps=5"}, 20).accuracy(0.98, 0.001).measured("frechet_distance", 0.2),
+        step({"sampler=unipc", "steps=5"}, 20.01).accuracy(0.995, 0.001).measured("frechet_distance", 0.1)},
+       "sampler=unipc+steps=5"},
+      {"exact rather than rounded", {baseline(), exact(), step({"bf16"}, 49.99).psnr(45)}, "arena+fuse"},
+      {"fewer switches, all exact", {baseline(), step({"arena"}, 50), step({"arena", "fuse"}, 49.99)}, "arena"},
+      {"fewer switches, no better in quality that counts",
+       {baseline(), step({"bf16"}, 50).psnr(70), step({"bf16", "tf32"}, 49.99).psnr(71)},
+       "bf16"},
+      {"times too wide to tell",
+       {baseline(), step({"arena"}, 50, 0.1), step({"arena", "bf16"}, 47, 0.1).psnr(45)},
+       "arena"},
+
+      // ---- what does not count
+      {"a switch that declined",
+       {baseline(), step({"arena"}, 50), step({"arena", "tile"}, 40).declines("tile", "arena")},
+       "arena"},
+      {"the fastest is unsettled",
+       {baseline(), exact(), step({"arena", "fuse", "graph"}, 10).unsettled()},
+       "arena+fuse"},
+      {"all but the baseline are unsettled", {baseline(), step({"arena"}, 50).unsettled()}, "baseline"},
+      {"not measured", {baseline(), exact(), step({"bf16"}, 20)}, "arena+fuse", "", "bf16"},
+      {"measured by what nobody knows",
+       {baseline(), exact(), step({"bf16"}, 20).measured("beauty", 0.9)},
+       "arena+fuse",
+       "",
+       "bf16"},
+      {"nothing that is known", {step({"bf16"}, 20), step({"fp8"}, 10)}, "", "", "fp8"},
+      {"nothing that is within", {step({"bf16"}, 20).psnr(20)}, "", "", "", "bf16"},
+
+      // ---- passes, batches and units
+      {"a U-Net, by the error of its pass",
+       {pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64)),
+        pass({"baseline"}, 1, unet_pass(64)).without_times().measured("relative_l2", 6e-6).in_file(1),
+        pass({"lossless", "fp16"}, 1, unet_pass(64)).without_times().measured("relative_l2", 0.0017).in_file(1)},
+       "fp16"},
+      {"a U-Net, by an error at another size",
+       {pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64)),
+        pass({"baseline"}, 1, unet_pass(32)).without_times().measured("relative_l2", 6e-6).in_file(1),
+        pass({"fp16"}, 1, unet_pass(32)).without_times().measured("relative_l2", 0.0017).in_file(1)},
+       "baseline",
+       "",
+       "fp16"},
+      {"the lowest latency of several batches",
+       {step({}, 40, 0.002, images_at_once(1)), step({"arena"}, 30, 0.002, images_at_once(1)),
+        step({}, 100, 0.002, images_at_once(8)).in_file(1),
+        step({"bf16"}, 60, 0.002, images_at_once(8)).psnr(60).in_file(1)},
+       "arena"},
+      {"quality that was judged in another batch",
+       {step({}, 40, 0.002, images_at_once(1)), step({"bf16"}, 30, 0.002, images_at_once(1)),
+        step({}, 100, 0.002, images_at_once(8)).accuracy(0.98, 0.001).in_file(1),
+        step({"bf16"}, 60, 0.002, images_at_once(8)).accuracy(0.98, 0.001).in_file(1)},
+       "bf16"},
+  };
+}
+
+std::string label_of(const std::optional<Candidate>& candidate) {
+  return candidate ? candidate->measurement->label : "";
+}
+
+TEST(Advice, IsRightForAllKindsOfResults) {
+  const std::vector<AdviceCase> all = cases();
+  EXPECT_GE(all.size(), 30U);
+  for (const AdviceCase& one : all) {
+    SCOPED_TRACE(one.name);
+    const Dataset dataset = dataset_of(one.entries);
+    const Decision d = decide(dataset, views_of(dataset).front(), one.limit);
+    EXPECT_EQ(label_of(d.deploy), one.deploy) << (d.deploy ? d.deploy->loss->basis : "");
+    EXPECT_EQ(label_of(d.faster_unresolved), one.unresolved);
+    EXPECT_EQ(label_of(d.faster_unknown), one.unknown);
+    EXPECT_EQ(label_of(d.faster_beyond), one.beyond);
+  }
+}
+
+/// The decision as the dashboard tells it.
+std::string told(const std::vector<Entry>& entries) {
+  const Dataset dataset = dataset_of(entries);
+  const View view = views_of(dataset).front();
+  return decision_html(dataset, view, decide(dataset, view, 0.01), 0.01);
+}
+
+TEST(Advice, SaysWhatWouldResolveTheQuality) {
+  const std::string html =
+      told({baseline().accuracy(0.98, 0.013), step({"arena"}, 50), step({"bf16"}, 20).accuracy(0.98, 0.013)});
+  EXPECT_THAT(html, HasSubstr("Faster, quality not resolved"));
+  EXPECT_THAT(html, HasSubstr("-1.8% to 1.8% lost"));
+  EXPECT_THAT(html, HasSubstr("judge 1700 images"));
+}
+
+TEST(Advice, IsInOneUnitOfTime) {
+  const std::string html = told({baseline(), step({"arena"}, 50), step({"fp8"}, 20).psnr(20)});
+  EXPECT_THAT(html, HasSubstr("Time per image"));
+  EXPECT_THAT(html, HasSubstr("<bdi>fp8</bdi>, 100 ms an image: "));
+  EXPECT_THAT(html, testing::Not(HasSubstr("a request")));
+}
+
+TEST(Advice, NamesACommandThatTakesTheModel) {
+  EXPECT_THAT(told({baseline(), step({"bf16"}, 20)}), HasSubstr("<code>headroom ladder tiny-dit --quality 500</code>"));
+  EXPECT_THAT(told({pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64))}),
+              HasSubstr("<code>headroom bench tiny-unet --pass forward --opt auto --out error.json</code>"));
+  Entry steps = step({"steps=5"}, 20), base = baseline(), fp8 = step({"fp8"}, 20);
+  for (Entry* one : {&base, &steps, &fp8}) one->result.tags = {"random_weights"};
+  EXPECT_THAT(told({base, steps}), HasSubstr("judge it with trained weights"));
+  EXPECT_THAT(told({base, fp8}),
+              HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --out error.json</code>"));
+}
+
+TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {
+  const std::string beyond = told({step({"fp8"}, 20).psnr(20)});
+  EXPECT_THAT(beyond, HasSubstr("<h2>Deploy <bdi>lossless</bdi>, which was not timed here</h2>"));
+  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder tiny-dit --opt lossless</code>"));
+  EXPECT_THAT(told({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
+}
+
+TEST(Advice, NamesPresets) {
+  Entry lossless = step({"arena", "flash", "fuse", "hoist", "channels-last", "tile"}, 20);
+  EXPECT_THAT(told({baseline(), lossless}), HasSubstr("Deploy <bdi>lossless</bdi>"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,217 @@
+#include "report/advice/deploy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+#include <utility>
+
+#include "report/ladder_view.hpp"
+
+namespace headroom {
+namespace {
+
+using Candidates = std::vector<Candidate>;
+
+/// The baseline that a result is held against: of its own file and precision, else the latest of its precision.
+const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) {
+  const Measurement* found = nullptr;
+  for (const Measurement* other : scenario.all) {
+    if (other->is_peer || !other->switches().empty() || !other->timing ||
+        other->result->configuration.baseline_dtype != m.result->configuration.baseline_dtype)
+      continue;
+    if (other->file == m.file) return other;
+    found = other;
+  }
+  return found;
+}
+
+/// What was measured of ours: the run with the most configurations, and of those that it does not have the latest.
+std::vector<const Measurement*> measured_of(const Scenario& scenario) {
+  std::vector<const Measurement*> measured;
+  const auto add = [&](const Measurement* m) {
+    const auto is_same = [&](const Measurement* other) {
+      return other->label == m->label &&
+             other->result->configuration.baseline_dtype == m->result->configuration.baseline_dtype;
+    };
+    if (!m->is_peer && m->timing && !m->result->same_as && std::ranges::none_of(measured, is_same))
+      measured.push_back(m);
+  };
+  std::ranges::for_each(scenario.run, add);
+  std::ranges::for_each(scenario.current, add);
+  return measured;
+}
+
+Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, double max_quality_loss) {
+  Candidates candidates;
+  for (const Measurement* m : measured_of(scenario)) {
+    const Measurement* const baseline = baseline_for(scenario, *m);
+    const bool is_one_run = baseline != nullptr && baseline->file == m->file;
+    const double batch = m->time().unit == "image" ? batch_of(scenario.subject).value_or(1) : 1;
+    Candidate candidate{.measurement = m,
+                        .scenario = &scenario,
+                        .request_ms = m->time().median_ms * batch,
+                        .per_second = 0,
+                        .loss = quality_loss(dataset, scenario, *m, max_quality_loss),
+                        .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
+    if (m->result->latency)
+      candidate.per_second = static_cast<double>(m->result->latency->shown) / m->result->latency->seconds;
+    else if (candidate.request_ms > 0)
+      candidate.per_second = batch / candidate.request_ms * 1e3;
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+bool are_alike(const Dataset& dataset, const Candidate& a, const Candidate& b) {
+  return a.scenario == b.scenario && are_equal_in_time(dataset.factor(*a.measurement, *b.measurement));
+}
+
+/// Whether the 95% interval of their factor says that the first is faster.
+bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than) {
+  const std::optional<Estimate> factor = dataset.factor(*than.measurement, *a.measurement);
+  return factor && factor->interval && factor->interval->low > 1;
+}
+
+/// The best in quality of those that are equal in time, of equals in both that with the fewest switches, and then the
+/// fastest.
+Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
+  const auto loss_of = [](const Candidate& c) { return c.loss->at_worst; };
+  const double least = loss_of(*std::ranges::min_element(equals, {}, loss_of));
+  const Candidate* best = nullptr;
+  const auto rank = [](const Candidate& c) { return std::pair(c.measurement->switches().size(), c.request_ms); };
+  for (const Candidate& c : equals)
+    if (!is_better_in_quality(least, loss_of(c), max_quality_loss) && (best == nullptr || rank(c) < rank(*best)))
+      best = &c;
+  return *best;
+}
+
+/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the best_of_equals() that
+/// cannot be told from it and that none is known to be faster than.
+Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, double max_quality_loss) {
+  const Candidate* fastest = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
+  const Candidate* of_run = nullptr;
+  for (const Candidate& c : allowed)
+    if (c.scenario == fastest->scenario && !c.scenario->run.empty() &&
+        c.measurement->file == c.scenario->run.front()->file &&
+        (of_run == nullptr || c.request_ms < of_run->request_ms))
+      of_run = &c;
+  if (of_run != nullptr && are_alike(dataset, *fastest, *of_run)) fastest = of_run;
+  Candidates of_file, equals = {*fastest};
+  std::ranges::copy_if(allowed, std::back_inserter(of_file), [&](const Candidate& c) {
+    return c.measurement->file == fastest->measurement->file && c.measurement != fastest->measurement;
+  });
+  const auto is_beaten = [&](const Candidate& c) {
+    return is_faster(dataset, *fastest, c) ||
+           std::ranges::any_of(of_file, [&](const Candidate& other) { return is_faster(dataset, other, c); });
+  };
+  std::ranges::copy_if(of_file, std::back_inserter(equals),
+                       [&](const Candidate& c) { return are_alike(dataset, *fastest, c) && !is_beaten(c); });
+  return best_of_equals(equals, max_quality_loss);
+}
+
+/// The fastest of the same work as `deployed` that is faster than it; the fastest of all where nothing is deployed.
+std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& deployed) {
+  const Candidate* fastest = nullptr;
+  for (const Candidate& c : candidates) {
+    if (deployed && (c.scenario != deployed->scenario || c.request_ms >= deployed->request_ms)) continue;
+    if (fastest == nullptr || c.request_ms < fastest->request_ms) fastest = &c;
+  }
+  return fastest == nullptr ? std::nullopt : std::optional(*fastest);
+}
+
+std::vector<std::string> labels_of(const Candidates& candidates) {
+  std::vector<std::string> labels;
+  for (const Candidate& c : candidates)
+    if (std::ranges::find(labels, c.measurement->label) == labels.end()) labels.push_back(c.measurement->label);
+  std::ranges::sort(labels);
+  return labels;
+}
+
+/// What the interval of a factor over those before says.
+std::string_view evidence_of(const std::optional<Estimate>& factor) {
+  if (!factor || !factor->interval) return "no interval to judge by";
+  if (factor->interval->low > 1) return "faster";
+  if (factor->interval->high < 1) return "slower";
+  return "no difference beyond noise";
+}
+
+std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladder, const Decision& decision,
+                                  double max_quality_loss) {
+  const std::vector<std::string>& deployed = decision.deploy->measurement->switches();
+  std::vector<Adoption> adoption;
+  for (const RungView& rung : ladder.cumulative) {
+    const auto single = std::ranges::find(ladder.singles, rung.added, &RungView::added);
+    Adoption one{.switches = rung.added,
+                 .adopt = !rung.is_declined() && std::ranges::all_of(rung.added,
+                                                                     [&](const std::string& name) {
+                                                                       return std::ranges::find(deployed, name) !=
+                                                                              deployed.end();
+                                                                     }),
+                 .reason = std::string(evidence_of(rung.on_previous)),
+                 .alone = single == ladder.singles.end() ? std::nullopt : single->on_baseline,
+                 .on_previous = rung.on_previous};
+    const std::optional<KnownLoss> loss = quality_loss(dataset, *ladder.scenario, *rung.measurement, max_quality_loss);
+    if (rung.is_declined())
+      one.reason = "does nothing here";
+    else if (rung.is_unsettled())
+      one.reason = "unsettled: measure again";
+    else if (!one.adopt && !loss)
+      one.reason = "its quality was not measured";
+    else if (!one.adopt && loss->verdict == LossVerdict::kBeyond)
+      one.reason = "beyond the quality limit: " + loss->basis;
+    else if (!one.adopt && loss->verdict == LossVerdict::kUnresolved)
+      one.reason = fmt::format("not known to keep the quality limit: {}; {}", loss->basis, loss->needed);
+    else if (!one.adopt && rung.on_previous && rung.on_previous->value > 1)
+      one.reason = "not shown to be faster than what is deployed";
+    adoption.push_back(std::move(one));
+  }
+  return adoption;
+}
+
+}  // namespace
+
+const Candidate* Decision::shown() const {
+  for (const std::optional<Candidate>* one : {&deploy, &faster_unresolved, &faster_beyond, &faster_unknown})
+    if (*one) return &**one;
+  return nullptr;
+}
+
+Decision decide(const Dataset& dataset, const View& view, double max_quality_loss) {
+  Decision decision;
+  if (view.is_of_kernels) return decision;
+  Candidates allowed, beyond, unresolved, unknown, unsettled;
+  const auto list_of = [&](const Candidate& c) -> Candidates& {
+    if (c.measurement->result->unsettled) return unsettled;
+    if (!c.loss) return unknown;
+    return c.loss->verdict == LossVerdict::kBeyond       ? beyond
+           : c.loss->verdict == LossVerdict::kUnresolved ? unresolved
+                                                         : allowed;
+  };
+  for (const Scenario* scenario : view.scenarios)
+    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss)) list_of(c).push_back(std::move(c));
+  decision.beyond_limit = labels_of(beyond);
+  decision.unresolved = labels_of(unresolved);
+  decision.unknown = labels_of(unknown);
+  decision.unsettled = labels_of(unsettled);
+  if (!allowed.empty()) {
+    decision.deploy = lowest_latency(dataset, allowed, max_quality_loss);
+    decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
+    const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
+    const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
+    if (ladder && precision_of(*ladder->baseline.measurement) == precision_of(*decision.deploy->measurement))
+      decision.adoption = adoption_of(dataset, *ladder, decision, max_quality_loss);
+  }
+  decision.faster_beyond = fastest_below(beyond, decision.deploy);
+  decision.faster_unresolved = fastest_below(unresolved, decision.deploy);
+  decision.faster_unknown = fastest_below(unknown, decision.deploy);
+  const auto peak = [](const Candidate& c) { return *c.measurement->result->memory->peak_bytes; };
+  auto with_memory = allowed | std::views::filter([](const Candidate& c) {
+                       return c.measurement->result->memory && c.measurement->result->memory->peak_bytes;
+                     });
+  if (!with_memory.empty()) decision.least_memory = *std::ranges::min_element(with_memory, {}, peak);
+  return decision;
+}
+
+}  // namespace headroom

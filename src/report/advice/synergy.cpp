@@ -1,0 +1,108 @@
+#include "report/advice/synergy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "measure/protocol/ladder_rounds.hpp"
+#include "measure/statistics/resample.hpp"
+
+namespace headroom {
+namespace {
+
+bool has_rounds(const Measurement& m) {
+  const auto series = std::ranges::find(m.result->trials, m.time().series, &TrialSeries::what);
+  return series != m.result->trials.end() && !series->round.empty();
+}
+
+/// By rounds, so that a baseline's time counts in each factor as often as it does; nothing where a rung has none with the baseline.
+std::optional<Estimate> quotient_of_rounds(const Measurement& base, const Measurement& alone, const Measurement& before,
+                                           const Measurement& together) {
+  if (base.time().series != "step") return {};
+  const std::vector<Visit> visits = visits_of(*base.result);
+  const auto rounds_of = [&](const Measurement& m) { return pair_rounds(visits, visits_of(*m.result)).all; };
+  const RoundLogs of_together = rounds_of(together), of_before = rounds_of(before), of_alone = rounds_of(alone);
+  if (of_together.empty() || of_before.empty() || of_alone.empty()) return {};
+  const Factor factor = factor_of(std::array<Term, 3>{{{&of_together, 1}, {&of_before, -1}, {&of_alone, -1}}});
+  return Estimate{.value = factor.value, .interval = factor.interval};
+}
+
+Estimate quotient_of_medians(const Measurement& base, const Measurement& alone, const Measurement& before,
+                             const Measurement& together) {
+  const auto median_of = [](const Measurement& m) { return m.time().median_ms; };
+  Estimate quotient{.value = median_of(before) * median_of(alone) / (median_of(base) * median_of(together)),
+                    .interval = {}};
+  const std::array<const Measurement*, 4> all = {&before, &alone, &base, &together};
+  if (!std::ranges::all_of(all, [](const Measurement* m) { return m->time().interval_ms.has_value(); }))
+    return quotient;
+  const Bootstrap bootstrap;
+  std::vector<MedianResampler> samples;
+  for (const Measurement* m : all) samples.emplace_back(sorted_copy(m->time().trials_ms));
+  IndexStream stream(bootstrap.seed, /*stream=*/0);
+  quotient.interval = percentile_interval(bootstrap.resamples, [&] {
+    double value = samples[0].draw(stream);
+    value *= samples[1].draw(stream);
+    value /= samples[2].draw(stream);
+    return value / samples[3].draw(stream);
+  });
+  return quotient;
+}
+
+bool is_usable(const RungView& rung) {
+  const Measurement& m = *rung.measurement;
+  return !m.is_peer && m.timing && !rung.is_unsettled() && !m.result->same_as &&
+         std::ranges::all_of(m.time().trials_ms, [](double ms) { return ms > 0; });
+}
+
+/// Switches that were on: what declined changes nothing.
+std::set<std::string> switches_on(const RungView& rung) {
+  std::set<std::string> on(rung.measurement->switches().begin(), rung.measurement->switches().end());
+  std::erase_if(on, [&](const std::string& name) { return rung.measurement->declined(name); });
+  return on;
+}
+
+/// The first switch that was on, in pipeline order; empty where none was.
+std::string first_on(const RungView& rung) {
+  for (const std::string& name : rung.measurement->switches())
+    if (!rung.measurement->declined(name)) return name;
+  return {};
+}
+
+}  // namespace
+
+std::vector<Interaction> interactions_of(const LadderView& ladder) {
+  const Measurement& base = *ladder.baseline.measurement;
+  if (!is_usable(ladder.baseline)) return {};
+  std::vector<const RungView*> rungs = ladder.all();
+  std::erase_if(rungs, [](const RungView* rung) { return !is_usable(*rung); });
+  std::vector<Interaction> found;
+  for (const RungView* together : rungs) {
+    const std::set<std::string> all = switches_on(*together);
+    if (all.size() < 2) continue;
+    for (const RungView* alone : rungs) {
+      const std::set<std::string> one = switches_on(*alone);
+      std::set<std::string> rest = all;
+      if (one.size() != 1 || rest.erase(*one.begin()) == 0) continue;
+      const auto before = std::ranges::find_if(rungs, [&](const RungView* rung) { return switches_on(*rung) == rest; });
+      if (before == rungs.end()) continue;
+      if (rest.size() == 1 && *one.begin() == first_on(*together))
+        continue;  // a pair is one interaction, of the later switch
+      const auto is_same = [&](const Interaction& other) {  // where the last switch of a longer rung declined
+        return switches_on(*other.alone) == one && switches_on(*other.together) == all;
+      };
+      if (std::ranges::any_of(found, is_same)) continue;
+      const Measurement &a = *alone->measurement, &b = *(*before)->measurement, &ab = *together->measurement;
+      const bool by_rounds = has_rounds(base) && has_rounds(a) && has_rounds(b) && has_rounds(ab);
+      std::optional<Estimate> quotient = by_rounds ? quotient_of_rounds(base, a, b, ab) : std::nullopt;
+      if (!quotient) quotient = quotient_of_medians(base, a, b, ab);
+      found.push_back({.alone = alone,
+                       .before = *before,
+                       .together = together,
+                       .is_pair = rest.size() == 1,
+                       .quotient = *quotient});
+    }
+  }
+  return found;
+}
+
+}  // namespace headroom
