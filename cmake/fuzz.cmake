@@ -43,5 +43,5 @@ headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
           models/transformers/flux_config.cpp models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp models/unets/unet2d_config.cpp
           models/unets/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
 headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp base/text/list.cpp base/switches.cpp base/target.cpp cli/image_job.cpp
-          cli/request_fuzz.cpp)
+  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp base/text/list.cpp base/switches.cpp base/target.cpp cli/images/image_job.cpp
+          cli/images/request_fuzz.cpp)

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 namespace headroom {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "cli/image_job.hpp"
+#include "cli/images/image_job.hpp"
 #include "cli/number.hpp"
 #include "kernels/core/limit_isa.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/test_util.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 namespace headroom {
 namespace {

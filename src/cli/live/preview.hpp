@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "cli/live_view.hpp"
+#include "cli/streams/live_view.hpp"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "cli/live/address.hpp"
 #include "cli/live/connection.hpp"
-#include "cli/live_view.hpp"
+#include "cli/streams/live_view.hpp"
 
 namespace headroom {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "cli/live_view.hpp"
+#include "cli/streams/live_view.hpp"
 
 namespace headroom {
 

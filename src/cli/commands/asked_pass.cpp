@@ -1,0 +1,121 @@
+#include "cli/commands/asked_pass.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/text/nearest.hpp"
+#include "pipelines/stages/stage_pass.hpp"
+#include "pipelines/streams/stream_model.hpp"
+
+namespace headroom {
+namespace {
+
+PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, RequestOptions request,
+                          const ImageSize& size) {
+  constexpr std::string_view kForward = "forward";
+  const bool is_forward = pass.empty() || pass == kForward;
+  std::vector<std::string> names = stage_passes(pipeline);
+  if (!is_forward && std::ranges::find(names, pass) == names.end()) {
+    names.insert(names.begin(), {std::string(kWholeRequest), std::string(kForward)});
+    fail_usage("{} has no pass '{}': expected one of {}{}", pipeline.name(), pass, fmt::join(names, ", "),
+               did_you_mean(pass, names));
+  }
+  if (!is_forward && request.reference_rows != 0)
+    fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
+  resolve_size(pipeline, size, request);
+  return [&pipeline, is_forward, pass, asked = pipeline.resolve(request)](std::int64_t rows) {
+    Request taller = asked;
+    taller.token_rows += rows;
+    return is_forward ? pipeline.forward_pass(taller) : stage_pass(pipeline, pass, taller);
+  };
+}
+
+/// Frames of a stream through the engine's network, of the same size whatever the rows.
+PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
+  return [stream = asked_stream(engine, request, size)](std::int64_t /*rows*/) {
+    return frame_pass(stream.model, stream.options);
+  };
+}
+
+PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
+                       const ImageSize& size) {
+  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || request.text_tokens != 0)
+    fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
+  PassSize asked = component.kind->own_size == nullptr ? PassSize{} : component.kind->own_size(component.config);
+  asked.batch = request.images;
+  if (size.height > 0) asked.height = size.height;
+  if (size.width > 0) asked.width = size.width;
+  return [&component, &pass, asked](std::int64_t rows) {
+    constexpr std::int64_t kRowPixels = 64;  // a whole number of latents, whatever the network
+    PassSize taller = asked;
+    taller.height += kRowPixels * rows;
+    return make_forward_pass(component, pass, taller);
+  };
+}
+
+/// Of fewer tokens whatever the rows: a text may be as long as the network takes already.
+PassMaker text_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
+                      const ImageSize& size) {
+  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || size.height > 0 ||
+      size.width > 0)
+    fail_usage("{} works on text: give --text-tokens in place of the size of an image", component.name);
+  const std::int64_t tokens =
+      request.text_tokens > 0 ? request.text_tokens : component.kind->text_tokens(component.config);
+  return [&component, &pass, batch = request.images, tokens](std::int64_t rows) {
+    const std::int64_t shorter = std::max<std::int64_t>(tokens - std::abs(rows), 1);
+    return make_forward_pass(component, pass, PassSize{.batch = batch, .text_tokens = shorter});
+  };
+}
+
+}  // namespace
+
+void add_pass_option(CLI::App& command, std::string& pass) {
+  command.add_option("--pass", pass,
+                     "of a network with several, which one: decode, encode, hidden-states, ...; of a pipeline forward, "
+                     "a stage, as text_encoder or decode, request: whole requests, or frame: a frame of a stream");
+}
+
+std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request) {
+  if (pass == kFrame || request.steps == 0) return {};
+  return {{"steps", "it is for whole requests, and this is one pass"}};
+}
+
+AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
+  AskedStream asked{
+      .model = engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component),
+      .options = {.steps = request.steps,
+                  .strength = request.strength,
+                  .text_tokens = request.text_tokens,
+                  .switches = request.switches}};
+  asked.options.size = asked.model->own_size();
+  if (size.height > 0) asked.options.size.height = size.height;
+  if (size.width > 0) asked.options.size.width = size.width;
+  return asked;
+}
+
+SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& pass, const RequestOptions& request,
+                                      const ImageSize& size) {
+  return [&engine, pass, request, size](const SwitchSet& switches) {
+    RequestOptions switched = request;
+    switched.switches = switches;
+    return asked_passes(engine, pass, switched, size)(0);
+  };
+}
+
+PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
+                       const ImageSize& size) {
+  if (pass == kFrame) return frame_passes(engine, request, size);
+  if (engine.pipeline) return pipeline_passes(*engine.pipeline, pass, request, size);
+  const Component& network = engine.network();
+  const ComponentPass& named = pass.empty() ? network.kind->passes.front() : pass_named(*network.kind, pass);
+  const auto passes = network.kind->text_tokens == nullptr ? image_passes : text_passes;
+  return passes(network, named, request, size);
+}
+
+}  // namespace headroom

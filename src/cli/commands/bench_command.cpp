@@ -1,0 +1,120 @@
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "cli/commands/asked_pass.hpp"
+#include "cli/commands/bench.hpp"
+#include "cli/commands/bench_options.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/number.hpp"
+#include "cli/out_file.hpp"
+#include "cli/output_name.hpp"
+#include "measure/results/describe.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/model_suite.hpp"
+
+namespace headroom {
+namespace {
+
+/// Measures here, or in processes of their own that are then judged.
+ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
+  const std::string& what = arguments.model.model;
+  check_bench_options(command, what, arguments.switches);
+  if (arguments.request.reference_rows != 0 && arguments.pass == kWholeRequest)
+    fail_usage("--reference-rows is for a forward pass, not for --pass {}", kWholeRequest);
+  if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);
+  if (arguments.list) {
+    list_benchmarks(arguments);
+    return ExitCode::kOk;
+  }
+  apply_precision(arguments.judging, arguments.protocol);
+  check_clock();
+  if (!arguments.save.empty()) check_writable(arguments.save);
+  if (what != "models" && !is_judge(arguments.judging)) {
+    const auto bench_model = arguments.pass == kWholeRequest ? bench_requests : bench_pass;
+    const std::map<std::string_view, void (*)(const BenchArguments&)> suites = {
+        {"kernels", bench_kernel_suite}, {"bodies", bench_body_suite}, {"load", bench_load_suite}};
+    const auto suite = suites.find(what);
+    (suite == suites.end() ? bench_model : suite->second)(arguments);
+    return ExitCode::kOk;
+  }
+  const Device device = find_device(arguments.model.device);
+  std::vector<ModelCase> suite;
+  if (what == "models") suite = filter_model_cases(list_model_cases(device.kind), arguments.filter);
+  check_suite_options(command, suite);
+  return judge_bench(command, arguments.judging, device, suite);
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, ExitCode& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "time one forward pass of a model, or whole requests, in one configuration, or a suite: `bench "
+      "kernels`, `bench bodies`, `bench models`, `bench load`; compare builds");
+  const auto arguments = std::make_shared<BenchArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_lora_option(*command, arguments->model.loras);
+  command->get_option("MODEL")->required(false);  // --list needs none
+  add_auto_switches(*command, arguments->switches, "baseline");
+  command->add_option("--batch", arguments->request.images, "samples in one forward pass")
+      ->check(whole_number(1, 4096))
+      ->capture_default_str();
+  add_size_options(*command, arguments->request, arguments->size);
+  command
+      ->add_option("--reference-rows", arguments->request.reference_rows,
+                   "of a forward pass: tokens down of an image that is edited; 0: none is")
+      ->check(whole_number(0, 1024));
+  command->add_option("--reference-columns", arguments->request.reference_columns, "the same across")
+      ->check(whole_number(0, 1024));
+  add_pass_option(*command, arguments->pass);
+  command->add_option("--trials", arguments->protocol.trials, "timed passes")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
+      ->check(real_number(1.0, 86'400.0))
+      ->capture_default_str();
+  command->add_flag("--first-step", arguments->first_step,
+                    "also time requests of new shapes up to their first finished pass, the weights being there");
+  command->add_flag("--cold", arguments->cold,
+                    "also time passes (or kernels) before each of which the caches are filled with other data");
+  command->add_flag("--floors", arguments->floors,
+                    "of whole requests, also measure the least that each stage could take on this machine");
+  command
+      ->add_option("--turns", arguments->turns,
+                   "of the suites `kernels` and `bodies`: turns that each benchmark takes with what its floor is "
+                   "reckoned from, for a machine "
+                   "whose speed changes; 1 measures floors by themselves")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
+      ->type_name("REGEX");
+  command->add_flag("--list", arguments->list, "the names of the suites' benchmarks, and no more");
+  command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  command->add_flag("--json", arguments->as_json, "print the result file");
+  add_judging_options(*command, arguments->judging);
+  command->footer(
+      fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --out result.json\n"
+                  "         headroom bench {0} --pass request --floors\n"
+                  "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
+                  "         headroom bench bodies --filter 'bf16 large' --turns 4 --device cuda\n"
+                  "         headroom bench load --device cuda\n"
+                  "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
+                  "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",
+                  examples::kShipped));
+  command->callback([arguments, command, &exit_code] {
+    if (is_standard_output(arguments->save)) {
+      arguments->as_json = true;
+      arguments->save.clear();
+    }
+    exit_code = bench_or_judge(*arguments, *command);
+  });
+}
+
+}  // namespace headroom

@@ -1,0 +1,87 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/text/name_filter.hpp"
+#include "base/output.hpp"
+#include "base/progress.hpp"
+#include "cli/commands/bench.hpp"
+#include "cli/table_output.hpp"
+#include "measure/suites/body_suite.hpp"
+#include "measure/suites/kernel_suite.hpp"
+#include "measure/suites/load_suite.hpp"
+#include "pipelines/model_suite.hpp"
+
+namespace headroom {
+namespace {
+
+void save_and_print(const BenchArguments& arguments, const ResultFile& file,
+                    Printout (*to_table)(const ResultFile& file)) {
+  if (!arguments.save.empty()) write_results(arguments.save, file);
+  if (arguments.as_json)
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_table(file));
+}
+
+using SmallSuite = ResultFile (*)(Backend& backend, const KernelBenchOptions& options,
+                                  const KernelBenchObserver& on_progress, const KernelBenchSkips& on_skip);
+void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
+  const Log log(arguments.model.quiet);
+  const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  tell_device(Log(arguments.model.quiet), *backend);
+  std::unique_ptr<Progress> progress;
+  std::map<std::string, std::vector<std::string>> left_out;  // names by the reason
+  const ResultFile file = bench(
+      *backend,
+      {.filter = arguments.filter,
+       .max_seconds = std::min(arguments.protocol.max_seconds, 5.0),
+       .cold = arguments.cold,
+       .turns = arguments.turns},
+      [&](const KernelBenchProgress& at) {
+        if (!progress)
+          progress =
+              std::make_unique<Progress>("measuring", static_cast<std::int64_t>(at.total), arguments.model.quiet);
+        progress->set(static_cast<std::int64_t>(at.done));
+      },
+      [&](std::string_view name, std::string_view reason) { left_out[std::string(reason)].emplace_back(name); });
+  progress.reset();
+  for (const auto& [reason, names] : left_out) log.warning("left out, because {}: {}", reason, fmt::join(names, ", "));
+  save_and_print(arguments, file, to_kernel_table);
+}
+
+}  // namespace
+
+void list_benchmarks(const BenchArguments& arguments) {
+  const std::string& suite = arguments.model.model;
+  const NameFilter filter(arguments.filter);
+  const auto list = [&](std::string_view of, const std::string& name) {
+    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
+  };
+  if (suite.empty() || suite == "models")
+    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind)) list("models", one.name());
+  if (suite.empty() || suite == "kernels")
+    for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
+  if (suite.empty() || suite == "bodies")
+    for (const BodyCase& one : list_body_cases()) list("bodies", one.name);
+}
+
+void bench_kernel_suite(const BenchArguments& arguments) { bench_small_cases(arguments, bench_kernels); }
+
+void bench_body_suite(const BenchArguments& arguments) { bench_small_cases(arguments, bench_bodies); }
+
+void bench_load_suite(const BenchArguments& arguments) {
+  const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  tell_device(Log(arguments.model.quiet), *backend);
+  const ResultFile file = bench_load(*backend);
+  save_and_print(arguments, file, to_load_table);
+}
+
+}  // namespace headroom

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/tensors/divide_up.hpp"
+#include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "base/interrupt.hpp"
+#include "base/text/json.hpp"
+#include "base/output.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/number.hpp"
+#include "cli/out_file.hpp"
+#include "cli/output_name.hpp"
+#include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
+#include "measure/tables/table.hpp"
+#include "passes/step_caches/step_cache_options.hpp"
+#include "pipelines/schedules/calibrate_steps.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/schedules/step_calibration.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTokensAtOnce = 4096;  // in one generation, where there is no --batch
+
+struct CalibrateArguments {
+  ModelArguments model;
+  SwitchList switches;
+  RequestOptions request;
+  ImageSize size;
+  CalibrationEffort effort = {.images = 64, .probed_images = 10, .seed = 1'000'000};
+  std::int64_t batch = 0;
+  std::string out;  // empty: beside the denoiser's weights
+  bool as_json = false;
+};
+
+void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json) {
+  const std::vector<StepSchedule>& best = measured.best;
+  if (as_json) {
+    nlohmann::json array = nlohmann::json::array();
+    for (std::size_t i = 0; i < best.size(); ++i)
+      array.push_back({{"computed", i + 1},
+                       {"schedule", best[i].digits},
+                       {"error", best[i].error},
+                       {"error_spread_evenly", measured.spread_errors[i]}});
+    print_out("{}\n", dump_json({{"images", images}, {"schedules", std::move(array)}}, 2));
+    return;
+  }
+  Table table;
+  for (const char* header : {"computed", "error", "spread evenly"}) table.add_column(header);
+  table.add_column("steps", Align::kLeft);
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    std::string marks = best[i].digits;
+    std::ranges::replace(marks, '1', '#');
+    std::ranges::replace(marks, '0', '.');
+    table.add_row({std::to_string(i + 1), fmt::format("{:.4f}", best[i].error),
+                   fmt::format("{:.4f}", measured.spread_errors[i]), marks});
+  }
+  print_tables(table);
+}
+
+void calibrate(const CalibrateArguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchSet asked = SwitchSet::parse(arguments.switches.list);
+  if (has_step_cache(asked))
+    fail_usage("--opt {}: steps are calibrated in loops of which each step is computed, without a step cache",
+               arguments.switches.list);
+  if (is_standard_output(arguments.out)) fail_usage("--out -: a calibration is kept in a file; --json prints it");
+  const Engine engine = open_engine(arguments.model);
+  const Pipeline& pipeline = *engine.pipeline;
+  if (pipeline.has_random_weights()) fail_usage("what random weights compute says nothing of which steps to skip");
+  RequestOptions options = arguments.request;
+  resolve_size(pipeline, arguments.size, options);
+  options.switches = asked.for_target(engine.backend->properties().target);
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(pipeline.idle_options(options, {}));
+  without_effect.say(
+      compile_denoise(pipeline, pipeline.resolve(options), options.switches, engine.backend->properties().target)
+          .declined);
+  // Before the work of hours: what is kept there must be readable, and the folder be one to write to.
+  const std::filesystem::path file =
+      arguments.out.empty() ? calibration_file(pipeline) : std::filesystem::path(arguments.out);
+  static_cast<void>(read_calibrations(pipeline, file));
+  check_writable(file);
+  const std::int64_t tokens = pipeline.resolve(options).image_tokens(), asked_images = arguments.effort.images;
+  options.images =
+      arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
+  const std::int64_t images = divide_up(asked_images, options.images) * options.images;
+  PhaseProgress progress(arguments.model.quiet);
+  const Interruptible between_steps;
+  const MeasuredSchedules measured =
+      calibrate_steps(pipeline, *engine.backend, *engine.weights, options, arguments.effort,
+                      [&](std::string_view phase, std::int64_t done, std::int64_t total) {
+                        Interruptible::check();
+                        progress.show(phase, done, total);
+                      });
+  keep_calibration(pipeline,
+                   {.request = calibrated_request(pipeline, pipeline.resolve(options)),
+                    .images = images,
+                    .schedules = measured.best},
+                   file);
+  print(measured, images, arguments.as_json);
+  log.info("wrote {}", file.string());
+  if (!arguments.out.empty()) log.info("meancache=K finds it as {}", calibration_file(pipeline).string());
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("calibrate", "find which steps meancache=K computes best, for every K");
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_switches(*command, arguments->switches, "lossless");
+  command->add_option("--images", arguments->effort.images, "images to make with every step computed")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--probe-images", arguments->effort.probed_images,
+                   "the first ones again, to measure what skipping costs: most of the time goes there")
+      ->check(whole_number(1, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--batch", arguments->batch,
+                   "images made at once; 0 takes as many as have 4096 image tokens together")
+      ->check(whole_number(0, 4096))
+      ->capture_default_str();
+  add_steps_option(*command, arguments->request.steps, "denoise steps");
+  add_guidance_option(*command, arguments->request.guidance_scale);
+  add_true_cfg_option(*command, arguments->request.true_cfg_scale);
+  add_size_options(*command, arguments->request, arguments->size);
+  command
+      ->add_option("--seed", arguments->effort.seed,
+                   "seed of the first image's noise; each next image takes the next seed")
+      ->check(seed_number())
+      ->capture_default_str();
+  command
+      ->add_option("--out", arguments->out,
+                   "file to keep the calibration in; unless given, meancache.json beside the denoiser's weights, where "
+                   "meancache=K finds it")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer(
+      fmt::format("Example: headroom calibrate {}\n"
+                  "         headroom calibrate {} --images 16 --opt fast,steps=50",
+                  examples::kShipped, examples::kFolder));
+  command->callback([arguments] { calibrate(*arguments); });
+}
+
+}  // namespace headroom

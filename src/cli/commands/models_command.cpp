@@ -1,0 +1,143 @@
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/log.hpp"
+#include "base/output.hpp"
+#include "cli/commands/asked_pass.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/table_output.hpp"
+#include "measure/tables/table.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/model_index.hpp"
+#include "pipelines/pipeline.hpp"
+#include "run/component.hpp"
+#include "run/model_folders.hpp"
+
+namespace headroom {
+namespace {
+
+/// "6.22 M", "11.90 B"
+std::string format_parameters(std::int64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  return count < 1e9 ? fmt::format("{:.2f} M", count / 1e6) : fmt::format("{:.2f} B", count / 1e9);
+}
+
+void list_models(bool as_json) {
+  const std::vector<ShippedModel> models = list_shipped_models();
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const ShippedModel& model : models)
+      list.push_back({{"name", model.name},
+                      {"parameters", model.parameters},
+                      {"description", model.description},
+                      {"folder", model.folder.string()}});
+    print_out("{}\n", dump_json(list, 2));
+    return;
+  }
+  Table table;
+  table.add_column(Column{.header = "model", .align = Align::kLeft});
+  table.add_column("parameters");
+  table.add_column("what it is", Align::kLeft);
+  for (const ShippedModel& model : models)
+    table.add_row({model.name, format_parameters(model.parameters), model.description});
+  print_tables(table);
+}
+
+/// A whole pipeline; its parameters are added up afterwards.
+FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
+  const ModelIndex index(folder);
+  FoundComponent found{.folder = folder, .class_name = index.class_name(), .parameters = {}, .passes = {}};
+  if (is_pipeline_class(found.class_name)) found.passes.emplace_back(kWholeRequest);
+  return found;
+}
+
+/// What there is at and below a folder, whole pipelines before their parts. Broken ones are told and left out, unless there is no other.
+std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
+  std::vector<FoundComponent> found;
+  std::vector<std::string> broken;
+  std::set<std::filesystem::path> pipelines;
+  const auto look = [&](const std::filesystem::path& each, const char* file, auto look_at) {
+    if (!is_there(each / file)) return;
+    try {
+      found.push_back(look_at(each));
+    } catch (const Error& error) {
+      broken.emplace_back(error.what());
+    }
+  };
+  for (const std::filesystem::path& each : find_model_folders(folder)) {
+    if (ModelIndex::is_in(each)) pipelines.insert(each);
+    look(each, "model_index.json", look_at_pipeline);
+    look(each, "config.json", look_at_component);
+  }
+  if (found.empty() && !broken.empty()) fail("{}", broken.front());
+  if (found.empty()) static_cast<void>(list_components(folder));  // says what is there instead
+  for (const std::string& reason : broken) Log().warning("left out: {}", reason);
+  for (FoundComponent& pipeline : found) {
+    if (!pipelines.contains(pipeline.folder)) continue;
+    for (const FoundComponent& part : found)
+      if (part.folder.parent_path() == pipeline.folder && part.parameters)
+        pipeline.parameters = pipeline.parameters.value_or(0) + *part.parameters;
+  }
+  return found;
+}
+
+void list_models_in(const std::string& name_or_folder, bool as_json) {
+  const std::filesystem::path folder = find_model_folder(name_or_folder);
+  const std::vector<FoundComponent> models =
+      find_models(folder.empty() ? std::filesystem::path(name_or_folder) : folder);
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const FoundComponent& found : models)
+      list.push_back({{"folder", found.folder.string()},
+                      {"class", found.class_name},
+                      {"parameters", found.parameters ? nlohmann::json(*found.parameters) : nlohmann::json()},
+                      {"passes", found.passes}});
+    print_out("{}\n", dump_json(list, 2));
+    return;
+  }
+  Table table;
+  table.add_column("folder", Align::kLeft);
+  table.add_column("class", Align::kLeft);
+  table.add_column("parameters");
+  table.add_column("passes", Align::kLeft);
+  for (const FoundComponent& found : models)
+    table.add_row({found.folder.string(), found.class_name,
+                   found.parameters ? format_parameters(*found.parameters) : "-",
+                   found.passes.empty() ? "not supported" : fmt::format("{}", fmt::join(found.passes, ", "))});
+  print_tables(table);
+}
+
+struct ModelsArguments {
+  std::string folder;
+  bool as_json = false;
+};
+
+}  // namespace
+
+void add_models_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("models", "what can be run, with parameter counts");
+  const auto arguments = std::make_shared<ModelsArguments>();
+  command->add_option(
+      "FOLDER", arguments->folder,
+      "in place of what ships: the pipelines and networks at and below this folder, or of ORG/NAME in the "
+      "cache of the Hugging Face hub, and which passes of each there are");
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer(
+      fmt::format("Example: headroom models\n"
+                  "         headroom models {}",
+                  examples::kFolder));
+  command->callback([arguments] {
+    arguments->folder.empty() ? list_models(arguments->as_json) : list_models_in(arguments->folder, arguments->as_json);
+  });
+}
+
+}  // namespace headroom

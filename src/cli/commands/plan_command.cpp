@@ -1,0 +1,236 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "base/text/json.hpp"
+#include "base/output.hpp"
+#include "cli/commands/asked_pass.hpp"
+#include "cli/commands/auto.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/number.hpp"
+#include "cli/table_output.hpp"
+#include "kernels/core/generated_kernels.hpp"
+#include "measure/statistics/statistics.hpp"
+#include "measure/tables/table.hpp"
+#include "measure/statistics/trials.hpp"
+#include "pipelines/examples.hpp"
+#include "plan/memory.hpp"
+
+namespace headroom {
+namespace {
+
+struct PlanArguments {
+  ModelArguments model;
+  SwitchArguments switches;
+  RequestOptions request;
+  ImageSize size;
+  std::string pass;  ///< empty: a whole request, or of a network that makes no images its first
+  bool rejections = false;
+  bool memory = false;
+  bool as_json = false;
+  int trials = 1;
+};
+
+/// "a, b, c and 7 more"
+std::string list_some(std::span<const std::string> names) {
+  constexpr std::size_t kListed = 3;
+  const std::string shown = fmt::format("{}", fmt::join(names.first(std::min(kListed, names.size())), ", "));
+  return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
+}
+
+/// Device memory around every step, and where it is most.
+Printout to_memory_table(const Program& program) {
+  Table table;
+  table.add_column(Column{.header = "node", .align = Align::kLeft, .least = 16});
+  table.add_column(Column{.header = "op", .align = Align::kLeft, .priority = 1, .least = 12});
+  for (const char* header : {"activations held", "made here", "scratch", "weights read"}) table.add_column(header);
+  const std::vector<StepMemory> memory = memory_by_step(program);
+  std::size_t most = 0;
+  const auto cell = [](std::size_t bytes) { return bytes_cell(static_cast<std::int64_t>(bytes)); };
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    const Step& step = program.steps[i];
+    table.add_row({step.label, std::string(name_of(step.op)), cell(memory[i].activations), cell(memory[i].made),
+                   cell(memory[i].scratch), cell(memory[i].weights)});
+    if (memory[i].activations + memory[i].scratch > memory[most].activations + memory[most].scratch) most = i;
+  }
+  Printout printout(std::move(table));
+  if (!memory.empty())
+    printout.add(fmt::format("\nmost at {} ({}): {} of activations and {} of scratch\n", program.steps[most].label,
+                             name_of(program.steps[most].op), format_bytes(memory[most].activations),
+                             format_bytes(memory[most].scratch)));
+  return printout;
+}
+
+/// What is planned: a whole denoise request, or one forward pass.
+using CompileRequest = std::function<Compiled(const SwitchSet& switches)>;
+
+CompileRequest whole_request(const Engine& engine, const RequestOptions& options) {
+  return [&engine, options](const SwitchSet& switches) {
+    RequestOptions switched = options;
+    switched.switches = switches;
+    return compile_denoise(*engine.pipeline, engine.pipeline->resolve(switched), switches,
+                           engine.backend->properties().target);
+  };
+}
+
+CompileRequest one_pass(const Engine& engine, const ForwardPass& pass) {
+  return [&engine, pass](const SwitchSet& switches) {
+    return compile(pass, switches, engine.backend->properties().target);
+  };
+}
+
+/// Milliseconds of each trial after the first, in which libraries still look for algorithms.
+std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchSet& switches, int trials) {
+  std::vector<double> times;
+  for (int trial = 1; trial < trials; ++trial) {
+    const double start = steady_clock_ms();
+    static_cast<void>(compile_with(switches));
+    times.push_back(steady_clock_ms() - start);
+  }
+  return times;
+}
+
+/// What the kernels took that were generated for this plan and those before it.
+std::string describe(const GeneratedKernels& generated) {
+  const auto ms = [](std::int64_t ns) { return 1e-6 * static_cast<double>(ns); };
+  return fmt::format(
+      "generated kernels: {} compiled in {:.0f} ms ({:.0f} ms of threads), {} from the disk in {:.1f} ms\n",
+      generated.compiled.load(), ms(generated.busy_ns), ms(generated.compile_ns), generated.from_disk.load(),
+      ms(generated.disk_ns));
+}
+
+nlohmann::json to_json(const GeneratedKernels& generated) {
+  return {{"compiled", generated.compiled.load()},
+          {"compile_ms", 1e-6 * static_cast<double>(generated.busy_ns)},
+          {"compile_thread_ms", 1e-6 * static_cast<double>(generated.compile_ns)},
+          {"from_disk", generated.from_disk.load()},
+          {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
+}
+
+nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& trials,
+                       const std::vector<double>& again_ms, const GeneratedKernels& generated) {
+  nlohmann::json steps = nlohmann::json::array();
+  const std::vector<StepMemory> memory = memory_by_step(*compiled.program);
+  for (const Step& step : compiled.program->steps) {
+    nlohmann::json entry = {
+        {"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
+    const StepMemory& held = memory[steps.size()];
+    entry["memory"] = {{"activations_bytes", held.activations},
+                       {"made_bytes", held.made},
+                       {"scratch_bytes", held.scratch},
+                       {"weights_bytes", held.weights}};
+    if (const TiledRun* const run = tiled_run_at(*compiled.program, static_cast<int>(steps.size())))
+      entry["parts"] = run->parts;
+    if (step.kernel != nullptr) {
+      entry["kernel"] = step.kernel->name();
+      entry["implementation"] = step.prepared->implementation();
+      entry["compute_type"] = step.kernel->compute_name(step.spec);
+    }
+    for (const RejectedKernel& rejected : step.rejections)
+      entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});
+    steps.push_back(std::move(entry));
+  }
+  nlohmann::json passes = nlohmann::json::array();
+  for (const PassRecord& pass : compiled.passes) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const PassNote& note : pass.notes) kept.push_back({{"reason", note.reason}, {"nodes", note.nodes}});
+    passes.push_back({{"pass", pass.name},
+                      {"switch", pass.switch_name},
+                      {"rewrites", pass.rewrites},
+                      {"ms", pass.milliseconds},
+                      {"kept", std::move(kept)}});
+  }
+  nlohmann::json tried = nlohmann::json::array();
+  for (const AutoTrial& trial : trials) tried.push_back(to_json(trial));
+  return {{"applied", compiled.applied},
+          {"auto", std::move(tried)},
+          {"passes", passes},
+          {"optimize_ms", compiled.optimize_ms},
+          {"plan_ms", compiled.plan_ms},
+          {"again_ms", again_ms},
+          {"generated_kernels", to_json(generated)},
+          {"arena_bytes", compiled.program->arena_bytes},
+          {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes},
+          {"steps", steps}};
+}
+
+void print_plan(const PlanArguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchRequest asked = arguments.switches.request();
+  const Engine engine = open_network(arguments.model);
+  const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
+  RequestOptions options = arguments.request;
+  options.switches = asked.fixed;
+  if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  AutoRequest request =
+      is_whole
+          ? make_auto_request(*engine.pipeline, options)
+          : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
+  const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
+  const ChosenSwitches chosen = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log);
+  const SwitchSet& switches = chosen.set;
+  const Compiled compiled = compile_with(switches);
+  const std::shared_ptr<const GeneratedKernels> generated = engine.backend->context<GeneratedKernels>();
+  const std::vector<double> again_ms = plan_again(compile_with, switches, arguments.trials);
+  without_effect.say(compiled.declined);
+  if (arguments.as_json) {
+    print_out("{}\n", dump_json(to_json(compiled, chosen.trials, again_ms, *generated), 2));
+    return;
+  }
+  if (arguments.memory) {
+    print_tables(to_memory_table(*compiled.program));
+    return;
+  }
+  std::string text;
+  for (const PassRecord& pass : compiled.passes) {
+    text += fmt::format("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
+    for (const PassNote& note : pass.notes)
+      text += fmt::format("     {}\n", note.nodes.empty()
+                                           ? note.reason
+                                           : fmt::format("kept {} ({})", list_some(note.nodes), note.reason));
+  }
+  text += fmt::format("planned in {:.1f} ms\n", compiled.plan_ms);
+  if (!again_ms.empty())
+    text += fmt::format("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms),
+                        again_ms.size());
+  if (generated->compiled + generated->from_disk > 0) text += describe(*generated);
+  print_lines(text + "\n" + to_text(*compiled.program, arguments.rejections));
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
+  const auto arguments = std::make_shared<PlanArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_auto_switches(*command, arguments->switches, "lossless");
+  add_request_options(*command, arguments->request, arguments->size);
+  command->add_option(
+      "--pass", arguments->pass,
+      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
+      "or decode; of an autoencoder decode, encode, ...");
+  command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
+  command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen")
+      ->excludes("--memory");
+  command
+      ->add_option("--trials", arguments->trials,
+                   "plan so often, and say what it takes once libraries have looked for algorithms")
+      ->check(whole_number(1, 1000));
+  command->add_flag("--json", arguments->as_json, "machine-readable output");
+  command->footer(
+      fmt::format("Example: headroom plan {} --random-weights 0 --opt fast --rejections\n"
+                  "         headroom plan {} --random-weights 0 --pass decode --height 512 --width 512 --memory",
+                  examples::kLarge, examples::kDecoder));
+  command->callback([arguments] { print_plan(*arguments); });
+}
+
+}  // namespace headroom

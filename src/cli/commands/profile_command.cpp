@@ -1,0 +1,186 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "base/text/json.hpp"
+#include "base/output.hpp"
+#include "base/progress.hpp"
+#include "cli/commands/asked_pass.hpp"
+#include "cli/commands/auto.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/number.hpp"
+#include "cli/out_file.hpp"
+#include "cli/output_name.hpp"
+#include "cli/phase_progress.hpp"
+#include "cli/table_output.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/probes/profile.hpp"
+#include "pipelines/examples.hpp"
+#include "pipelines/generator.hpp"
+
+namespace headroom {
+namespace {
+
+struct ProfileArguments {
+  ModelArguments model;
+  SwitchArguments switches;
+  RequestOptions request;
+  ImageSize size;
+  ProfileOptions options;
+  std::string pass;  ///< empty: a whole request, or of a network that is no denoiser its first
+  std::string save;
+  std::string trace;
+  bool every_launch = false;
+  bool by_module = false;
+  TableOutput output;
+};
+
+/// What is profiled, ready to run.
+struct ProfileSubject {
+  std::unique_ptr<Generator> generator;  ///< of a whole request
+  std::vector<ImageRequest> images;
+  std::unique_ptr<Session> session;  ///< of one pass
+  Compiled compiled;
+  Subject work;
+  const char* series = "step";  ///< what its steps are called in results
+
+  [[nodiscard]] ProfiledRun run() {
+    if (generator)
+      return {generator->session(),
+              [this](const IterationObserver& observer) { static_cast<void>(generator->generate(images, observer)); }};
+    return {*session, [this](const IterationObserver& observer) { session->run(observer); }};
+  }
+};
+
+ProfileSubject prepare_request(const Engine& engine, const RequestOptions& options) {
+  ProfileSubject made;
+  made.generator = std::make_unique<Generator>(*engine.pipeline, *engine.backend, *engine.weights, options);
+  if (made.generator->has_step_cache())
+    fail_usage("profile tells where the time of a step goes, and those of a step cache differ: leave it out of {}",
+               options.switches.to_string());
+  made.images = make_image_requests(*engine.pipeline, 0, made.generator->request().images, /*seed=*/0);
+  made.compiled = made.generator->compiled();
+  made.work = describe_request(*engine.pipeline, options);
+  return made;
+}
+
+ProfileSubject prepare_pass(const Engine& engine, const ForwardPass& pass, const SwitchSet& switches) {
+  ProfileSubject made;
+  made.compiled = compile(pass, switches, engine.backend->properties().target);
+  require_fit(made.compiled, pass, switches, *engine.weights, *engine.backend);
+  made.session = std::make_unique<Session>(made.compiled.program, *engine.weights, *engine.backend);
+  pass.set_inputs(*made.session);
+  made.work = describe_pass(pass);
+  made.series = "forward";
+  return made;
+}
+
+ResultFile to_file(const ChosenSwitches& switches, const Engine& engine, const ProfileSubject& subject,
+                   const Session& session, const Profile& measured) {
+  ResultFile file = begin_result_file();
+  Result result =
+      begin_result(switches.set, subject.work, subject.compiled, engine.network().checkpoint, *engine.backend);
+  switches.describe(result.configuration);
+  add_plan_and_memory(result, file.plans, session, *engine.weights, *engine.backend);
+  result.trials.push_back(make_series(subject.series, measured.steps));
+  if (measured.floors.size() > 1)
+    result.trials.push_back(make_series(std::string(subject.series) + "_floor", measured.floors));
+  result.profile = measured.launches;
+  file.results.push_back(std::move(result));
+  return file;
+}
+
+void run_profile(const ProfileArguments& arguments) {
+  const Log log(arguments.model.quiet);
+  const SwitchRequest asked = arguments.switches.request();
+  if (!arguments.save.empty()) check_clock();
+  for (const std::string& path : {arguments.save, arguments.trace})
+    if (!path.empty()) check_writable(path);
+  const Engine engine = open_network(arguments.model);
+  const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
+  RequestOptions options = arguments.request;
+  options.switches = asked.fixed;
+  if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  const WithoutEffect without_effect(log, arguments.switches);
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  const AutoRequest request =
+      is_whole
+          ? make_auto_request(*engine.pipeline, options)
+          : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
+  const ChosenSwitches switches = choose_switches(asked, arguments.switches, *engine.backend, request, log);
+  options.switches = switches.set;
+  ProfileSubject subject =
+      is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
+  without_effect.say(subject.compiled.declined);
+  report_notes(log, subject.compiled);
+  const ProfiledRun run = subject.run();
+  PhaseProgress progress(arguments.model.quiet);
+  const Profile measured = profile(
+      run, *engine.backend, arguments.options,
+      [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  if (arguments.output.is_json())  // the table says it itself
+    for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
+  const PlanRecord plan = describe_plan(run.session.program());
+  const ResultFile file = to_file(switches, engine, subject, run.session, measured);
+  if (!arguments.save.empty()) write_results(arguments.save, file);
+  if (!arguments.trace.empty()) write_file_atomically(arguments.trace, to_chrome_trace(measured.slices));
+  const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
+                           : arguments.by_module  ? ProfileRows::kModule
+                                                  : ProfileRows::kOp;
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_profile_table(measured, plan, rows), arguments.output);
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "profile", "where the time of a denoise step or a forward pass goes, launch by launch, and the floor of each");
+  const auto arguments = std::make_shared<ProfileArguments>();
+  add_model_arguments(*command, arguments->model);
+  add_auto_switches(*command, arguments->switches, "lossless");
+  add_request_options(*command, arguments->request, arguments->size);
+  command->add_option(
+      "--pass", arguments->pass,
+      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
+      "or decode; of an autoencoder decode, encode, ...");
+  command->add_option("--trials", arguments->options.trials, "steps or passes to time, at least")
+      ->check(whole_number(3, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--turns", arguments->options.turns,
+                   "turns in which steps and floors are measured, for a machine whose speed changes")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
+  command->add_flag("--by-module", arguments->by_module, "a line for each module, equal ones of all blocks together")
+      ->excludes("--every-launch");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "trace of the last request to write, in Chrome's format: one track for each stream")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
+  command->footer(
+      fmt::format("Example: headroom profile {} --batch 10 --opt fast --threads 2\n"
+                  "         headroom profile {}/vae --pass decode --height 512 --width 512",
+                  examples::kShipped, examples::kFolder));
+  command->callback([arguments] {
+    if (is_standard_output(arguments->save)) {
+      arguments->output.format = "json";
+      arguments->save.clear();
+    }
+    run_profile(*arguments);
+  });
+}
+
+}  // namespace headroom

@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/files/file.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
+#include "base/text/list.hpp"
+#include "base/out_of_memory.hpp"
+#include "base/output.hpp"
+#include "base/progress.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/common.hpp"
+#include "cli/number.hpp"
+#include "cli/out_file.hpp"
+#include "cli/output_name.hpp"
+#include "cli/size_list.hpp"
+#include "cli/table_output.hpp"
+#include "kernels/core/limit_isa.hpp"
+#include "measure/protocol/bench_process.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/protocol/generation.hpp"
+#include "measure/probes/machine.hpp"
+#include "measure/protocol/subprocess.hpp"
+#include "measure/protocol/sweep.hpp"
+#include "pipelines/examples.hpp"
+
+namespace headroom {
+namespace {
+
+struct SweepArguments {
+  ModelArguments model;
+  SweepGrid grid{.switches = {}, .sizes = {ImageSize{}}, .steps = {0}, .batches = {1}};
+  int trials = 20;
+  int processes = 1;
+  std::string out;
+  bool floors = false;
+  bool force = false;
+  TableOutput output;
+  bool is_cell = false;
+  SwitchList switches;  ///< all of --opt, to say what had no effect
+};
+
+RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
+  return {.images = cell.batch,
+          .token_rows = tokens_along(pipeline, "--resolution", cell.size.height),
+          .token_columns = tokens_along(pipeline, "--resolution", cell.size.width),
+          .steps = cell.steps,
+          .switches = SwitchSet::parse(cell.switches),
+          .suggests_what_fits = false};
+}
+
+Subject work_of(const Pipeline& pipeline, const SweepCell& cell) {
+  return describe_request(pipeline, request_of(pipeline, cell));
+}
+
+/// What a cell leaves that needs more memory than there is.
+ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, DeviceKind device) {
+  ResultFile file = begin_result_file();
+  Result result = begin_result(cell.switches, work_of(pipeline, cell),
+                               {.device = std::string(name_of(device)),
+                                .asked = {},
+                                .applied = {},
+                                .declined = {},
+                                .threads = {},
+                                .baseline_dtype = {}});
+  result.tags.emplace_back(kOutOfMemoryTag);
+  file.results.push_back(std::move(result));
+  return file;
+}
+
+/// Measures the one cell here.
+void measure_cell(const SweepArguments& arguments) {
+  const std::vector<SweepCell> cells = list_cells(arguments.grid);
+  if (cells.size() != 1) fail_usage("--cell measures one cell, but {} were given", cells.size());
+  const Engine engine = open_engine(arguments.model);
+  ResultFile file;
+  try {
+    file = measure_generation(*engine.pipeline, *engine.backend,
+                              {.request = request_of(*engine.pipeline, cells[0]),
+                               .min_trials = arguments.trials,
+                               .floors = arguments.floors});
+  } catch (const OutOfMemory&) {
+    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
+  } catch (const std::bad_alloc&) {
+    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
+  }
+  print_out("{}\n", dump_json(to_json(file)));
+}
+
+constexpr std::int64_t kMostSidePixels = 16'384;  // along a side
+constexpr std::string_view kOwn = "own";          // in lists: the model's own
+
+std::string number_or_own(std::int64_t number) { return number == 0 ? std::string(kOwn) : std::to_string(number); }
+
+std::vector<std::string> cell_command(const SweepArguments& arguments, const Device& device, const SweepCell& cell) {
+  const ModelArguments& model = arguments.model;
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                                      "sweep",
+                                      model.model,
+                                      "--cell",
+                                      "--quiet",
+                                      "--opt=" + cell.switches,
+                                      fmt::format("--resolution={}", size_text(cell.size)),
+                                      fmt::format("--steps={}", number_or_own(cell.steps)),
+                                      fmt::format("--batch={}", cell.batch),
+                                      fmt::format("--trials={}", arguments.trials),
+                                      "--device=" + device_argument(device),
+                                      fmt::format("--threads={}", model.threads)};
+  if (arguments.floors) command.emplace_back("--floors");
+  if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
+  if (!model.baseline.empty()) command.push_back("--baseline=" + model.baseline);
+  if (!model.cpu_isa.empty()) command.push_back("--cpu-isa=" + model.cpu_isa);
+  return command;
+}
+
+/// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
+ResultFile run_cell(const SweepArguments& arguments, const Pipeline& pipeline, const Device& device,
+                    const SweepCell& cell) {
+  const std::vector<std::string> command = cell_command(arguments, device, cell);
+  std::vector<ResultFile> files;
+  for (int i = 0; i < arguments.processes; ++i) {
+    const ProcessOutcome outcome = run_process(command);
+    if (outcome.signal == SIGKILL) return out_of_memory(pipeline, cell, device.kind);
+    files.push_back(read_bench_outcome(command, outcome));
+    if (files.back().results.front().trials.empty()) return files.back();  // the next would not fit either
+  }
+  return merge_processes(files);
+}
+
+/// What the ids of cells say besides the grid, so that cells run in other ways do not pass for the same.
+std::string setting_of(const ModelArguments& model, const Device& device) {
+  std::vector<std::string> said;
+  if (device != Device{}) said.push_back(device_argument(device));
+  if (model.threads != 0) said.push_back(format_count(model.threads, "thread"));
+  if (!model.baseline.empty()) said.push_back(model.baseline + " baseline");
+  if (!model.cpu_isa.empty()) said.push_back(model.cpu_isa);
+  if (model.random_weights) said.push_back(fmt::format("random weights {}", *model.random_weights));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+/// Two ways to ask for one work, such as the model's own size by that and by its pixels, are a mistake.
+void check_cells(const Pipeline& pipeline, const SweepTask& task) {
+  std::map<std::string, std::string> known;
+  for (const SweepCell& cell : task.cells) {
+    const std::string key = work_hash(work_of(pipeline, cell)) + request_of(pipeline, cell).switches.to_string();
+    const auto [same, is_new] = known.try_emplace(key, cell_id(task, cell));
+    if (!is_new) fail_usage("'{}' and '{}' are the same work; ask for it once", cell_id(task, cell), same->second);
+  }
+}
+
+void run_sweep(const SweepArguments& arguments) {
+  if (arguments.is_cell) return measure_cell(arguments);
+  if (arguments.out.empty()) fail_usage("a sweep needs a file to keep its cells in: --out FILE");
+  if (is_standard_output(arguments.out))
+    fail_usage("--out -: a sweep keeps its cells in a file; --json prints it as well");
+  check_clock();
+  check_writable(arguments.out);
+  if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
+  const Device device = find_device(arguments.model.device);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(arguments.model.model, arguments.model.random_weights);
+  const SweepTask task{.model = pipeline->name(),
+                       .cells = list_cells(arguments.grid),
+                       .setting = setting_of(arguments.model, device),
+                       .trials = arguments.trials,
+                       .processes = arguments.processes,
+                       .machine = describe_machine(),
+                       .force = arguments.force};
+  check_cells(*pipeline, task);
+  const Log log(arguments.model.quiet);
+  log.info("device: {}", name_of(device));
+  constexpr std::int64_t kUnits = 1000;
+  std::optional<Progress> progress;
+  const auto show = [&](const SweepProgress& at) {
+    if (!progress)
+      progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet, STDERR_FILENO,
+                       ProgressUnit::kPercent);
+    progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
+  };
+  const ResultFile file =
+      sweep(arguments.out, task,
+            {.run = [&](const SweepCell& cell) { return run_cell(arguments, *pipeline, device, cell); },
+             .work =
+                 [&](const SweepCell& cell) {
+                   return CellWork{work_of(*pipeline, cell), request_of(*pipeline, cell).switches.names()};
+                 },
+             .on_progress = show,
+             .on_again = [&](const std::string& id,
+                             const std::string& why) { log.info("measured again: {}: {}", id, why); }});
+  progress.reset();
+  if (arguments.output.is_json())
+    print_out("{}\n", dump_json(to_json(file), 2));
+  else
+    print_tables(to_sweep_table(file, task), arguments.output);
+  WithoutEffect(log, arguments.switches).say(file.results);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "images of every size, number of steps and batch, with any switches: time, throughput, memory");
+  const auto arguments = std::make_shared<SweepArguments>();
+  add_model_arguments(*command, arguments->model);
+  const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t high,
+                            std::string_view own = {}) {
+    command
+        ->add_option_function<std::vector<std::string>>(
+            name,
+            [&values, name, high, own](const std::vector<std::string>& lists) {
+              values = parse_whole_numbers(lists, name, 1, high, own);
+            },
+            what)
+        ->type_name(fmt::format("INT in [1 - {}]", high))
+        ->default_str(number_or_own(values.front()));
+  };
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--resolution",
+          [arguments](const std::vector<std::string>& lists) {
+            arguments->grid.sizes = parse_sizes(lists, "--resolution", kMostSidePixels);
+          },
+          "widths and heights in pixels, as 512x768, or one number for squares, separated by commas; own is the "
+          "model's own size")
+      ->type_name("SIZES")
+      ->default_str(std::string(kOwn));
+  add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; own is the model's own number",
+           10'000, kOwn);
+  add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 4096);
+  command
+      ->add_option(
+          "--opt", arguments->grid.switches,
+          "switches or presets, as `run` takes them; given several times each list is swept; baseline unless given")
+      ->type_name("LIST");
+  add_strict_option(*command, arguments->switches);
+  command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
+      ->check(whole_number(3, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--processes", arguments->processes,
+          "measure each cell in so many processes, one after the other; `compare` then needs no --process-noise")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--out", arguments->out,
+                   "result file; cells that it holds are kept, unless they have fewer trials or processes")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
+  command->add_flag("--floors", arguments->floors,
+                    "also measure the least that each stage could take on this machine: some seconds a cell");
+  command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
+  add_table_options(*command, arguments->output, "print the result file instead of the table");
+  command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
+  command->footer(fmt::format(
+      "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"
+      "A sweep that was stopped or killed goes on where it was when it is run again.",
+      examples::kShipped));
+  command->callback([arguments] {
+    for (const std::string& list : arguments->grid.switches)
+      if (!split_list(list, "--opt").empty())
+        arguments->switches.list += (arguments->switches.list.empty() ? "" : ",") + list;
+    arguments->switches.is_given = !arguments->grid.switches.empty();
+    if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
+    for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given
+      list = fmt::format("{}", fmt::join(split_list(list, "--opt"), ","));
+      if (list.empty()) list = "baseline";
+    }
+    run_sweep(*arguments);
+  });
+}
+
+}  // namespace headroom

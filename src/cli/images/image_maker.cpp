@@ -1,0 +1,148 @@
+#include "cli/images/image_maker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "io/safetensors.hpp"
+#include "media/read_image.hpp"
+#include "media/resize.hpp"
+#include "pipelines/stages/images.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kTokensTogether = 4096;  // those of one image of 1024 x 1024: more do not make a GPU faster
+
+/// The one tensor of a file, f32.
+HostTensor read_noise(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  if (file.entries().size() != 1)
+    fail("{} holds {} tensors, expected one: the noise that an image begins with", path, file.entries().size());
+  HostTensor noise = convert(file.read(file.entries().begin()->first), DType::kF32);
+  if (noise.shape().rank() < 3 || noise.shape()[0] != 1) return noise;
+  HostTensor of_one(DType::kF32, Shape(noise.shape().dims().subspan(1)));  // a batch of one, as diffusers gives it
+  std::ranges::copy(noise.bytes(), of_one.bytes().begin());
+  return of_one;
+}
+
+/// A side that is asked for, in tokens; where only the other is, the pipeline's own.
+void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& options) {
+  if (asked == ImageSize{}) return;
+  const Request own = pipeline.resolve({.switches = options.switches});
+  const std::int64_t side = pipeline.token_pixels();
+  const ImageSize whole{.height = asked.height != 0 ? asked.height : own.token_rows * side,
+                        .width = asked.width != 0 ? asked.width : own.token_columns * side};
+  const ImageSize size = pipeline.output_size(whole);
+  options.token_rows = tokens_along(pipeline, "--height", size.height);
+  options.token_columns = tokens_along(pipeline, "--width", size.width);
+}
+
+/// A picture in the size that the pipeline uses it in; one that it begins with in the size that is asked for.
+void set_image(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
+  if (pipeline.image_use() == ImageUse::kNone)
+    fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
+  const Image picture = read_image(job.image);
+  ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
+  if (pipeline.image_use() == ImageUse::kStart) {
+    if (job.size.height != 0) size.height = job.size.height;
+    if (job.size.width != 0) size.width = job.size.width;
+  }
+  prepared.options.reference_rows = tokens_along(pipeline, "--height", size.height);
+  prepared.options.reference_columns = tokens_along(pipeline, "--width", size.width);
+  prepared.image.reference =
+      to_pixels(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
+}
+
+}  // namespace
+
+PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const SwitchSet& switches) {
+  if (job.prompt && pipeline.text_readers().empty()) fail_usage("{} reads no text", pipeline.name());
+  PreparedImage prepared{.options = {.text_tokens = job.text_tokens,
+                                     .steps = job.steps,
+                                     .guidance_scale = job.guidance,
+                                     .true_cfg_scale = job.true_cfg_scale,
+                                     .strength = job.strength,
+                                     .switches = switches},
+                         .image = {.label = job.label,
+                                   .seed = job.seed,
+                                   .prompt = job.prompt,
+                                   .prompt_2 = job.prompt_2,
+                                   .negative_prompt = job.negative_prompt},
+                         .loras = job.loras};
+  if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
+  const bool begins_with_image = !job.image.empty() && pipeline.image_use() == ImageUse::kStart;
+  if (!begins_with_image) set_size(pipeline, job.size, prepared.options);
+  if (!job.image.empty()) set_image(pipeline, job, prepared);
+  return prepared;
+}
+
+std::vector<std::string> tell_cut_texts(const Pipeline& pipeline, const PreparedImage& prepared) {
+  const Request request = pipeline.resolve(prepared.options);
+  std::vector<std::string> notes;
+  const std::span<const TextReader> readers = pipeline.text_readers();
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const std::int64_t most = readers[i].tokens != 0 ? readers[i].tokens : request.text_tokens;
+    const auto tell = [&](std::string_view which, const std::string& text) {
+      if (const std::int64_t count = readers[i].count_tokens(text); count > most)
+        notes.push_back(fmt::format("{} reads {} of the {} tokens of the {}", readers[i].encoder, most, count, which));
+    };
+    tell("prompt", prompt_of(pipeline, prepared.image, i));
+    if (const auto negative = negative_prompt_of(prepared.image, i); negative && request.classifier_free_guidance)
+      tell("negative prompt", *negative);
+  }
+  return notes;
+}
+
+bool is_seed_idle(const Pipeline& pipeline, const PreparedImage& prepared) {
+  return prepared.image.noise.numel() != 0 && !pipeline.sampler_tables(pipeline.resolve(prepared.options)).uses_noise();
+}
+
+ImageMaker::ImageMaker(const Engine& engine, const SwitchSet& switches, std::size_t memory_limit,
+                       NewWork after_the_first)
+    : pipeline_(*engine.pipeline),
+      pool_(*engine.pipeline, *engine.backend, *engine.weights, switches, memory_limit, after_the_first) {}
+
+std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std::int64_t batch) const {
+  const Request first = pipeline_.resolve(jobs.front().options);
+  const std::int64_t most =
+      batch != 0 ? batch
+                 : std::max<std::int64_t>(1, kTokensTogether / (first.image_tokens() + first.reference_tokens()));
+  std::size_t count = 1;
+  while (count < std::min(jobs.size(), static_cast<std::size_t>(most)) &&
+         pipeline_.resolve(jobs[count].options) == first && jobs[count].loras == jobs.front().loras)
+    ++count;
+  return count;
+}
+
+Generator& ImageMaker::generator(std::span<const PreparedImage> jobs) {
+  RequestOptions options = jobs.front().options;
+  options.images = std::ssize(jobs);
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_changed = pool_.update_params(loras_.updates(jobs.front().loras, pipeline_.components()));
+  if (is_changed) lora_ms_ += milliseconds_since(start);
+  return pool_.get(options);
+}
+
+MadeImages ImageMaker::make(std::span<const PreparedImage> jobs, const std::function<void()>& on_step) {
+  Generator& generator = this->generator(jobs);
+  std::vector<ImageRequest> images;
+  for (const PreparedImage& job : jobs) images.push_back(job.image);
+  MadeImages made;
+  const HostTensor latents = generator.generate(images, [&](std::int64_t, double ms) {
+    made.step_ms.push_back(ms);
+    if (on_step) on_step();
+  });
+  made.computed_steps = generator.computed_steps();
+  made.images = to_images(generator.decode(latents));
+  if (const double ms = std::exchange(lora_ms_, 0); ms != 0)
+    made.stages.push_back({.name = "lora", .milliseconds = ms});
+  made.stages.insert(made.stages.end(), generator.stages().begin(), generator.stages().end());
+  return made;
+}
+
+}  // namespace headroom
