@@ -29,5 +29,5 @@ add_custom_target(
   COMMENT "Describing the build"
   VERBATIM)
 add_dependencies(headroom_measure build_info)
-set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/measure/machine.cpp APPEND
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/measure/probes/machine.cpp APPEND
              PROPERTY COMPILE_OPTIONS -include ${build_info_header})

@@ -35,7 +35,7 @@ headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
   SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
           media/video/y4m_fuzz.cpp)
 # Samplers and schedules, but for what is a graph.
-file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/*schedule*.cpp src/pipelines/*sampler*.cpp
+file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/schedules/*schedule*.cpp src/pipelines/schedules/*sampler*.cpp
      src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
 headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json

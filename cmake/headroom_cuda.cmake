@@ -59,7 +59,7 @@ if(HEADROOM_WITH_CUDA)
   set(HEADROOM_CUDA_LIBRARIES headroom_cuda)
   # Random numbers have the same bits as on a host, which rounds after each multiplication.
   set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu ${PROJECT_SOURCE_DIR}/src/kernels/random_cuda.cu
+    ${PROJECT_SOURCE_DIR}/src/backends/cuda/fill_normal.cu ${PROJECT_SOURCE_DIR}/src/kernels/random/random_cuda.cu
     PROPERTIES COMPILE_OPTIONS --fmad=false)
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 else()

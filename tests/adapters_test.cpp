@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "ir/builder.hpp"
 #include "ir/param_name.hpp"
 #include "plan/plan.hpp"
 #include "run/component.hpp"
-#include "run/weights/lora.hpp"
 #include "run/session/session.hpp"
+#include "run/weights/lora.hpp"
 #include "run/weights/weight_store.hpp"
 
 namespace headroom {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/statistics/process_pairs.hpp"
 #include "program_fixture.hpp"
 
@@ -69,9 +69,10 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
   fs::copy(kHeadroomBinary, copy);
   Outcome outcome;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    outcome = headroom("bench " + std::string(kSourceDir) + "/models/fashion-flux --trials 5 --opt lossless --against " + copy +
-                       " --processes 6 --max-processes 6 --out " + file("new.json") + " --save-base " +
-                       file("base.json") + " --save-verdict " + file("verdict.json"));
+    outcome =
+        headroom("bench " + std::string(kSourceDir) + "/models/fashion-flux --trials 5 --opt lossless --against " +
+                 copy + " --processes 6 --max-processes 6 --out " + file("new.json") + " --save-base " +
+                 file("base.json") + " --save-verdict " + file("verdict.json"));
     if (outcome.code == 0 || outcome.code == 4) break;
   }
   EXPECT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << outcome.err;

@@ -13,8 +13,8 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "measure/results/result.hpp"
 #include "media/read_image.hpp"
@@ -526,7 +526,8 @@ TEST_F(CliTest, ASuffixThatIsNotWrittenIsRefusedBeforeAnyWork) {
   for (const char* command :
        {"ladder no-such-model --out ", "report no-such-results --out ", "convert no-such-model --out "})
     expect_error(std::string(command) + "s.json", 2, HasSubstr("'s.json' ends in .json as a file does; "));
-  expect_error("report no-such-results --out x --format jpg", 2, HasSubstr("'jpg': expected png, html, svg, pdf, csv, md or latex"));
+  expect_error("report no-such-results --out x --format jpg", 2,
+               HasSubstr("'jpg': expected png, html, svg, pdf, csv, md or latex"));
 }
 
 /// What a terminal would act on, in names of all kinds.

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --token-rows 4 --token-columns 4 ";
+const std::string kTiny =
+    std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --token-rows 4 --token-columns 4 ";
 
 class ClockThatIsNotSet : public ProgramTest {
  protected:
@@ -29,7 +30,8 @@ TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
   for (const std::string& command :
        {"bench " + kTiny + "--out " + file("bench.json"), "bench " + kTiny + "--format json",
         "ladder " + kTiny + "--opt arena --out " + file("ladder"), "profile " + kTiny + "--out " + file("profile.json"),
-        "sweep " + std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --steps 2 --out " + file("sweep.json")}) {
+        "sweep " + std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --steps 2 --out " +
+            file("sweep.json")}) {
     const Outcome outcome = in_1970(command);
     EXPECT_EQ(outcome.code, 1) << command;
     EXPECT_EQ(outcome.out, "") << command;

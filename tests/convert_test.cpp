@@ -1,6 +1,5 @@
 // A converted checkpoint computes what the switch int8 computes on the original.
 
-#include "base/test_paths.hpp"
 #include "run/convert.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 #include "models/transformers/flux.hpp"
 #include "run/compile.hpp"

@@ -68,7 +68,7 @@ TEST(FluxPipelines, PromptsBecomeTheIdsAndStatesOfTransformers) {
     for (const std::string& name : golden_requests(folder)) {
       const PipelineGolden request(folder, name, pipeline);
       PromptReader reader(pipeline, request.options().text_tokens, {}, opened.backend->properties().target);
-      reader.load(std::make_shared<Turns>(*opened.backend, *opened.weights, 0));
+      reader.load(std::make_shared<Offloader>(*opened.backend, *opened.weights, 0));
       const char* const ids[] = {"clip_ids", "t5_ids"};
       const char* const states[] = {"pooled_prompt_embeds", "prompt_embeds"};
       for (std::size_t r = 0; r < 2; ++r)

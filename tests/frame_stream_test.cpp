@@ -1,7 +1,6 @@
 // Live streams: frames against what the pipeline makes of each by itself, batches against a frame at a time, and what changes while a
 // stream runs.
 
-#include "base/test_paths.hpp"
 #include "pipelines/streams/frame_stream.hpp"
 
 #include <gmock/gmock.h>
@@ -11,13 +10,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/tensors/random.hpp"
+#include "base/test_paths.hpp"
 #include "component_golden.hpp"
 #include "media/video/test_video.hpp"
 #include "pipeline_golden.hpp"

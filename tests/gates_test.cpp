@@ -162,9 +162,8 @@ TEST_F(GatesTest, TakeFolders) {
   const std::string folders = "compare " + file("main") + " " + file("branch");
   const Outcome both = headroom(folders);
   EXPECT_EQ(both.code, 3) << both.err;
-  EXPECT_THAT(both.out,
-              AllOf(HasSubstr("flux lossless (batch 4)"), HasSubstr("100.0% more"),
-                    HasSubstr("only in the new: flux lossless (batch 8)"), HasSubstr("peak memory of 1")));
+  EXPECT_THAT(both.out, AllOf(HasSubstr("flux lossless (batch 4)"), HasSubstr("100.0% more"),
+                              HasSubstr("only in the new: flux lossless (batch 8)"), HasSubstr("peak memory of 1")));
   // The same work twice in a folder: the name of the file decides, and where it does not, nobody does.
   write("branch/one.json", batch(1, 1'000));
   EXPECT_EQ(headroom(folders).code, 3);

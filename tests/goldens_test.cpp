@@ -30,8 +30,7 @@ class Golden {
   Golden(const std::string& name, DeviceKind device)
       : folder_(source_dir(kSourceDir) / "tests/goldens/flux" / name),
         model_(open_component(
-            (fs::exists(folder_ / "config.json") ? folder_ : source_dir(kSourceDir) / "models" / name)
-                .string())),
+            (fs::exists(folder_ / "config.json") ? folder_ : source_dir(kSourceDir) / "models" / name).string())),
         golden_(SafetensorsFile::open(folder_ / "golden.safetensors")),
         sample_(golden_.read("sample")),
         backend_(make_backend(device)),

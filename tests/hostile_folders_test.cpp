@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "program_fixture.hpp"
 
@@ -25,9 +25,7 @@ using testing::StartsWith;
 
 class HostileFolder : public ProgramTest {
  protected:
-  HostileFolder() {
-    fs::copy(fs::path(kSourceDir) / "models/fashion-flux", model_, fs::copy_options::recursive);
-  }
+  HostileFolder() { fs::copy(fs::path(kSourceDir) / "models/fashion-flux", model_, fs::copy_options::recursive); }
   /// The one line that a command ends with, which is an error of the folder's.
   std::string refusal(const std::string& command) const {
     // A pipe or device that is read would never end.

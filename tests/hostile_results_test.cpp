@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/text/json.hpp"
-#include "measure/statistics/comparison.hpp"
-#include "measure/results/result_folder.hpp"
 #include "measure/protocol/sweep.hpp"
+#include "measure/results/result_folder.hpp"
+#include "measure/statistics/comparison.hpp"
 #include "program_fixture.hpp"
 #include "report/dataset.hpp"
 #include "report/render/rasterizer.hpp"

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/files/file_lock.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "media/png.hpp"
 #include "media/read_image.hpp"

@@ -125,7 +125,7 @@ TEST(LiveStream, ComputesOnceAFrameWhatNoStepChanges) {
   EXPECT_TRUE(report.declined.empty());
   std::vector<std::string> in_loop;
   for (const Node& node : graph.nodes())
-    if (node.region != kTopRegion && is_product(node.op)) in_loop.push_back(node.path);
+    if (node.region != kTopRegion && is_contraction(node.op)) in_loop.push_back(node.path);
   ASSERT_FALSE(in_loop.empty());
   for (const char* once : {"time_embedding", "time_emb_proj", "add_k_proj", "add_v_proj"})
     for (const std::string& path : in_loop) EXPECT_THAT(path, testing::Not(testing::HasSubstr(once)));
@@ -143,7 +143,7 @@ class ModuleTable {
         if (counted_.insert(total + name).second) row(total).parameters += count;
     }
     for (const Node& node : graph.nodes()) {
-      if (!is_product(node.op)) continue;
+      if (!is_contraction(node.op)) continue;
       std::vector<TensorType> in, out;
       for (const ValueId input : node.inputs) in.push_back(graph.type(input));
       for (const ValueId result : node.results) out.push_back(graph.type(result));

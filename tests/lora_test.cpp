@@ -1,6 +1,5 @@
 // LoRA files of FLUX against diffusers (tests/goldens/make_loras.py): what they make of each weight, and of a forward pass.
 
-#include "base/test_paths.hpp"
 #include "run/weights/lora.hpp"
 
 #include <gtest/gtest.h>
@@ -11,8 +10,9 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/text/json.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "ir/param_name.hpp"
 #include "pipelines/generator_pool.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "measure/quality/quality.hpp"
 #include "pipelines/generator.hpp"

@@ -36,8 +36,7 @@ TEST(CommittedResults, PeersRanTheSameWork) {
     std::map<std::string, std::set<std::string>> hashes;  // by who ran it
     std::vector<std::string> left_out;
     for (const auto& [path, file] : read_result_folder(kResults / folder, left_out))
-      for (const Result& result : file.results)
-        hashes[result.source.name].insert(work_hash(result.subject));
+      for (const Result& result : file.results) hashes[result.source.name].insert(work_hash(result.subject));
     EXPECT_THAT(left_out, testing::IsEmpty());
     EXPECT_EQ(hashes.size(), 2U) << folder;
     EXPECT_EQ(hashes["headroom"], hashes["pytorch"]) << folder;

@@ -82,7 +82,7 @@ TEST(StableDiffusion, PromptsBecomeTheIdsAndStatesOfTransformers) {
       const PipelineGolden request(folder, name, pipeline);
       PromptReader reader(pipeline, pipeline.resolve({.switches = {}}).text_tokens, {},
                           opened.backend->properties().target);
-      reader.load(std::make_shared<Turns>(*opened.backend, *opened.weights, 0));
+      reader.load(std::make_shared<Offloader>(*opened.backend, *opened.weights, 0));
       const HostTensor states = request.expected("encoder_hidden_states");  // [images, tokens, width]
       std::int64_t first = 0;                                               // of the reader's own columns
       for (std::size_t r = 0; r < pipeline.text_readers().size(); ++r) {

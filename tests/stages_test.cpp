@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 

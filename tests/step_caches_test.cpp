@@ -12,9 +12,9 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/generator.hpp"

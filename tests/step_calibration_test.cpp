@@ -1,7 +1,6 @@
 // Calibrated schedules of `meancache` on fashion-flux: the one that ships against evenly spread steps, and the program that
 // makes one.
 
-#include "base/test_paths.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/test_paths.hpp"
 #include "base/text/json.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/generator.hpp"

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result.hpp"
 #include "program_fixture.hpp"
 

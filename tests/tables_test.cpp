@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/results/result.hpp"
 #include "measure/tables/wrap.hpp"
@@ -227,8 +227,9 @@ TEST_F(TablesTest, ComparisonsAreFiles) {
     EXPECT_EQ(std::stod(column_of(rows, "interval_low")[i]), exact["benchmarks"][i]["interval"]["low"].get<double>());
     EXPECT_EQ(std::stod(column_of(rows, "base")[i]), exact["benchmarks"][i]["base_ms"].get<double>());
   }
-  EXPECT_THAT(headroom(compare + " --format md").out,
-              AllOf(HasSubstr("| benchmark | quantity | base | new | new/base | 95% interval |"), HasSubstr("\\& c_d |")));
+  EXPECT_THAT(
+      headroom(compare + " --format md").out,
+      AllOf(HasSubstr("| benchmark | quantity | base | new | new/base | 95% interval |"), HasSubstr("\\& c_d |")));
   const std::string latex = headroom(compare + " --format latex").out;
   EXPECT_THAT(latex,
               AllOf(HasSubstr("\\begin{tabular}{llrrrrrrll}"), HasSubstr("\\& c\\_d"), HasSubstr("\\end{tabular}")));

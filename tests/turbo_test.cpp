@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "measure/quality/judge.hpp"
 #include "pipelines/generator.hpp"
 

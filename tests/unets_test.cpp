@@ -10,16 +10,16 @@
 
 #include "backends/backend.hpp"
 #include "backends/cuda/gpu_test.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
-#include "run/weights/lora.hpp"
 #include "run/session/session.hpp"
 #include "run/test_util.hpp"
+#include "run/weights/lora.hpp"
 #include "run/weights/weight_store.hpp"
 
 namespace headroom {

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/resident_memory.hpp"
 #include "models/transformers/flux.hpp"
 #include "run/compile.hpp"

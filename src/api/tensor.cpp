@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "api/impl.hpp"
-#include "base/tensors/dtype.hpp"
 #include "base/error.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/tensors/host_tensor.hpp"
 
 namespace headroom::v1 {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 namespace {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "backends/device_memory.hpp"
+#include "base/target.hpp"
 #include "base/tensors/dtype.hpp"
 #include "base/tensors/random.hpp"
-#include "base/target.hpp"
 
 namespace headroom {
 

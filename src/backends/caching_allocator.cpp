@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <tuple>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 namespace {

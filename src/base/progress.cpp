@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "base/text/printable.hpp"
 #include "base/terminal.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace {

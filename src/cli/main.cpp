@@ -15,11 +15,11 @@
 
 #include "base/error.hpp"
 #include "base/failure.hpp"
+#include "base/files/truncated_file.hpp"
 #include "base/interrupt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "base/terminal.hpp"
-#include "base/files/truncated_file.hpp"
 #include "cli/all_commands.hpp"
 #include "cli/option_names.hpp"
 #include "cli/usage.hpp"

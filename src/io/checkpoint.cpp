@@ -13,11 +13,11 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/format.hpp"
 #include "base/files/hash.hpp"
+#include "base/tensors/random.hpp"
+#include "base/text/format.hpp"
 #include "base/text/json.hpp"
 #include "base/text/printable.hpp"
-#include "base/tensors/random.hpp"
 #include "io/foreign_quantization.hpp"
 
 namespace headroom {

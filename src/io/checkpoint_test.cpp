@@ -11,9 +11,9 @@
 
 #include "base/files/file.hpp"
 #include "base/files/hash.hpp"
-#include "base/text/json.hpp"
 #include "base/tensors/random.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

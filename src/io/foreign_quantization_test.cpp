@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/checkpoint.hpp"
 
 namespace headroom {

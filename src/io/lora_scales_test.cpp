@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/lora_file.hpp"
 
 namespace headroom {

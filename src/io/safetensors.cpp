@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/truncated_file.hpp"
 #include "base/text/json.hpp"
 #include "base/text/json_events.hpp"
-#include "base/files/truncated_file.hpp"
 
 namespace headroom {
 namespace {

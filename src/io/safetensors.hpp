@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/tensors/dtype.hpp"
 #include "base/files/file.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/shape.hpp"
 

@@ -109,7 +109,7 @@ TEST(Infer, Linear) {
   expect_refused(Op::kLinear, {f32({}), f32({7, 3})});
 }
 
-TEST(Infer, QuantizedProducts) {
+TEST(Infer, QuantizedMatmuls) {
   const auto i8 = [](Shape shape) { return TensorType{DType::kI8, shape}; };
   const auto f8 = [](Shape shape) { return TensorType{DType::kF8E4M3, shape}; };
   EXPECT_EQ(infer_all(Op::kQuantize, {bf16({2, 5, 3})}), (std::vector{i8({2, 5, 3}), f32({2, 5})}));

@@ -48,7 +48,7 @@ enum class OpKind : std::uint8_t {
   kElementwise,  ///< each element from the same place in every operand; they broadcast
   kView,         ///< elements of operand 0 in another arrangement, which can be other strides alone
   kCopy,         ///< elements of the operands
-  kProduct,      ///< sums of products of elements of two operands: work for a matrix unit
+  kContraction,  ///< sums of products of elements of two operands: work for a matrix unit
   kOther,
 };
 
@@ -113,9 +113,9 @@ struct OpDefinition {
 [[nodiscard]] inline bool is_elementwise(Op op) { return definition_of(op).kind == OpKind::kElementwise; }
 /// Whether a node's result can be its operand's elements under other strides.
 [[nodiscard]] inline bool is_view(Op op) { return definition_of(op).kind == OpKind::kView; }
-[[nodiscard]] inline bool is_product(Op op) { return definition_of(op).kind == OpKind::kProduct; }
+[[nodiscard]] inline bool is_contraction(Op op) { return definition_of(op).kind == OpKind::kContraction; }
 /// Whether rows of operand 0 are multiplied with a weight, each by itself.
-[[nodiscard]] inline bool is_product_of_rows(Op op) { return is_product(op) && definition_of(op).inner_axes == 1; }
+[[nodiscard]] inline bool is_matmul(Op op) { return is_contraction(op) && definition_of(op).inner_axes == 1; }
 
 /// The entries of a leading axis are called samples. Where sample i of each result of `node` needs only sample i of
 /// some operands, for i in [0, samples): for each operand, whether that is how it is read; the others are needed whole.

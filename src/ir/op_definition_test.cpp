@@ -35,8 +35,9 @@ TEST(OpDefinitions, SortOpsByTheirKind) {
 #include "ir/elementwise.def"
   EXPECT_EQ(names_of_all(is_elementwise), rows + "select cast");
   EXPECT_EQ(names_of_all(is_view), "reshape transpose slice");
-  EXPECT_EQ(names_of_all(is_product), "linear matmul scaled_linear conv2d conv2d_shortcut conv_transpose2d attention");
-  EXPECT_EQ(names_of_all(is_product_of_rows), "linear scaled_linear");
+  EXPECT_EQ(names_of_all(is_contraction),
+            "linear matmul scaled_linear conv2d conv2d_shortcut conv_transpose2d attention");
+  EXPECT_EQ(names_of_all(is_matmul), "linear scaled_linear");
 }
 
 double flops(Op op, std::vector<std::pair<std::string_view, Attribute>> given, const std::vector<TensorType>& in) {

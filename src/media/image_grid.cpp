@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 

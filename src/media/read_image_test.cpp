@@ -9,9 +9,9 @@
 #include <string>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/first_failure.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 namespace {

@@ -9,11 +9,11 @@
 #include "base/text/nearest.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
-#include "models/text_encoders/clip_text.hpp"
 #include "models/config.hpp"
+#include "models/text_encoders/clip_text.hpp"
+#include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/unets/live_stream_unet.hpp"
-#include "models/text_encoders/t5_encoder.hpp"
 #include "models/unets/unet2d.hpp"
 #include "models/unets/unet2d_condition.hpp"
 

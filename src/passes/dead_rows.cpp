@@ -72,7 +72,7 @@ class RowTrimmer {
     const Node* const node = producer(value);
     const std::optional<Part> part = node != nullptr ? part_of(*node, rows) : std::nullopt;
     if (!part) return false;
-    return is_product(node->op) || std::ranges::any_of(part->operands, [&](const Need& need) {
+    return is_contraction(node->op) || std::ranges::any_of(part->operands, [&](const Need& need) {
              return need.rows && pays(need.value, *need.rows);
            });
   }

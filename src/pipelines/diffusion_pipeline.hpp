@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "models/autoencoders/autoencoder.hpp"
-#include "pipelines/stages/denoise_loop.hpp"
-#include "pipelines/stages/image_coding.hpp"
 #include "pipelines/pipeline.hpp"
 #include "pipelines/pipeline_parts.hpp"
 #include "pipelines/schedules/scheduler.hpp"
+#include "pipelines/stages/denoise_loop.hpp"
+#include "pipelines/stages/image_coding.hpp"
 
 namespace headroom {
 

@@ -9,8 +9,8 @@
 #include "models/config.hpp"
 #include "models/transformers/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
-#include "pipelines/stages/kontext_sizes.hpp"
 #include "pipelines/schedules/scheduler.hpp"
+#include "pipelines/stages/kontext_sizes.hpp"
 
 namespace headroom {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "pipelines/pipeline.hpp"
 
 namespace headroom {
@@ -19,9 +19,7 @@ using testing::HasSubstr;
 
 class FluxPipelineTest : public testing::Test {
  protected:
-  static fs::path golden(const char* name) {
-    return source_dir(kSourceDir) / "tests/goldens/pipelines" / name;
-  }
+  static fs::path golden(const char* name) { return source_dir(kSourceDir) / "tests/goldens/pipelines" / name; }
   FluxPipelineTest() { fs::copy(golden("flux-dev"), folder_, fs::copy_options::recursive); }
 
   /// Changes one key of a JSON file of the copy.

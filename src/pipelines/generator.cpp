@@ -62,7 +62,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
                      SharedStages shared)
     : pipeline_(pipeline),
       request_(pipeline.resolve(options)),
-      turns_(std::move(shared.turns)),
+      offloader_(std::move(shared.offloader)),
       reader_(std::move(shared.reader)) {
   if (const std::string cache = cache_that_decides(options.switches); !cache.empty() && pipeline.has_random_weights())
     fail_usage(
@@ -84,16 +84,16 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
     for (const DeviceStage* stage : device_stages()) used.push_back(stage->compiled.program.get());
     weights.keep_only(used);
   }
-  if (turns_ == nullptr) turns_ = std::make_shared<Turns>(backend, weights, options.memory_limit);
+  if (offloader_ == nullptr) offloader_ = std::make_shared<Offloader>(backend, weights, options.memory_limit);
   require_memory(backend, weights, options);
-  if (!has_reader) reader_->load(turns_);
-  for (DeviceStage* stage : own_stages()) turns_->load(*stage);
+  if (!has_reader) reader_->load(offloader_);
+  for (DeviceStage* stage : own_stages()) offloader_->load(*stage);
   clear_added_states(session());
   pipeline_.set_request_inputs(session(), request_);
 }
 
 Generator::~Generator() {
-  for (const DeviceStage* stage : own_stages()) turns_->forget(*stage);
+  for (const DeviceStage* stage : own_stages()) offloader_->forget(*stage);
 }
 
 std::vector<DeviceStage*> Generator::own_stages() {
@@ -114,7 +114,7 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
 
 /// Whether all stages fit together, or else, as they can take turns, each beside what of the others never leaves.
 void Generator::require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const {
-  const std::size_t used = backend.memory_use().total - weights.bytes() - turns_->arena_bytes();
+  const std::size_t used = backend.memory_use().total - weights.bytes() - offloader_->arena_bytes();
   const std::size_t read = static_cast<std::size_t>(request_.batch()) * reader_->reading_bytes();
   std::size_t all = used + read, lasting = used + read;
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // what needs most is told first
@@ -125,7 +125,7 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
     lasting += lasting_bytes(program, weights);
     by_need.emplace(need, stage);
   }
-  if (all <= turns_->limit()) return;
+  if (all <= offloader_->limit()) return;
 
   const auto compile_other = [&](const SwitchSet& switches, const RequestSize& size) {
     Request smaller = request_;
@@ -145,7 +145,7 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
                                 .compile = compile_other,
                                 .stage = by_need.size() == 1 ? "" : stage->name,
                                 .beside = lasting - lasting_bytes(program, weights),
-                                .limit = turns_->limit(),
+                                .limit = offloader_->limit(),
                                 .is_limited = options.memory_limit != 0,
                                 .suggests = options.suggests_what_fits && stage == &denoise_};
     require_fit(program, request, weights, backend);
@@ -166,15 +166,15 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
     if (request_.classifier_free_guidance)
       for (const ImageRequest& image : images) texts.push_back(negative_prompt_of(image, reader));
     for (const ImageRequest& image : images) texts.emplace_back(prompt_of(pipeline_, image, reader));
-    turns_->expect(encode_ ? &*encode_ : &denoise_);
+    offloader_->expect(encode_ ? &*encode_ : &denoise_);
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
-  turns_->expect(&denoise_);
+  offloader_->expect(&denoise_);
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
       const auto set_inputs = pipeline_.encoder()->set_inputs;
       for (const ImageRequest& image : images) {
-        encode_->submit(*turns_, [&](Session& session) {
+        encode_->submit(*offloader_, [&](Session& session) {
           session.set_input("pixels", image.reference);
           if (set_inputs) set_inputs(session, image);
         });
@@ -190,9 +190,9 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
   took_.clear();
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] { pipeline_.set_image_inputs(session(), request_, images, conditioning); });
-  turns_->expect(decode_ ? &*decode_ : nullptr);
+  offloader_->expect(decode_ ? &*decode_ : nullptr);
   run_stage("denoise", session().activation_reserved_bytes(), [&] {
-    turns_->begin(denoise_);
+    offloader_->begin(denoise_);
     session().run(observer);
   });
   return session().output(kLatents);
@@ -222,11 +222,11 @@ HostTensor Generator::decode(const HostTensor& latents) {
     run_stage("decode", 0, [&] { pixels = pipeline_.decode(latents, request_); });
     return pixels;
   }
-  turns_->expect(nullptr);
+  offloader_->expect(nullptr);
   run_stage("decode", decode_->session->activation_reserved_bytes(), [&] {
     std::vector<HostTensor> decoded;
     for (const HostTensor& one : unstack(latents)) {
-      decode_->submit(*turns_, "latents", one);
+      decode_->submit(*offloader_, "latents", one);
       decoded.push_back(decode_->session->output("pixels"));
     }
     pixels = decoded.size() == 1 ? std::move(decoded.front()) : stack(decoded);

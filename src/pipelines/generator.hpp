@@ -9,8 +9,8 @@
 
 #include "backends/backend.hpp"
 #include "base/tensors/host_tensor.hpp"
-#include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/stages/device_stage.hpp"
 #include "pipelines/stages/prompt_reader.hpp"
 #include "run/weights/weight_store.hpp"
 
@@ -20,7 +20,7 @@ namespace headroom {
 /// switches and text tokens, and the turns that their stages take.
 struct SharedStages {
   std::shared_ptr<PromptReader> reader = nullptr;
-  std::shared_ptr<Turns> turns = nullptr;
+  std::shared_ptr<Offloader> offloader = nullptr;
 };
 
 /// A pipeline compiled for one request: latents, and where it decodes them pixels, out of prompts and seeds. Equal
@@ -61,7 +61,7 @@ class Generator {
   /// Those that run on the device, in order.
   [[nodiscard]] std::vector<const DeviceStage*> device_stages() const;
   /// For other generators.
-  [[nodiscard]] SharedStages shared() const { return {.reader = reader_, .turns = turns_}; }
+  [[nodiscard]] SharedStages shared() const { return {.reader = reader_, .offloader = offloader_}; }
   [[nodiscard]] PromptReader& prompt_reader() const noexcept { return *reader_; }
 
  private:
@@ -73,7 +73,7 @@ class Generator {
 
   const Pipeline& pipeline_;
   Request request_;
-  std::shared_ptr<Turns> turns_;
+  std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;
   std::optional<DeviceStage> encode_;
   DeviceStage denoise_;

@@ -3,10 +3,10 @@
 
 #include <limits>
 
-#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/format.hpp"
 #include "pipelines/generator.hpp"
 #include "run/fit.hpp"
 #include "run/memory_need.hpp"

@@ -19,7 +19,7 @@ GeneratorPool::GeneratorPool(const Pipeline& pipeline, Backend& backend, WeightS
 
 bool GeneratorPool::update_params(ParamUpdates updates) {
   std::function<void(std::size_t)> make_room;
-  if (turns_ != nullptr) make_room = [this](std::size_t bytes) { turns_->make_room(bytes); };
+  if (offloader_ != nullptr) make_room = [this](std::size_t bytes) { offloader_->make_room(bytes); };
   const std::vector<std::string> changed = weights_.update_params(std::move(updates), make_room);
   const auto is_read = [&](const TextReader& reader) {
     return std::ranges::any_of(
@@ -33,7 +33,7 @@ bool GeneratorPool::update_params(ParamUpdates updates) {
 Generator& GeneratorPool::get(RequestOptions options) {
   options.switches = switches_;
   options.memory_limit = memory_limit_;
-  options.new_work = turns_ == nullptr ? NewWork::kMeasure : after_the_first_;
+  options.new_work = offloader_ == nullptr ? NewWork::kMeasure : after_the_first_;
   const Request request = pipeline_.resolve(options);
   if (const auto found = std::ranges::find(kept_, request, &Generator::request); found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);
@@ -41,10 +41,10 @@ Generator& GeneratorPool::get(RequestOptions options) {
   }
   if (kept_.size() == kMostKept) kept_.pop_back();  // before the new one takes memory
   std::shared_ptr<PromptReader>& reader = readers_[request.text_tokens];
-  kept_.emplace_front(pipeline_, backend_, weights_, options, SharedStages{.reader = reader, .turns = turns_});
+  kept_.emplace_front(pipeline_, backend_, weights_, options, SharedStages{.reader = reader, .offloader = offloader_});
   const SharedStages shared = kept_.front().shared();
   reader = shared.reader;
-  turns_ = shared.turns;
+  offloader_ = shared.offloader;
   return kept_.front();
 }
 

@@ -36,7 +36,7 @@ class GeneratorPool {
   SwitchSet switches_;
   std::size_t memory_limit_;
   NewWork after_the_first_;
-  std::shared_ptr<Turns> turns_;                                   // null until there is a generator
+  std::shared_ptr<Offloader> offloader_;                           // null until there is a generator
   std::map<std::int64_t, std::shared_ptr<PromptReader>> readers_;  // by text tokens
   std::list<Generator> kept_;                                      // the one used last in front
 };

@@ -20,8 +20,7 @@ class GeneratorTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(kSourceDir) / "models/fashion-flux").string());
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline((source_dir(kSourceDir) / "models/fashion-flux").string());
   WeightStore weights_{*backend_, pipeline_->components()};
 };
 

@@ -13,8 +13,8 @@
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
-#include "pipelines/stable_diffusion_pipeline.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
+#include "pipelines/stable_diffusion_pipeline.hpp"
 
 namespace headroom {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/tensors/host_tensor.hpp"
-#include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/request.hpp"
 #include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/stages/text_reader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "pipelines/schedules/sampler.hpp"
 
 namespace headroom {

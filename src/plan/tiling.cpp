@@ -79,7 +79,7 @@ class Tiler {
               .samples = by_sample ? samples : 0,
               .by_sample = by_sample.value_or(std::vector<bool>(node.inputs.size(), false)),
               .accesses = {}};
-    if (is_product_of_rows(node.op)) work.product_rows = result.numel() / result[-1];
+    if (is_matmul(node.op)) work.product_rows = result.numel() / result[-1];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (is_weight_[index_of(node.inputs[k])])
         work.weight_bytes += static_cast<double>(graph_.type(node.inputs[k]).bytes());

@@ -37,8 +37,7 @@ std::string size_part(const Subject& subject) {
     return pixels > 0 ? text(*columns * pixels, *rows * pixels) : text(*columns, *rows) + "tokens";
   if (const auto tokens = number("image_tokens")) {
     const double side = std::round(std::sqrt(*tokens));
-    return pixels > 0 && side * side == *tokens ? text(side * pixels, side * pixels)
-                                                : number_text(*tokens) + "tokens";
+    return pixels > 0 && side * side == *tokens ? text(side * pixels, side * pixels) : number_text(*tokens) + "tokens";
   }
   const auto tokens = number("text_tokens");
   return tokens ? number_text(*tokens) + "text" : "";
@@ -138,7 +137,8 @@ void name_charts(std::vector<Chart>& charts) {
   std::set<std::string> taken;
   for (const auto& [name, same] : by_name) taken.insert(name);
   for (auto& [name, same] : by_name) {
-    std::ranges::stable_sort(same, {}, [](const Chart* chart) { return std::pair(begin_of(*chart), identity_of(*chart)); });
+    std::ranges::stable_sort(same, {},
+                             [](const Chart* chart) { return std::pair(begin_of(*chart), identity_of(*chart)); });
     for (std::size_t i = 1; i < same.size(); ++i) {
       std::string unique = fmt::format("{}-{}", name, identity_of(*same[i]));
       for (int n = 2; !taken.insert(unique).second; ++n)
@@ -158,8 +158,8 @@ bool is_numbered_chart_name(std::string_view name) {
   return std::ranges::any_of(kChartKinds, [&](std::string_view kind) {
     if (!name.starts_with(kind)) return false;
     const std::string_view rest = name.substr(kind.size());
-    return rest.empty() || (rest.size() > 1 && rest[0] == '-' &&
-                            rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
+    return rest.empty() ||
+           (rest.size() > 1 && rest[0] == '-' && rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
   });
 }
 

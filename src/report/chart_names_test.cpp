@@ -59,8 +59,7 @@ TEST(ChartNames, CarryTheGpu) {
     result.configuration.device = "cuda";
     result.configuration.gpu = UsedGpu{.name = "NVIDIA H200", .uuid = "GPU-1"};
   }
-  EXPECT_THAT(names_of({make_file(results)}),
-              testing::Contains("speedup_comparison-a-16x16tokens-b2-10steps-h200"));
+  EXPECT_THAT(names_of({make_file(results)}), testing::Contains("speedup_comparison-a-16x16tokens-b2-10steps-h200"));
 }
 
 TEST(ChartNames, StayWhenOtherResultsAreAdded) {

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/text/format.hpp"
-#include "report/dashboard_table.hpp"
 #include "report/advice/decision_html.hpp"
-#include "report/render/html.hpp"
+#include "report/dashboard_table.hpp"
 #include "report/plots/option.hpp"
+#include "report/render/html.hpp"
 
 namespace headroom {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "report/render/html.hpp"
+#include "report/advice/quality_loss.hpp"
 #include "report/ladder_view.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/quality_loss.hpp"
 #include "report/plots/trial_plot.hpp"
+#include "report/render/html.hpp"
 
 namespace headroom {
 namespace {
@@ -21,8 +21,8 @@ struct PageColumn {
   bool is_number;
 };
 constexpr PageColumn kColumns[] = {{"configuration", false}, {"median", true},      {"95% interval", true},
-                               {"on baseline", true},    {"peak memory", true}, {"quality", false},
-                               {"trials", true},         {"source", false},     {"measured", false}};
+                                   {"on baseline", true},    {"peak memory", true}, {"quality", false},
+                                   {"trials", true},         {"source", false},     {"measured", false}};
 
 /// A cell that sorts by `key`; without one by its text.
 std::string cell(std::string_view text, const std::optional<double>& key = {}) {
@@ -106,7 +106,8 @@ std::string measurement_table(const Dataset& dataset, const std::vector<View>& v
         const auto factor = factors.find(m);
         const std::size_t place = places.at(m);
         const bool says_work = views[view].all().size() > 1;
-        rows[place] = row_of(*m, says_work && m->shown_name() != scenario->work
+        rows[place] = row_of(*m,
+                             says_work && m->shown_name() != scenario->work
                                  ? fmt::format("{}; {}", m->shown_name(), scenario->work)
                                  : m->shown_name(),
                              factor == factors.end() ? std::nullopt : factor->second, place, view);

@@ -9,10 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/text/printable.hpp"
-#include "measure/probes/hardware.hpp"
 #include "measure/gates/history.hpp"
-#include "measure/results/import.hpp"
+#include "measure/probes/hardware.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
+#include "measure/results/import.hpp"
 #include "measure/results/result_folder.hpp"
 #include "report/configuration_name.hpp"
 

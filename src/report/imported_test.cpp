@@ -3,9 +3,9 @@
 
 #include "base/text/json.hpp"
 #include "measure/results/import.hpp"
+#include "report/advice/deploy.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
-#include "report/advice/deploy.hpp"
 #include "report/test_util.hpp"
 #include "report/view.hpp"
 

@@ -29,8 +29,8 @@ constexpr std::string_view kLeftOutHeading = "## Left out";
 std::string make_index(const ChartSet& set, const Dataset& dataset, const ReportOptions& options) {
   std::string text = "# Report\n\n[Dashboard](performance_dashboard.html)\n\n## Charts\n\n";
   for (const Chart& chart : set.charts) {
-    text += fmt::format("{}{}: {}; {}", kChartLine, chart.file, markdown_text(chart.title),
-                        markdown_text(chart.subtitle));
+    text +=
+        fmt::format("{}{}: {}; {}", kChartLine, chart.file, markdown_text(chart.title), markdown_text(chart.subtitle));
     for (const ChartFormat format : chart_formats())
       if (options.formats.contains(format)) text += fmt::format(" [{0}]({1}.{0})", name_of(format), chart.file);
     text += '\n';
@@ -44,8 +44,8 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", markdown_text(reason));
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
-    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path),
-                        file.created.empty() ? "no date" : file.created, file.results.size());
+    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path), file.created.empty() ? "no date" : file.created,
+                        file.results.size());
   return text;
 }
 

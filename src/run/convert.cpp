@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text/json.hpp"
 #include "base/files/leftovers.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "ir/builder.hpp"
 #include "ir/param_name.hpp"

@@ -12,8 +12,8 @@
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/text/format.hpp"
 #include "run/memory_need.hpp"
 
 namespace headroom {

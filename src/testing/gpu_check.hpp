@@ -16,10 +16,10 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/files/user_cache.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "testing/compare.hpp"
 #include "testing/late_work.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 
@@ -74,12 +74,13 @@ class KernelTest : public GpuTest {
   }
   /// What is found to be the fastest for a spec, whose choice is kept as that of `work`, on a backend and with a cache of its own: of a
   /// library's algorithms, one that it surely takes for the spec, whichever that is.
-  template <class SearchOfLibrary>
-  [[nodiscard]] static std::string measured_algorithm(std::string_view kernel, const OpSpec& spec, const Work& work) {
+  template <class TunerOfLibrary>
+  [[nodiscard]] static std::string measured_algorithm(std::string_view kernel, const OpSpec& spec,
+                                                      const tune::Work& work) {
     const OwnCache cache;
     const std::unique_ptr<Backend> other = make_backend(DeviceKind::kCuda);
     static_cast<void>(prepare_dense(kernel, spec, other->properties().target));
-    const std::optional<std::string> name = other->context<SearchOfLibrary>()->find_known(work);
+    const std::optional<std::string> name = other->context<TunerOfLibrary>()->find_known(work);
     if (!name) fail("{} keeps nothing for {}", kernel, work.text);
     return *name;
   }

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "hwy/targets.h"
-#include "testing/compare.hpp"
 #include "kernels/core/parallel.hpp"
+#include "testing/compare.hpp"
 
 namespace headroom {
 

@@ -1,7 +1,7 @@
 #include <cstdint>
 
-#include "testing/late_work.hpp"
 #include "kernels/core/cuda/launch.cuh"
+#include "testing/late_work.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ir/interpreter.hpp"
-#include "testing/compare.hpp"
 #include "kernels/core/kernel.hpp"
+#include "testing/compare.hpp"
 
 namespace headroom {
 

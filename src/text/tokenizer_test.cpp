@@ -8,9 +8,9 @@
 #include <string>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "text/byte_alphabet.hpp"
 #include "text/unicode.hpp"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <tuple>
 
-namespace headroom::cuda {
+namespace headroom::tune {
 
 double distance(std::span<const std::int64_t> size, std::span<const std::int64_t> other) {
   if (size.size() != other.size()) return std::numeric_limits<double>::infinity();
@@ -18,16 +18,16 @@ double distance(std::span<const std::int64_t> size, std::span<const std::int64_t
   return sum;
 }
 
-std::vector<Relative> nearest_first(std::vector<Relative> relatives, std::span<const std::int64_t> size) {
-  std::erase_if(relatives, [&](const Relative& other) { return !std::isfinite(distance(size, other.size)); });
-  std::ranges::sort(relatives, [&](const Relative& a, const Relative& b) {
+std::vector<TunedSize> nearest_first(std::vector<TunedSize> tuned, std::span<const std::int64_t> size) {
+  std::erase_if(tuned, [&](const TunedSize& other) { return !std::isfinite(distance(size, other.size)); });
+  std::ranges::sort(tuned, [&](const TunedSize& a, const TunedSize& b) {
     return std::tuple(distance(size, a.size), a.size) < std::tuple(distance(size, b.size), b.size);
   });
-  return relatives;
+  return tuned;
 }
 
 std::string taken_over_from(std::span<const std::int64_t> size) {
   return fmt::format(", taken over from size {}", fmt::join(size, "x"));
 }
 
-}  // namespace headroom::cuda
+}  // namespace headroom::tune

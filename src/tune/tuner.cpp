@@ -1,4 +1,4 @@
-#include <cuda_runtime_api.h>
+#include "tune/tuner.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,15 +7,11 @@
 #include <memory>
 #include <utility>
 
-#include "backends/cuda/cuda_check.cuh"
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/files/file.hpp"
 #include "base/out_of_memory.hpp"
-#include "kernels/core/cuda/fill_words.hpp"
-#include "tune/tuner.hpp"
+#include "base/tensors/divide_up.hpp"
 
-namespace headroom::cuda {
+namespace headroom::tune {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
@@ -28,33 +24,14 @@ constexpr double kHopeless = 1.25;   // times the fastest at first sight: not ti
 constexpr double kLeastGain = 0.02;  // below this the first stays: the next measurement might say otherwise
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// Fills `bytes`, a multiple of 4, with elements of random sign and mantissa between 1/2 and 1.
-void fill_random(void* stream, DType dtype, void* data, std::size_t bytes) {
-  // What is kept of 32 random bits, and what is set: the exponent of 1/2 in each element.
-  switch (dtype) {
-    case DType::kF32:
-      return launch_fill_words(stream, 0x807FFFFFU, 0x3F000000U, data, bytes / 4);
-    case DType::kBF16:
-      return launch_fill_words(stream, 0x807F807FU, 0x3F003F00U, data, bytes / 4);
-    case DType::kF16:
-      return launch_fill_words(stream, 0x83FF83FFU, 0x38003800U, data, bytes / 4);
-    case DType::kF8E4M3:
-      return launch_fill_words(stream, 0x87878787U, 0x30303030U, data, bytes / 4);
-    case DType::kBool:
-      return launch_fill_words(stream, 0x01010101U, 0, data, bytes / 4);
-    default:
-      HR_CHECK(!is_float(dtype));  // any integers
-      return launch_fill_words(stream, 0xFFFFFFFFU, 0, data, bytes / 4);
-  }
-}
-
 std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
 /// The operands of some work and the largest workspace in one block, and a stream to run on.
 class Trial {
  public:
   /// Throws OutOfMemory.
-  Trial(Backend& backend, const Work& work, std::span<const Candidate> candidates, const LaunchCandidate& launch)
+  Trial(Backend& backend, const FillRandom& fill_random, const Work& work, std::span<const Candidate> candidates,
+        const LaunchCandidate& launch)
       : backend_(backend), work_(work), launch_(launch), stream_(backend.make_stream()) {
     std::size_t bytes = 0;
     for (const TrialOperand& operand : work.operands) {
@@ -67,8 +44,7 @@ class Trial {
     memory_ = backend.allocate(bytes, MemoryCategory::kWorkspace);
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       if (const TrialOperand& operand = work.operands[i]; !operand.is_result)
-        fill_random(stream_->native_handle(), operand.dtype, memory_.at(offsets_[i]).address(),
-                    operand.copies * aligned(operand.bytes));
+        fill_random(*stream_, operand.dtype, memory_.at(offsets_[i]), operand.copies * aligned(operand.bytes));
     begin_ = backend.make_event();
     end_ = backend.make_event();
   }
@@ -171,26 +147,15 @@ Work once(const Work& work) {
   return made;
 }
 
-std::string driver_version() {
-  try {
-    std::string text = read_file("/sys/module/nvidia/version");
-    text.resize(std::min(text.find('\n'), text.size()));
-    return text;
-  } catch (const Error&) {  // not told here; what CUDA it supports is
-    int version = 0;
-    check(cudaDriverGetVersion(&version));
-    return fmt::format("CUDA {}", version);
-  }
-}
-
 }  // namespace
 
-Search::Search(Backend& backend, std::string library)
+Tuner::Tuner(Backend& backend, std::string driver, std::string library, FillRandom fill_random)
     : backend_(backend),
-      cache_(AlgorithmCache::of_user(
-          {.device = backend.properties().name, .driver = driver_version(), .library = std::move(library)})) {}
+      fill_random_(std::move(fill_random)),
+      cache_(TuningCache::of_user(
+          {.device = backend.properties().name, .driver = std::move(driver), .library = std::move(library)})) {}
 
-std::optional<std::string> Search::find_known(const Work& work) {
+std::optional<std::string> Tuner::find_known(const Work& work) {
   const std::scoped_lock lock(mutex_);
   if (const auto found = known_.find(work.text); found != known_.end()) return found->second;
   std::optional<std::string> kept = cache_ ? cache_->find(work.text) : std::nullopt;
@@ -198,35 +163,35 @@ std::optional<std::string> Search::find_known(const Work& work) {
   return kept;
 }
 
-void Search::remember(const Work& work, const std::string& name) {
+void Tuner::remember(const Work& work, const std::string& name) {
   known_[work.text] = name;
-  if (work.kinship.kin.empty()) return;
-  std::vector<Relative>& kin = kin_[work.kinship.kin];
-  std::erase_if(kin, [&](const Relative& other) { return other.size == work.kinship.size; });
-  kin.push_back({name, work.kinship.size});
+  if (work.size_key.family.empty()) return;
+  std::vector<TunedSize>& family = tuned_sizes_[work.size_key.family];
+  std::erase_if(family, [&](const TunedSize& other) { return other.size == work.size_key.size; });
+  family.push_back({name, work.size_key.size});
 }
 
-void Search::keep(const Work& work, const std::string& name, double microseconds) {
+void Tuner::keep(const Work& work, const std::string& name, double microseconds) {
   const std::scoped_lock lock(mutex_);
   remember(work, name);
-  if (cache_) cache_->store(work.text, name, microseconds, work.kinship);
+  if (cache_) cache_->store(work.text, name, microseconds, work.size_key);
 }
 
-std::vector<Relative> Search::find_kin(const Work& work) {
-  if (work.kinship.kin.empty()) return {};
+std::vector<TunedSize> Tuner::find_nearest(const Work& work) {
+  if (work.size_key.family.empty()) return {};
   const std::scoped_lock lock(mutex_);
-  std::vector<Relative> kin = kin_[work.kinship.kin];
+  std::vector<TunedSize> family = tuned_sizes_[work.size_key.family];
   if (cache_)
-    for (Relative& kept : cache_->find_kin(work.kinship.kin))
-      if (std::ranges::count(kin, kept.size, &Relative::size) == 0) kin.push_back(std::move(kept));
-  return nearest_first(std::move(kin), work.kinship.size);
+    for (TunedSize& kept : cache_->find_family(work.size_key.family))
+      if (std::ranges::count(family, kept.size, &TunedSize::size) == 0) family.push_back(std::move(kept));
+  return nearest_first(std::move(family), work.size_key.size);
 }
 
-bool Search::accepts(const Work& work, const Candidate& candidate, const LaunchCandidate& launch) {
+bool Tuner::accepts(const Work& work, const Candidate& candidate, const LaunchCandidate& launch) {
   const std::scoped_lock lock(mutex_);
   const Work launched = once(work);
   try {
-    Trial trial(backend_, launched, {&candidate, 1}, launch);
+    Trial trial(backend_, fill_random_, launched, {&candidate, 1}, launch);
     trial.run(0);
     trial.finish();
   } catch (const OutOfMemory&) {
@@ -239,9 +204,9 @@ bool Search::accepts(const Work& work, const Candidate& candidate, const LaunchC
 
 /// The milliseconds a launch of each candidate takes, infinite where it is refused. They take turns, so that a GPU
 /// that slows down or speeds up does so for all of them.
-std::vector<double> Search::measure(const Work& work, std::span<const Candidate> candidates,
-                                    const LaunchCandidate& launch) {
-  Trial trial(backend_, work, candidates, launch);
+std::vector<double> Tuner::measure(const Work& work, std::span<const Candidate> candidates,
+                                   const LaunchCandidate& launch) {
+  Trial trial(backend_, fill_random_, work, candidates, launch);
   std::vector<double> first_ms(candidates.size());
   const auto look = [&] {
     for (std::size_t i = 0; i < candidates.size(); ++i)
@@ -264,8 +229,8 @@ std::vector<double> Search::measure(const Work& work, std::span<const Candidate>
   return medians;
 }
 
-std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Candidate> candidates,
-                                           const LaunchCandidate& launch) {
+std::optional<Choice> Tuner::find_fastest(const Work& work, std::span<const Candidate> candidates,
+                                          const LaunchCandidate& launch) {
   HR_CHECK(!candidates.empty());
   const std::scoped_lock lock(mutex_);
   if (const std::optional<std::string> known = find_known(work)) {
@@ -287,4 +252,4 @@ std::optional<Choice> Search::find_fastest(const Work& work, std::span<const Can
   return Choice{.index = fastest, .is_measured = true};
 }
 
-}  // namespace headroom::cuda
+}  // namespace headroom::tune

@@ -7,10 +7,10 @@
 
 #include "base/error.hpp"
 #include "base/files/hash.hpp"
-#include "base/text/json.hpp"
 #include "base/files/user_cache.hpp"
+#include "base/text/json.hpp"
 
-namespace headroom::cuda {
+namespace headroom::tune {
 namespace {
 
 using nlohmann::json;
@@ -20,35 +20,35 @@ constexpr std::string_view kSchema = "headroom.algorithms/1";
 /// A file may be written twice between two ticks of a file system's clock.
 constexpr auto kSettled = std::chrono::milliseconds(100);
 
-json machine_json(const AlgorithmCache::Machine& machine) {
+json machine_json(const TuningCache::Machine& machine) {
   return {{"device", machine.device}, {"driver", machine.driver}, {"library", machine.library}};
 }
 
 /// Of an entry without it, as there were none at first, no kin.
-Kinship kinship_of(const json& entry) {
-  const auto kin = entry.find("kin"), size = entry.find("size");
-  if (kin == entry.end() || !kin->is_string() || size == entry.end() || !size->is_array()) return {};
-  Kinship kinship{.kin = kin->get<std::string>()};
+SizeKey size_key_of(const json& entry) {
+  const auto family = entry.find("family"), size = entry.find("size");
+  if (family == entry.end() || !family->is_string() || size == entry.end() || !size->is_array()) return {};
+  SizeKey size_key{.family = family->get<std::string>()};
   for (const json& number : *size) {
     if (!number.is_number_integer()) return {};
-    kinship.size.push_back(number.get<std::int64_t>());
+    size_key.size.push_back(number.get<std::int64_t>());
   }
-  return kinship;
+  return size_key;
 }
 
 }  // namespace
 
-AlgorithmCache::AlgorithmCache(const fs::path& folder, Machine machine)
+TuningCache::TuningCache(const fs::path& folder, Machine machine)
     : machine_(std::move(machine)),
       file_(folder / (Hasher().add(kSchema).add(dump_json(machine_json(machine_))).hex() + ".json")) {}
 
-std::optional<AlgorithmCache> AlgorithmCache::of_user(Machine machine) {
+std::optional<TuningCache> TuningCache::of_user(Machine machine) {
   const std::optional<fs::path> folder = user_cache_folder("algorithms");
   if (!folder) return std::nullopt;
-  return AlgorithmCache(*folder, std::move(machine));
+  return TuningCache(*folder, std::move(machine));
 }
 
-std::optional<AlgorithmCache::Stamp> AlgorithmCache::stamp() const {
+std::optional<TuningCache::Stamp> TuningCache::stamp() const {
   std::error_code error;
   Stamp stamp{.written = fs::last_write_time(file_, error)};
   if (error) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<AlgorithmCache::Stamp> AlgorithmCache::stamp() const {
   return error ? std::nullopt : std::optional(stamp);
 }
 
-AlgorithmCache::Choices AlgorithmCache::read() const {
+TuningCache::Choices TuningCache::read() const {
   Choices choices;
   try {
     const json document = read_json(file_);
@@ -68,7 +68,7 @@ AlgorithmCache::Choices AlgorithmCache::read() const {
       if (!entry.is_object()) continue;
       const auto algorithm = entry.find("algorithm"), time = entry.find("us");
       if (algorithm == entry.end() || !algorithm->is_string()) continue;
-      Choice choice{.algorithm = algorithm->get<std::string>(), .kinship = kinship_of(entry)};
+      Choice choice{.algorithm = algorithm->get<std::string>(), .size_key = size_key_of(entry)};
       if (time != entry.end() && time->is_number()) choice.microseconds = time->get<double>();
       choices.emplace(work, std::move(choice));
     }
@@ -80,14 +80,14 @@ AlgorithmCache::Choices AlgorithmCache::read() const {
   return choices;
 }
 
-void AlgorithmCache::write(const Choices& choices) const {
+void TuningCache::write(const Choices& choices) const {
   json works = json::object();
   for (const auto& [work, choice] : choices) {
     json entry = {{"algorithm", choice.algorithm}};
     if (choice.microseconds) entry["us"] = *choice.microseconds;
-    if (!choice.kinship.kin.empty()) {
-      entry["kin"] = choice.kinship.kin;
-      entry["size"] = choice.kinship.size;
+    if (!choice.size_key.family.empty()) {
+      entry["family"] = choice.size_key.family;
+      entry["size"] = choice.size_key.size;
     }
     works[work] = std::move(entry);
   }
@@ -100,12 +100,12 @@ void AlgorithmCache::write(const Choices& choices) const {
   }
 }
 
-void AlgorithmCache::trust(const std::optional<Stamp>& stamp) {
+void TuningCache::trust(const std::optional<Stamp>& stamp) {
   const bool is_settled = stamp && fs::file_time_type::clock::now() - stamp->written > kSettled;
   read_ = is_settled ? stamp : std::nullopt;
 }
 
-AlgorithmCache::Choices& AlgorithmCache::choices() {
+TuningCache::Choices& TuningCache::choices() {
   if (const std::optional<Stamp> now = stamp(); !now || now != read_) {
     choices_ = now ? read() : Choices();
     trust(now);
@@ -113,25 +113,25 @@ AlgorithmCache::Choices& AlgorithmCache::choices() {
   return choices_;
 }
 
-std::optional<std::string> AlgorithmCache::find(const std::string& work) {
+std::optional<std::string> TuningCache::find(const std::string& work) {
   const Choices& known = choices();
   const auto found = known.find(work);
   return found == known.end() ? std::nullopt : std::optional(found->second.algorithm);
 }
 
-std::vector<Relative> AlgorithmCache::find_kin(const std::string& kin) {
-  std::vector<Relative> relatives;
+std::vector<TunedSize> TuningCache::find_family(const std::string& family) {
+  std::vector<TunedSize> tuned;
   for (const auto& [work, choice] : choices())
-    if (!kin.empty() && choice.kinship.kin == kin) relatives.push_back({choice.algorithm, choice.kinship.size});
-  return relatives;
+    if (!family.empty() && choice.size_key.family == family) tuned.push_back({choice.algorithm, choice.size_key.size});
+  return tuned;
 }
 
-void AlgorithmCache::store(const std::string& work, const std::string& algorithm, double microseconds,
-                           const Kinship& kinship) {
+void TuningCache::store(const std::string& work, const std::string& algorithm, double microseconds,
+                        const SizeKey& size_key) {
   Choices& all = choices();  // another process may have written meanwhile
-  all[work] = {.algorithm = algorithm, .microseconds = microseconds, .kinship = kinship};
+  all[work] = {.algorithm = algorithm, .microseconds = microseconds, .size_key = size_key};
   write(all);
   trust(stamp());
 }
 
-}  // namespace headroom::cuda
+}  // namespace headroom::tune

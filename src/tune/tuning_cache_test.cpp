@@ -11,54 +11,54 @@
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
 
-namespace headroom::cuda {
+namespace headroom::tune {
 namespace {
 
-const AlgorithmCache::Machine kMachine{.device = "NVIDIA H200", .driver = "580.1", .library = "cuBLASLt 130100"};
+const TuningCache::Machine kMachine{.device = "NVIDIA H200", .driver = "580.1", .library = "cuBLASLt 130100"};
 
-TEST(AlgorithmCache, KeepsWhatWasStoredBesideTheRest) {
+TEST(TuningCache, KeepsWhatWasStoredBesideTheRest) {
   const TempFolder folder;
-  AlgorithmCache cache(folder / "deep/algorithms", kMachine);
+  TuningCache cache(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(cache.find("a"), std::nullopt);
   cache.store("a", "0123", 12.5);
   cache.store("b", "4567", 1);
   cache.store("a", "89ab", 11);
-  AlgorithmCache again(folder / "deep/algorithms", kMachine);
+  TuningCache again(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(again.find("a"), "89ab");
   EXPECT_EQ(again.find("b"), "4567");
   EXPECT_EQ(again.find("c"), std::nullopt);
 }
 
-TEST(AlgorithmCache, KeepsMachinesApart) {
+TEST(TuningCache, KeepsMachinesApart) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine);
+  TuningCache cache(folder.path(), kMachine);
   cache.store("a", "0123", 1);
   for (const auto member :
-       {&AlgorithmCache::Machine::device, &AlgorithmCache::Machine::driver, &AlgorithmCache::Machine::library}) {
-    AlgorithmCache::Machine other = kMachine;
+       {&TuningCache::Machine::device, &TuningCache::Machine::driver, &TuningCache::Machine::library}) {
+    TuningCache::Machine other = kMachine;
     other.*member += "x";
-    EXPECT_NE(AlgorithmCache(folder.path(), other).file(), cache.file());
-    EXPECT_EQ(AlgorithmCache(folder.path(), other).find("a"), std::nullopt);
+    EXPECT_NE(TuningCache(folder.path(), other).file(), cache.file());
+    EXPECT_EQ(TuningCache(folder.path(), other).find("a"), std::nullopt);
   }
 }
 
-TEST(AlgorithmCache, SeesWhatAnotherProcessStores) {
+TEST(TuningCache, SeesWhatAnotherProcessStores) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine), other(folder.path(), kMachine);
-  cache.store("a", "0123", 1, {.kin = "letters", .size = {1}});
+  TuningCache cache(folder.path(), kMachine), other(folder.path(), kMachine);
+  cache.store("a", "0123", 1, {.family = "letters", .size = {1}});
   other.store("b", "4567", 2);
   EXPECT_EQ(cache.find("b"), "4567");
   cache.store("c", "89ab", 3);
   EXPECT_EQ(other.find("a"), "0123");
   EXPECT_EQ(other.find("c"), "89ab");
-  EXPECT_THAT(other.find_kin("letters"), testing::ElementsAre(Relative{"0123", {1}}));
+  EXPECT_THAT(other.find_family("letters"), testing::ElementsAre(TunedSize{"0123", {1}}));
   std::filesystem::remove(cache.file());
   EXPECT_EQ(other.find("a"), std::nullopt);
 }
 
-TEST(AlgorithmCache, ReadsAFileAgainOnlyWhereItMayHaveChanged) {
+TEST(TuningCache, ReadsAFileAgainOnlyWhereItMayHaveChanged) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine);
+  TuningCache cache(folder.path(), kMachine);
   cache.store("a", "0123", 1);
   const std::string stored = read_file(cache.file());
   const auto write = [&](const std::string& algorithm, std::filesystem::file_time_type written) {
@@ -83,44 +83,45 @@ TEST(AlgorithmCache, ReadsAFileAgainOnlyWhereItMayHaveChanged) {
   }
 }
 
-TEST(AlgorithmCache, KeepsSizesOfAKin) {
+TEST(TuningCache, KeepsSizesOfAFamily) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine);
-  cache.store("a small", "0123", 1, {.kin = "a", .size = {1, 32, 32}});
-  cache.store("a large", "4567", 9, {.kin = "a", .size = {1, 64, 64}});
-  cache.store("b small", "89ab", 1, {.kin = "b", .size = {1, 32, 32}});
+  TuningCache cache(folder.path(), kMachine);
+  cache.store("a small", "0123", 1, {.family = "a", .size = {1, 32, 32}});
+  cache.store("a large", "4567", 9, {.family = "a", .size = {1, 64, 64}});
+  cache.store("b small", "89ab", 1, {.family = "b", .size = {1, 32, 32}});
   cache.store("alone", "cdef", 1);
-  cache.store("a large", "ffff", 8, {.kin = "a", .size = {1, 64, 64}});
-  AlgorithmCache again(folder.path(), kMachine);
+  cache.store("a large", "ffff", 8, {.family = "a", .size = {1, 64, 64}});
+  TuningCache again(folder.path(), kMachine);
   using testing::UnorderedElementsAre, testing::IsEmpty;
-  EXPECT_THAT(again.find_kin("a"), UnorderedElementsAre(Relative{"0123", {1, 32, 32}}, Relative{"ffff", {1, 64, 64}}));
-  EXPECT_THAT(again.find_kin("b"), UnorderedElementsAre(Relative{"89ab", {1, 32, 32}}));
-  EXPECT_THAT(again.find_kin("c"), IsEmpty());
-  EXPECT_THAT(again.find_kin(""), IsEmpty()) << "what is alone has no kin";
+  EXPECT_THAT(again.find_family("a"),
+              UnorderedElementsAre(TunedSize{"0123", {1, 32, 32}}, TunedSize{"ffff", {1, 64, 64}}));
+  EXPECT_THAT(again.find_family("b"), UnorderedElementsAre(TunedSize{"89ab", {1, 32, 32}}));
+  EXPECT_THAT(again.find_family("c"), IsEmpty());
+  EXPECT_THAT(again.find_family(""), IsEmpty()) << "what is alone has no kin";
   EXPECT_EQ(again.find("a small"), "0123");
 }
 
 /// As they were at first, or written by something else.
-TEST(AlgorithmCache, TakesEntriesWithoutAKin) {
+TEST(TuningCache, TakesEntriesWithoutASizeKey) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine);
-  cache.store("a", "0123", 1, {.kin = "letters", .size = {1}});
+  TuningCache cache(folder.path(), kMachine);
+  cache.store("a", "0123", 1, {.family = "letters", .size = {1}});
   const std::string stored = read_file(cache.file());
   for (const char* size : {"\"large\"", "[\"1\"]", "[0.5]", "null"}) {
     std::string text = stored;
     const std::size_t at = text.find('[', text.find("\"size\""));
     text.replace(at, text.find(']', at) + 1 - at, size);
     std::ofstream(cache.file()) << text;
-    EXPECT_THAT(cache.find_kin("letters"), testing::IsEmpty()) << size;
+    EXPECT_THAT(cache.find_family("letters"), testing::IsEmpty()) << size;
     EXPECT_EQ(cache.find("a"), "0123") << size;
   }
   cache.store("b", "4567", 1);
   EXPECT_EQ(cache.find("a"), "0123");
 }
 
-TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
+TEST(TuningCache, TakesNothingFromAFileThatIsBroken) {
   const TempFolder folder;
-  AlgorithmCache cache(folder.path(), kMachine);
+  TuningCache cache(folder.path(), kMachine);
   for (const char* text :
        {"", "{", "[]", R"({"schema": 3})", R"({"schema": "headroom.algorithms/1"})",
         R"({"schema": "headroom.algorithms/1", "machine": {}, "work": {"a": {"algorithm": "00"}}})"}) {
@@ -135,13 +136,13 @@ TEST(AlgorithmCache, TakesNothingFromAFileThatIsBroken) {
   EXPECT_EQ(cache.find("a"), std::nullopt);
 }
 
-TEST(AlgorithmCache, DoesWithoutAPlaceToWrite) {
+TEST(TuningCache, DoesWithoutAPlaceToWrite) {
   const TempFolder folder;
   std::ofstream(folder / "file") << "in the way";
-  AlgorithmCache cache(folder / "file/algorithms", kMachine);
+  TuningCache cache(folder / "file/algorithms", kMachine);
   cache.store("a", "0123", 1);
   EXPECT_EQ(cache.find("a"), std::nullopt);
 }
 
 }  // namespace
-}  // namespace headroom::cuda
+}  // namespace headroom::tune

@@ -12,8 +12,8 @@
 #include "base/test_util.hpp"
 #include "dashboard/browser.hpp"
 #include "report/advice/deploy.hpp"
-#include "report/render/html.hpp"
 #include "report/plots/option.hpp"
+#include "report/render/html.hpp"
 #include "report/report.hpp"
 #include "report/test_util.hpp"
 
@@ -213,8 +213,7 @@ class CommittedResults : public testing::TestWithParam<Committed> {};
 TEST_P(CommittedResults, EveryScenarioIsTwoKeysAwayAndFits) {
   const TempFolder folder;
   std::vector<fs::path> paths;
-  for (const std::string& name : GetParam().folders)
-    paths.push_back(fs::path(kSourceDir) / "bench/results" / name);
+  for (const std::string& name : GetParam().folders) paths.push_back(fs::path(kSourceDir) / "bench/results" / name);
   const Dataset dataset = Dataset::read(paths);
   const std::size_t scenarios = views_of(dataset).size();
   Browser browser;
@@ -329,9 +328,9 @@ TEST_F(DashboardTest, ListsExactValuesWithoutAPointer) {
   open(1600, "light");
   browser_.evaluate("document.querySelector('[id^=speedup_comparison] details').open = true");
   browser_.wait_for("document.querySelector('[id^=speedup_comparison] .value-list')");
-  EXPECT_THAT(
-      browser_.evaluate("document.querySelector('[id^=speedup_comparison] .value-list').textContent").get<std::string>(),
-      HasSubstr(exact(dataset_.measurements().front().timing->median_ms, "ms")));
+  EXPECT_THAT(browser_.evaluate("document.querySelector('[id^=speedup_comparison] .value-list').textContent")
+                  .get<std::string>(),
+              HasSubstr(exact(dataset_.measurements().front().timing->median_ms, "ms")));
 }
 
 TEST(DashboardOfHostileResults, ShowsThemAsText) {
@@ -357,7 +356,8 @@ TEST(DashboardOfHostileResults, ShowsThemAsText) {
               HasSubstr("<img src=x"));
   EXPECT_LE(browser.evaluate("document.documentElement.scrollWidth"), 390);
   const json place = browser.evaluate(
-      "(() => { const plot = document.querySelector('[id^=speedup_comparison] .plot'); plot.scrollIntoView(); const box = "
+      "(() => { const plot = document.querySelector('[id^=speedup_comparison] .plot'); plot.scrollIntoView(); const "
+      "box = "
       "plot.getBoundingClientRect(), chart = echarts.getInstanceByDom(plot); const at = "
       "chart.convertToPixel({seriesIndex: 0}, [0, 1]);"
       "return [box.left + at[0] + 1, box.top + at[1]]; })()");

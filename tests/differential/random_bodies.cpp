@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "differential/graph_maker.hpp"
-#include "lower/row_program.hpp"
 #include "ir/text/text.hpp"
+#include "lower/row_program.hpp"
 
 namespace headroom::differential {
 namespace {

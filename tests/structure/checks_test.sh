@@ -11,27 +11,33 @@ check_length() { "$here/check_file_length.sh" "$tree" 800; }
 # plant FILE LINE: appends a line to a copy of the sound tree.
 plant() {
   rm -rf "$tree/src"
-  mkdir -p "$tree"/src/{base,ir,passes,kernels,unknown}
+  mkdir -p "$tree"/src/{base,ir,passes,kernels,testing,unknown}
   echo '#include <vector>' >"$tree/src/base/error.hpp"
   printf '#include "base/error.hpp"\n#include <vector>\n' >"$tree/src/ir/graph.hpp"
   printf '#include "ir/graph.hpp"\n#include "base/error.hpp"\n#include "passes/pass.hpp"\n' >"$tree/src/passes/pass.cpp"
   echo '#include "ir/graph.hpp"' >"$tree/src/kernels/kernel.hpp"
   if [[ $# -gt 0 ]]; then echo "$2" >>"$tree/src/$1"; fi
 }
-printf 'base\nir base\npasses ir\nkernels ir\n' >"$tree/layers.txt"
+printf 'base\nir base\npasses ir\nkernels ir\ntesting kernels\n' >"$tree/layers.txt"
 
 plant
 expect 0 '' check_includes
 plant ir/graph.hpp '#include "passes/pass.hpp"'
 expect 1 'src/ir/graph.hpp:3: includes "passes/pass.hpp", but ir must not see passes' check_includes
-plant passes/pass.cpp '  #  include   "kernels/core/kernel.hpp"  // beside, not below'
+plant passes/pass.cpp '  #  include   "kernels/kernel.hpp"  // beside, not below'
 expect 1 'passes must not see kernels' check_includes
 plant base/error.hpp '#include "ir/graph.hpp"'
 expect 1 'base must not see ir' check_includes
-plant kernels/core/kernel.hpp '#include <ir/graph.hpp>'
+plant kernels/kernel.hpp '#include <ir/graph.hpp>'
 expect 1 'the project writes its own files in quotes' check_includes
 plant ir/graph.hpp '#include "graph.hpp"'
 expect 1 'does not start with a folder of src/' check_includes
+plant kernels/kernel_test.cpp '#include "testing/compare.hpp"'
+expect 0 '' check_includes
+plant kernels/kernel.cpp '#include "testing/compare.hpp"'
+expect 1 'kernels must not see testing' check_includes
+plant passes/pass_test.cpp '#include "testing/compare.hpp"'
+expect 1 'passes must not see testing' check_includes
 plant unknown/file.cpp ''
 expect 1 'src/unknown is no layer' check_includes
 plant && find "$tree/src" -type f -delete

@@ -16,11 +16,11 @@
 
 #include "backends/cpu/cpu_info.hpp"
 #include "backends/device_memory.hpp"
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "base/text/format.hpp"
-#include "base/out_of_memory.hpp"
 #include "base/files/stream_copy.hpp"
+#include "base/out_of_memory.hpp"
+#include "base/tensors/divide_up.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

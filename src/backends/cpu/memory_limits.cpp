@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "backends/cpu/cpu_info.hpp"
-#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;

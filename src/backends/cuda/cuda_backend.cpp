@@ -27,9 +27,9 @@
 #include "backends/cuda/stream_list.cuh"
 #include "backends/device.hpp"
 #include "base/error.hpp"
-#include "base/text/format.hpp"
 #include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {

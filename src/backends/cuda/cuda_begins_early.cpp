@@ -35,7 +35,7 @@ OwnedGraph record(cudaStream_t stream, const std::function<void(cudaStream_t)>& 
 
 }  // namespace
 
-bool begins_early(const std::function<void(cudaStream_t)>& submit) {
+bool uses_dependent_launch(const std::function<void(cudaStream_t)>& submit) {
   cudaStream_t made = nullptr;
   check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
   const OwnedStream stream(made);

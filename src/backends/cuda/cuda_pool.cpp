@@ -11,8 +11,8 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/pool.cuh"
-#include "base/text/format.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom::cuda {
 

@@ -17,8 +17,8 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/staging.cuh"
-#include "base/tensors/divide_up.hpp"
 #include "base/first_failure.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom::cuda {
 namespace {

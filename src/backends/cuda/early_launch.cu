@@ -40,7 +40,7 @@ bool has_waits() {
 
 void launch_wait(cudaStream_t stream) { launch_early(like_all_kernels, {1, 1, stream}); }
 
-LaunchConfig::LaunchConfig(const LaunchShape& shape, bool begins_early) {
+LaunchConfig::LaunchConfig(const LaunchShape& shape, bool uses_dependent_launch) {
   config_.gridDim = shape.blocks;
   config_.blockDim = shape.threads;
   config_.dynamicSmemBytes = shape.shared_bytes;
@@ -50,7 +50,7 @@ LaunchConfig::LaunchConfig(const LaunchShape& shape, bool begins_early) {
     cudaLaunchAttribute& cooperative = attributes_[config_.numAttrs++];
     cooperative.id = cudaLaunchAttributeCooperative;
     cooperative.val.cooperative = 1;
-  } else if (begins_early) {
+  } else if (uses_dependent_launch) {
     cudaLaunchAttribute& early = attributes_[config_.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;

@@ -10,7 +10,7 @@
 // holds sources to that, and the tests of kernels run each behind work that is late (testing/late_work.hpp).
 //
 // Copies, fills and most kernels of libraries are ordered by the stream as ever, and so is what waits for an event. A library's kernel that
-// begins early (begins_early() below) and waits for less than all needs launch_wait() in front.
+// begins early (uses_dependent_launch() below) and waits for less than all needs launch_wait() in front.
 
 #include <cuda_runtime_api.h>
 
@@ -64,7 +64,7 @@ struct LaunchShape {
 /// What the runtime takes of a launch but for kernel and arguments.
 class LaunchConfig {
  public:
-  LaunchConfig(const LaunchShape& shape, bool begins_early);
+  LaunchConfig(const LaunchShape& shape, bool uses_dependent_launch);
   LaunchConfig(const LaunchConfig&) = delete;
   LaunchConfig& operator=(const LaunchConfig&) = delete;
   [[nodiscard]] const cudaLaunchConfig_t& get() const noexcept { return config_; }
@@ -90,6 +90,6 @@ void launch_wait(cudaStream_t stream);
 
 /// Whether what is submitted may begin before a kernel in front of it has ended: found by recording it, without running it. Addresses
 /// that it is given are not read.
-[[nodiscard]] bool begins_early(const std::function<void(cudaStream_t stream)>& submit);
+[[nodiscard]] bool uses_dependent_launch(const std::function<void(cudaStream_t stream)>& submit);
 
 }  // namespace headroom::cuda

@@ -15,8 +15,8 @@
 
 #include "base/error.hpp"
 #include "base/files/leftovers.hpp"
-#include "base/text/printable.hpp"
 #include "base/files/truncated_file.hpp"
+#include "base/text/printable.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;

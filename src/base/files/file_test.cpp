@@ -383,7 +383,8 @@ TEST(Names, WithANulByteAreRefused) {
 TEST(MappedFile, WaitsForNoPipe) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(error_of([&] { const MappedFile file(folder / "pipe"); }), HasSubstr("it is a pipe, but a regular file was expected"));
+  EXPECT_THAT(error_of([&] { const MappedFile file(folder / "pipe"); }),
+              HasSubstr("it is a pipe, but a regular file was expected"));
 }
 
 TEST(MappedFile, ReadsReleasesAndReadsAgain) {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "base/tensors/dtype.hpp"
 #include "base/error.hpp"
+#include "base/tensors/dtype.hpp"
 #include "base/tensors/shape.hpp"
 
 namespace headroom {

@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const nlohmann::json value = headroom::parse_json(text, "input");
     HR_CHECK(value == nlohmann::json::parse(text));  // what the library makes of it where it does not refuse it
-    for (const int indent : {-1, 2}) HR_CHECK(headroom::parse_json(headroom::dump_json(value, indent), "copy") == value);
+    for (const int indent : {-1, 2})
+      HR_CHECK(headroom::parse_json(headroom::dump_json(value, indent), "copy") == value);
   } catch (const headroom::Error& error) {
     const std::string_view message = error.what();
     HR_CHECK(message.starts_with("input ") && message.size() < 500);

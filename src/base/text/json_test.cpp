@@ -10,9 +10,9 @@
 #include <random>
 
 #include "base/files/file.hpp"
-#include "base/text/json_events.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json_events.hpp"
 #include "base/text/utf8.hpp"
 
 namespace headroom {

@@ -12,8 +12,8 @@
 #include "cli/number.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
-#include "measure/protocol/auto_cache.hpp"
 #include "measure/probes/machine.hpp"
+#include "measure/protocol/auto_cache.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 

@@ -8,12 +8,12 @@
 #include <optional>
 #include <string_view>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/tensors/divide_up.hpp"
+#include "base/text/json.hpp"
 #include "base/text/quantity.hpp"
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
@@ -21,11 +21,11 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/table_output.hpp"
-#include "measure/protocol/bench_process.hpp"
 #include "measure/gates/budget.hpp"
-#include "measure/statistics/comparison.hpp"
+#include "measure/protocol/bench_process.hpp"
 #include "measure/results/export.hpp"
 #include "measure/results/import.hpp"
+#include "measure/statistics/comparison.hpp"
 #include "measure/statistics/process_pairs.hpp"
 #include "measure/statistics/tail.hpp"
 
@@ -34,9 +34,9 @@ namespace {
 
 /// Options that the judging process keeps to itself; all others go to the measuring ones.
 constexpr std::array<std::string_view, 21> kOwnOptions = {
-    "--strict", "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",        "--budget",
-    "--process-noise", "--format",      "--force",     "--out",          "--save-base", "--save-verdict", "--markdown",
-    "--junit",         "--annotations", "--json",      "--quiet",         "--help",      "--device"};
+    "--strict",   "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",
+    "--budget",   "--process-noise", "--format",      "--force",     "--out",           "--save-base", "--save-verdict",
+    "--markdown", "--junit",         "--annotations", "--json",      "--quiet",         "--help",      "--device"};
 
 std::string option_text(const CLI::App& command, const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw(name);

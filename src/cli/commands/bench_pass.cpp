@@ -3,16 +3,16 @@
 #include <utility>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/asked_pass.hpp"
 #include "cli/commands/bench.hpp"
 #include "cli/table_output.hpp"
-#include "measure/suites/benchmark_names.hpp"
+#include "measure/protocol/submissions.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/statistics/statistics.hpp"
-#include "measure/protocol/submissions.hpp"
+#include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

@@ -6,16 +6,16 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/format.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/bench.hpp"
 #include "cli/table_output.hpp"
-#include "measure/suites/benchmark_names.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

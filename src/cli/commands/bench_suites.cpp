@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
-#include "base/text/name_filter.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/json.hpp"
+#include "base/text/name_filter.hpp"
 #include "cli/commands/bench.hpp"
 #include "cli/table_output.hpp"
 #include "measure/suites/body_suite.hpp"

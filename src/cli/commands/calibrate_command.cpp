@@ -3,12 +3,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/interrupt.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
+#include "base/tensors/divide_up.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
@@ -18,8 +18,8 @@
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
-#include "pipelines/schedules/calibrate_steps.hpp"
 #include "pipelines/examples.hpp"
+#include "pipelines/schedules/calibrate_steps.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 
 namespace headroom {

@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/text/json.hpp"
 #include "base/text/quantity.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/commands/verdict_outputs.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/table_output.hpp"
-#include "cli/commands/verdict_outputs.hpp"
 #include "measure/gates/budget_file.hpp"
-#include "measure/statistics/comparison.hpp"
 #include "measure/results/import.hpp"
 #include "measure/results/result_folder.hpp"
+#include "measure/statistics/comparison.hpp"
 
 namespace headroom {
 namespace {

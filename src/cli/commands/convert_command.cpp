@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/interrupt.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/output_name.hpp"

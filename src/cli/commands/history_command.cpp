@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/output.hpp"
 #include "base/text/format.hpp"
 #include "base/text/json.hpp"
-#include "base/log.hpp"
 #include "base/text/name_filter.hpp"
-#include "base/output.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/table_output.hpp"
 #include "measure/gates/history.hpp"
-#include "measure/results/result_folder.hpp"
 #include "measure/protocol/subprocess.hpp"
+#include "measure/results/result_folder.hpp"
 
 namespace headroom {
 namespace {

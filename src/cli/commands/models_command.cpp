@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/asked_pass.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/table_output.hpp"

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "base/text/json.hpp"
 #include "base/output.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
@@ -17,8 +17,8 @@
 #include "cli/table_output.hpp"
 #include "kernels/core/generated_kernels.hpp"
 #include "measure/statistics/statistics.hpp"
-#include "measure/tables/table.hpp"
 #include "measure/statistics/trials.hpp"
+#include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 #include "plan/memory.hpp"
 

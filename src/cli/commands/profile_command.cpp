@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/json.hpp"
 #include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
@@ -17,8 +17,8 @@
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/probes/profile.hpp"
+#include "measure/results/describe.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/generator.hpp"
 

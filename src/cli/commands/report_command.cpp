@@ -12,10 +12,10 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/format.hpp"
-#include "base/text/list.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/text/format.hpp"
+#include "base/text/list.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
@@ -75,8 +75,8 @@ void report(const ReportArguments& arguments) {
   options.style.titles = !arguments.no_titles;
   options.style.notes = !arguments.no_notes;
   const std::vector<fs::path> paths(arguments.results.begin(), arguments.results.end());
-  Dataset dataset = with_progress(
-      arguments.quiet, [&](const ReportProgress& progress) { return Dataset::read(paths, progress); });
+  Dataset dataset =
+      with_progress(arguments.quiet, [&](const ReportProgress& progress) { return Dataset::read(paths, progress); });
   if (price) dataset.set_price(*price);
   for (const std::string& reason : dataset.left_out()) log.info("left out: {}", reason);
   make_folder(arguments.out);

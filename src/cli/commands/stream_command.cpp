@@ -10,10 +10,10 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/format.hpp"
 #include "base/interrupt.hpp"
-#include "base/text/json.hpp"
 #include "base/output.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
 #include "base/text/quantity.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
@@ -27,8 +27,8 @@
 #include "cli/streams/stream_video.hpp"
 #include "cli/table_output.hpp"
 #include "measure/gates/budget.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/quality/stream_judge.hpp"
+#include "measure/results/describe.hpp"
 #include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 
@@ -200,7 +200,8 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
     if (arguments.as_json)
       write_output(descriptor_for_results(arguments), dump_json(to_json(results), 2) + "\n");
     else
-      write_output(descriptor_for_results(arguments), fitted_text(summary_of(end.latency), descriptor_for_results(arguments)));
+      write_output(descriptor_for_results(arguments),
+                   fitted_text(summary_of(end.latency), descriptor_for_results(arguments)));
     if (!arguments.save.empty()) write_results(arguments.save, results);
     if (budget_ms) {
       const std::vector<BudgetLine> lines = judge_budgets(results, *budget_ms);

@@ -10,12 +10,12 @@
 #include <optional>
 
 #include "base/files/file.hpp"
-#include "base/text/format.hpp"
-#include "base/text/json.hpp"
-#include "base/text/list.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
+#include "base/text/format.hpp"
+#include "base/text/json.hpp"
+#include "base/text/list.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
@@ -24,12 +24,12 @@
 #include "cli/size_list.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/limit_isa.hpp"
-#include "measure/protocol/bench_process.hpp"
-#include "measure/results/describe.hpp"
-#include "measure/protocol/generation.hpp"
 #include "measure/probes/machine.hpp"
+#include "measure/protocol/bench_process.hpp"
+#include "measure/protocol/generation.hpp"
 #include "measure/protocol/subprocess.hpp"
 #include "measure/protocol/sweep.hpp"
+#include "measure/results/describe.hpp"
 #include "pipelines/examples.hpp"
 
 namespace headroom {

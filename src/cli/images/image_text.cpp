@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
-#include "measure/results/fingerprint.hpp"
 #include "measure/probes/machine.hpp"
+#include "measure/results/fingerprint.hpp"
 
 namespace headroom {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/switches.hpp"
 #include "base/text/json.hpp"
 #include "base/text/mutated_json_fuzz.hpp"
-#include "base/switches.hpp"
 #include "base/text/utf8.hpp"
 #include "cli/images/image_job.hpp"
 

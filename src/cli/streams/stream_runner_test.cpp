@@ -118,8 +118,7 @@ class StreamRunnerTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
-  Component network_ =
-      open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
+  Component network_ = open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
   WeightStore weights_{*backend_, std::span<const Component>(&network_, 1)};
   std::unique_ptr<StreamModel> model_ = make_stream_model(network_);
   Ends ends_;

@@ -120,7 +120,7 @@ double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
 }
 
 constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
-                                                .kind = OpKind::kProduct,
+                                                .kind = OpKind::kContraction,
                                                 .infer = attention_types,
                                                 .expand = expand_attention,
                                                 .flops = attention_flops,

@@ -101,8 +101,8 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
 /// Calls visit(pixel of image[b, c, h, w], element of weight[o, c/groups, kh, kw], pixel of result[b, o, oh, ow]) for
 /// every product that a convolution adds up; the pixels that it pads with are left out.
 template <class Visit>
-void for_each_product(const Shape& image, const Shape& weight, const Shape& result, const Convolution& how,
-                      const Visit& visit) {
+void for_each_matmul(const Shape& image, const Shape& weight, const Shape& result, const Convolution& how,
+                     const Visit& visit) {
   const std::int64_t filters = result[1] / how.groups, channels = weight[1];
   std::int64_t at = 0;
   for (std::int64_t b = 0; b < result[0]; ++b)
@@ -132,19 +132,19 @@ void begin_sums(Operands in, OracleTensor& out) {
 
 void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   begin_sums(in, out[0]);
-  for_each_product(in[0]->type.shape, in[1]->type.shape, out[0].type.shape, convolution_of(attributes),
-                   [&](std::size_t pixel, std::size_t element, std::size_t result) {
-                     out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
-                   });
+  for_each_matmul(in[0]->type.shape, in[1]->type.shape, out[0].type.shape, convolution_of(attributes),
+                  [&](std::size_t pixel, std::size_t element, std::size_t result) {
+                    out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
+                  });
 }
 
 /// The same products, of the convolution whose image is our result and whose result is our image.
 void conv_transpose2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   begin_sums(in, out[0]);
-  for_each_product(out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
-                   [&](std::size_t result, std::size_t element, std::size_t pixel) {
-                     out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
-                   });
+  for_each_matmul(out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
+                  [&](std::size_t result, std::size_t element, std::size_t pixel) {
+                    out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
+                  });
 }
 
 /// The same without its activation, and that.
@@ -183,7 +183,7 @@ double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types 
 
 constexpr std::array kConvolutions = {
     OpDefinition{.op = Op::kConv2d,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = conv2d_types,
                  .evaluate = conv2d,
                  .expand = expand_conv2d,
@@ -191,14 +191,14 @@ constexpr std::array kConvolutions = {
                  .samples = Samples::kFirstAndFourth,
                  .any_layout = true},
     OpDefinition{.op = Op::kConv2dShortcut,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = conv2d_shortcut_types,
                  .expand = expand_conv2d_shortcut,
                  .flops = conv2d_shortcut_flops,
                  .samples = Samples::kFirstAndFourth,
                  .any_layout = true},
     OpDefinition{.op = Op::kConvTranspose2d,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = conv_transpose2d_types,
                  .evaluate = conv_transpose2d,
                  .flops = conv_transpose2d_flops,

@@ -18,7 +18,7 @@ struct Operands {
 };
 
 /// A way to run a problem, bound to a device.
-struct Way {
+struct Algorithm {
   /// What tells it from the others, in every process: "hopper 128 queries x 128 keys, 1 tile a block".
   std::string name;
   std::size_t workspace_bytes = 0;
@@ -30,7 +30,7 @@ struct Way {
 [[nodiscard]] std::string versions();
 
 /// A kernel's plan that runs a way.
-[[nodiscard]] KernelPlan bind(Way way);
+[[nodiscard]] KernelPlan bind(Algorithm algorithm);
 
 /// Why no way takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8, with nothing beside the scores.
 [[nodiscard]] Support check(const OpSpec& spec, std::int64_t most_dim);

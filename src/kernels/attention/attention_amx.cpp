@@ -50,9 +50,9 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/matmul/amx_tile_shape_inl.hpp"
 #include "kernels/attention/attention_amx_pack_inl.hpp"
 #include "kernels/attention/attention_amx_softmax_inl.hpp"
+#include "kernels/matmul/amx_tile_shape_inl.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi,amx-tile,amx-bf16,fma")
 namespace headroom::amx {

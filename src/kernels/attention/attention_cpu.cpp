@@ -24,8 +24,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/attention_cpu.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/matmul/block_product_inl.hpp"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/matmul/block_gemm_inl.hpp"
 
 #ifndef HEADROOM_KERNELS_ATTENTION_TILES
 #define HEADROOM_KERNELS_ATTENTION_TILES

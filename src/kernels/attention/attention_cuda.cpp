@@ -24,16 +24,16 @@
 #include "kernels/attention/attention_softmax_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
-#include "kernels/vendor/cudnn/sdpa.hpp"
 #include "kernels/core/library_kernel.hpp"
+#include "kernels/vendor/cudnn/sdpa.hpp"
 
 namespace headroom {
 namespace {
 
 KernelPlan plan_sdpa(const KernelBinding& binding) {
   return cuda::or_cannot_prepare([&] {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
-    return attentions::bind(cudnn::make_sdpa_way(attention_problem(binding.spec, binding.inputs, binding.outputs),
-                                                 cuda::backend_of(binding)));
+    return attentions::bind(cudnn::make_sdpa_algorithm(attention_problem(binding.spec, binding.inputs, binding.outputs),
+                                                       cuda::backend_of(binding)));
   });
 }
 
@@ -78,8 +78,8 @@ class ChunkOfQueries {
                   v = heads(problem.v, problem.keys, problem.value_dim),
                   out = heads(problem.out, queries, problem.value_dim);
     const Operand scores = dense_operand({problem.dtype, Shape{problem.batch, groups, sharers, queries, problem.keys}});
-    score_ = prepare_product(binding, q, k, scores, 1);
-    weigh_ = prepare_product(binding, scores, v, out, 0);
+    score_ = prepare_gemm(binding, q, k, scores, 1);
+    weigh_ = prepare_gemm(binding, scores, v, out, 0);
     softmax_ = {.dtype = problem.dtype,
                 .scale = static_cast<float>(problem.scale),
                 .bias = static_cast<cuda::ScoreRows::Bias>(problem.bias),
@@ -119,9 +119,9 @@ class ChunkOfQueries {
   }
 
  private:
-  static std::shared_ptr<const PreparedKernel> prepare_product(const KernelBinding& binding, const Operand& a,
-                                                               const Operand& b, const Operand& c,
-                                                               std::int64_t transpose_b) {
+  static std::shared_ptr<const PreparedKernel> prepare_gemm(const KernelBinding& binding, const Operand& a,
+                                                            const Operand& b, const Operand& c,
+                                                            std::int64_t transpose_b) {
     const std::int64_t tf32 = binding.spec.attributes.get_int("tf32");
     const OpSpec spec{.op = Op::kMatmul,
                       .attributes = Attributes(Op::kMatmul, {{"transpose_b", transpose_b}, {"tf32", tf32}}),
@@ -150,7 +150,7 @@ class ChunkOfQueries {
   std::size_t scores_bytes_ = 0;
 };
 
-KernelPlan plan_products(const KernelBinding& binding) {
+KernelPlan plan_gemms(const KernelBinding& binding) {
   const AttentionProblem problem = attention_problem(binding.spec, binding.inputs, binding.outputs);
   const std::int64_t taken = queries_at_a_time(problem), rest = problem.queries % taken;
   const ChunkOfQueries whole(binding, problem, taken);
@@ -174,7 +174,7 @@ const Listed<LibraryKernel> kCublasltAttention({.name = "cublaslt.attention",
                                                 .device = DeviceKind::kCuda,
                                                 .supports = supports_products,
                                                 .strided = kAllStrided,
-                                                .plan = plan_products});
+                                                .plan = plan_gemms});
 
 }  // namespace
 }  // namespace headroom

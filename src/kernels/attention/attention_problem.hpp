@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {

@@ -11,14 +11,14 @@
 
 #include "backends/backend.hpp"
 #include "base/out_of_memory.hpp"
-#include "kernels/attention/hopper.hpp"
 #include "kernels/attention/algorithm.hpp"
+#include "kernels/attention/hopper.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
-#include "tune/fastest_algorithm.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
+#include "kernels/core/library_kernel.hpp"
 #include "kernels/vendor/cudnn/installed.hpp"
 #include "kernels/vendor/cudnn/sdpa.hpp"
-#include "kernels/core/library_kernel.hpp"
+#include "tune/fastest_algorithm.hpp"
 
 namespace headroom::attentions {
 namespace {
@@ -38,14 +38,14 @@ std::string to_text(const AttentionProblem::Strides& strides) {
 }
 
 /// Of as many tokens and images as there may be, however they lie.
-cuda::Kinship kinship_of(const AttentionProblem& problem) {
-  return {.kin = fmt::format("attention {} {}/{} heads of {}/{}{}", problem.dtype, problem.heads,
-                             problem.heads / problem.k.sharers, problem.key_dim, problem.value_dim,
-                             problem.has_logsumexp ? ", logsumexp" : ""),
+tune::SizeKey size_key_of(const AttentionProblem& problem) {
+  return {.family = fmt::format("attention {} {}/{} heads of {}/{}{}", problem.dtype, problem.heads,
+                                problem.heads / problem.k.sharers, problem.key_dim, problem.value_dim,
+                                problem.has_logsumexp ? ", logsumexp" : ""),
           .size = {problem.batch, problem.queries, problem.keys}};
 }
 
-cuda::Work work_of(const AttentionProblem& problem) {
+tune::Work work_of(const AttentionProblem& problem) {
   const std::int64_t kv_heads = problem.heads / problem.k.sharers;
   const std::size_t size = size_of(problem.dtype);
   const std::size_t sums = problem.has_logsumexp
@@ -67,7 +67,7 @@ cuda::Work work_of(const AttentionProblem& problem) {
                     .bytes = bytes_of(problem, problem.out, problem.heads, problem.queries, problem.value_dim, size),
                     .is_result = true},
                    {.dtype = DType::kF32, .bytes = sums, .is_result = true}},
-      .kinship = kinship_of(problem)};
+      .size_key = size_key_of(problem)};
 }
 
 double flops_of(const AttentionProblem& problem) {
@@ -76,10 +76,10 @@ double flops_of(const AttentionProblem& problem) {
 }
 
 /// Nothing where the library is not there, or has no engine for this.
-std::optional<Way> find_cudnn_way(const AttentionProblem& problem, Backend& backend) {
+std::optional<Algorithm> find_cudnn_algorithm(const AttentionProblem& problem, Backend& backend) {
   if (cudnn::why_unavailable()) return std::nullopt;
   try {
-    return cudnn::make_sdpa_way(problem, backend);
+    return cudnn::make_sdpa_algorithm(problem, backend);
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this GPU, or one that lacks a library of its own (NVRTC)
@@ -88,57 +88,59 @@ std::optional<Way> find_cudnn_way(const AttentionProblem& problem, Backend& back
 }
 
 /// The one that was fastest before.
-std::optional<Way> find_known(const AttentionProblem& problem, Backend& backend, const std::string& name) {
-  if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
+std::optional<Algorithm> find_known(const AttentionProblem& problem, Backend& backend, const std::string& name) {
+  if (std::optional<Algorithm> algorithm = find_hopper_algorithm(problem, name)) return algorithm;
   if (cudnn::why_unavailable() || name != cudnn::version_text()) return std::nullopt;
-  return find_cudnn_way(problem, backend);
+  return find_cudnn_algorithm(problem, backend);
 }
 
 /// What was the fastest for other tokens, unless it is far from what is guessed for these.
-std::optional<Way> find_kin(const AttentionProblem& problem, Backend& backend, const std::string& name) {
+std::optional<Algorithm> find_nearest(const AttentionProblem& problem, Backend& backend, const std::string& name) {
   constexpr std::size_t kNear = 4;  // of the best guesses
   const std::vector<HopperTile> best = best_hopper_tiles(problem, hopper_clusters_at_once);
   for (const HopperTile& tile : best | std::views::take(kNear))
-    if (name_of(tile) == name) return make_hopper_way(problem, tile);
-  return find_hopper_way(problem, name) ? std::nullopt : find_known(problem, backend, name);
+    if (name_of(tile) == name) return make_hopper_algorithm(problem, tile);
+  return find_hopper_algorithm(problem, name) ? std::nullopt : find_known(problem, backend, name);
 }
 
-std::vector<Way> list_ways(const AttentionProblem& problem, Backend& backend, bool is_timed) {
-  std::vector<Way> ways;
+std::vector<Algorithm> list_algorithms(const AttentionProblem& problem, Backend& backend, bool is_timed) {
+  std::vector<Algorithm> algorithms;
   for (const HopperTile& tile : best_hopper_tiles(problem, hopper_clusters_at_once)) {
-    ways.push_back(make_hopper_way(problem, tile));
-    if (!is_timed) return ways;
+    algorithms.push_back(make_hopper_algorithm(problem, tile));
+    if (!is_timed) return algorithms;
   }
-  if (std::optional<Way> way = find_cudnn_way(problem, backend)) ways.push_back(*std::move(way));
-  return ways;
+  if (std::optional<Algorithm> algorithm = find_cudnn_algorithm(problem, backend))
+    algorithms.push_back(*std::move(algorithm));
+  return algorithms;
 }
 
-void run_trial(const AttentionProblem& problem, const Way& way, void* stream, std::span<void* const> operands,
-               void* workspace) {
-  way.run(stream,
-          {.q = operands[0],
-           .k = operands[1],
-           .v = operands[2],
-           .out = operands[3],
-           .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr},
-          workspace);
+void run_trial(const AttentionProblem& problem, const Algorithm& algorithm, void* stream,
+               std::span<void* const> operands, void* workspace) {
+  algorithm.run(stream,
+                {.q = operands[0],
+                 .k = operands[1],
+                 .v = operands[2],
+                 .out = operands[3],
+                 .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr},
+                workspace);
 }
 
-Way find_way(const AttentionProblem& problem, const Target& target) {
+Algorithm find_algorithm(const AttentionProblem& problem, const Target& target) {
   Backend& backend = *target.backend;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
-  return cuda::fastest_way<Way>(*backend.context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
-                                target.new_work,
-                                {.list = [&] { return list_ways(problem, backend, is_timed); },
-                                 .find = [&](const std::string& name) { return find_known(problem, backend, name); },
-                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); },
-                                 .find_kin = [&](const std::string& name) { return find_kin(problem, backend, name); },
-                                 .guess = [&] { return list_ways(problem, backend, false); }});
+  return tune::fastest_algorithm<Algorithm>(
+      *backend.context<cuda::TunerOf<versions>>(), work_of(problem), is_timed, target.new_work,
+      {.list = [&] { return list_algorithms(problem, backend, is_timed); },
+       .find = [&](const std::string& name) { return find_known(problem, backend, name); },
+       .run = [&](const auto&... trial) { run_trial(problem, trial...); },
+       .find_nearest = [&](const std::string& name) { return find_nearest(problem, backend, name); },
+       .guess = [&] { return list_algorithms(problem, backend, false); }});
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  return cuda::or_cannot_prepare(
-      [&] { return bind(find_way(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target)); });
+  return cuda::or_cannot_prepare([&] {
+    return bind(find_algorithm(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target));
+  });
 }
 
 const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",
@@ -165,9 +167,10 @@ Support check(const OpSpec& spec, std::int64_t most_dim) {
   return supports_bare_scores(spec);
 }
 
-KernelPlan bind(Way way) {
-  KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};
-  made.launch = [run = std::move(way.run)](const LaunchArguments& arguments) {
+KernelPlan bind(Algorithm algorithm) {
+  KernelPlan made{
+      .launch = {}, .scratch_bytes = algorithm.workspace_bytes, .implementation = std::move(algorithm.name)};
+  made.launch = [run = std::move(algorithm.run)](const LaunchArguments& arguments) {
     run(arguments.stream.native_handle(),
         {.q = arguments.input(0),
          .k = arguments.input(1),

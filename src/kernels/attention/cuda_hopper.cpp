@@ -4,8 +4,8 @@
 #include <iterator>
 #include <numbers>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/attention/hopper.hpp"
 
 namespace headroom::attentions {
@@ -162,7 +162,7 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
   return best;
 }
 
-Way make_hopper_way(const AttentionProblem& problem, const HopperTile& tile) {
+Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTile& tile) {
   const std::optional<HopperForm> form = form_of(problem, tile);
   HR_CHECK(form.has_value());
   const auto box = [&](std::int64_t dim, std::int64_t tokens, std::int64_t heads,
@@ -182,9 +182,9 @@ Way make_hopper_way(const AttentionProblem& problem, const HopperTile& tile) {
           }};
 }
 
-std::optional<Way> find_hopper_way(const AttentionProblem& problem, const std::string& name) {
+std::optional<Algorithm> find_hopper_algorithm(const AttentionProblem& problem, const std::string& name) {
   for (const HopperTile& tile : hopper_tiles(problem))
-    if (name_of(tile) == name) return make_hopper_way(problem, tile);
+    if (name_of(tile) == name) return make_hopper_algorithm(problem, tile);
   return std::nullopt;
 }
 

@@ -170,20 +170,20 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     turn.wait();
     const std::uint64_t q = hw::describe_operand(queries, kGroupBytes);
     const std::uint64_t k = hw::describe_operand(ring + stage * 2 * kBytes, kGroupBytes);
-    hw::begin_products();
+    hw::begin_wgmma();
     hw::multiply</*kAdds=*/false>(T(), scores, q, k);
 #pragma unroll
     for (int i = 1; i < kDim / 16; ++i) hw::multiply(T(), scores, q + 2 * i, k + 2 * i);
-    hw::commit_products();
+    hw::commit_wgmma();
   };
   const auto begin_sums = [&] {
     const std::uint32_t stage = progress.values % kStages;
     hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
     const std::uint64_t v = hw::describe_operand(ring + stage * 2 * kBytes + kBytes, kGroupBytes, kGroupBytes);
-    hw::begin_products();
+    hw::begin_wgmma();
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) hw::multiply</*kAcross=*/true>(T(), sums, weights[i], v + kRowBytes * i);
-    hw::commit_products();
+    hw::commit_wgmma();
   };
   const auto end_scores = [&](int unit) {
     hw::settle(scores);
@@ -202,7 +202,7 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
   hw::wait(barriers.full_q, progress.tiles++ & 1);
   begin_scores();
   turn.pass();
-  hw::wait_for_products<0>();
+  hw::wait_for_wgmma<0>();
   end_scores(item.begin);
   softmax.begin(scores);
   softmax.take(scores);
@@ -212,19 +212,19 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     begin_scores();
     begin_sums();
     turn.pass();
-    hw::wait_for_products<1>();
+    hw::wait_for_wgmma<1>();
     end_scores(unit);
     float factors[2];
     const bool grows = softmax.raise(scores, factors);
     softmax.take(scores);
     hw::settle(scores);
-    hw::wait_for_products<0>();
+    hw::wait_for_wgmma<0>();
     end_sums();
     if (grows) scale_rows<kDim>(sums, factors);
     to_weights<T, kKeys>(scores, weights);
   }
   begin_sums();
-  hw::wait_for_products<0>();
+  hw::wait_for_wgmma<0>();
   end_sums();
   softmax.end();
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/hopper_form.hpp"
 #include "kernels/attention/algorithm.hpp"
+#include "kernels/attention/hopper_form.hpp"
 
 /// Attention by our own kernel for Hopper's tensor cores, for heads of up to 64: hopper.cu.
 namespace headroom::attentions {
@@ -31,8 +31,8 @@ using ClustersAtOnce = std::function<int(const HopperTile& tile, const HopperFor
                                                         const ClustersAtOnce& clusters_at_once);
 
 /// The kernel with a tile of hopper_tiles().
-[[nodiscard]] Way make_hopper_way(const AttentionProblem& problem, const HopperTile& tile);
+[[nodiscard]] Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTile& tile);
 /// The one of that name.
-[[nodiscard]] std::optional<Way> find_hopper_way(const AttentionProblem& problem, const std::string& name);
+[[nodiscard]] std::optional<Algorithm> find_hopper_algorithm(const AttentionProblem& problem, const std::string& name);
 
 }  // namespace headroom::attentions

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/tensors/divide_up.hpp"
-#include "kernels/attention/hopper.hpp"
 #include "kernels/attention/algorithm.hpp"
+#include "kernels/attention/hopper.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
+#include "kernels/core/library_kernel.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
-#include "kernels/core/library_kernel.hpp"
 
 namespace headroom::attentions {
 namespace {
@@ -72,7 +72,8 @@ class TileKernel : public LibraryKernel {
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
                                                         const Target& /*target*/) const override {
-    return std::make_unique<PreparedKernel>(bind(make_hopper_way(attention_problem(spec, inputs, outputs), tile_)));
+    return std::make_unique<PreparedKernel>(
+        bind(make_hopper_algorithm(attention_problem(spec, inputs, outputs), tile_)));
   }
 
  private:
@@ -145,7 +146,7 @@ TEST_F(HopperAttention, TakesScoresThatWouldOverflowAnExponential) {
   }
 }
 
-TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
+TEST_F(HopperAttention, IsAmongTheAlgorithmsOfFastestAttention) {
   for (const Case& c : {Case{1, 2, 200, 77, 64, 64}, Case{1, 2, 512, 512, 64, 64}})
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
       expect_matches_oracle("fastest.attention", spec_of(dtype, c), tolerance_of(dtype));
@@ -158,11 +159,11 @@ TEST_F(HopperAttention, IsAmongTheWaysOfFastestAttention) {
 
 TEST_F(HopperAttention, IsTakenOverForOtherTokens) {
   const cuda::OwnCache cache;
-  cuda::Search search(backend(), versions());
+  tune::Tuner search(backend(), cuda::driver_version(), versions(), cuda::fill_random);
   const auto keep = [&](const HopperTile& fastest, std::int64_t queries, std::int64_t keys) {
     search.keep({.text = fmt::format("{} x {}", queries, keys),
                  .operands = {},
-                 .kinship = {.kin = "attention f16 8/8 heads of 64/64", .size = {1, queries, keys}}},
+                 .size_key = {.family = "attention f16 8/8 heads of 64/64", .size = {1, queries, keys}}},
                 name_of(fastest), 1);
   };
   for (const auto& [queries, keys, from] : {std::tuple{576, 576, 1024}, {784, 77, 77}}) {
@@ -183,12 +184,12 @@ TEST(HopperAttentionTiles, AreFoundAgainByName) {
     for (const HopperTile& tile : hopper_tiles(problem)) {
       EXPECT_TRUE(names.insert(name_of(tile)).second) << name_of(tile);
       if (tile.whole > 1) continue;
-      const std::optional<Way> way = find_hopper_way(problem, name_of(tile));
-      ASSERT_TRUE(way.has_value()) << name_of(tile);
-      EXPECT_EQ(way->name, name_of(tile));
+      const std::optional<Algorithm> algorithm = find_hopper_algorithm(problem, name_of(tile));
+      ASSERT_TRUE(algorithm.has_value()) << name_of(tile);
+      EXPECT_EQ(algorithm->name, name_of(tile));
     }
     EXPECT_FALSE(names.empty());
-    EXPECT_FALSE(find_hopper_way(problem, "hopper 64 queries x 16 keys, 1 tile a block").has_value());
+    EXPECT_FALSE(find_hopper_algorithm(problem, "hopper 64 queries x 16 keys, 1 tile a block").has_value());
   }
   EXPECT_EQ(name_of({2, 128, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
   EXPECT_EQ(name_of({1, 64, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");

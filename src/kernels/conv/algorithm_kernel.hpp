@@ -10,11 +10,11 @@ namespace headroom::convolutions {
 
 /// A kernel of one way to run convolutions, for tests of that way; kWhyNot says what it does not take.
 template <Support (*kWhyNot)(const Problem&, const Target&)>
-class WayKernel : public LibraryKernel {
+class AlgorithmKernel : public LibraryKernel {
  public:
-  using MakeWay = std::function<Way(const Problem& problem, const Target& target)>;
+  using MakeAlgorithm = std::function<Algorithm(const Problem& problem, const Target& target)>;
 
-  WayKernel(Op op, MakeWay make_way)
+  AlgorithmKernel(Op op, MakeAlgorithm make_algorithm)
       : LibraryKernel(
             {.name = "way",
              .op = op,
@@ -22,17 +22,17 @@ class WayKernel : public LibraryKernel {
              .supports = [](const OpSpec& spec, const Target& target) { return kWhyNot(problem_of(spec), target); },
              .strides_output = false,
              .plan = nullptr}),
-        make_way_(std::move(make_way)) {}
+        make_algorithm_(std::move(make_algorithm)) {}
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> /*inputs*/,
                                                         std::span<const Operand> /*outputs*/,
                                                         const Target& target) const override {
     const Problem problem = problem_of(spec);
-    return std::make_unique<PreparedKernel>(bind(problem, make_way_(problem, target)));
+    return std::make_unique<PreparedKernel>(bind(problem, make_algorithm_(problem, target)));
   }
 
  private:
-  MakeWay make_way_;
+  MakeAlgorithm make_algorithm_;
 };
 
 }  // namespace headroom::convolutions

@@ -5,10 +5,10 @@
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/hopper.hpp"
 #include "kernels/conv/pointwise.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
 
 namespace headroom {
 namespace {
@@ -94,7 +94,7 @@ TEST_F(CudaConvolution, AgreesWithEnginesThatWereTimed) {
   }
 }
 
-TEST_F(CudaConvolution, TimesItsWaysOnceAndFindsTheFastestAgain) {
+TEST_F(CudaConvolution, TimesItsAlgorithmsOnceAndFindsTheFastestAgain) {
   const OpSpec spec = large_cases()[0].conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16});
   const std::string first = implementation("fastest.conv2d", spec), again = implementation("fastest.conv2d", spec);
   EXPECT_THAT(first, HasSubstr(", fastest as measured"));
@@ -104,22 +104,22 @@ TEST_F(CudaConvolution, TimesItsWaysOnceAndFindsTheFastestAgain) {
 /// What choices are kept for: a product's pixels in lines, as which image does not matter.
 convolutions::Problem as_kept(const OpSpec& spec) {
   const convolutions::Problem problem = convolutions::problem_of(spec);
-  return is_product(problem) ? in_lines(problem) : problem;
+  return is_pointwise(problem) ? in_lines(problem) : problem;
 }
 /// Of images of any size, or of any rows of a product.
-cuda::Kinship kinship_of(const OpSpec& spec) {
+tune::SizeKey size_key_of(const OpSpec& spec) {
   convolutions::Problem problem = as_kept(spec);
-  const bool is_rows = is_product(problem);
+  const bool is_rows = is_pointwise(problem);
   const Shape x = problem.x;
   for (Shape* const shape : {&problem.x, &problem.y}) *shape = {1, (*shape)[1], 1, is_rows ? (*shape)[3] : 1};
-  return {.kin = to_text(problem), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
+  return {.family = to_text(problem), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
 }
 
 /// The nearest that is not far from what is guessed.
 TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
   if (target().compute_capability != 90) GTEST_SKIP() << "what is taken over is our own kernel for Hopper";
   const cuda::OwnCache cache;
-  cuda::Search search(backend(), convolutions::versions());
+  tune::Tuner search(backend(), cuda::driver_version(), convolutions::versions(), cuda::fill_random);
   struct Case {
     Shape from, to, weight;
     Builder::Convolution how;
@@ -134,18 +134,18 @@ TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
                                                         {.bias = DType::kF16, .activation = "silu"});
     };
     const auto keep = [&](const std::string& fastest, const Shape& x) {
-      search.keep({.text = c.weight.to_string() + x.to_string(), .operands = {}, .kinship = kinship_of(spec_of(x))},
+      search.keep({.text = c.weight.to_string() + x.to_string(), .operands = {}, .size_key = size_key_of(spec_of(x))},
                   fastest, 1);
     };
     const OpSpec spec = spec_of(c.to);
     const convolutions::Problem problem = as_kept(spec);
-    const auto is_good = [&](const std::string& name) { return find_good_hopper_way(problem, name).has_value(); };
-    const std::vector<convolutions::Way> ways = make_hopper_ways(problem);
+    const auto is_good = [&](const std::string& name) { return find_good_hopper_algorithm(problem, name).has_value(); };
+    const std::vector<convolutions::Algorithm> algorithms = make_hopper_algorithms(problem);
     const std::vector<convolutions::HopperTile> tiles = hopper_tiles(problem);
-    const auto good = std::ranges::find_if(ways, is_good, &convolutions::Way::name);
+    const auto good = std::ranges::find_if(algorithms, is_good, &convolutions::Algorithm::name);
     const auto poor =
         std::ranges::find_if_not(tiles, is_good, [](const convolutions::HopperTile& tile) { return name_of(tile); });
-    ASSERT_TRUE(good != ways.end() && poor != tiles.end());
+    ASSERT_TRUE(good != algorithms.end() && poor != tiles.end());
     keep(good->name, c.from);
     keep(name_of(*poor), {c.to[0], c.to[1], c.to[2] + 1, c.to[3]});
     EXPECT_EQ(take_over("fastest.conv2d", spec, default_tolerance(DType::kF16)),

@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply_pass(float (&sums)[kPixels / 2], const 
   first_row += F::kSplits ? group : 0;
   wait_for_rows(barriers.rows, first_row, F::kTaps);
   hopper::clear(sums);
-  hopper::begin_products();
+  hopper::begin_wgmma();
 #pragma unroll
   for (int i = 0; i < F::kTaps; ++i) {
     const int slot = (first_row + i) % kSlots;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void multiply_pass(float (&sums)[kPixels / 2], const 
         hopper::multiply(T(), sums, weight[((pass * F::kTaps + i) * F::kTaps + j) * kSteps + k],
                          operand + (F::column_offset(pass, j) + 32 * k) / 16);
   }
-  hopper::commit_products();
+  hopper::commit_wgmma();
 }
 
 /// Sums of 64 channels and kPixels pixels, as a warpgroup has them, to a tile of pixels in shared memory, where the residual lies.
@@ -125,8 +125,8 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
     weight[i] = packed[((F::kSplits ? group : 0) * F::kFragments + i) * hopper::kWarpgroup + thread];
   cuda::wait_for_previous();
   const int channel = warp * 16 + lane / 4;
-  const float low_bias = cuda::side_number<T>(bias, work.bias_is_f32, channel);
-  const float high_bias = cuda::side_number<T>(bias, work.bias_is_f32, channel + 8);
+  const float low_bias = cuda::optional_vector_at<T>(bias, work.bias_is_f32, channel);
+  const float high_bias = cuda::optional_vector_at<T>(bias, work.bias_is_f32, channel + 8);
   const bool is_copier = thread == 0;
   float sums[kPixels / 2];
   int passes = 0, first_row = 0;  // passes of this group so far; copied row that the run begins with
@@ -149,7 +149,7 @@ __device__ __forceinline__ void make_segments(const Work& work, const TensorMap&
         else
           multiply_pass<F, T, kPixels>(sums, weight, barriers, slots, row, group, F::kPasses - 1);
         if (lane == 0) hopper::arrive(barriers.turn[1 - group]);
-        hopper::wait_for_products<0>();
+        hopper::wait_for_wgmma<0>();
         if (lane == 0 && pass == F::kPasses - 1) release_rows<F>(barriers.rows, row, i == 0, i == run.length - 1);
         if (work.has_residual)
           hopper::wait(barriers.residual[group], passes & 1);

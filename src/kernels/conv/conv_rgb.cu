@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
           filters[part][i][k] = read_pair<G::kDepth>(row + k % 2 * 8 * G::kDepth, i * 16 + k / 2 * 8 + lane % 4 * 2);
     }
     if (const int channel = static_cast<int>(threadIdx.x); channel < kChannels)  // seen after the first tile's barriers
-      biases[channel] = cuda::side_number<T>(bias, form.bias_is_f32, first_output + channel);
+      biases[channel] = cuda::optional_vector_at<T>(bias, form.bias_is_f32, first_output + channel);
     const G gather;
     const std::uint16_t* const first =
         copy + warp / kTileWarps * G::kPitch + (warp % kTileWarps * kWarpPixels + lane / 4) * kFew;
@@ -245,7 +245,7 @@ __device__ __forceinline__ void make_few(const ToFew& form, const T* weight, con
       if ((segment - begin + i) % kGroups != group) continue;
       wait_for_rows(barriers, first_row + i, kTall);
       hopper::clear(sums);
-      hopper::begin_products();
+      hopper::begin_wgmma();
 #pragma unroll
       for (int tap = 0; tap < kTall; ++tap) {
         const int slot = (first_row + i + tap) % kSlots;
@@ -253,8 +253,8 @@ __device__ __forceinline__ void make_few(const ToFew& form, const T* weight, con
 #pragma unroll
         for (int k = 0; k < kSteps; ++k) hopper::multiply(T(), sums, filters[tap * kSteps + k], pixels + 32 * k / 16);
       }
-      hopper::commit_products();
-      hopper::wait_for_products<0>();
+      hopper::commit_wgmma();
+      hopper::wait_for_wgmma<0>();
       if (lane == 0) release_rows<ToForm>(barriers, first_row + i, i == 0, i == run.length - 1);
       hopper::meet(1 + group, hopper::kWarpgroup);  // all have read the sums of the last segment
 #pragma unroll
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     cuda::wait_for_previous();
     if (const int output = static_cast<int>(threadIdx.x); output < form.outputs)
-      biases[output] = cuda::side_number<T>(bias, form.work.bias_is_f32, output);
+      biases[output] = cuda::optional_vector_at<T>(bias, form.work.bias_is_f32, output);
     __syncthreads();
     const int begin = first_segment(form.work, blockIdx.x), end = first_segment(form.work, blockIdx.x + 1);
     const int group = static_cast<int>(threadIdx.x) / hopper::kWarpgroup - 1;

@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
     float biases[kParts * 2];  // of the rows of products that this lane has
 #pragma unroll
     for (int i = 0; i < kParts * 2; ++i)
-      biases[i] = cuda::side_number<T>(bias, form.bias_is_f32, first_output + i * 8 + lane / 4);
+      biases[i] = cuda::optional_vector_at<T>(bias, form.bias_is_f32, first_output + i * 8 + lane / 4);
     rows.write(filters_of_block);
     __syncthreads();
     std::uint32_t filters[kParts][kProducts][4];

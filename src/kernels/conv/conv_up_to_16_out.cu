@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kMostTeams* kTeamThreads, 1)
     pixels.go_to(form, tile, side);
     pixels.read(form, x, team);
     if (const int output = static_cast<int>(threadIdx.x); output < outputs.divisor)
-      biases[output] = cuda::side_number<T>(bias, form.bias_is_f32, first_output + output);
+      biases[output] = cuda::optional_vector_at<T>(bias, form.bias_is_f32, first_output + output);
     while (tile < form.tiles) {
       float sums[kBlocks][kStripes][4] = {};
       multiply(pixels, filters, sums);

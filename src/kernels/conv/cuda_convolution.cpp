@@ -1,19 +1,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/out_of_memory.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/convolution.hpp"
+#include "kernels/conv/direct.hpp"
 #include "kernels/conv/gemv.hpp"
 #include "kernels/conv/hopper.hpp"
-#include "kernels/conv/direct.hpp"
 #include "kernels/conv/pointwise.hpp"
-#include "kernels/vendor/cublaslt/product.hpp"
 #include "kernels/core/cuda/copy_rows.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
-#include "tune/fastest_algorithm.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
+#include "tune/fastest_algorithm.hpp"
 
 namespace headroom::convolutions {
 namespace {
@@ -30,15 +30,15 @@ std::size_t bytes_of(const Problem& problem, const Shape& shape) {
 }
 
 /// Images of any size but for their channels; of a product's rows what they are laid in lines for stays.
-cuda::Kinship kinship_of(const Problem& problem) {
+tune::SizeKey size_key_of(const Problem& problem) {
   Problem any = problem;
-  const bool is_rows = is_product(problem);
+  const bool is_rows = is_pointwise(problem);
   for (Shape* const shape : {&any.x, &any.y}) *shape = {1, (*shape)[1], 1, is_rows ? (*shape)[3] : 1};
   const Shape& x = problem.x;
-  return {.kin = to_text(any), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
+  return {.family = to_text(any), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
 }
 
-cuda::Work work_of(const Problem& problem) {
+tune::Work work_of(const Problem& problem) {
   const auto bytes = [&](const Shape& shape) { return bytes_of(problem, shape); };
   const DType of_bias = problem.bias.value_or(problem.dtype);
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / bytes(problem.weight) + 1, 2, 64);
@@ -50,19 +50,20 @@ cuda::Work work_of(const Problem& problem) {
                        {.dtype = problem.dtype, .bytes = bytes(shortcut_shape(problem))},
                        {.dtype = problem.dtype, .bytes = bytes({problem.y[1], problem.shortcut}), .copies = copies},
                        {.dtype = problem.dtype, .bytes = bytes(problem.y), .is_result = true}},
-          .kinship = kinship_of(problem)};
+          .size_key = size_key_of(problem)};
 }
 
-void run_trial(const Problem& problem, const Way& way, void* stream, std::span<void* const> operands, void* workspace) {
-  way.run(stream,
-          {.x = operands[0],
-           .weight = operands[1],
-           .bias = problem.bias ? operands[2] : nullptr,
-           .residual = problem.has_residual ? operands[3] : nullptr,
-           .shortcut = operands[4],
-           .shortcut_weight = operands[5],
-           .y = operands[6]},
-          workspace);
+void run_trial(const Problem& problem, const Algorithm& algorithm, void* stream, std::span<void* const> operands,
+               void* workspace) {
+  algorithm.run(stream,
+                {.x = operands[0],
+                 .weight = operands[1],
+                 .bias = problem.bias ? operands[2] : nullptr,
+                 .residual = problem.has_residual ? operands[3] : nullptr,
+                 .shortcut = operands[4],
+                 .shortcut_weight = operands[5],
+                 .y = operands[6]},
+                workspace);
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ std::string versions() {
                      cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
 }
 
-Way make_way_in_two(const Problem& problem, const Target& target) {
+Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {
   Problem product{.dtype = problem.dtype,
                   .has_constant_weight = problem.has_constant_weight,
                   .layout = problem.layout,
@@ -81,8 +82,8 @@ Way make_way_in_two(const Problem& problem, const Target& target) {
                   .y = problem.y};
   Problem rest = problem;
   rest.shortcut = 0, rest.has_residual = true;
-  const Way first = find_way(product, target);
-  Way made = find_way(rest, target);
+  const Algorithm first = find_algorithm(product, target);
+  Algorithm made = find_algorithm(rest, target);
   const std::size_t made_bytes = round_up(bytes_of(problem, problem.y), kAlignment);
   made.name = fmt::format("{}{} and then {}", kInTwo, first.name, made.name);
   made.workspace_bytes = made_bytes + std::max(first.workspace_bytes, made.workspace_bytes);
@@ -99,65 +100,66 @@ Way make_way_in_two(const Problem& problem, const Target& target) {
 namespace {
 
 /// A library's, best guess first.
-std::vector<Way> library_ways(const Problem& problem, const Target& target, bool is_timed) {
-  if (problem.shortcut > 0) return {make_way_in_two(problem, target)};
-  if (is_product(problem)) return {make_product_way(problem, target)};
-  return cudnn::make_ways(problem, *target.backend, is_timed);
+std::vector<Algorithm> library_algorithms(const Problem& problem, const Target& target, bool is_timed) {
+  if (problem.shortcut > 0) return {make_algorithm_in_two(problem, target)};
+  if (is_pointwise(problem)) return {make_pointwise_algorithm(problem, target)};
+  return cudnn::make_algorithms(problem, *target.backend, is_timed);
 }
 
-std::vector<Way> list_ways(const Problem& problem, const Target& target, bool is_timed) {
-  std::vector<Way> ways;
-  if (!why_not_narrow(problem, target)) ways = make_narrow_ways(problem, target);
-  if (has_few_rows(problem)) ways.push_back(make_few_rows_way(problem));
+std::vector<Algorithm> list_algorithms(const Problem& problem, const Target& target, bool is_timed) {
+  std::vector<Algorithm> algorithms;
+  if (!why_not_narrow(problem, target)) algorithms = make_direct_algorithms(problem, target);
+  if (has_few_rows(problem)) algorithms.push_back(make_gemv_algorithm(problem));
   if (is_timed ? !why_not_hopper(problem, target) : problem.shortcut > 0)
-    std::ranges::move(make_hopper_ways(problem), std::back_inserter(ways));
-  if (!is_timed && !ways.empty()) return ways;
+    std::ranges::move(make_hopper_algorithms(problem), std::back_inserter(algorithms));
+  if (!is_timed && !algorithms.empty()) return algorithms;
   try {
-    std::ranges::move(library_ways(problem, target, is_timed), std::back_inserter(ways));
+    std::ranges::move(library_algorithms(problem, target, is_timed), std::back_inserter(algorithms));
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this, or one that lacks a library of its own (NVRTC)
-    if (ways.empty()) throw;
+    if (algorithms.empty()) throw;
   }
-  return ways;
+  return algorithms;
 }
 
-std::optional<Way> find_known(const Problem& problem, const Target& target, const std::string& name) {
+std::optional<Algorithm> find_known(const Problem& problem, const Target& target, const std::string& name) {
   if (!why_not_narrow(problem, target))
-    for (Way& way : make_narrow_ways(problem, target))
-      if (way.name == name) return std::move(way);
+    for (Algorithm& algorithm : make_direct_algorithms(problem, target))
+      if (algorithm.name == name) return std::move(algorithm);
   if (!why_not_hopper(problem, target))
-    if (std::optional<Way> way = find_hopper_way(problem, name)) return way;
+    if (std::optional<Algorithm> algorithm = find_hopper_algorithm(problem, name)) return algorithm;
   if (problem.shortcut > 0)  // what makes each of the two is their own search's business
-    return name.starts_with(kInTwo) ? std::optional(make_way_in_two(problem, target)) : std::nullopt;
-  if (is_product(problem)) {
-    if (name == kFewRowsWay) return has_few_rows(problem) ? std::optional(make_few_rows_way(problem)) : std::nullopt;
-    if (!name.starts_with(kProductWay)) return std::nullopt;
-    Way way = make_product_way(problem, target);
-    return way.name == name ? std::optional(std::move(way)) : std::nullopt;
+    return name.starts_with(kInTwo) ? std::optional(make_algorithm_in_two(problem, target)) : std::nullopt;
+  if (is_pointwise(problem)) {
+    if (name == kGemvAlgorithm)
+      return has_few_rows(problem) ? std::optional(make_gemv_algorithm(problem)) : std::nullopt;
+    if (!name.starts_with(kPointwiseAlgorithm)) return std::nullopt;
+    Algorithm algorithm = make_pointwise_algorithm(problem, target);
+    return algorithm.name == name ? std::optional(std::move(algorithm)) : std::nullopt;
   }
-  return cudnn::why_not_installed() ? std::nullopt : cudnn::find_way(problem, *target.backend, name);
+  return cudnn::why_not_installed() ? std::nullopt : cudnn::find_algorithm(problem, *target.backend, name);
 }
 
 /// The way here for what was the fastest in another size. Which of the library's algorithms makes a product may be another.
-std::optional<Way> find_kin(const Problem& problem, const Target& target, const std::string& name) {
-  if (is_product(problem) && name.starts_with(kProductWay)) return make_product_way(problem, target);
-  if (name.starts_with(kHopperWay))
-    return why_not_hopper(problem, target) ? std::nullopt : find_good_hopper_way(problem, name);
+std::optional<Algorithm> find_nearest(const Problem& problem, const Target& target, const std::string& name) {
+  if (is_pointwise(problem) && name.starts_with(kPointwiseAlgorithm)) return make_pointwise_algorithm(problem, target);
+  if (name.starts_with(kHopperAlgorithm))
+    return why_not_hopper(problem, target) ? std::nullopt : find_good_hopper_algorithm(problem, name);
   return find_known(problem, target, name);
 }
 
 /// Kernels of ours, or else the one that the library guesses: nothing that is compiled first.
-std::vector<Way> guess_ways(const Problem& problem, const Target& target) {
+std::vector<Algorithm> guess_algorithms(const Problem& problem, const Target& target) {
   const bool takes_hopper = !why_not_hopper(problem, target);
-  if (takes_hopper && why_not_narrow(problem, target) && !is_product(problem)) return make_hopper_ways(problem);
+  if (takes_hopper && why_not_narrow(problem, target) && !is_pointwise(problem)) return make_hopper_algorithms(problem);
   try {
-    return list_ways(problem, target, false);
+    return list_algorithms(problem, target, false);
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // a library that is not there
     if (!takes_hopper) throw;
-    return make_hopper_ways(problem);
+    return make_hopper_algorithms(problem);
   }
 }
 
@@ -172,8 +174,8 @@ Packing channels_last(const TensorType& weight) {
 }
 
 /// Nothing where the way takes the weight as it is.
-std::optional<Packing> packing_of(const Way& way, const Problem& problem) {
-  if (way.packing) return way.packing;
+std::optional<Packing> packing_of(const Algorithm& algorithm, const Problem& problem) {
+  if (algorithm.packing) return algorithm.packing;
   const bool is_pixel = problem.weight[2] * problem.weight[3] == 1;  // then both layouts are the same
   if (is_pixel || problem.layout != Layout::kChannelsLast) return std::nullopt;
   return channels_last({problem.dtype, problem.weight});
@@ -181,16 +183,16 @@ std::optional<Packing> packing_of(const Way& way, const Problem& problem) {
 
 }  // namespace
 
-Way find_way(const Problem& given, const Target& target) {
-  const Problem problem = is_product(given) ? in_lines(given) : given;
+Algorithm find_algorithm(const Problem& given, const Target& target) {
+  const Problem problem = is_pointwise(given) ? in_lines(given) : given;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
-  return cuda::fastest_way<Way>(*target.backend->context<cuda::SearchOf<versions>>(), work_of(problem), is_timed,
-                                target.new_work,
-                                {.list = [&] { return list_ways(problem, target, is_timed); },
-                                 .find = [&](const std::string& name) { return find_known(problem, target, name); },
-                                 .run = [&](const auto&... trial) { run_trial(problem, trial...); },
-                                 .find_kin = [&](const std::string& name) { return find_kin(problem, target, name); },
-                                 .guess = [&] { return guess_ways(problem, target); }});
+  return tune::fastest_algorithm<Algorithm>(
+      *target.backend->context<cuda::TunerOf<versions>>(), work_of(problem), is_timed, target.new_work,
+      {.list = [&] { return list_algorithms(problem, target, is_timed); },
+       .find = [&](const std::string& name) { return find_known(problem, target, name); },
+       .run = [&](const auto&... trial) { run_trial(problem, trial...); },
+       .find_nearest = [&](const std::string& name) { return find_nearest(problem, target, name); },
+       .guess = [&] { return guess_algorithms(problem, target); }});
 }
 
 Support check(const OpSpec& spec, const Target& target) {
@@ -199,16 +201,17 @@ Support check(const OpSpec& spec, const Target& target) {
   if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   const Problem problem = problem_of(spec);
   if (problem.shortcut > 0) return why_not_hopper(problem, target);
-  std::optional<std::string> reason = is_product(problem) ? std::nullopt : cudnn::why_not_installed();
+  std::optional<std::string> reason = is_pointwise(problem) ? std::nullopt : cudnn::why_not_installed();
   if (reason && why_not_hopper(problem, target) && why_not_narrow(problem, target))
     return Rejection{*std::move(reason)};
   return std::nullopt;
 }
 
-KernelPlan bind(const Problem& problem, Way way) {
-  const std::optional<Packing> packing = packing_of(way, problem);
+KernelPlan bind(const Problem& problem, Algorithm algorithm) {
+  const std::optional<Packing> packing = packing_of(algorithm, problem);
   const bool packs = packing && problem.has_constant_weight, copies = packing && !packs;
-  KernelPlan made{.launch = {}, .scratch_bytes = way.workspace_bytes, .implementation = std::move(way.name)};
+  KernelPlan made{
+      .launch = {}, .scratch_bytes = algorithm.workspace_bytes, .implementation = std::move(algorithm.name)};
   if (packs) {
     made.packed = {{1, packing->layout, packing->bytes}};
     made.pack = [pack = packing->pack](Stream& stream, DevicePointer from, DevicePointer to) {
@@ -218,7 +221,8 @@ KernelPlan bind(const Problem& problem, Way way) {
   const std::size_t copy_bytes = copies ? round_up(packing->bytes, kAlignment) : 0;
   made.scratch_bytes += copy_bytes;
   const auto pack = copies ? packing->pack : nullptr;
-  made.launch = [=, has_shortcut = problem.shortcut > 0, run = std::move(way.run)](const LaunchArguments& arguments) {
+  made.launch = [=, has_shortcut = problem.shortcut > 0,
+                 run = std::move(algorithm.run)](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
     if (copies) pack(stream, arguments.input(1), scratch);
@@ -236,7 +240,7 @@ KernelPlan bind(const Problem& problem, Way way) {
 }
 
 KernelPlan plan_fastest(const Problem& problem, const Target& target) {
-  return bind(problem, find_way(problem, target));
+  return bind(problem, find_algorithm(problem, target));
 }
 
 KernelPlan plan(const KernelBinding& binding) {

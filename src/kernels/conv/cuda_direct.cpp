@@ -49,17 +49,17 @@ bool is_few(std::int64_t read, std::int64_t made) {
 }
 
 /// For those that is_few() says.
-Way few_way(const NarrowForm& form, int multiprocessors) {
-  const auto way = [&](const char* name, auto launch) {
-    return Way{.name = name, .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
-                 launch(stream, form, multiprocessors, operands_of(operands));
-               }};
+Algorithm few_algorithm(const NarrowForm& form, int multiprocessors) {
+  const auto algorithm = [&](const char* name, auto launch) {
+    return Algorithm{.name = name, .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
+                       launch(stream, form, multiprocessors, operands_of(operands));
+                     }};
   };
   if (form.outputs <= kMostFewOutputs && form.channels != kNarrowChannels)
-    return way("narrow, many to few channels", launch_many_to_few);
+    return algorithm("narrow, many to few channels", launch_many_to_few);
   if (form.outputs > kMostFewOutputs && form.channels > kMostFewChannels)
-    return way("narrow, several channels", launch_several);
-  return way("narrow, few channels", launch_few);
+    return algorithm("narrow, several channels", launch_several);
+  return algorithm("narrow, few channels", launch_few);
 }
 
 Packing packing_of(Pace pace) {
@@ -94,18 +94,18 @@ Support why_not_narrow(const Problem& problem, const Target& target) {
   return std::nullopt;
 }
 
-std::vector<Way> make_narrow_ways(const Problem& problem, const Target& target) {
+std::vector<Algorithm> make_direct_algorithms(const Problem& problem, const Target& target) {
   const NarrowForm form = form_of(problem);
   const int multiprocessors = target.multiprocessors;
-  if (form.channels != form.outputs) return {few_way(form, multiprocessors)};
-  std::vector<Way> ways;
+  if (form.channels != form.outputs) return {few_algorithm(form, multiprocessors)};
+  std::vector<Algorithm> algorithms;
   for (const int pixels : narrow_products(form, multiprocessors))
-    ways.push_back({.name = fmt::format("narrow {} pixels", pixels),
-                    .packing = packing_of(form.pace),
-                    .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
-                      launch_narrow(stream, form, pixels, multiprocessors, operands_of(operands));
-                    }});
-  return ways;
+    algorithms.push_back({.name = fmt::format("narrow {} pixels", pixels),
+                          .packing = packing_of(form.pace),
+                          .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {
+                            launch_narrow(stream, form, pixels, multiprocessors, operands_of(operands));
+                          }});
+  return algorithms;
 }
 
 }  // namespace headroom::convolutions

@@ -4,8 +4,8 @@
 #include <bit>
 #include <tuple>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/hopper.hpp"
 #include "kernels/conv/hopper_form.hpp"
 #include "kernels/core/cuda/copy_rows.hpp"
@@ -197,7 +197,7 @@ std::vector<Guess> guess_all(const Problem& problem) {
 }  // namespace
 
 std::string name_of(const HopperTile& tile) {
-  return fmt::format("{}{} pixels x {} channels, {} at once, split {}", kHopperWay, tile.blocks * kSide * kSide,
+  return fmt::format("{}{} pixels x {} channels, {} at once, split {}", kHopperAlgorithm, tile.blocks * kSide * kSide,
                      tile.columns, tile.taps == 1 ? "a tap" : fmt::format("{} taps", tile.taps), tile.split);
 }
 
@@ -222,7 +222,7 @@ std::vector<HopperTile> hopper_tiles(const Problem& problem) {
   return tiles;
 }
 
-Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
+Algorithm make_hopper_algorithm(const Problem& problem, const HopperTile& tile) {
   const std::optional<HopperForm> form = form_of(problem, tile);
   HR_CHECK(form.has_value());
   const std::int64_t c = problem.x[1], h = problem.x[2], w = problem.x[3];
@@ -251,22 +251,23 @@ Way make_hopper_way(const Problem& problem, const HopperTile& tile) {
                                           .extents = {d, 1, form->outputs},
                                           .strides = {1, d, d},
                                           .box = {kDepth, 1, tile.columns}};
-  Way way{.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
-            HopperMaps maps{.x = cuda::make_tensor_map(x, operands.x),
-                            .weight = cuda::make_tensor_map(weight, operands.weight),
-                            .shortcut = {},
-                            .shortcut_weight = {}};
-            if (form.shortcut_units > 0) {
-              maps.shortcut = cuda::make_tensor_map(shortcut, operands.shortcut);
-              maps.shortcut_weight = cuda::make_tensor_map(shortcut_weight, operands.shortcut_weight);
-            }
-            launch_hopper(stream, x.dtype, tile, form, maps, operands.bias, operands.residual, operands.y);
-          }};
-  if (problem.is_transposed) way.packing = phases_of(problem, *form);
-  return way;
+  Algorithm algorithm{.name = name_of(tile),
+                      .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
+                        HopperMaps maps{.x = cuda::make_tensor_map(x, operands.x),
+                                        .weight = cuda::make_tensor_map(weight, operands.weight),
+                                        .shortcut = {},
+                                        .shortcut_weight = {}};
+                        if (form.shortcut_units > 0) {
+                          maps.shortcut = cuda::make_tensor_map(shortcut, operands.shortcut);
+                          maps.shortcut_weight = cuda::make_tensor_map(shortcut_weight, operands.shortcut_weight);
+                        }
+                        launch_hopper(stream, x.dtype, tile, form, maps, operands.bias, operands.residual, operands.y);
+                      }};
+  if (problem.is_transposed) algorithm.packing = phases_of(problem, *form);
+  return algorithm;
 }
 
-std::vector<Way> make_hopper_ways(const Problem& problem) {
+std::vector<Algorithm> make_hopper_algorithms(const Problem& problem) {
   std::vector<Guess> guesses = guess_all(problem);
   guesses.resize(std::min(guesses.size(), kMostAsked));
   std::erase_if(guesses, [](Guess& guess) {
@@ -276,21 +277,21 @@ std::vector<Way> make_hopper_ways(const Problem& problem) {
   });
   std::ranges::stable_sort(guesses, {}, &Guess::clocks);
   guesses.resize(std::min(guesses.size(), kMostMeasured));
-  std::vector<Way> ways;
-  for (const Guess& guess : guesses) ways.push_back(make_hopper_way(problem, guess.tile));
-  return ways;
+  std::vector<Algorithm> algorithms;
+  for (const Guess& guess : guesses) algorithms.push_back(make_hopper_algorithm(problem, guess.tile));
+  return algorithms;
 }
 
-std::optional<Way> find_good_hopper_way(const Problem& problem, const std::string& name) {
+std::optional<Algorithm> find_good_hopper_algorithm(const Problem& problem, const std::string& name) {
   const std::vector<Guess> guesses = guess_all(problem);
   const auto found = std::ranges::find_if(guesses, [&](const Guess& guess) { return name_of(guess.tile) == name; });
   if (found == guesses.end() || found->clocks > kMostSlower * guesses.front().clocks) return std::nullopt;
-  return make_hopper_way(problem, found->tile);
+  return make_hopper_algorithm(problem, found->tile);
 }
 
-std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name) {
+std::optional<Algorithm> find_hopper_algorithm(const Problem& problem, const std::string& name) {
   for (const HopperTile& tile : hopper_tiles(problem))
-    if (name_of(tile) == name) return make_hopper_way(problem, tile);
+    if (name_of(tile) == name) return make_hopper_algorithm(problem, tile);
   return std::nullopt;
 }
 

@@ -4,11 +4,11 @@
 #include <array>
 
 #include "base/tensors/divide_up.hpp"
+#include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/conv/gemv.hpp"
 #include "kernels/conv/pointwise.hpp"
-#include "kernels/conv/convolution_epilogue_cuda.hpp"
-#include "kernels/vendor/cublaslt/product.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 
 namespace headroom::convolutions {
 namespace {
@@ -23,17 +23,17 @@ bool follows(const cuda::ConvolutionEpilogue& after) {
 
 /// The product with what follows it, all of which is then left out of `after`, or else without any of it and in f32, so that what
 /// follows rounds once.
-cublaslt::Product take_in(cublaslt::ProductSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
+cublaslt::Gemm take_in(cublaslt::GemmSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
   const bool takes_bias = !after.has_bias || after.bias == spec.dtype;
   const bool adds = after.has_residual && after.activation == Activation::kNone;
   const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
   const bool is_bare = !after.has_residual && after.activation == Activation::kNone;
   if (takes_bias && (adds || activates || is_bare)) {
-    cublaslt::ProductSpec whole = spec;
+    cublaslt::GemmSpec whole = spec;
     whole.has_bias = after.has_bias;
     whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
     if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
-    if (std::optional<cublaslt::Product> product = cublaslt::Product::find(whole, target)) {
+    if (std::optional<cublaslt::Gemm> product = cublaslt::Gemm::find(whole, target)) {
       after.has_bias = after.has_residual = false, after.activation = Activation::kNone;
       spec = whole;
       return *std::move(product);
@@ -45,7 +45,7 @@ cublaslt::Product take_in(cublaslt::ProductSpec& spec, cuda::ConvolutionEpilogue
 
 }  // namespace
 
-bool is_product(const Problem& problem) {
+bool is_pointwise(const Problem& problem) {
   const Builder::Convolution& how = problem.how;
   return problem.shortcut == 0 && !problem.is_transposed && problem.layout == Layout::kChannelsLast &&
          problem.weight[2] == 1 && problem.weight[3] == 1 && how.stride == std::array<std::int64_t, 2>{1, 1} &&
@@ -60,17 +60,17 @@ Problem in_lines(const Problem& product) {
   return made;
 }
 
-Way make_product_way(const Problem& product, const Target& target) {
+Algorithm make_pointwise_algorithm(const Problem& product, const Target& target) {
   const std::int64_t k = product.weight[1], n = product.weight[0], m = product.y.numel() / n;
-  cublaslt::ProductSpec spec{.dtype = product.dtype,
-                             .c_dtype = product.dtype,
-                             .rounds_to_tf32 = product.rounds_to_tf32,
-                             .m = m,
-                             .n = n,
-                             .k = k,
-                             .a_row = k,
-                             .b_row = k,
-                             .c_row = n};
+  cublaslt::GemmSpec spec{.dtype = product.dtype,
+                          .c_dtype = product.dtype,
+                          .rounds_to_tf32 = product.rounds_to_tf32,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = k,
+                          .b_row = k,
+                          .c_row = n};
   const Shape row{0, 1}, rows{n, 1};
   cuda::ConvolutionEpilogue after{.activation = product.activation,
                                   .has_bias = product.bias.has_value(),
@@ -78,10 +78,10 @@ Way make_product_way(const Problem& product, const Target& target) {
                                   .dtype = product.dtype,
                                   .bias = product.bias.value_or(product.dtype),
                                   .grid = cuda::longest_grid<4>(Shape{m, n}, {row, rows, rows, rows})};
-  const cublaslt::Product multiply = take_in(spec, after, target);
+  const cublaslt::Gemm multiply = take_in(spec, after, target);
   const bool has_kernel = follows(after), has_sums = spec.c_dtype != product.dtype;
   const std::size_t sums_bytes = has_sums ? round_up(static_cast<std::size_t>(m * n) * sizeof(float), kAlignment) : 0;
-  return {.name = fmt::format("{}{}{}", kProductWay, multiply.implementation(), has_kernel ? " + cuda" : ""),
+  return {.name = fmt::format("{}{}{}", kPointwiseAlgorithm, multiply.implementation(), has_kernel ? " + cuda" : ""),
           .workspace_bytes = sums_bytes + multiply.workspace_bytes(),
           .run = [=](void* stream, const Operands& operands, void* workspace) {
             void* const made = has_sums ? workspace : operands.y;
@@ -101,12 +101,12 @@ Way make_product_way(const Problem& product, const Target& target) {
 bool has_few_rows(const Problem& problem) {
   constexpr std::int64_t kMostExtent = INT32_MAX / 2;
   const std::int64_t outputs = problem.y[1], depth = problem.x[1];
-  return is_product(problem) && !problem.has_residual && problem.y.numel() > 0 &&
+  return is_pointwise(problem) && !problem.has_residual && problem.y.numel() > 0 &&
          problem.y.numel() / outputs <= kMostFewRows &&
          depth * static_cast<std::int64_t>(size_of(problem.dtype)) % 16 == 0 && std::max(outputs, depth) <= kMostExtent;
 }
 
-Way make_few_rows_way(const Problem& product) {
+Algorithm make_gemv_algorithm(const Problem& product) {
   const FewRows form{.dtype = product.dtype,
                      .bias_is_f32 = product.bias == DType::kF32,
                      .activation = product.activation,
@@ -114,7 +114,8 @@ Way make_few_rows_way(const Problem& product) {
                      .rows = static_cast<int>(product.y.numel() / product.y[1]),
                      .outputs = static_cast<int>(product.y[1]),
                      .depth = static_cast<int>(product.x[1])};
-  return {.name = std::string(kFewRowsWay), .run = [form](void* stream, const Operands& operands, void* /*workspace*/) {
+  return {.name = std::string(kGemvAlgorithm),
+          .run = [form](void* stream, const Operands& operands, void* /*workspace*/) {
             launch_few_rows(stream, form, operands.x, operands.weight, operands.bias, operands.y);
           }};
 }

@@ -17,6 +17,6 @@ inline constexpr int kNarrowRevision = 4;
 [[nodiscard]] Support why_not_narrow(const Problem& problem, const Target& target);
 
 /// Best guess first.
-[[nodiscard]] std::vector<Way> make_narrow_ways(const Problem& problem, const Target& target);
+[[nodiscard]] std::vector<Algorithm> make_direct_algorithms(const Problem& problem, const Target& target);
 
 }  // namespace headroom::convolutions

@@ -5,10 +5,10 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/conv/algorithm_kernel.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/direct.hpp"
 #include "kernels/conv/direct_form.hpp"
-#include "kernels/conv/algorithm_kernel.hpp"
 #include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
@@ -48,7 +48,7 @@ std::vector<Shape> many_images() { return {{1, 1, 1, 1}, {2, 1, 4, 8}, {3, 1, 7,
 /// Little work between numbers of channels, and the way that takes it.
 struct FewCase {
   std::int64_t read, made;
-  const char* way;
+  const char* algorithm;
 
   [[nodiscard]] OpSpec spec() const {
     const ConvolutionCase c{{1, read, 64, 64}, {made, read, 3, 3}, Builder::evenly(1, 1)};
@@ -68,12 +68,12 @@ class NarrowConvolution : public cuda::KernelTest {
 
   /// By every way.
   void expect_agrees(const OpSpec& spec) {
-    const std::vector<Way> ways = make_narrow_ways(problem_of(spec), target());
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      const WayKernel<why_not_narrow> kernel(
-          spec.op, [&](const Problem& problem, const Target& on) { return make_narrow_ways(problem, on).at(i); });
+    const std::vector<Algorithm> algorithms = make_direct_algorithms(problem_of(spec), target());
+    for (std::size_t i = 0; i < algorithms.size(); ++i) {
+      const AlgorithmKernel<why_not_narrow> kernel(
+          spec.op, [&](const Problem& problem, const Target& on) { return make_direct_algorithms(problem, on).at(i); });
       const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
-      EXPECT_TRUE(result.passed) << ways[i].name << ": " << result.message;
+      EXPECT_TRUE(result.passed) << algorithms[i].name << ": " << result.message;
     }
   }
   /// In another type and with another end from case to case, with a weight that is constant in two of three.
@@ -90,7 +90,7 @@ class NarrowConvolution : public cuda::KernelTest {
   }
 };
 
-TEST_F(NarrowConvolution, AgreesByEveryWay) {
+TEST_F(NarrowConvolution, AgreesByEveryAlgorithm) {
   int cases = 0;
   for (const ConvolutionCase& c : narrow_cases()) {
     const DType dtype = kNarrowDTypes[++cases % 2];
@@ -162,32 +162,32 @@ TEST_F(NarrowConvolution, GoesOverMoreTilesThanBlocks) {
 }
 
 TEST_F(NarrowConvolution, IsChosenForSmallWorkUnmeasured) {
-  for (const FewCase& c : kFewCases) EXPECT_EQ(find_way(problem_of(c.spec()), target()).name, c.way);
+  for (const FewCase& c : kFewCases) EXPECT_EQ(find_algorithm(problem_of(c.spec()), target()).name, c.algorithm);
 }
 
-TEST(NarrowWays, HaveNamesOfTheirOwn) {
+TEST(DirectAlgorithms, HaveNamesOfTheirOwn) {
   for (const ConvolutionCase& c : narrow_cases()) {
     std::set<std::string> names;
-    const std::vector<Way> ways =
-        make_narrow_ways(problem_of(c.conv2d(DType::kBF16, Layout::kChannelsLast, {})), kHopper);
-    for (const Way& way : ways) EXPECT_TRUE(names.insert(way.name).second) << way.name;
+    const std::vector<Algorithm> algorithms =
+        make_direct_algorithms(problem_of(c.conv2d(DType::kBF16, Layout::kChannelsLast, {})), kHopper);
+    for (const Algorithm& algorithm : algorithms) EXPECT_TRUE(names.insert(algorithm.name).second) << algorithm.name;
     EXPECT_GE(names.size(), 2U);
   }
 }
 
-TEST(NarrowWays, AreByTheNumbersOfChannels) {
+TEST(DirectAlgorithms, AreByTheNumbersOfChannels) {
   for (const FewCase& c : kFewCases) {
-    const std::vector<Way> ways = make_narrow_ways(problem_of(c.spec()), kHopper);
-    ASSERT_EQ(ways.size(), 1U);
-    EXPECT_EQ(ways[0].name, c.way) << c.read << " to " << c.made;
-    EXPECT_FALSE(ways[0].packing);
+    const std::vector<Algorithm> algorithms = make_direct_algorithms(problem_of(c.spec()), kHopper);
+    ASSERT_EQ(algorithms.size(), 1U);
+    EXPECT_EQ(algorithms[0].name, c.algorithm) << c.read << " to " << c.made;
+    EXPECT_FALSE(algorithms[0].packing);
   }
 }
 
-TEST(NarrowWays, PreferLongProductsForLargeImages) {
+TEST(DirectAlgorithms, PreferLongProductsForLargeImages) {
   const auto first = [](std::int64_t size) {
     const ConvolutionCase c{{1, 64, size, size}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
-    return make_narrow_ways(problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {})), kHopper).front().name;
+    return make_direct_algorithms(problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {})), kHopper).front().name;
   };
   EXPECT_EQ(first(32), "narrow 32 pixels");
   EXPECT_EQ(first(512), "narrow 128 pixels");

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
       float value = cuda::join_warp<cuda::Sum>(sums[row][i]);
       const int output = first + i;
       if (lane != 0 || row >= form.rows || output >= form.outputs) continue;
-      value += cuda::side_number<T>(bias, form.bias_is_f32, output);
+      value += cuda::optional_vector_at<T>(bias, form.bias_is_f32, output);
       y[static_cast<std::int64_t>(row) * form.outputs + output] =
           cuda::from_float<T>(cuda::activate(form.activation, value));
     }

@@ -38,8 +38,8 @@
 #include "kernels/core/cuda/hopper.cuh"
 #include "kernels/core/cuda/large_launch.cuh"
 #include "kernels/core/cuda/launched.hpp"
-#include "kernels/core/cuda/wgmma.cuh"
 #include "kernels/core/cuda/optional_vector.cuh"
+#include "kernels/core/cuda/wgmma.cuh"
 
 namespace headroom::convolutions {
 namespace {
@@ -229,8 +229,8 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
   hw::RingPlace at_x, at_weight;
   int used_weight = -1, used_x = -1;  // stages that products under way still read, and that are to be given back
   const auto commit = [&](bool ends_x) {
-    hw::commit_products();
-    hw::wait_for_products<1>();
+    hw::commit_wgmma();
+    hw::wait_for_wgmma<1>();
     if (signals && used_weight >= 0) hw::arrive(barriers.empty_weight[used_weight]);
     if (signals && used_x >= 0) hw::arrive(barriers.empty_x[used_x]);
     used_weight = at_weight.stage;
@@ -246,7 +246,7 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
     std::uint32_t x = x_ring + at_x.stage * x_stage_bytes;
     if (is_whole) x += unit.tap_y * tap_y_bytes + unit.tap_x * tap_x_bytes;
     const std::uint32_t weight = weight_ring + at_weight.stage * kTaps * kTapBytes;
-    hw::begin_products();
+    hw::begin_wgmma();
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap)
       multiply_tap<T, kMine, kColumns>(x + tap * tap_x_bytes, blocks, group_bytes, weight + tap * kTapBytes, sums);
@@ -257,12 +257,12 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
   for (; index < place.end; ++index) {
     hw::wait(barriers.full_x[at_x.stage], at_x.phase);
     hw::wait(barriers.full_weight[at_weight.stage], at_weight.phase);
-    hw::begin_products();
+    hw::begin_wgmma();
     multiply_tap<T, kMine, kColumns>(x_ring + at_x.stage * x_stage_bytes, blocks, group_bytes,
                                      weight_ring + at_weight.stage * kTaps * kTapBytes, sums);
     commit(true);
   }
-  hw::wait_for_products<0>();
+  hw::wait_for_wgmma<0>();
 }
 
 /// The rows of a tile whose results block `rank` of the cluster stores.
@@ -277,7 +277,7 @@ struct Share {
 
 template <class T>
 __device__ __forceinline__ float read_bias(const HopperForm& form, const void* bias, int channel) {
-  return channel < form.outputs ? cuda::side_number<T>(bias, form.bias_is_f32, channel) : 0.0F;
+  return channel < form.outputs ? cuda::optional_vector_at<T>(bias, form.bias_is_f32, channel) : 0.0F;
 }
 
 /// Puts the sums of a warpgroup's blocks where the rings were, as rows of pixels.

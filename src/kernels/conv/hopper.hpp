@@ -15,7 +15,7 @@ namespace headroom::convolutions {
 inline constexpr int kHopperRevision = 3;
 
 /// What the name of each of its ways begins with.
-inline constexpr std::string_view kHopperWay = "hopper ";
+inline constexpr std::string_view kHopperAlgorithm = "hopper ";
 /// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
@@ -26,14 +26,14 @@ inline constexpr std::string_view kHopperWay = "hopper ";
 /// The tiles that a problem can be run with.
 [[nodiscard]] std::vector<HopperTile> hopper_tiles(const Problem& problem);
 /// The kernel with one of them.
-[[nodiscard]] Way make_hopper_way(const Problem& problem, const HopperTile& tile);
+[[nodiscard]] Algorithm make_hopper_algorithm(const Problem& problem, const HopperTile& tile);
 
 /// Those that are worth measuring on the current device, best guess first.
-[[nodiscard]] std::vector<Way> make_hopper_ways(const Problem& problem);
+[[nodiscard]] std::vector<Algorithm> make_hopper_algorithms(const Problem& problem);
 /// The one of that name.
-[[nodiscard]] std::optional<Way> find_hopper_way(const Problem& problem, const std::string& name);
+[[nodiscard]] std::optional<Algorithm> find_hopper_algorithm(const Problem& problem, const std::string& name);
 /// The one of that name, unless another is guessed to be much faster: tiles that fill the device for one image may leave it half idle for
 /// one that is a little larger.
-[[nodiscard]] std::optional<Way> find_good_hopper_way(const Problem& problem, const std::string& name);
+[[nodiscard]] std::optional<Algorithm> find_good_hopper_algorithm(const Problem& problem, const std::string& name);
 
 }  // namespace headroom::convolutions

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/conv/algorithm_kernel.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/hopper.hpp"
-#include "kernels/conv/algorithm_kernel.hpp"
 #include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
@@ -55,8 +55,8 @@ class HopperConvolution : public cuda::KernelTest {
   void expect_agrees(const HopperTile& tile, const OpSpec& spec) {
     const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
     if (std::ranges::count(fitting, tile) == 0) return;
-    const WayKernel<why_not_hopper> kernel(
-        spec.op, [&](const Problem& problem, const Target&) { return make_hopper_way(problem, tile); });
+    const AlgorithmKernel<why_not_hopper> kernel(
+        spec.op, [&](const Problem& problem, const Target&) { return make_hopper_algorithm(problem, tile); });
     const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
     EXPECT_TRUE(result.passed) << name_of(tile) << ": " << result.message;
   }
@@ -101,7 +101,7 @@ TEST_F(HopperConvolution, AddsAShortcut) {
 
 // As other kernels do it: also from fewer channels than the convolution's and where that has a kernel with a packed weight.
 TEST_F(HopperConvolution, AddsAShortcutInTwo) {
-  const WayKernel<why_not_hopper> in_two(Op::kConv2dShortcut, make_way_in_two);
+  const AlgorithmKernel<why_not_hopper> in_two(Op::kConv2dShortcut, make_algorithm_in_two);
   for (const ConvolutionCase& c : {hopper_cases()[0], hopper_cases()[1]})
     for (const std::int64_t channels : {8, 200})
       for (const bool is_weight : {false, true}) {
@@ -129,12 +129,12 @@ TEST_F(HopperConvolution, IsFoundAgainByName) {
   const Problem problem =
       problem_of(hopper_cases()[0].conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16}));
   std::set<std::string> names;
-  for (const Way& way : make_hopper_ways(problem)) {
-    EXPECT_TRUE(names.insert(way.name).second) << way.name;
-    EXPECT_TRUE(find_hopper_way(problem, way.name).has_value()) << way.name;
+  for (const Algorithm& algorithm : make_hopper_algorithms(problem)) {
+    EXPECT_TRUE(names.insert(algorithm.name).second) << algorithm.name;
+    EXPECT_TRUE(find_hopper_algorithm(problem, algorithm.name).has_value()) << algorithm.name;
   }
   EXPECT_FALSE(names.empty());
-  EXPECT_FALSE(find_hopper_way(problem, "hopper 1 pixels x 1 channels, a tap at once, split 1").has_value());
+  EXPECT_FALSE(find_hopper_algorithm(problem, "hopper 1 pixels x 1 channels, a tap at once, split 1").has_value());
 }
 
 TEST(HopperSupport, SaysWhatItDoesNotTake) {

@@ -11,12 +11,12 @@ Problem problem_of_case(const ConvolutionCase& c, Layout layout = Layout::kChann
 
 TEST(ConvolutionProduct, IsOneOfSinglePixelsAlone) {
   const ConvolutionCase pixels{{2, 64, 6, 6}, {128, 64, 1, 1}};
-  EXPECT_TRUE(is_product(problem_of_case(pixels)));
-  EXPECT_FALSE(is_product(problem_of_case(pixels, Layout::kRowMajor)));
-  EXPECT_FALSE(is_product(problem_of_case({{2, 64, 6, 6}, {128, 64, 3, 3}, Builder::evenly(1, 1)})));
-  EXPECT_FALSE(is_product(problem_of_case({{2, 64, 6, 6}, {128, 64, 1, 1}, {.stride = {1, 2}}})));
-  EXPECT_FALSE(is_product(problem_of_case({{2, 64, 6, 6}, {128, 64, 1, 1}, {.padding = {0, 0, 1, 0}}})));
-  EXPECT_FALSE(is_product(problem_of_case({{2, 64, 6, 6}, {128, 32, 1, 1}, {.groups = 2}})));
+  EXPECT_TRUE(is_pointwise(problem_of_case(pixels)));
+  EXPECT_FALSE(is_pointwise(problem_of_case(pixels, Layout::kRowMajor)));
+  EXPECT_FALSE(is_pointwise(problem_of_case({{2, 64, 6, 6}, {128, 64, 3, 3}, Builder::evenly(1, 1)})));
+  EXPECT_FALSE(is_pointwise(problem_of_case({{2, 64, 6, 6}, {128, 64, 1, 1}, {.stride = {1, 2}}})));
+  EXPECT_FALSE(is_pointwise(problem_of_case({{2, 64, 6, 6}, {128, 64, 1, 1}, {.padding = {0, 0, 1, 0}}})));
+  EXPECT_FALSE(is_pointwise(problem_of_case({{2, 64, 6, 6}, {128, 32, 1, 1}, {.groups = 2}})));
 }
 
 TEST(ConvolutionProduct, IsTheSameWhateverTheImageWas) {

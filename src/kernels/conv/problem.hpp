@@ -54,7 +54,7 @@ struct Packing {
 };
 
 /// A way to run a problem, bound to a device.
-struct Way {
+struct Algorithm {
   std::string name;  ///< what tells it from the others, in every process: "cuDNN 9.19.0 engine 57 (12=3 2=1) fused"
   std::size_t workspace_bytes = 0;
   std::optional<Packing> packing = std::nullopt;  ///< else a weight lies as images do

@@ -21,7 +21,7 @@ double least_bytes(const OpSpec& spec) {
 }
 
 ComputeUnit unit_of(Op op, double flops) {
-  if (is_product(op)) return ComputeUnit::kMatrix;
+  if (is_contraction(op)) return ComputeUnit::kMatrix;
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
 

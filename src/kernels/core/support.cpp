@@ -16,7 +16,7 @@ Support check_amx(DType dtype, const OpSpec& spec, const Target& target) {
   return std::nullopt;
 }
 
-Support check_amx_product(const OpSpec& spec, std::size_t weight) {
+Support check_amx_gemm(const OpSpec& spec, std::size_t weight) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   constexpr std::int64_t kColumns = 32, kLeastRows = 32;
   if (!spec.has_weight_at(weight)) return Rejection{"packs the weight, which here changes"};
@@ -32,7 +32,7 @@ Support check_amx_product(const OpSpec& spec, std::size_t weight) {
   return std::nullopt;
 }
 
-Support check_float_product(const OpSpec& spec, const Target& /*target*/) {
+Support check_float_gemm(const OpSpec& spec, const Target& /*target*/) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
     return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};

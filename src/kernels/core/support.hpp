@@ -11,11 +11,11 @@ namespace headroom {
 /// Why a kernel on AMX tiles of `dtype` cannot run here.
 [[nodiscard]] Support check_amx(DType dtype, const OpSpec& spec, const Target& target);
 
-/// Why amx_product_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
-[[nodiscard]] Support check_amx_product(const OpSpec& spec, std::size_t weight);
+/// Why amx_gemm_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
+[[nodiscard]] Support check_amx_gemm(const OpSpec& spec, std::size_t weight);
 
 /// Why products on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
-[[nodiscard]] Support check_float_product(const OpSpec& spec, const Target& target);
+[[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);
 
 /// Why no kernel of scaled_linear takes these dtypes, or nothing.
 [[nodiscard]] Support check_scaled_dtypes(const OpSpec& spec);

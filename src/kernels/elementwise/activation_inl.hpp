@@ -25,9 +25,9 @@
 #include <limits>
 
 #include "ir/op_code.hpp"
+#include "kernels/core/simd_inl.hpp"
 #include "kernels/elementwise/activation_avx512_inl.hpp"
 #include "kernels/matmul/activation_rows.hpp"
-#include "kernels/core/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

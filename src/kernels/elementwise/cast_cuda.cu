@@ -6,10 +6,10 @@
 //            other pair an element at a time through double, which holds them all but the largest i64.
 // Bytes      x read and y written once.
 
-#include "kernels/elementwise/cast_cuda.hpp"
 #include "kernels/core/cuda/as_double.cuh"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/launch.cuh"
+#include "kernels/elementwise/cast_cuda.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -8,8 +8,8 @@
 // FLOPs    1 an element, so memory is the bound. Operands that do not fit the cache: results are written past it and
 //          reads asked for 4 KiB ahead, a copy's rate in f32, from 0.5-0.6.
 
-#include "kernels/elementwise/elementwise_rows.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/elementwise/elementwise_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/elementwise_cpu.cpp"

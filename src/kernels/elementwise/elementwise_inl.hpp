@@ -8,9 +8,9 @@
 #define HEADROOM_KERNELS_ELEMENTWISE_INL
 #endif
 
+#include "kernels/core/simd_inl.hpp"
 #include "kernels/elementwise/elementwise_rows.hpp"
 #include "kernels/elementwise/functions_inl.hpp"
-#include "kernels/core/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

@@ -2,8 +2,8 @@
 // done. Operations for a vector besides loading and storing it: 11 in f32; for bf16 8, with AVX-512 6.
 
 #include "base/error.hpp"
-#include "kernels/elementwise/exponentials.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/elementwise/exponentials.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/exponentials_cpu.cpp"

@@ -7,8 +7,8 @@
 //          only at 256 bits and wider. In bf16 gelu takes as many cycles as memory: 0.91 of a copy's rate on two cores,
 //          from 0.82 with the CPU's instruction for bf16 and reads asked for 2 KiB ahead; silu 0.95, from 0.91.
 
-#include "kernels/elementwise/elementwise_rows.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/elementwise/elementwise_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/functions_cpu.cpp"

@@ -16,8 +16,8 @@
 #include <limits>
 
 #include "hwy/contrib/math/math-inl.h"
-#include "kernels/elementwise/activation_inl.hpp"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/elementwise/activation_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/files/hash.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/op.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
@@ -160,7 +160,7 @@ void add_accesses(Hasher& hasher, const RowProgram& program) {
 
 }  // namespace
 
-Kinship kinship_of(const BoundProgram& bound) {
+SizeKey size_key_of(const BoundProgram& bound) {
   const RowProgram& program = bound.program;
   const std::int64_t columns = bound.walk.columns.extent, rows = bound.walk.rows();
   Hasher hasher;
@@ -172,7 +172,7 @@ Kinship kinship_of(const BoundProgram& bound) {
     for (const DType dtype : dtypes) hasher.add(dtype);
   }
   add_accesses(hasher, program);
-  return {.kin = "fused " + hasher.hex(), .size = {program.needs_rows ? rows : rows * columns}};
+  return {.family = "fused " + hasher.hex(), .size = {program.needs_rows ? rows : rows * columns}};
 }
 
 int widest_pack(const BoundProgram& bound) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tune/nearest_size.hpp"
 #include "kernels/fused/row_walk.hpp"
+#include "tune/nearest_size.hpp"
 
 namespace headroom::cuda {
 
@@ -41,7 +41,7 @@ struct RowShape {
 
 /// What is the same in programs that go over other numbers of rows, or where nothing belongs together along a row, of elements: that, and
 /// how many of them.
-[[nodiscard]] Kinship kinship_of(const BoundProgram& bound);
+[[nodiscard]] tune::SizeKey size_key_of(const BoundProgram& bound);
 
 /// The source of a kernel, complete for a compiler without headers, and how it is launched: `kernel` takes the address
 /// of every load's operand, in the order of program.loads, and behind them of every result.

@@ -26,8 +26,8 @@
 
 #include "ir/expand.hpp"
 #include "kernels/core/cpu_kernel.hpp"
-#include "kernels/fused/row_tape.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/fused/row_tape.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fused/fused_cpu.cpp"
@@ -140,7 +140,7 @@ class ReadAheadOfChunks {
     }
   }
   /// Has the call ask for the next lines, in so many turns, as far as they lie one behind the other there.
-  void ask_on_the_way(std::int64_t lines, std::int64_t turns, Call& call) {
+  void ask_on_the_algorithm(std::int64_t lines, std::int64_t turns, Call& call) {
     call.ahead_step = 0;
     if (rows_left_ == 0) return;
     const std::int64_t together =
@@ -373,7 +373,7 @@ class TapeRun {
           lines_due += lines_of_operation * static_cast<double>(ready.operations * columns);
           const std::int64_t lines = HWY_MIN(lines_left, static_cast<std::int64_t>(lines_due));
           lines_due -= static_cast<double>(lines);
-          ahead.ask_on_the_way(lines, rows_ * (columns / (2 * lanes())), ready.call);
+          ahead.ask_on_the_algorithm(lines, rows_ * (columns / (2 * lanes())), ready.call);
           lines_left -= lines;
           ready.call.is_first = column == 0;
           ready.call.is_last = column + columns == columns_;

@@ -32,7 +32,7 @@
 #include "ir/expand.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
-#include "tune/tuner.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
 #include "kernels/vendor/nvrtc/compiler.hpp"
@@ -69,21 +69,21 @@ class Generated {
 
     std::vector<RowShape> shapes = cuda::row_shapes(bound_, binding.target.multiprocessors);
     std::size_t bytes = 0;
-    for (const cuda::TrialOperand& operand : operands_) bytes += operand.bytes;
+    for (const tune::TrialOperand& operand : operands_) bytes += operand.bytes;
     if (bytes < kLeastMeasured) shapes.resize(1);
     if (shapes.size() > 1) {
       work_ = {.text = "fused " + Hasher().add(cuda_source_of(bound_, shapes[0]).text).hex(),
                .operands = operands_,
-               .kinship = cuda::kinship_of(bound_)};
+               .size_key = cuda::size_key_of(bound_)};
       if (const std::optional<RowShape> chosen = choose_unmeasured(shapes, binding.target.new_work)) shapes = {*chosen};
     }
     const std::shared_ptr<nvrtc::Compiler> compiler = backend_.context<nvrtc::Compiler>();
     for (const RowShape& shape : shapes) {
       cuda::KernelSource source = cuda_source_of(bound_, shape);
-      ways_.push_back({.name = name_of_shape(shape),
-                       .kernel = compiler->begin(std::move(source.text)),
-                       .blocks = static_cast<unsigned>(source.blocks),
-                       .threads = source.threads});
+      algorithms_.push_back({.name = name_of_shape(shape),
+                             .kernel = compiler->begin(std::move(source.text)),
+                             .blocks = static_cast<unsigned>(source.blocks),
+                             .threads = source.threads});
     }
   }
 
@@ -91,9 +91,9 @@ class Generated {
   void finish() {
     if (chosen_ != nullptr) return;
     cuda::or_cannot_prepare([&] {
-      if (ways_.size() > 1) choose();
-      loaded_ = &ways_[best_].kernel->get();
-      chosen_ = &ways_[best_];
+      if (algorithms_.size() > 1) choose();
+      loaded_ = &algorithms_[best_].kernel->get();
+      chosen_ = &algorithms_[best_];
     });
   }
 
@@ -108,7 +108,7 @@ class Generated {
 
  private:
   static constexpr std::size_t kMostArguments = 128;
-  struct Way {
+  struct Algorithm {
     std::string name;
     std::shared_ptr<const nvrtc::PendingKernel> kernel;
     unsigned blocks;
@@ -129,7 +129,7 @@ class Generated {
     return static_cast<std::size_t>(last + 1) * size_of(operand.type.dtype);
   }
 
-  [[nodiscard]] cuda::Search& search() { return *backend_.context<cuda::SearchOf<nvrtc::version_text>>(); }
+  [[nodiscard]] tune::Tuner& search() { return *backend_.context<cuda::TunerOf<nvrtc::version_text>>(); }
 
   /// The shape that is known to be the fastest; or where nothing is to be timed, which takes a compiled kernel for each, that of the nearest
   /// size that has it among its shapes here, or the best guess.
@@ -141,35 +141,35 @@ class Generated {
     if (const std::optional<std::string> known = search().find_known(work_))
       if (const std::optional<RowShape> shape = called(*known)) return shape;
     if (new_work == NewWork::kMeasure) return std::nullopt;
-    for (const cuda::Relative& relative : search().find_kin(work_))
-      if (const std::optional<RowShape> shape = called(relative.algorithm)) return shape;
+    for (const tune::TunedSize& tuned : search().find_nearest(work_))
+      if (const std::optional<RowShape> shape = called(tuned.algorithm)) return shape;
     return shapes.front();
   }
 
   void choose() {
-    std::vector<cuda::Candidate> candidates;
-    for (const Way& way : ways_) candidates.push_back({.name = way.name});
-    const std::optional<cuda::Choice> choice = search().find_fastest(
+    std::vector<tune::Candidate> candidates;
+    for (const Algorithm& algorithm : algorithms_) candidates.push_back({.name = algorithm.name});
+    const std::optional<tune::Choice> choice = search().find_fastest(
         work_, candidates, [&](std::size_t index, void* stream, std::span<void* const> operands, void* /*workspace*/) {
-          submit(ways_[index], ways_[index].kernel->get(), stream, operands);
+          submit(algorithms_[index], algorithms_[index].kernel->get(), stream, operands);
         });
     if (choice) best_ = choice->index;
   }
 
-  static void submit(const Way& way, const nvrtc::LoadedKernel& kernel, void* stream,
+  static void submit(const Algorithm& algorithm, const nvrtc::LoadedKernel& kernel, void* stream,
                      std::span<void* const> addresses) {
     std::array<void*, kMostArguments> arguments{};  // their places: the launch copies what lies there
     for (std::size_t i = 0; i < addresses.size(); ++i) arguments.at(i) = const_cast<void**>(&addresses[i]);
-    kernel.launch(stream, way.blocks, way.threads, 1, std::span(arguments).first(addresses.size()));
+    kernel.launch(stream, algorithm.blocks, algorithm.threads, 1, std::span(arguments).first(addresses.size()));
   }
 
   Backend& backend_;
   BoundProgram bound_;
-  std::vector<cuda::TrialOperand> operands_;
-  cuda::Work work_;  // where there are several ways
-  std::vector<Way> ways_;
+  std::vector<tune::TrialOperand> operands_;
+  tune::Work work_;  // where there are several ways
+  std::vector<Algorithm> algorithms_;
   std::size_t best_ = 0;
-  const Way* chosen_ = nullptr;
+  const Algorithm* chosen_ = nullptr;
   const nvrtc::LoadedKernel* loaded_ = nullptr;
 };
 

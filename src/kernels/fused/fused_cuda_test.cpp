@@ -4,13 +4,13 @@
 #include <variant>
 
 #include "ir/expand.hpp"
-#include "testing/gpu_check.hpp"
-#include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "testing/fused_cases.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
 #include "kernels/vendor/nvrtc/compiler.hpp"
+#include "testing/fused_cases.hpp"
+#include "testing/gpu_check.hpp"
+#include "testing/own_cache.hpp"
 
 namespace headroom {
 namespace {
@@ -68,7 +68,7 @@ FusedCase softmax_of(std::int64_t rows, std::int64_t columns) {
 }
 
 /// Of what is large enough for several ways only one is compiled where nothing is to be timed.
-TEST_F(CudaFused, IsCompiledInOneWayWhereNothingIsTimed) {
+TEST_F(CudaFused, IsCompiledInOneAlgorithmWhereNothingIsTimed) {
   const cuda::OwnCache cache;
   const auto compiled_for = [&](std::int64_t columns, NewWork new_work) {
     const auto compiler = backend().context<nvrtc::Compiler>();
@@ -98,14 +98,14 @@ TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
   const auto compiler = backend().context<nvrtc::Compiler>();
   compiler->begin(cuda_source_of(bound, *shape).text)->wait();
   ASSERT_EQ(compiler->compiled(), 1U);
-  backend().context<cuda::SearchOf<nvrtc::version_text>>()->keep(
-      {.text = "of many rows", .operands = {}, .kinship = cuda::kinship_of(bound_of(softmax_of(1024, 2048).spec))},
+  backend().context<cuda::TunerOf<nvrtc::version_text>>()->keep(
+      {.text = "of many rows", .operands = {}, .size_key = cuda::size_key_of(bound_of(softmax_of(1024, 2048).spec))},
       fmt::format("{} columns, {} threads, {} packs", shape->width, shape->threads, shape->packs), 1);
   static_cast<void>(take_over("cuda.fused", few.spec, tolerance_of(few, default_tolerance(few.spec.outputs[0].dtype))));
   EXPECT_EQ(compiler->compiled(), 1U);
 }
 
-TEST_F(CudaFused, ImagesAreStretchedOnTheWay) {
+TEST_F(CudaFused, ImagesAreStretchedOnTheAlgorithm) {
   std::size_t turn = 0;
   for (const auto& [down, across] :
        {std::pair(2, 2), std::pair(1, 4), std::pair(3, 1), std::pair(2, 3), std::pair(5, 16)})
@@ -142,9 +142,9 @@ TEST_F(CudaFused, LargeWorkIsMeasured) {
 }
 
 /// One of the ways in which a body may be run, by its number.
-class OneWay : public Kernel {
+class OneAlgorithm : public Kernel {
  public:
-  OneWay(Backend& backend, std::size_t number) : backend_(backend), number_(number) {}
+  OneAlgorithm(Backend& backend, std::size_t number) : backend_(backend), number_(number) {}
 
   [[nodiscard]] std::string_view name() const override { return "test.fused"; }
   [[nodiscard]] Op op() const override { return Op::kFused; }
@@ -194,7 +194,7 @@ class OneWay : public Kernel {
 };
 
 // Whichever is fastest, all must be right: also with rows that are no multiple of what a block takes.
-TEST_F(CudaFused, EveryWayMatchesTheOracle) {
+TEST_F(CudaFused, EveryAlgorithmMatchesTheOracle) {
   std::size_t turn = 0;
   for (const auto& [rows, columns] : {std::pair(399, 72), std::pair(404, 1000)})
     for (std::size_t k = 0; k < FusedCases(DType::kBF16, DType::kBF16, rows, columns).list(true).size(); ++k) {
@@ -204,13 +204,13 @@ TEST_F(CudaFused, EveryWayMatchesTheOracle) {
       std::vector<Operand> inputs, outputs;
       for (const TensorType& type : cases[k].spec.inputs) inputs.push_back(dense_operand(type));
       for (const TensorType& type : cases[k].spec.outputs) outputs.push_back(dense_operand(type));
-      std::vector<cuda::KernelSource> sources = OneWay::sources_of(cases[k].spec, inputs, outputs);
+      std::vector<cuda::KernelSource> sources = OneAlgorithm::sources_of(cases[k].spec, inputs, outputs);
       for (cuda::KernelSource& source : sources)  // several at once
         static_cast<void>(backend().context<nvrtc::Compiler>()->begin(std::move(source.text)));
-      for (std::size_t way = 0; way < sources.size(); ++way) {
-        const Comparison result = compare(OneWay(backend(), way), cases[k].spec, turn,
+      for (std::size_t algorithm = 0; algorithm < sources.size(); ++algorithm) {
+        const Comparison result = compare(OneAlgorithm(backend(), algorithm), cases[k].spec, turn,
                                           tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
-        EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << way << ": "
+        EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << algorithm << ": "
                                    << result.message;
       }
     }

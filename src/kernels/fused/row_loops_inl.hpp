@@ -18,10 +18,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/elementwise/functions_inl.hpp"
-#include "kernels/fused/row_tape.hpp"
 #include "kernels/core/row_loop.hpp"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/elementwise/functions_inl.hpp"
+#include "kernels/fused/row_tape.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 namespace {

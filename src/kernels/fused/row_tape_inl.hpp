@@ -10,11 +10,11 @@
 
 #include <limits>
 
+#include "kernels/core/simd_inl.hpp"
 #include "kernels/elementwise/functions_inl.hpp"
 #include "kernels/fused/row_loops_inl.hpp"
 #include "kernels/fused/row_tape.hpp"
 #include "kernels/fused/small_floats_inl.hpp"
-#include "kernels/core/simd_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

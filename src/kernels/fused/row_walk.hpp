@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "lower/row_program.hpp"
 #include "kernels/core/kernel.hpp"
+#include "lower/row_program.hpp"
 
 namespace headroom {
 

@@ -11,8 +11,8 @@
 #include "ir/expand.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "testing/fused_cases.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
+#include "testing/fused_cases.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -78,31 +78,31 @@ TEST(CudaSourceShapes, WaitForTheKernelsBeforeFirst) {
     }
 }
 
-TEST(CudaSourceKin, DiffersInItsRowsAlone) {
-  const auto kinship = [](DType side, std::int64_t rows, std::int64_t columns, std::size_t number) {
-    return kinship_of(densely_bound_program(FusedCases(DType::kBF16, side, rows, columns).list(true).at(number).spec));
+TEST(CudaSourceSizes, DiffersInItsRowsAlone) {
+  const auto size_key = [](DType side, std::int64_t rows, std::int64_t columns, std::size_t number) {
+    return size_key_of(densely_bound_program(FusedCases(DType::kBF16, side, rows, columns).list(true).at(number).spec));
   };
   for (std::size_t i = 0; i < FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true).size(); ++i) {
     const FusedCase one = FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true).at(i);
     SCOPED_TRACE(one.name);
     const bool has_rows = densely_bound_program(one.spec).program.needs_rows;
-    const Kinship few = kinship(DType::kBF16, 21, 64, i), many = kinship(DType::kBF16, 42, 64, i);
-    EXPECT_EQ(few.kin, many.kin);
+    const SizeKey few = size_key(DType::kBF16, 21, 64, i), many = size_key(DType::kBF16, 42, 64, i);
+    EXPECT_EQ(few.family, many.family);
     ASSERT_EQ(few.size.size(), 1U);
     EXPECT_EQ(many.size[0], 2 * few.size[0]);
-    const Kinship wide = kinship(DType::kBF16, 21, 128, i);
-    EXPECT_EQ(wide.kin == few.kin, !has_rows);
+    const SizeKey wide = size_key(DType::kBF16, 21, 128, i);
+    EXPECT_EQ(wide.family == few.family, !has_rows);
     EXPECT_EQ(wide.size[0], has_rows ? few.size[0] : 2 * few.size[0]);
   }
 }
 
-TEST(CudaSourceKin, HasBodyAndDTypesInCommon) {
-  std::set<std::string> kin;
+TEST(CudaSourceSizes, HasBodyAndDTypesInCommon) {
+  std::set<std::string> family;
   const std::vector<FusedCase> cases = FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true);
-  for (const FusedCase& one : cases) kin.insert(kinship_of(densely_bound_program(one.spec)).kin);
-  EXPECT_EQ(kin.size(), cases.size());
+  for (const FusedCase& one : cases) family.insert(size_key_of(densely_bound_program(one.spec)).family);
+  EXPECT_EQ(family.size(), cases.size());
   for (const FusedCase& one : FusedCases(DType::kF16, DType::kF16, 21, 64).list(true))
-    EXPECT_TRUE(kin.insert(kinship_of(densely_bound_program(one.spec)).kin).second) << one.name;
+    EXPECT_TRUE(family.insert(size_key_of(densely_bound_program(one.spec)).family).second) << one.name;
 }
 
 TEST(CudaSourceShapes, LetAThreadTakeSeveralShortRowsThatAreAllRead) {

@@ -14,9 +14,9 @@
 #include <cmath>
 
 #include "kernels/core/cpu_kernel.hpp"
-#include "kernels/vendor/onednn/engine.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/image/planes.hpp"
+#include "kernels/vendor/onednn/engine.hpp"
 
 namespace headroom {
 namespace {

@@ -36,7 +36,7 @@ struct RowFinish {
 };
 
 /// What the product of quantized rows is multiplied with: rows[rows], columns[n].
-struct ProductScales {
+struct GemmScales {
   const float* rows = nullptr;
   const float* columns = nullptr;
 };
@@ -45,6 +45,6 @@ struct ProductScales {
 /// thread, in f32 and rounded once. x is f32[rows, n], dense, and may be y where that is f32 and dense; `bias` is not
 /// read where the form has none. Scales are there with no bias or one in f32.
 void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y,
-                 ProductScales scales = {});
+                 GemmScales scales = {});
 
 }  // namespace headroom

@@ -1,14 +1,14 @@
 #include <type_traits>
 
 #include "base/error.hpp"
-#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/matmul/activation_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/activation_rows_cpu.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/elementwise/activation_inl.hpp"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/elementwise/activation_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -34,7 +34,7 @@ struct FinishScaled {
 
 /// `bias` is one pointer to its elements, or none.
 template <Activation kActivation, class T, class... B>
-void rows_of(const RowFinish& form, std::int64_t rows, const float* x, ProductScales scales, T* y, const B*... bias) {
+void rows_of(const RowFinish& form, std::int64_t rows, const float* x, GemmScales scales, T* y, const B*... bias) {
   constexpr Precision kPrecision = precision_of<T>();
   for (std::int64_t row = 0; row < rows; ++row, x += form.columns, y += form.y_stride) {
     if (scales.rows == nullptr) {
@@ -47,8 +47,7 @@ void rows_of(const RowFinish& form, std::int64_t rows, const float* x, ProductSc
 }
 
 template <class T>
-void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, T* y,
-                ProductScales scales) {
+void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, T* y, GemmScales scales) {
   with_activation(form.activation, [&](auto activation) {
     constexpr Activation kActivation = activation();
     if (!form.bias) return rows_of<kActivation>(form, rows, x, scales, y);
@@ -59,7 +58,7 @@ void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, const 
   });
 }
 
-void rows(const RowFinish& form, std::int64_t count, const float* x, const void* bias, void* y, ProductScales scales) {
+void rows(const RowFinish& form, std::int64_t count, const float* x, const void* bias, void* y, GemmScales scales) {
   if (form.y_dtype == DType::kF32) return rows_typed(form, count, x, bias, static_cast<float*>(y), scales);
   rows_typed(form, count, x, bias, static_cast<Bf16*>(y), scales);
 }
@@ -78,7 +77,7 @@ HWY_EXPORT(rows);
 }  // namespace
 
 void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y,
-                 ProductScales scales) {
+                 GemmScales scales) {
   HR_CHECK(form.y_dtype == DType::kF32 || form.y_dtype == DType::kBF16);
   HR_CHECK(!form.bias || *form.bias == DType::kF32 || (*form.bias == form.y_dtype && scales.rows == nullptr));
   HWY_DYNAMIC_DISPATCH(rows)(form, rows, x, bias, y, scales);

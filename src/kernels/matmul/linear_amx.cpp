@@ -6,16 +6,16 @@
 // Bytes    (m*k + n*k + n + m*n) * 2
 // FLOPs    2*m*n*k, and the activation's on the vector unit
 //
-// Block by block, amx_product_inl.hpp. Up to k = 224 a piece's rows and the weights of 32 columns also fit in the
+// Block by block, amx_gemm_inl.hpp. Up to k = 224 a piece's rows and the weights of 32 columns also fit in the
 // first-level cache.
 //
 // Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the products of
 // the next, and pieces of 160 rows; both take as long.
 
 #include "ir/activation.hpp"
-#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/matmul/activation_rows.hpp"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -25,7 +25,7 @@
 #include <immintrin.h>
 
 #include "kernels/elementwise/activation_avx512_inl.hpp"
-#include "kernels/matmul/amx_product_inl.hpp"
+#include "kernels/matmul/amx_gemm_inl.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16,fma")
 namespace headroom::amx {
@@ -70,15 +70,15 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const DType bias_dtype = binding.inputs.size() > 2 ? binding.spec.inputs[2].dtype : DType::kF32;
   const Activation activation = activation_of(binding.spec.attributes);
-  return amx::plan_product<amx::Bits>(binding, 1,
-                                      [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
-                                        with_activation(activation, [&](auto form) {
-                                          run(amx::Finish<form()>{.bias = arguments.optional_input(2),
-                                                                  .bias_dtype = bias_dtype,
-                                                                  .y_stride = rows.rows.y_stride,
-                                                                  .y = arguments.output<amx::Bits>(0)});
-                                        });
-                                      });
+  return amx::plan_gemm<amx::Bits>(binding, 1,
+                                   [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
+                                     with_activation(activation, [&](auto form) {
+                                       run(amx::Finish<form()>{.bias = arguments.optional_input(2),
+                                                               .bias_dtype = bias_dtype,
+                                                               .y_stride = rows.rows.y_stride,
+                                                               .y = arguments.output<amx::Bits>(0)});
+                                     });
+                                   });
 #else
   HR_CHECK(false);  // supports() declines everywhere else
 #endif
@@ -87,7 +87,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
   if (activation_of(spec.attributes) == Activation::kNone) return Rejection{"is for products with an activation"};
-  return check_amx_product(spec, 1);
+  return check_amx_gemm(spec, 1);
 }
 
 const Listed<LibraryKernel> kLinear({.name = "amx.linear",

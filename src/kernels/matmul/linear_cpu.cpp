@@ -24,8 +24,8 @@
 namespace headroom {
 namespace {
 
+using onednn::GemmEpilogue;
 using onednn::LinearProblem;
-using onednn::ProductEnd;
 
 constexpr std::int64_t kPieceRows = 64;
 constexpr std::int64_t kLeastPieceRows = 32;      // two tiles of AMX
@@ -63,13 +63,13 @@ std::int64_t piece_rows(const LinearProblem& problem, const RowPlan& plan, int t
 /// rounds once.
 KernelPlan plan_in_pieces(const LinearProblem& problem, const RowPlan& rows, int threads) {
   onednn::Pieces pieces{.weight = 1,
-                        .end = ProductEnd::kActivated,
+                        .end = GemmEpilogue::kActivated,
                         .y_dtype = problem.dtype,
                         .rows = piece_rows(problem, rows, threads),
                         // oneDNN would leave the weight dense for a few rows, and then take a slow path.
                         .layout_rows = kPieceRows};
   if (is_staged(problem)) {
-    pieces.end = ProductEnd::kAccumulated;
+    pieces.end = GemmEpilogue::kAccumulated;
     pieces.is_staged = true;
     const RowFinish finish{.activation = problem.activation,
                            .bias = problem.bias,
@@ -87,7 +87,7 @@ KernelPlan plan(const KernelBinding& binding) {
   const LinearProblem problem = onednn::linear_problem(binding.spec);
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
   if (pieces_pay(problem, rows, binding.threads)) return plan_in_pieces(problem, rows, binding.threads);
-  const auto product = choose_product(problem, rows.rows, ProductEnd::kActivated);
+  const auto product = choose_gemm(problem, rows.rows, GemmEpilogue::kActivated);
   const auto call = std::make_shared<const onednn::Call>(product, binding.threads);
   const bool has_relu = problem.activation == Activation::kRelu;
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(problem.dtype)),
@@ -116,7 +116,7 @@ Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
     const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
-    return choose_product(onednn::linear_problem(spec), rows.rows, ProductEnd::kActivated);
+    return choose_gemm(onednn::linear_problem(spec), rows.rows, GemmEpilogue::kActivated);
   });
 }
 

@@ -19,17 +19,17 @@
 #include "ir/activation.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
-#include "kernels/vendor/cublaslt/rows.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/vendor/cublaslt/rows.hpp"
 
 namespace headroom {
 namespace {
 
 using cublaslt::Epilogue;
-using cublaslt::Product;
-using cublaslt::ProductSpec;
+using cublaslt::Gemm;
+using cublaslt::GemmSpec;
 
 /// The whole linear as one product of rows that follow each other; nothing where they do not.
 std::optional<convolutions::Problem> dense_product(const KernelBinding& binding, const RowPlan& rows) {
@@ -55,11 +55,11 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const Activation activation = activation_of(binding.spec.attributes);
   if (activation != Activation::kNone && activation != Activation::kGeluTanh) return std::nullopt;
-  ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
+  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
   spec.has_bias = binding.inputs.size() > 2;
   if (activation == Activation::kGeluTanh) spec.epilogue = Epilogue::kGelu;
-  const std::optional<Product> product = Product::find(spec, binding.target);
+  const std::optional<Gemm> product = Gemm::find(spec, binding.target);
   if (!product) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
@@ -78,9 +78,9 @@ KernelPlan plan_in_two(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const Operand sums = dense_operand({DType::kF32, y.type.shape});
   const RowPlan rows = plan_rows(x, sums);
-  ProductSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.inputs[1].shape);
+  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
-  const Product product(spec, binding.target);
+  const Gemm product(spec, binding.target);
   const bool has_bias = binding.inputs.size() > 2;
   Shape of_bias = y.type.shape;
   for (int axis = 0; axis < of_bias.rank(); ++axis) of_bias.set(axis, axis + 1 == of_bias.rank() ? 1 : 0);
@@ -112,7 +112,7 @@ KernelPlan plan(const KernelBinding& binding) {
 const Listed<LibraryKernel> kLinear({.name = "fastest.linear",
                                      .op = Op::kLinear,
                                      .device = DeviceKind::kCuda,
-                                     .supports = check_float_product,
+                                     .supports = check_float_gemm,
                                      .strided = 0b1,
                                      .plan = plan});
 

@@ -1,9 +1,9 @@
 #include <filesystem>
 
-#include "kernels/vendor/cublaslt/product.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
 
 namespace headroom {
 namespace {
@@ -64,7 +64,7 @@ TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
 }
 
 /// Whichever way was the fastest.
-TEST_F(CudaLinear, MatchesTheOracleWhereItsWaysAreTimed) {
+TEST_F(CudaLinear, MatchesTheOracleWhereItsAlgorithmsAreTimed) {
   for (const DType dtype : cuda::kDTypes)
     for (const char* activation : {"none", "gelu_tanh", "gelu_erf"}) {
       SCOPED_TRACE(activation);
@@ -112,7 +112,7 @@ TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
 
 /// The algorithm of its product, where for these rows nothing is known to be faster than that.
 TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
-  using Search = cuda::SearchOf<cublaslt::version_text>;
+  using Tuner = cuda::TunerOf<cublaslt::version_text>;
   const cuda::OwnCache cache;
   for (const DType dtype : cuda::kDTypes) {
     const auto work = [&](std::int64_t rows) {
@@ -127,15 +127,15 @@ TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
                                  .has_bias = true});
     };
     const OpSpec spec = linear_spec(dtype, {2, 488, 1024}, 1024, true, "none");
-    const std::string algorithm = measured_algorithm<Search>("fastest.linear", spec, work(976));
-    backend().context<Search>()->keep(work(1040), algorithm, 1);
+    const std::string algorithm = measured_algorithm<Tuner>("fastest.linear", spec, work(976));
+    backend().context<Tuner>()->keep(work(1040), algorithm, 1);
     EXPECT_THAT(take_over("fastest.linear", spec, tolerance_of(dtype, "none")),
                 testing::EndsWith(", taken over from size 1040"));
   }
 }
 
 /// A lone product is a guess, which nothing is claimed of.
-TEST_F(CudaLinear, GuessesWhereThereIsNoKin) {
+TEST_F(CudaLinear, GuessesWithoutATunedSize) {
   const cuda::OwnCache cache;
   const auto spec = [](std::int64_t n) { return linear_spec(DType::kBF16, {1040, 1024}, n, true, "none"); };
   static_cast<void>(prepare_dense("fastest.linear", spec(1024), target()));
@@ -145,7 +145,7 @@ TEST_F(CudaLinear, GuessesWhereThereIsNoKin) {
 
 TEST_F(CublasltMatmul, TakesOverWhatIsFastestForAnotherBatch) {
   const cuda::OwnCache cache;
-  using Search = cuda::SearchOf<cublaslt::version_text>;
+  using Tuner = cuda::TunerOf<cublaslt::version_text>;
   const auto work = [](std::int64_t batch, std::int64_t rows) {
     return cublaslt::trial_of({.dtype = DType::kBF16,
                                .c_dtype = DType::kBF16,
@@ -162,8 +162,8 @@ TEST_F(CublasltMatmul, TakesOverWhatIsFastestForAnotherBatch) {
   };
   const OpSpec spec = make_spec(Op::kMatmul, {{DType::kBF16, {6, 200, 256}}, {DType::kBF16, {6, 512, 256}}},
                                 {{"transpose_b", std::int64_t{1}}});
-  const std::string algorithm = measured_algorithm<Search>("cublaslt.matmul", spec, work(6, 200));
-  backend().context<Search>()->keep(work(8, 256), algorithm, 1);
+  const std::string algorithm = measured_algorithm<Tuner>("cublaslt.matmul", spec, work(6, 200));
+  backend().context<Tuner>()->keep(work(8, 256), algorithm, 1);
   EXPECT_THAT(take_over("cublaslt.matmul", spec, tolerance_of(DType::kBF16, "none")),
               testing::EndsWith(", taken over from size 8x256"));
 }

@@ -54,7 +54,7 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
   return onednn::describe(operand.type.dtype, shape, strides);
 }
 
-dnnl::matmul::primitive_desc make_product(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
+dnnl::matmul::primitive_desc make_gemm(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
   const bool transpose_b = spec.attributes.get_int("transpose_b") != 0;
   return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
@@ -64,13 +64,13 @@ Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
-    return make_product(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
-                        dense_operand(spec.outputs[0]));
+    return make_gemm(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
+                     dense_operand(spec.outputs[0]));
   });
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  return onednn::plan_call(make_product(binding.spec, binding.inputs[0], binding.inputs[1], binding.outputs[0]),
+  return onednn::plan_call(make_gemm(binding.spec, binding.inputs[0], binding.inputs[1], binding.outputs[0]),
                            binding.threads);
 }
 

@@ -8,16 +8,16 @@
 
 #include <algorithm>
 
-#include "kernels/vendor/cublaslt/product.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/row_loop.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 
 namespace headroom {
 namespace {
 
-using cublaslt::Product;
+using cublaslt::Gemm;
 
 using Loop = RowLoop<3>;  // over a, b and c
 
@@ -48,21 +48,21 @@ KernelPlan plan(const KernelBinding& binding) {
   const Operand &a = binding.inputs[0], &b = binding.inputs[1], &c = binding.outputs[0];
   Loop loop = batch_loop(a, b, c);  // around the library's batch
   const Loop::Axis batch = take_longest(loop);
-  const Product product({.dtype = a.type.dtype,
-                         .c_dtype = a.type.dtype,
-                         .rounds_to_tf32 = rounds_to_tf32(binding.spec),
-                         .m = c.type.shape[-2],
-                         .n = c.type.shape[-1],
-                         .k = a.type.shape[-1],
-                         .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
-                         .a_row = a.strides[-2],
-                         .b_row = b.strides[-2],
-                         .c_row = c.strides[-2],
-                         .batch = batch.extent,
-                         .a_batch = batch.strides[0],
-                         .b_batch = batch.strides[1],
-                         .c_batch = batch.strides[2]},
-                        binding.target);
+  const Gemm product({.dtype = a.type.dtype,
+                      .c_dtype = a.type.dtype,
+                      .rounds_to_tf32 = rounds_to_tf32(binding.spec),
+                      .m = c.type.shape[-2],
+                      .n = c.type.shape[-1],
+                      .k = a.type.shape[-1],
+                      .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
+                      .a_row = a.strides[-2],
+                      .b_row = b.strides[-2],
+                      .c_row = c.strides[-2],
+                      .batch = batch.extent,
+                      .a_batch = batch.strides[0],
+                      .b_batch = batch.strides[1],
+                      .c_batch = batch.strides[2]},
+                     binding.target);
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(a.type.dtype))](const LaunchArguments& arguments) {
     RowCursor cursor(loop, 0);
     for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())
@@ -78,7 +78,7 @@ KernelPlan plan(const KernelBinding& binding) {
 const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",
                                      .op = Op::kMatmul,
                                      .device = DeviceKind::kCuda,
-                                     .supports = check_float_product,
+                                     .supports = check_float_gemm,
                                      .strided = kAllStrided,
                                      .plan = plan});
 

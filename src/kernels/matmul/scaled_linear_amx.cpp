@@ -7,7 +7,7 @@
 // Bytes    m*k + n*k + 4*(m + 2*n) + m*n * size
 // FLOPs    2*m*n*k on the tiles, 3*m*n and the activation's on the vector unit
 //
-// Block by block, amx_product_inl.hpp: sums become results while they are in the first-level cache. oneDNN's product
+// Block by block, amx_gemm_inl.hpp: sums become results while they are in the first-level cache. oneDNN's product
 // (scaled_linear_cpu.cpp) writes all columns of its rows as f32 for the scaling to read again, from the second-level
 // cache. In cycles for 32 rows by 32 columns at k = 192:
 //
@@ -17,9 +17,9 @@
 //   with gelu_tanh                         340  10.5 operations
 
 #include "ir/activation.hpp"
-#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/matmul/activation_rows.hpp"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -29,7 +29,7 @@
 #include <immintrin.h>
 
 #include "kernels/elementwise/activation_avx512_inl.hpp"
-#include "kernels/matmul/amx_product_inl.hpp"
+#include "kernels/matmul/amx_gemm_inl.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-int8,fma")
 namespace headroom::amx {
@@ -91,7 +91,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
   const std::int64_t k = binding.spec.inputs[2].shape[1];
   const bool is_f32 = binding.spec.outputs[0].dtype == DType::kF32;
   const Activation activation = activation_of(binding.spec.attributes);
-  return amx::plan_product<std::int8_t>(
+  return amx::plan_gemm<std::int8_t>(
       binding, 2, [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
         const amx::Operands operands{.k = k,
                                      .x_scale = arguments.input<float>(1),
@@ -113,7 +113,7 @@ Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_scaled_dtypes(spec)) return rejection;
   if (spec.outputs[0].dtype == DType::kF32 && activation_of(spec.attributes) != Activation::kNone)
     return Rejection{"takes activations whose results are bf16, not f32"};
-  return check_amx_product(spec, 2);
+  return check_amx_gemm(spec, 2);
 }
 
 const Listed<LibraryKernel> kScaledLinear(

@@ -21,16 +21,16 @@
 #include <algorithm>
 
 #include "ir/activation.hpp"
-#include "kernels/matmul/activation_rows.hpp"
-#include "kernels/vendor/onednn/pieces.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/matmul/activation_rows.hpp"
+#include "kernels/vendor/onednn/pieces.hpp"
 
 namespace headroom {
 namespace {
 
+using onednn::GemmEpilogue;
 using onednn::LinearProblem;
-using onednn::ProductEnd;
 
 constexpr std::int64_t kMostRows = 128;  // of a piece
 
@@ -63,9 +63,9 @@ Support supports(const OpSpec& spec, const Target& target) {
   const onednn::TeamSize alone(1);
   return onednn::checked("onednn.scaled_linear", [&]() -> Support {
     const auto rows_of = [&](std::int64_t rows) { return RowAxis{rows, problem.k, problem.n}; };
-    const auto weight = choose_product(problem, rows_of(whole), ProductEnd::kAccumulated).weights_desc();
+    const auto weight = choose_gemm(problem, rows_of(whole), GemmEpilogue::kAccumulated).weights_desc();
     for (const std::int64_t rows : {whole, rest == 0 ? whole : rest}) {
-      const auto product = make_product(problem, rows_of(rows), ProductEnd::kAccumulated, weight);
+      const auto product = make_gemm(problem, rows_of(rows), GemmEpilogue::kAccumulated, weight);
       if (const std::string implementation = product.impl_info_str(); !implementation.starts_with("brg:"))
         return Rejection{fmt::format("oneDNN has only {} for this product", implementation)};
     }
@@ -89,7 +89,7 @@ KernelPlan plan(const KernelBinding& binding) {
   };
   return onednn::plan_pieces(problem, rows,
                              {.weight = 2,
-                              .end = ProductEnd::kAccumulated,
+                              .end = GemmEpilogue::kAccumulated,
                               .y_dtype = form.y_dtype,
                               .rows = in_piece,
                               .layout_rows = in_piece,

@@ -17,17 +17,17 @@
 
 #include "base/tensors/divide_up.hpp"
 #include "ir/activation.hpp"
-#include "kernels/vendor/cublaslt/rows.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
-#include "kernels/matmul/scale_product_cuda.hpp"
+#include "kernels/matmul/scale_gemm_cuda.hpp"
+#include "kernels/vendor/cublaslt/rows.hpp"
 
 namespace headroom {
 namespace {
 
 using cublaslt::Epilogue;
-using cublaslt::Product;
-using cublaslt::ProductSpec;
+using cublaslt::Gemm;
+using cublaslt::GemmSpec;
 
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
@@ -38,7 +38,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const DType made = binding.outputs[0].type.dtype;
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
   const Activation activation = activation_of(binding.spec.attributes);
-  ProductSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
+  GemmSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
   spec.has_scales = true;
   spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
   spec.has_bias = inputs.size() > 4;
@@ -51,7 +51,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
       (spec.has_bias && inputs[4].dtype != made))
     return std::nullopt;
-  const std::optional<Product> product = Product::find(spec, binding.target);
+  const std::optional<Gemm> product = Gemm::find(spec, binding.target);
   if (!product) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
@@ -73,16 +73,16 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
   const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
-  ProductSpec spec =
+  GemmSpec spec =
       cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape);
   spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
-  const Product product(spec, binding.target);
+  const Gemm product(spec, binding.target);
   const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
   const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
   const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
   Shape columns = shape;
   for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
-  const cuda::ScaledProduct after{
+  const cuda::ScaledGemm after{
       .activation = activation_of(binding.spec.attributes),
       .has_bias = has_bias,
       .has_residual = has_residual,
@@ -94,9 +94,9 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
     product.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + product_bytes);
-    cuda::launch_scale_product(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
-                               arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
-                               arguments.output(0));
+    cuda::launch_scale_gemm(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
+                            arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
+                            arguments.output(0));
   };
   return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
 }

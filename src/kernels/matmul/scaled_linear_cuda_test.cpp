@@ -1,7 +1,7 @@
-#include "kernels/vendor/cublaslt/product.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
 
 namespace headroom {
 namespace {
@@ -102,7 +102,7 @@ TEST_F(CublasltScaledLinear, AddsAResidualInItsEpilogueOnHopper) {
 
 TEST_F(CublasltScaledLinear, TakesOverWhatIsFastestForOtherRows) {
   if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
-  using Search = cuda::SearchOf<cublaslt::version_text>;
+  using Tuner = cuda::TunerOf<cublaslt::version_text>;
   const cuda::OwnCache cache;
   for (const std::int64_t n : {768, 8192}) {  // tried, and large enough to be measured
     const auto work = [&](std::int64_t rows) {
@@ -118,14 +118,14 @@ TEST_F(CublasltScaledLinear, TakesOverWhatIsFastestForOtherRows) {
                                  .has_bias = true});
     };
     const OpSpec spec = scaled_spec({1, 304, 192}, n, DType::kBF16, true, "none");
-    const std::string algorithm = measured_algorithm<Search>("cublaslt.scaled_linear", spec, work(304));
-    backend().context<Search>()->keep(work(272), algorithm, 1);
+    const std::string algorithm = measured_algorithm<Tuner>("cublaslt.scaled_linear", spec, work(304));
+    backend().context<Tuner>()->keep(work(272), algorithm, 1);
     EXPECT_THAT(take_over("cublaslt.scaled_linear", spec, tolerance_of(DType::kBF16)),
                 testing::EndsWith(", taken over from size 272"));
   }
 }
 
-TEST_F(CublasltScaledLinear, RunsUnmeasuredWhereThereIsNoKin) {
+TEST_F(CublasltScaledLinear, RunsUnmeasuredWithoutATunedSize) {
   const cuda::OwnCache cache;
   const auto spec = [](std::int64_t n) { return scaled_spec({1, 272, 192}, n, DType::kBF16, true, "none"); };
   static_cast<void>(prepare_dense("cublaslt.scaled_linear", spec(768), target()));

@@ -3,10 +3,10 @@
 // depth. Rows and columns dense, any sizes.
 
 #include "ir/activation.hpp"
-#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/support.hpp"
+#include "kernels/matmul/activation_rows.hpp"
 
 namespace headroom {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 
-#include "kernels/movement/copy_cuda.hpp"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/launch.cuh"
+#include "kernels/movement/copy_cuda.hpp"
 #include "kernels/movement/transposed_copy_cuda.hpp"
 
 namespace headroom::cuda {

@@ -9,8 +9,8 @@
 
 #include "ir/activation.hpp"
 #include "ir/expand.hpp"
-#include "lower/group_norm_program.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
+#include "lower/group_norm_program.hpp"
 
 namespace headroom {
 namespace {

@@ -24,8 +24,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm/group_norm_cpu.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/elementwise/activation_inl.hpp"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/elementwise/activation_inl.hpp"
 
 #ifndef HEADROOM_KERNELS_GROUP_NORM
 #define HEADROOM_KERNELS_GROUP_NORM

@@ -259,10 +259,10 @@ __global__ void __launch_bounds__(kJoinThreads)
   const double below = all.mean - static_cast<double>(mean);
   for (std::int64_t c = threadIdx.x; c < group.width; c += kJoinThreads) {
     const std::int64_t channel = index * group.width + c, place = image * group.channels + channel;
-    const double factor = inverse * side_number(weight, group.side, channel, 1);
+    const double factor = inverse * optional_vector_at(weight, group.side, channel, 1);
     tables.mean[place] = mean;
     tables.factor[place] = static_cast<float>(factor);
-    tables.term[place] = static_cast<float>(side_number(bias, group.side, channel, 0) - below * factor);
+    tables.term[place] = static_cast<float>(optional_vector_at(bias, group.side, channel, 0) - below * factor);
   }
 }
 

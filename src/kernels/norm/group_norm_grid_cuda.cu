@@ -109,8 +109,8 @@ class NormRun {
     }
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      factor_[i] = is_idle() ? 0 : side_number(operands_.weight, norm_.side, column_ * kWidth + i, 1);
-      term_[i] = is_idle() ? 0 : side_number(operands_.bias, norm_.side, column_ * kWidth + i, 0);
+      factor_[i] = is_idle() ? 0 : optional_vector_at(operands_.weight, norm_.side, column_ * kWidth + i, 1);
+      term_[i] = is_idle() ? 0 : optional_vector_at(operands_.bias, norm_.side, column_ * kWidth + i, 0);
     }
     with_groups([&](int group, bool is_speaker) {
       float sum = 0;

@@ -12,8 +12,8 @@
 
 #include "base/tensors/divide_up.hpp"
 #include "kernels/core/cpu_kernel.hpp"
-#include "kernels/reduce/reduced_axes.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/reduce/reduced_axes.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/reduce_cpu.cpp"

@@ -5,10 +5,10 @@
 // Both run once a request or a step, on little data, and the angles reach thousands of radians, where f32 has lost the
 // digits that matter: so double throughout, f32 out, any number dtype in. 4608 x 64 angles take a few microseconds.
 
-#include "kernels/elementwise/cast_cuda.hpp"
 #include "kernels/core/cuda/as_double.cuh"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/launch.cuh"
+#include "kernels/elementwise/cast_cuda.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -34,8 +34,8 @@
 
 #include "base/tensors/divide_up.hpp"
 #include "kernels/core/cpu_kernel.hpp"
-#include "kernels/rope/rope_positions.hpp"
 #include "kernels/core/simd_targets.hpp"
+#include "kernels/rope/rope_positions.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rope/rope_cpu.cpp"

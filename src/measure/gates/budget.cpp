@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "measure/statistics/tail.hpp"
 #include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
-#include "measure/statistics/tail.hpp"
 
 namespace headroom {
 namespace {

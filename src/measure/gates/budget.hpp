@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "measure/gates/gate_report.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 
 namespace headroom {
 

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/text/format.hpp"
 #include "base/switches.hpp"
 #include "base/target.hpp"
-#include "measure/suites/benchmark_names.hpp"
+#include "base/text/format.hpp"
 #include "measure/gates/budget.hpp"
 #include "measure/gates/budget_file.hpp"
 #include "measure/statistics/tail.hpp"
+#include "measure/suites/benchmark_names.hpp"
 
 /// How results are held against the rows of a budget file.
 namespace headroom {
@@ -53,8 +53,7 @@ bool fits_opt(const std::optional<BudgetPattern>& pattern, const Result& result)
   const Configuration& configuration = result.configuration;
   for (const char* separator : {",", "+"})
     for (const std::vector<std::string>* names : {&configuration.asked, &configuration.applied})
-      if (!names->empty() && pattern->filter->takes_whole(fmt::format("{}", fmt::join(*names, separator))))
-        return true;
+      if (!names->empty() && pattern->filter->takes_whole(fmt::format("{}", fmt::join(*names, separator)))) return true;
   std::string listed = pattern->text;  // as tables join switches
   std::ranges::replace(listed, '+', ',');
   return pattern->filter->takes_whole(result.name) || is_asked_as(pattern->text, configuration) ||

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {
@@ -141,7 +141,8 @@ TEST(BudgetFile, NamesWhatIsWrongWithIt) {
   EXPECT_THAT(refusal_of_row({{"limits", {{"memory", "2"}}}}), HasSubstr("expected a size"));
   EXPECT_THAT(refusal_of_row({{"limits", {{"accuracy", 95}}}}), HasSubstr("from 0 to 1"));
   EXPECT_THAT(refusal_of_row({{"limits", {{"throughput", 0}}}}), HasSubstr("over zero"));
-  EXPECT_THAT(refusal_of_row({{"model", "("}, {"limits", {{"time", 1}}}}), HasSubstr("'(' is not a regular expression"));
+  EXPECT_THAT(refusal_of_row({{"model", "("}, {"limits", {{"time", 1}}}}),
+              HasSubstr("'(' is not a regular expression"));
   EXPECT_THAT(refusal_of_row({{"size", "big"}, {"limits", {{"time", 1}}}}), HasSubstr("expected pixels"));
   EXPECT_THAT(refusal_of_row({{"modle", "m"}, {"limits", {{"time", 1}}}}), HasSubstr("modle"));
 }

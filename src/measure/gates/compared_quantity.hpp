@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "measure/statistics/effect.hpp"
 #include "measure/gates/quantities.hpp"
 #include "measure/results/result.hpp"
+#include "measure/statistics/effect.hpp"
 #include "measure/statistics/verdict.hpp"
 
 namespace headroom {

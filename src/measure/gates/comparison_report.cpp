@@ -42,9 +42,12 @@ GateOutcome outcome_of(Verdict verdict, bool counts = true) {
 }
 
 /// What CSV has of the columns. A change is a ratio, or of some qualities a difference.
-const std::vector<std::vector<std::string>> kComparisonFields = {
-    {"base"}, {"new"}, {"ratio", "difference"}, {"interval_low", "interval_high"}, {"p"},
-    {"base_processes", "new_processes"}};
+const std::vector<std::vector<std::string>> kComparisonFields = {{"base"},
+                                                                 {"new"},
+                                                                 {"ratio", "difference"},
+                                                                 {"interval_low", "interval_high"},
+                                                                 {"p"},
+                                                                 {"base_processes", "new_processes"}};
 
 Cell interval_cell_of(std::string shown, const std::optional<Interval>& interval) {
   if (!interval) return no_value(std::move(shown));

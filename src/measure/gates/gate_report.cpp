@@ -142,8 +142,7 @@ int priority_of(std::string_view column) {
 Printout gate_table(const GateReport& report) {
   Table table;
   table.add_column(Column{.header = "benchmark", .align = Align::kLeft, .least = 18});
-  table.add_column(
-      Column{.header = "quantity", .align = Align::kLeft, .fields = {"quantity", "unit"}, .least = 8});
+  table.add_column(Column{.header = "quantity", .align = Align::kLeft, .fields = {"quantity", "unit"}, .least = 8});
   for (std::size_t i = 0; i < report.columns.size(); ++i)
     table.add_column(Column{.header = report.columns[i],
                             .priority = priority_of(report.columns[i]),

@@ -24,7 +24,7 @@ struct GateLine {
   std::string name;
   std::string quantity;
   std::vector<Cell> cells;  ///< one for each of GateReport::columns
-  std::string verdict;             ///< "REGRESSED", "MISSED"
+  std::string verdict;      ///< "REGRESSED", "MISSED"
   std::string why;
   GateOutcome outcome = GateOutcome::kPassed;
   bool is_unchanged = false;  ///< equal on both sides: tables count it only

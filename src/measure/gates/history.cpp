@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
-#include "measure/suites/benchmark_names.hpp"
 #include "measure/probes/hardware.hpp"
 #include "measure/statistics/statistics.hpp"
+#include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

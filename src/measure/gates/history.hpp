@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "measure/results/result.hpp"
 #include "measure/statistics/change_points.hpp"
 #include "measure/tables/printout.hpp"
-#include "measure/results/result.hpp"
 
 namespace headroom {
 

@@ -10,18 +10,7 @@
 /// What a gate judges of a result: its time, and what else it costs or is worth.
 namespace headroom {
 
-enum class Quantity : std::uint8_t {
-  kTime,
-  kP99,
-  kMemory,
-  kSize,
-  kPsnr,
-  kAccuracy,
-  kFrechet,
-  kError,
-  kFlicker,
-  kFlip
-};
+enum class Quantity : std::uint8_t { kTime, kP99, kMemory, kSize, kPsnr, kAccuracy, kFrechet, kError, kFlicker, kFlip };
 inline constexpr std::size_t kQuantities = 10;
 
 struct QuantityInfo {

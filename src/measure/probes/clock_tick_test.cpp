@@ -28,7 +28,8 @@ std::vector<double> noisy(std::uint64_t seed, double spread) {
 
 TEST(ClockTick, IsTheStepOfACoarseClock) {
   for (const double tick : {0.1, 0.0625, 1.0 / 3, 0.5})
-    EXPECT_NEAR(clock_tick(Processes{shown(noisy(1, 0.2), tick)}, Processes{shown(noisy(2, 0.2), tick)}).value(), tick, 1e-9);
+    EXPECT_NEAR(clock_tick(Processes{shown(noisy(1, 0.2), tick)}, Processes{shown(noisy(2, 0.2), tick)}).value(), tick,
+                1e-9);
   EXPECT_NEAR(clock_tick(Processes{shown(noisy(3, 0.1), 0.7, 7)}, Processes{shown(noisy(4, 0.1), 0.7, 7)}).value(), 0.1,
               1e-9);
 }

@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
-#include "kernels/elementwise/exponentials.hpp"
 #include "kernels/core/parallel.hpp"
+#include "kernels/elementwise/exponentials.hpp"
 #include "measure/results/result.hpp"
 #include "measure/statistics/statistics.hpp"
 
@@ -18,15 +18,15 @@ namespace headroom {
 namespace {
 
 /// Rows of x, its channels, and those of the result.
-struct ProductSize {
+struct GemmSize {
   std::int64_t rows, k, n;
 };
 
 /// Which of them a machine does fastest depends on how much its caches hold and on how many cores share the work.
-constexpr std::array kOnCpu = {ProductSize{4096, 192, 768}, ProductSize{4096, 960, 192}, ProductSize{2048, 1024, 1024}};
-constexpr std::array kOnGpu = {ProductSize{4096, 4096, 4096}, ProductSize{8192, 8192, 8192}};
+constexpr std::array kOnCpu = {GemmSize{4096, 192, 768}, GemmSize{4096, 960, 192}, GemmSize{2048, 1024, 1024}};
+constexpr std::array kOnGpu = {GemmSize{4096, 4096, 4096}, GemmSize{8192, 8192, 8192}};
 
-OpSpec bare_product(std::string_view arithmetic, const ProductSize& size) {
+OpSpec bare_product(std::string_view arithmetic, const GemmSize& size) {
   const bool is_tf32 = arithmetic == "tf32";
   const std::optional<DType> dtype = is_tf32 ? DType::kF32 : parse_dtype(arithmetic);
   if (!dtype) fail("'{}' is no arithmetic of products", arithmetic);
@@ -46,7 +46,7 @@ OpSpec bare_product(std::string_view arithmetic, const ProductSize& size) {
 
 bool multiplies(const Step& launch) { return launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix; }
 
-Floor floor_of_product(const Cost& cost, const Step& launch, MachineRates& rates) {
+Floor floor_of_gemm(const Cost& cost, const Step& launch, MachineRates& rates) {
   return longer_of(cost.bytes, rates.copy(cost.bytes), cost.flops,
                    &rates.product(launch.kernel->compute_name(launch.spec)));
 }
@@ -102,7 +102,7 @@ const Yardstick& MachineRates::product(std::string_view arithmetic) {
   if (const auto known = products_.find(arithmetic); known != products_.end()) return known->second.yardstick;
   const bool is_cpu = target.device == DeviceKind::kCpu;
   Product fastest;
-  for (const ProductSize& size : is_cpu ? std::span<const ProductSize>(kOnCpu) : std::span<const ProductSize>(kOnGpu)) {
+  for (const GemmSize& size : is_cpu ? std::span<const GemmSize>(kOnCpu) : std::span<const GemmSize>(kOnGpu)) {
     auto run = std::make_unique<OpRun>(backend_, bare_product(arithmetic, size));
     Yardstick yardstick = measure(
         {.of = kFloorOfFlops, .work = run->least_work().flops, .stream = &run->stream(), .submit = [&run = *run] {
@@ -146,7 +146,7 @@ Exponentials exponentials_of(const Graph& graph) {
 }
 
 Floor floor_of(const Step& launch, MachineRates& rates) {
-  if (multiplies(launch)) return floor_of_product(launch.kernel->cost(bare(launch.spec)), launch, rates);
+  if (multiplies(launch)) return floor_of_gemm(launch.kernel->cost(bare(launch.spec)), launch, rates);
   const double bytes = launch.cost.bytes;
   if (launch.kernel == nullptr) return longer_of(bytes, rates.copy(bytes), 0, nullptr);
   return floor_of(graph_of(launch.spec), bytes, rates);
@@ -157,7 +157,7 @@ double floor_ms(const Program& program, MachineRates& rates) { return floor_ms(p
 Floor floor_of(const OpRun& run, MachineRates& rates) {
   const std::vector<Step>& launches = run.program().steps;
   const auto product = std::ranges::find_if(launches, multiplies);
-  if (product != launches.end()) return floor_of_product(run.least_work(), *product, rates);
+  if (product != launches.end()) return floor_of_gemm(run.least_work(), *product, rates);
   return floor_of(run.program().graph, run.least_work().bytes, rates);
 }
 

@@ -44,8 +44,8 @@ struct Floors {
 
   void measure(const Step& launch, std::size_t at, AloneTimes& alone, MachineRates& rates) {
     const Floor floor = headroom::floor_of(launch, rates);
-    const bool is_product = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
-    alone_ms[at].push_back(is_product ? alone.ms(launch.spec) : floor.ms());
+    const bool is_contraction = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
+    alone_ms[at].push_back(is_contraction ? alone.ms(launch.spec) : floor.ms());
     floor_ms[at].push_back(floor.ms());
     floor_of[at] = floor.yardstick->of;
   }

@@ -8,8 +8,8 @@
 
 #include "backends/backend.hpp"
 #include "measure/results/chrome_trace.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 #include "run/session/session.hpp"
 
 namespace headroom {

@@ -113,8 +113,7 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double to
     for (Cell cell :
          {count_cell(line.launches), ms_cell(line.time_ms), number_cell(share, fmt::format("{:.1f}%", 100 * share)),
           bytes_cell(static_cast<std::int64_t>(line.bytes)), line.is_timed ? ms_cell(line.alone_ms) : no_value(),
-          ms_cell(line.floor_ms), Cell(line.floor_of),
-          is_below ? no_value("below") : factor_cell(std::max(1.0, over)),
+          ms_cell(line.floor_ms), Cell(line.floor_of), is_below ? no_value("below") : factor_cell(std::max(1.0, over)),
           is_below ? no_value() : ms_cell(std::max(0.0, line.time_ms - line.floor_ms))})
       cells.push_back(std::move(cell));
     cells.emplace_back(per);
@@ -161,11 +160,12 @@ Printout to_profile_table(const Profile& profile, const PlanRecord& plan, Profil
     table.add_rule();
     add_rows(table, once, rows, step_ms, "request");
   }
-  std::string text = fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n",
-                                 format_ms(step_ms), format_ms(profile.step_launches_ms),
-                                 format_ms(profile.step_alone_ms), format_ms(profile.step_floor_ms()),
-                                 over_floor_text(profile));
-  text += remarks_on(profile, std::ranges::count_if(step, is_below_floor) + std::ranges::count_if(once, is_below_floor));
+  std::string text =
+      fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n",
+                  format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_alone_ms),
+                  format_ms(profile.step_floor_ms()), over_floor_text(profile));
+  text +=
+      remarks_on(profile, std::ranges::count_if(step, is_below_floor) + std::ranges::count_if(once, is_below_floor));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
   if (const auto& [busy, loop_step] = std::pair(profile.launches.busy_ms, profile.launches.loop_step_ms);

@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/test_paths.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/probes/device_times.hpp"
-#include "measure/suites/kernel_suite.hpp"
 #include "measure/protocol/op_run.hpp"
+#include "measure/results/describe.hpp"
+#include "measure/suites/kernel_suite.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

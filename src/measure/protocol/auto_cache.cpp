@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/files/hash.hpp"
-#include "base/text/json.hpp"
 #include "base/files/user_cache.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/json_members.hpp"
 
 namespace headroom {

@@ -6,9 +6,9 @@
 
 #include "base/switches.hpp"
 #include "measure/protocol/auto_trial.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/statistics/trials.hpp"
+#include "measure/tables/printout.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/tensors/random.hpp"
 #include "measure/quality/pass_error.hpp"
 #include "measure/quality/quality_loss.hpp"

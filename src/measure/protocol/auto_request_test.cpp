@@ -69,8 +69,7 @@ class CheaperLoopsOfTheModel : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
-  std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline((source_dir(kSourceDir) / "models/fashion-flux-turbo").string());
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline((source_dir(kSourceDir) / "models/fashion-flux-turbo").string());
   std::map<std::string, std::int64_t> judged_;  // steps by label
 };
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/results/result.hpp"
 #include "measure/protocol/subprocess.hpp"
+#include "measure/results/result.hpp"
 
 namespace headroom {
 

@@ -7,9 +7,9 @@
 
 #include "backends/device.hpp"
 #include "base/tensors/divide_up.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/results/describe.hpp"
 
 namespace headroom {
 

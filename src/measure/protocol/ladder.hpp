@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
+#include "base/tensors/host_tensor.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 #include "pipelines/generator.hpp"
 #include "run/forward_pass.hpp"
 #include "run/weights/weight_store.hpp"

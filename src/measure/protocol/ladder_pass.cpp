@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "backends/device.hpp"
-#include "measure/results/describe.hpp"
-#include "measure/protocol/ladder_visitor.hpp"
 #include "measure/probes/machine.hpp"
+#include "measure/protocol/ladder_visitor.hpp"
 #include "measure/quality/pass_error.hpp"
+#include "measure/results/describe.hpp"
 
 namespace headroom {
 namespace {

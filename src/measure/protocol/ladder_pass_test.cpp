@@ -13,9 +13,9 @@
 
 #include "base/out_of_memory.hpp"
 #include "base/test_paths.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/protocol/ladder.hpp"
 #include "measure/quality/pass_error.hpp"
+#include "measure/results/describe.hpp"
 #include "run/test_util.hpp"
 
 namespace headroom {

@@ -35,8 +35,7 @@ class ImageLadder : public testing::Test {
     return metrics;
   }
 
-  std::unique_ptr<Pipeline> pipeline_ =
-      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5");
+  std::unique_ptr<Pipeline> pipeline_ = open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5");
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
 };
 

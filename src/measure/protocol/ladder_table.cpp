@@ -208,8 +208,8 @@ Table rung_table(const Ladder& ladder) {
   for (std::size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     if (i == 1 || (rung.cumulative && !ladder.rungs[i - 1].cumulative)) table.add_rule();
-    std::vector<Cell> cells = is_out_of_memory(rung.result) ? out_of_memory_cells(rung, !pass.empty())
-                                                            : cells_of(ladder, rung, quality);
+    std::vector<Cell> cells =
+        is_out_of_memory(rung.result) ? out_of_memory_cells(rung, !pass.empty()) : cells_of(ladder, rung, quality);
     cells.resize(of_rung, no_value());
     for (Cell& cell : stage_values(rung.result, stages)) cells.push_back(std::move(cell));
     table.add_row(std::move(cells));

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/text/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/protocol/unfinished_ladder.hpp"
 #include "run/test_util.hpp"

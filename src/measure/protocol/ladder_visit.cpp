@@ -5,14 +5,14 @@
 #include <memory>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
-#include "measure/results/describe.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "measure/protocol/generation.hpp"
-#include "measure/quality/judge.hpp"
 #include "measure/protocol/ladder_visitor.hpp"
+#include "measure/quality/judge.hpp"
 #include "measure/quality/picture_comparison.hpp"
 #include "measure/quality/quality.hpp"
+#include "measure/results/describe.hpp"
 
 namespace headroom {
 namespace {
@@ -159,7 +159,7 @@ class GenerationVisitor : public RungVisitor {
   const Pipeline& pipeline_;
   std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
   std::unique_ptr<ClassifierJudge> judge_;
-  std::vector<HostTensor> reference_;             // the baseline's images, batch by batch
+  std::vector<HostTensor> reference_;            // the baseline's images, batch by batch
   std::optional<Judgement> baseline_judgement_;  // absent where a ladder goes on in another process
 };
 

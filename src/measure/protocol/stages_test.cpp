@@ -5,8 +5,8 @@
 
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/protocol/generation.hpp"
+#include "measure/results/describe.hpp"
 
 namespace headroom {
 namespace {

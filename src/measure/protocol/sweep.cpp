@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file_lock.hpp"
-#include "measure/results/fingerprint.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/results/fingerprint.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 #include "pipelines/request.hpp"
 
 namespace headroom {

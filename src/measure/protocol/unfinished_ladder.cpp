@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
+#include "measure/probes/machine.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/json_members.hpp"
-#include "measure/probes/machine.hpp"
 
 namespace headroom {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/tensors/host_tensor.hpp"
 #include "measure/quality/quality.hpp"
 #include "measure/results/result.hpp"
-#include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/generator.hpp"
+#include "pipelines/stages/classifier_judge.hpp"
 
 namespace headroom {
 

@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "base/files/hash.hpp"
 #include "measure/probes/machine.hpp"
-#include "measure/results/result_json.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/results/result_json.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 #include "plan/memory.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 
 /// Result files in forms that other tools and people read: a line for each series of each result.
 namespace headroom {

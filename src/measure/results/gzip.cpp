@@ -1,8 +1,8 @@
 #include "measure/results/gzip.hpp"
 
-#include <algorithm>
-
 #include <zlib.h>
+
+#include <algorithm>
 
 #include "base/error.hpp"
 

@@ -134,9 +134,9 @@ std::string utc_of(std::string_view text) {
   const auto midnight = std::chrono::floor<std::chrono::days>(moment);
   const std::chrono::year_month_day in_utc(midnight);
   const std::chrono::hh_mm_ss time(moment - midnight);
-  std::string utc = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", int(in_utc.year()), unsigned(in_utc.month()),
-                                unsigned(in_utc.day()), time.hours().count(), time.minutes().count(),
-                                time.seconds().count());
+  std::string utc =
+      fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", int(in_utc.year()), unsigned(in_utc.month()),
+                  unsigned(in_utc.day()), time.hours().count(), time.minutes().count(), time.seconds().count());
   return is_date_of_results(utc) ? utc : std::string();
 }
 

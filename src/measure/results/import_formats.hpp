@@ -11,8 +11,8 @@
 /// What import.cpp and the readers of formats, a file each, share.
 namespace headroom::imports {
 
-inline constexpr std::string_view kGoogleBenchmark = "google-benchmark", kNvbench = "nvbench",
-                                  kHyperfine = "hyperfine", kTrtexec = "trtexec";
+inline constexpr std::string_view kGoogleBenchmark = "google-benchmark", kNvbench = "nvbench", kHyperfine = "hyperfine",
+                                  kTrtexec = "trtexec";
 
 /// Results as they are read, all by one program on one device.
 class ImportedFile {

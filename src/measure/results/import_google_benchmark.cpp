@@ -47,7 +47,8 @@ void read_entry(const json& entry, std::map<std::string, Repetitions>& benchmark
   const auto [found, is_new] = benchmarks.try_emplace(name);
   if (is_new) order.push_back(name);
   Repetitions& repetitions = found->second;
-  for (const auto& [flag, message] : {std::pair("error_occurred", "error_message"), std::pair("skipped", "skip_message")})
+  for (const auto& [flag, message] :
+       {std::pair("error_occurred", "error_message"), std::pair("skipped", "skip_message")})
     if (const auto value = entry.find(flag); value != entry.end() && *value != json(false) && *value != json("")) {
       repetitions.failure = text_or(entry, message, "no reason given");
       return;

@@ -58,7 +58,8 @@ double number_in(const json& value, std::string_view tag, const std::string& pla
 
 /// The times of samples, in ms; none where the file is not there. Of the path only the last two parts count, since
 /// nvbench writes it as seen from where it ran, and no other folder is any of ours.
-std::vector<double> samples_of(const json& filename, std::size_t count, const fs::path& path, const std::string& place) {
+std::vector<double> samples_of(const json& filename, std::size_t count, const fs::path& path,
+                               const std::string& place) {
   if (!filename.is_string()) fail("the file of samples of {} has no name", place);
   const fs::path told = filename.get<std::string>();
   std::error_code error;
@@ -137,12 +138,12 @@ class NvbenchReader {
   [[nodiscard]] std::string version() const {
     const json::json_pointer at("/meta/version/nvbench/string");
     return document_.contains(at) && document_[at].is_string() ? printable_name(document_[at].get<std::string>())
-                                                                : "unknown";
+                                                               : "unknown";
   }
 
   void read_state(const std::string& benchmark, const json& state) {
-    const std::string place = fmt::format("a state of '{}' in {}", shortened(printable_name(benchmark), 100),
-                                          path_.string());
+    const std::string place =
+        fmt::format("a state of '{}' in {}", shortened(printable_name(benchmark), 100), path_.string());
     if (!state.is_object()) fail("{} is {}, but an object was expected", place, state.type_name());
     static const json kNone = json::array();
     const auto list = [&](const char* key) -> const json& {

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
-#include "measure/statistics/comparison.hpp"
+#include "base/text/json.hpp"
 #include "measure/probes/hardware.hpp"
 #include "measure/results/import_formats.hpp"
 #include "measure/results/result_folder.hpp"
+#include "measure/statistics/comparison.hpp"
 
 namespace headroom {
 namespace {
@@ -247,18 +247,16 @@ TEST(ImportNvbench, ReadsNoOtherFolder) {
   write_file_atomically(folder.path() / "0.bin", floats({0.5F}));
   std::filesystem::create_directory(folder.path() / "inner");
   for (const char* name : {"../0.bin", "inner/../../0.bin", "x/../0.bin"}) {
-    const Result copy =
-        import_text(with_samples(name, 1), folder.path() / "inner" / "out.json").value().results[0];
+    const Result copy = import_text(with_samples(name, 1), folder.path() / "inner" / "out.json").value().results[0];
     EXPECT_THAT(copy.tags, ElementsAre("mean of 512 samples")) << name;
   }
 }
 
 TEST(ImportNvbench, SaysWhatIsBroken) {
-  EXPECT_THAT(error_after(kNvbenchFile,
-                          [](json& d) {
-                            d["benchmarks"][0]["states"][0]["summaries"][2]["data"][0]["value"] = "soon";
-                          }),
-              AllOf(HasSubstr("nv/cold/time/gpu/mean"), HasSubstr("soon")));
+  EXPECT_THAT(
+      error_after(kNvbenchFile,
+                  [](json& d) { d["benchmarks"][0]["states"][0]["summaries"][2]["data"][0]["value"] = "soon"; }),
+      AllOf(HasSubstr("nv/cold/time/gpu/mean"), HasSubstr("soon")));
   EXPECT_THAT(error_after(kNvbenchFile, [](json& d) { d["benchmarks"][0]["states"][0]["summaries"] = json::array(); }),
               HasSubstr("holds no measured time"));
   EXPECT_THAT(error_after(kNvbenchFile, [](json& d) { d["benchmarks"][0].erase("name"); }), HasSubstr("name"));
@@ -309,7 +307,8 @@ TEST(ImportResults, LeavesOtherDocumentsAlone) {
 
 TEST(ImportResults, EveryOneOpensLikeAResultFile) {
   const TempFolder folder;
-  for (const std::string_view text : {kGoogleBenchmarkFile, kHyperfineFile, kNvbenchFile, kTrtexecTimes, kTrtexecProfile}) {
+  for (const std::string_view text :
+       {kGoogleBenchmarkFile, kHyperfineFile, kNvbenchFile, kTrtexecTimes, kTrtexecProfile}) {
     write_file_atomically(folder.path() / "a.json", text);
     const ResultFile file = read_measurements(folder.path() / "a.json");
     for (const Result& result : file.results) EXPECT_TRUE(is_imported(result));
@@ -352,8 +351,9 @@ TEST(UtcOf, TakesTimesWithAZone) {
   EXPECT_EQ(imports::utc_of("2026-01-01T00:30:05+01:00"), "2025-12-31T23:30:05Z");
   EXPECT_EQ(imports::utc_of("2026-02-28T23:30:05-05:30"), "2026-03-01T05:00:05Z");
   EXPECT_EQ(imports::utc_of("2026-01-01T00:30:05Z"), "2026-01-01T00:30:05Z");
-  for (const char* other : {"", "2026-01-01", "2026-01-01T00:30:05", "2026-13-01T00:30:05Z", "2026-02-30T00:30:05Z",
-                            "2026/01/01T00:30:05Z", "2026-01-01T24:30:05Z", "2026-01-01T00:30:05+1", "1900-01-01T00:00:00Z"})
+  for (const char* other :
+       {"", "2026-01-01", "2026-01-01T00:30:05", "2026-13-01T00:30:05Z", "2026-02-30T00:30:05Z", "2026/01/01T00:30:05Z",
+        "2026-01-01T24:30:05Z", "2026-01-01T00:30:05+1", "1900-01-01T00:00:00Z"})
     EXPECT_EQ(imports::utc_of(other), "") << other;
 }
 

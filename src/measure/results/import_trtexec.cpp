@@ -14,9 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-bool is_times(const json& document) {
-  return document[0].contains("latencyMs") && document[0].contains("computeMs");
-}
+bool is_times(const json& document) { return document[0].contains("latencyMs") && document[0].contains("computeMs"); }
 bool is_profile(const json& document) {
   return document[0].contains("count") && document.size() > 1 && document[1].is_object() &&
          document[1].contains("averageMs");
@@ -38,8 +36,8 @@ void read_queries(const json& document, const std::filesystem::path& path, Impor
     if (!document[0].contains(member) || has_series(result, what)) continue;
     std::vector<double> times;
     for (const json& query : document)
-      times.push_back(get_number(query, member, fmt::format("query {} of {}", times.size(), imported.context()),
-                                 kNotNegative));
+      times.push_back(
+          get_number(query, member, fmt::format("query {} of {}", times.size(), imported.context()), kNotNegative));
     // Without data transfers the copies take no time.
     const bool is_needed = result.trials.size() < 2;
     if (!is_needed && !std::ranges::all_of(times, [](double ms) { return ms >= kTimeMs.low; })) continue;

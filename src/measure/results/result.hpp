@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/probes/machine.hpp"
 #include "measure/protocol/auto_trial.hpp"
 #include "measure/statistics/latency.hpp"
-#include "measure/probes/machine.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/statistics/trials.hpp"
 
@@ -169,7 +169,7 @@ struct PlanRecord {
 /// What a floor is the time of: FLOPs at the rate of the machine's fastest product, a copy of the bytes that must move,
 /// exponentials at the rate of a CPU, or, in older files, the bare kernel by itself.
 inline constexpr std::string_view kFloorOfFlops = "flops", kFloorOfCopy = "copy", kFloorOfExp = "exp",
-                                  kFloorOfProduct = "product";
+                                  kFloorOfGemm = "product";
 
 /// The least time in which the machine could do the work, by rates that it was measured at in the same run.
 struct FloorRecord {
@@ -185,7 +185,7 @@ struct ProfileRecord {
   /// Empty in older files.
   std::vector<double> alone_ms = {};
   std::vector<double> floor_ms;       ///< the least that the machine could do it in, by rates that it was measured at
-  std::vector<std::string> floor_of;  ///< as FloorRecord::of; kFloorOfProduct in older files
+  std::vector<std::string> floor_of;  ///< as FloorRecord::of; kFloorOfGemm in older files
   std::vector<std::int64_t> runs;     ///< launches in one request
   std::optional<double> idle_share = {};    ///< of a step that is traced, in which a GPU ran nothing: median over steps
   std::optional<double> busy_ms = {};       ///< of a step that is traced, in which it ran something: median

@@ -84,7 +84,7 @@ void check_profile(const Result& result, const ResultFile& file, const std::stri
     if (entries != nodes)
       fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
   for (const std::string& of : profile.floor_of)
-    if (!is_floor_of(of) && of != kFloorOfProduct)
+    if (!is_floor_of(of) && of != kFloorOfGemm)
       fail("\"floor_of\" in the profile of {} has '{}', but flops, copy, exp or product was expected", place, of);
 }
 

@@ -325,8 +325,8 @@ ResultFile results_from_json(const json& json, std::string_view context, const s
   file.machine = machine_from_json(get_object(json, "machine", context), fmt::format("the machine of {}", context));
   for (const auto& [id, plan] : get_object(json, "plans", context).items()) {
     const std::string place = fmt::format("plan '{}' of {}", shortened(id, 200), context);
-    file.plans[id] = read_plan(
-        plan.is_string() ? read_stored_plan(folder, plan.get<std::string>(), place) : plan, place);
+    file.plans[id] =
+        read_plan(plan.is_string() ? read_stored_plan(folder, plan.get<std::string>(), place) : plan, place);
   }
   for (const nlohmann::json& result : get_array(json, "results", context)) {
     file.results.push_back(read_result(result, fmt::format("result {} of {}", file.results.size(), context)));

@@ -13,9 +13,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "ir/text/text.hpp"
 #include "measure/quality/quality.hpp"
 #include "passes/pass.hpp"

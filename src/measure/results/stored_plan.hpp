@@ -1,9 +1,8 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
-
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace headroom {
 

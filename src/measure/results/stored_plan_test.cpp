@@ -5,9 +5,9 @@
 #include <zlib.h>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "measure/results/result.hpp"
 #include "measure/results/result_folder.hpp"
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "measure/suites/benchmark_names.hpp"
 #include "measure/results/fingerprint.hpp"
-#include "measure/statistics/holm.hpp"
 #include "measure/results/import.hpp"
+#include "measure/statistics/holm.hpp"
+#include "measure/suites/benchmark_names.hpp"
 
 namespace headroom {
 namespace {
@@ -131,7 +131,8 @@ class Comparer {
       }
     for (const NamedResults& file : changed_)
       for (const Result& result : file.second.results)
-        if (!failed_elsewhere(result) && !matched.contains(&result)) comparison_.only_in_new.push_back(names_.of(result));
+        if (!failed_elsewhere(result) && !matched.contains(&result))
+          comparison_.only_in_new.push_back(names_.of(result));
     check();
     judge();
     if (is_same_content())

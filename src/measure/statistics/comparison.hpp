@@ -9,13 +9,13 @@
 
 #include "base/error.hpp"
 #include "measure/gates/compared_quantity.hpp"
-#include "measure/statistics/effect.hpp"
 #include "measure/gates/gate_report.hpp"
 #include "measure/gates/quantities.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
 #include "measure/results/result_folder.hpp"
+#include "measure/statistics/effect.hpp"
 #include "measure/statistics/verdict.hpp"
+#include "measure/tables/printout.hpp"
 
 namespace headroom {
 

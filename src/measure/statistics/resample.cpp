@@ -18,7 +18,8 @@ std::uint32_t IndexStream::draw(std::size_t n) {
   return static_cast<std::uint32_t>((std::uint64_t{words_[used_++]} * n) >> 32U);
 }
 
-MedianResampler::MedianResampler(std::vector<double> sorted) : sorted_(std::move(sorted)), times_drawn_(sorted_.size()) {
+MedianResampler::MedianResampler(std::vector<double> sorted)
+    : sorted_(std::move(sorted)), times_drawn_(sorted_.size()) {
   HR_CHECK(!sorted_.empty());
 }
 

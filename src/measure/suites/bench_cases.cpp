@@ -7,14 +7,14 @@
 
 #include "base/error.hpp"
 #include "base/text/name_filter.hpp"
-#include "measure/results/describe.hpp"
 #include "measure/protocol/submissions.hpp"
+#include "measure/results/describe.hpp"
 #include "plan/choose.hpp"
 
 namespace headroom {
 namespace {
 
-/// Turns of a case and what its floor is reckoned from, the one first and then the other first.
+/// Offloader of a case and what its floor is reckoned from, the one first and then the other first.
 struct CaseTurns {
   std::vector<Trials> launches;
   std::vector<Trials> floors;  ///< of a launch of the case

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/switches.hpp"
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/random.hpp"
-#include "base/switches.hpp"
 #include "io/checkpoint.hpp"
 #include "measure/results/describe.hpp"
 #include "run/compile.hpp"

@@ -6,8 +6,8 @@
 
 #include "backends/backend.hpp"
 #include "ir/graph.hpp"
-#include "measure/suites/bench_cases.hpp"
 #include "measure/results/result.hpp"
+#include "measure/suites/bench_cases.hpp"
 
 namespace headroom {
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "measure/results/describe.hpp"
 #include "measure/probes/floor.hpp"
+#include "measure/results/describe.hpp"
 
 namespace headroom {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "backends/backend.hpp"
 #include "kernels/core/kernel.hpp"
-#include "measure/suites/bench_cases.hpp"
 #include "measure/protocol/op_run.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/suites/bench_cases.hpp"
+#include "measure/tables/printout.hpp"
 
 namespace headroom {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "measure/suites/kernel_suite.hpp"
 #include "measure/statistics/statistics.hpp"
+#include "measure/suites/kernel_suite.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -22,12 +22,12 @@ struct Rate {
   double median_ms = 0;
   [[nodiscard]] const PlannedNode& node() const { return plan->nodes.front(); }
   [[nodiscard]] bool is_one_launch() const { return plan == nullptr || plan->nodes.size() == 1; }
-  [[nodiscard]] bool is_product() const {
+  [[nodiscard]] bool is_contraction() const {
     return plan != nullptr &&
            std::ranges::any_of(plan->nodes, [](const PlannedNode& node) { return node.cost_unit == "matrix"; });
   }
   /// Several launches move more bytes than the work needs.
-  [[nodiscard]] bool moves_the_least() const { return is_one_launch() && !is_product(); }
+  [[nodiscard]] bool moves_the_least() const { return is_one_launch() && !is_contraction(); }
   [[nodiscard]] double gigabytes() const {
     return (plan == nullptr ? copied_bytes : node().cost_bytes) / median_ms * 1e-6;
   }
@@ -101,7 +101,7 @@ Printout to_kernel_table(const ResultFile& file) {
                                rate.kernels(),
                                ms_cell(rate.median_ms),
                                interval_ms_cell(series_of(result, "launch").statistics.median_interval),
-                               rate_cell(rate.is_product(), rate.is_product() ? rate.gflops() : 0),
+                               rate_cell(rate.is_contraction(), rate.is_contraction() ? rate.gflops() : 0),
                                rate_cell(rate.moves_the_least(), rate.moves_the_least() ? rate.gigabytes() : 0)};
     if (const std::optional<FloorRecord>& floor = result.floor)
       cells.insert(cells.end(), {ms_cell(floor->ms), Cell(floor->of), factor_cell(over_floor(result))});

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/files/leftovers.hpp"
 #include "base/tensors/random.hpp"
+#include "base/text/json.hpp"
 #include "io/checkpoint.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/tables/table.hpp"

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "backends/backend.hpp"
-#include "measure/tables/printout.hpp"
 #include "measure/results/result.hpp"
+#include "measure/tables/printout.hpp"
 
 namespace headroom {
 

@@ -45,7 +45,7 @@ struct Column {
 
 /// What a cell shows, and its values in CSV: one for each field of its column, or none of what is not known.
 struct Cell {
-  Cell(std::string shown);  // NOLINT(google-explicit-constructor): a text is a cell
+  Cell(std::string shown);                               // NOLINT(google-explicit-constructor): a text is a cell
   Cell(const char* shown) : Cell(std::string(shown)) {}  // NOLINT(google-explicit-constructor)
   Cell(std::string shown, std::vector<std::string> exact) : text(std::move(shown)), values(std::move(exact)) {}
   std::string text;

@@ -37,9 +37,9 @@ std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   for (const std::size_t own : {0U, 1U}) {
     const ValueId scores = sum->inputs[own], bias = sum->inputs[1 - own];
     double scale = 1;
-    const bool is_product = r.match_single_use(strip_scale(r, scores, scale), Op::kMatmul) != nullptr;
+    const bool is_contraction = r.match_single_use(strip_scale(r, scores, scale), Op::kMatmul) != nullptr;
     const Shape &of_scores = r.shape(scores), &of_bias = r.shape(bias);
-    if (is_product && of_scores == r.shape(value) && of_bias.rank() > 0 && of_bias[-1] == of_scores[-1])
+    if (is_contraction && of_scores == r.shape(value) && of_bias.rank() > 0 && of_bias[-1] == of_scores[-1])
       return Biased{scores, bias};
   }
   return std::nullopt;

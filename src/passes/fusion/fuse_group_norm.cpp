@@ -16,8 +16,8 @@
 
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
-#include "lower/group_norm_program.hpp"
 #include "ir/text/text.hpp"
+#include "lower/group_norm_program.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 

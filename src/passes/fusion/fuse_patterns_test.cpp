@@ -266,7 +266,7 @@ TEST(FuseGateResidual, LeavesAProductThatIsReadTwice) {
     })");
 }
 
-TEST(FuseProductResidual, AddsTheResidualWhereTheProductIsStored) {
+TEST(FuseMatmulResidual, AddsTheResidualWhereTheProductIsStored) {
   expect_rewrite("fuse-quantized-patterns", R"(graph g {
       input %xq: f8e4m3[2, 3, 4]
       input %x_scale: f32[2, 3]
@@ -291,7 +291,7 @@ TEST(FuseProductResidual, AddsTheResidualWhereTheProductIsStored) {
                  1, 1e-6);
 }
 
-TEST(FuseProductResidual, PutsAGateIntoScalesAndBias) {
+TEST(FuseMatmulResidual, PutsAGateIntoScalesAndBias) {
   expect_rewrite("fuse-quantized-patterns", R"(graph g {
       input %xq: f8e4m3[1, 3, 4]
       input %x_scale: f32[1, 3]
@@ -324,7 +324,7 @@ TEST(FuseProductResidual, PutsAGateIntoScalesAndBias) {
                  1, 1e-2);
 }
 
-TEST(FuseProductResidual, LeavesWhatTheEpilogueHasNoPlaceFor) {
+TEST(FuseMatmulResidual, LeavesWhatTheEpilogueHasNoPlaceFor) {
   expect_unchanged("fuse-quantized-patterns", R"(graph g {
       input %xq: f8e4m3[2, 3, 4]
       input %iq: i8[2, 3, 4]

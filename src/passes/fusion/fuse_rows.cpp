@@ -34,8 +34,8 @@
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
-#include "lower/row_program.hpp"
 #include "ir/text/text.hpp"
+#include "lower/row_program.hpp"
 #include "passes/pass.hpp"
 
 namespace headroom {

@@ -30,7 +30,7 @@ class HalfPrecision {
 
   [[nodiscard]] bool has_products() const {
     return std::ranges::any_of(graph_.nodes(),
-                               [&](const Node& node) { return is_running_product(node) && is_f32(node.results[0]); });
+                               [&](const Node& node) { return is_running_gemm(node) && is_f32(node.results[0]); });
   }
 
   /// Returns the number of nodes converted.
@@ -46,33 +46,33 @@ class HalfPrecision {
 
  private:
   [[nodiscard]] bool is_f32(ValueId value) const { return graph_.type(value).dtype == DType::kF32; }
-  [[nodiscard]] bool is_running_product(const Node& node) const {
-    return is_product(node.op) && !definition_of(node.op).stays_f32 && !is_weight_[index_of(node.results[0])];
+  [[nodiscard]] bool is_running_gemm(const Node& node) const {
+    return is_contraction(node.op) && !definition_of(node.op).stays_f32 && !is_weight_[index_of(node.results[0])];
   }
   [[nodiscard]] bool converts(const Node& node) const { return is_converted_[index_of(node.results[0])]; }
 
   /// Marks the results of the nodes to convert.
   int choose() {
     const std::span<const Node> nodes = graph_.nodes();
-    std::vector<bool> leads_to_product(graph_.value_count());
+    std::vector<bool> leads_to_contraction(graph_.value_count());
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const Node& node = nodes[i];
-      const bool leads = is_running_product(node) || std::ranges::any_of(node.results, [&](ValueId result) {
-                           return leads_to_product[index_of(result)];
+      const bool leads = is_running_gemm(node) || std::ranges::any_of(node.results, [&](ValueId result) {
+                           return leads_to_contraction[index_of(result)];
                          });
       for (const ValueId input : node.inputs)
-        leads_to_product[index_of(input)] = leads_to_product[index_of(input)] || leads;
+        leads_to_contraction[index_of(input)] = leads_to_contraction[index_of(input)] || leads;
     }
     int converted = 0;
-    std::vector<bool> follows_product(graph_.value_count());
+    std::vector<bool> follows_contraction(graph_.value_count());
     for (const Node& node : nodes) {
-      const bool product = is_running_product(node);
+      const bool product = is_running_gemm(node);
       const bool follows =
-          std::ranges::any_of(node.inputs, [&](ValueId input) { return follows_product[index_of(input)]; });
+          std::ranges::any_of(node.inputs, [&](ValueId input) { return follows_contraction[index_of(input)]; });
       for (std::size_t i = 0; i < node.results.size(); ++i) {
         const ValueId result = node.results[i];
-        follows_product[index_of(result)] = product || follows;
-        const bool between = product || (follows && leads_to_product[index_of(result)]);
+        follows_contraction[index_of(result)] = product || follows;
+        const bool between = product || (follows && leads_to_contraction[index_of(result)]);
         const OpDefinition& known = definition_of(node.op);
         const bool is_narrow = !known.stays_f32 && i < static_cast<std::size_t>(known.narrow_results);
         is_converted_[index_of(result)] = between && is_narrow && is_f32(result);

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text/list.hpp"
 #include "base/switch_argument.hpp"
+#include "base/text/list.hpp"
 
 namespace headroom {
 namespace {

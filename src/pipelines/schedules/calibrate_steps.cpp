@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/generator.hpp"
 

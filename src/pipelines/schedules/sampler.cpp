@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/nearest.hpp"
 #include "base/switch_argument.hpp"
+#include "base/text/nearest.hpp"
 
 namespace headroom {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 

@@ -10,9 +10,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "pipelines/generator.hpp"
 
 namespace headroom {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "pipelines/stages/image_coding.hpp"
 #include "pipelines/schedules/sampler_update.hpp"
+#include "pipelines/stages/image_coding.hpp"
 
 namespace headroom {
 namespace {

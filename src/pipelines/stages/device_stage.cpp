@@ -16,12 +16,12 @@ void add(std::vector<StageRun>& runs, const StageRun& run) {
   found->texts += run.texts;
 }
 
-void DeviceStage::submit(Turns& turns, std::string_view input, const HostTensor& value) {
-  submit(turns, [&](Session& given) { given.set_input(input, value); });
+void DeviceStage::submit(Offloader& offloader, std::string_view input, const HostTensor& value) {
+  submit(offloader, [&](Session& given) { given.set_input(input, value); });
 }
 
-void DeviceStage::submit(Turns& turns, const std::function<void(Session& session)>& set_inputs) {
-  turns.begin(*this);
+void DeviceStage::submit(Offloader& offloader, const std::function<void(Session& session)>& set_inputs) {
+  offloader.begin(*this);
   set_inputs(*session);
   session->submit();
 }

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/tensors/host_tensor.hpp"
 #include "base/switches.hpp"
-#include "pipelines/stages/turns.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "pipelines/stages/offloader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/session/session.hpp"
@@ -32,13 +32,13 @@ void add(std::vector<StageRun>& runs, const StageRun& run);
 struct DeviceStage {
   std::string name;
   Compiled compiled;
-  std::unique_ptr<Session> session = {};  ///< null until Turns::load()
-  bool is_arena_away = false;             ///< Turns has unloaded the session
+  std::unique_ptr<Session> session = {};  ///< null until Offloader::load()
+  bool is_arena_away = false;             ///< Offloader has unloaded the session
 
   /// Submits a run on that input, when it is its turn; what reads an output of the session waits for it.
-  void submit(Turns& turns, std::string_view input, const HostTensor& value);
+  void submit(Offloader& offloader, std::string_view input, const HostTensor& value);
   /// The same on all inputs that `set_inputs` sets.
-  void submit(Turns& turns, const std::function<void(Session& session)>& set_inputs);
+  void submit(Offloader& offloader, const std::function<void(Session& session)>& set_inputs);
 };
 
 /// The stage, in the component's own baseline under the switches, not loaded yet.

@@ -22,15 +22,15 @@ PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, c
 }
 
 PromptReader::~PromptReader() {
-  if (turns_ == nullptr) return;
-  turns_->remove_spare(this);
-  for (const Desk& desk : desks_) turns_->forget(desk.stage);
+  if (offloader_ == nullptr) return;
+  offloader_->remove_spare(this);
+  for (const Desk& desk : desks_) offloader_->forget(desk.stage);
 }
 
-void PromptReader::load(const std::shared_ptr<Turns>& turns) {
-  turns_ = turns;
-  turns_->add_spare(this, [this] { forget(); });
-  for (Desk& desk : desks_) turns_->load(desk.stage);
+void PromptReader::load(const std::shared_ptr<Offloader>& offloader) {
+  offloader_ = offloader;
+  offloader_->add_spare(this, [this] { forget(); });
+  for (Desk& desk : desks_) offloader_->load(desk.stage);
 }
 
 std::vector<const DeviceStage*> PromptReader::stages() const {
@@ -71,9 +71,9 @@ const Conditioning::Text* PromptReader::Desk::find(const Text& text) {
 }
 
 /// Reads a text, and keeps that before all else.
-void PromptReader::Desk::read(Turns& turns, const Text& text, const HostTensor& ids) {
-  if (text) stage.submit(turns, "input_ids", ids);
-  turns.make_room_beside(reading_bytes());
+void PromptReader::Desk::read(Offloader& offloader, const Text& text, const HostTensor& ids) {
+  if (text) stage.submit(offloader, "input_ids", ids);
+  offloader.make_room_for(reading_bytes());
   Conditioning::Text made;
   for (const TextReading& reading : reader->readings) {
     DeviceTensor part =
@@ -101,7 +101,7 @@ std::vector<Conditioning::Text> PromptReader::read(std::size_t reader,
   for (const Text& text : asked)
     if (!ids.contains(text)) made.emplace(text, *desk.find(text));
   for (const auto& [text, tokens] : ids) {
-    desk.read(*turns_, text, tokens);
+    desk.read(*offloader_, text, tokens);
     made.emplace(text, desk.kept.front().made);
   }
   std::vector<Conditioning::Text> parts;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/tensors/host_tensor.hpp"
-#include "pipelines/stages/device_stage.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/stages/device_stage.hpp"
 
 namespace headroom {
 
@@ -28,7 +28,7 @@ class PromptReader {
   PromptReader& operator=(const PromptReader&) = delete;
 
   /// Loads its encoders, which take turns with the other stages there are.
-  void load(const std::shared_ptr<Turns>& turns);
+  void load(const std::shared_ptr<Offloader>& offloader);
   [[nodiscard]] std::vector<const DeviceStage*> stages() const;
 
   /// What a reader, by its number, makes of each text, read or kept; and in place of none what it says (`TextReader`).
@@ -57,14 +57,14 @@ class PromptReader {
     [[nodiscard]] const Conditioning::Text* find(const Text& text);
     [[nodiscard]] std::size_t reading_bytes() const;
     [[nodiscard]] HostTensor ids_of(const Text& text) const;
-    void read(Turns& turns, const Text& text, const HostTensor& ids);
+    void read(Offloader& offloader, const Text& text, const HostTensor& ids);
   };
 
   static constexpr std::size_t kMostKept = 64;                           // of a reader
   static constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;  // 16 texts of T5-XXL's 512 tokens
 
-  std::vector<Desk> desks_;       // by reader
-  std::shared_ptr<Turns> turns_;  // null until load()
+  std::vector<Desk> desks_;               // by reader
+  std::shared_ptr<Offloader> offloader_;  // null until load()
 };
 
 }  // namespace headroom

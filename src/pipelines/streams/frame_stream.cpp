@@ -33,7 +33,7 @@ FrameStream::FrameStream(const StreamModel& model, Backend& backend, WeightStore
       options_(options),
       switches_(options.switches),
       locking_(dynamic_cast<PageLockingBackend*>(&backend)),
-      turns_(std::make_shared<Turns>(backend, weights, 0)),
+      offloader_(std::make_shared<Offloader>(backend, weights, 0)),
       stream_(backend.make_stream()) {
   for (const std::string& name : options.switches.names()) {
     const std::string bare = name.substr(0, name.find('='));
@@ -53,7 +53,7 @@ FrameStream::FrameStream(const StreamModel& model, Backend& backend, WeightStore
   frame_bytes_ = static_cast<std::size_t>(request_.size.height * request_.size.width * 3);
   if (model.pipeline() != nullptr && !model.pipeline()->text_readers().empty()) {
     reader_.emplace(*model.pipeline(), request_.text_tokens, switches_, backend.properties().target);
-    reader_->load(turns_);
+    reader_->load(offloader_);
   }
   frame_ = &stage_of(request_);
   set_all(*frame_, request_);

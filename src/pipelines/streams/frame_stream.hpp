@@ -95,7 +95,7 @@ class FrameStream {
   std::vector<Declined> declined_;  // the others
   PageLockingBackend* locking_;     // null where host memory is the device's own
   std::size_t frame_bytes_ = 0;
-  std::shared_ptr<Turns> turns_;
+  std::shared_ptr<Offloader> offloader_;
   std::optional<PromptReader> reader_;
   std::shared_ptr<Stream> stream_;                              // of all sessions
   Buffer device_in_, device_out_, device_repeated_;             // where locking_ is not null

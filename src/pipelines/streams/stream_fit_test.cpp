@@ -39,8 +39,7 @@ class StreamFit : public testing::Test {
 };
 
 TEST_F(StreamFit, OfANetworkIsOneSentenceWithWhatWouldFit) {
-  Component network =
-      open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
+  Component network = open_component((source_dir(kSourceDir) / "tests/goldens/live_stream/three-levels").string());
   WeightStore weights(backend_, std::span<const Component>(&network, 1));
   const std::unique_ptr<StreamModel> model = make_stream_model(network);
   EXPECT_EQ(refusal(*model, weights, "baseline"), "it fits");

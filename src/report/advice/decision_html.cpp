@@ -11,9 +11,9 @@
 #include "base/files/file.hpp"
 #include "base/text/format.hpp"
 #include "report/advice/advice_command.hpp"
-#include "report/render/html.hpp"
 #include "report/plots/option.hpp"
 #include "report/plots/time_shares.hpp"
+#include "report/render/html.hpp"
 
 namespace headroom {
 namespace {

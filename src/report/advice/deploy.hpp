@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "report/dataset.hpp"
 #include "report/advice/quality_loss.hpp"
+#include "report/dataset.hpp"
 #include "report/view.hpp"
 
 /// The one rule of a report: what to deploy. Headline, advice and the order of adoption are all read from a Decision.

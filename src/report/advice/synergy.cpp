@@ -86,7 +86,7 @@ std::vector<Interaction> interactions_of(const LadderView& ladder) {
       const auto before = std::ranges::find_if(rungs, [&](const RungView* rung) { return switches_on(*rung) == rest; });
       if (before == rungs.end()) continue;
       if (rest.size() == 1 && *one.begin() == first_on(*together))
-        continue;  // a pair is one interaction, of the later switch
+        continue;                                           // a pair is one interaction, of the later switch
       const auto is_same = [&](const Interaction& other) {  // where the last switch of a longer rung declined
         return switches_on(*other.alone) == one && switches_on(*other.together) == all;
       };

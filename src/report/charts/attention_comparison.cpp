@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "report/advice/switch_pairs.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/switch_pairs.hpp"
 
 namespace headroom::charts {
 namespace {

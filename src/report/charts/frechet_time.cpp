@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "report/charts/charts.hpp"
-#include "report/plots/option.hpp"
 #include "report/advice/pareto.hpp"
 #include "report/advice/quality_loss.hpp"
+#include "report/charts/charts.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "report/charts/charts.hpp"
-#include "report/plots/dot_plot.hpp"
-#include "report/kernel_rates.hpp"
-#include "report/plots/option.hpp"
 #include "report/advice/switch_pairs.hpp"
+#include "report/charts/charts.hpp"
+#include "report/kernel_rates.hpp"
+#include "report/plots/dot_plot.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom::charts {
 namespace {

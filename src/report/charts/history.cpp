@@ -147,12 +147,12 @@ Drawn history(const Dataset& dataset) {
            .subtitle = subtitle_of(scenario),
            .of = {&scenario},
            .option = draw(track),
-           .notes = {
-               fmt::format("{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
-                           "one). Green is faster, purple slower; the dashed line is the level from step to step.",
-                           track.steps.empty() ? "No step" : format_count(std::ssize(track.steps), "step")),
-               "A point is a revision: the median of its runs, with a whisker where there is one.",
-               "Measured one after the other, not side by side: a machine's own drift counts as a step."},
+           .notes = {fmt::format(
+                         "{} found (E-divisive with means, p at most 5%; fewer than 8 points cannot show "
+                         "one). Green is faster, purple slower; the dashed line is the level from step to step.",
+                         track.steps.empty() ? "No step" : format_count(std::ssize(track.steps), "step")),
+                     "A point is a revision: the median of its runs, with a whisker where there is one.",
+                     "Measured one after the other, not side by side: a machine's own drift counts as a step."},
            .variant = track.label});
     }
   drawn.left_out = "no configuration was measured at four revisions or more, on the same machine and the same work";

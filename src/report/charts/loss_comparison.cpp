@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "base/text/format.hpp"
+#include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/dot_plot.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
-#include "report/render/html.hpp"
 #include "report/image_size.hpp"
 #include "report/plots/option.hpp"
 #include "report/plots/power_law.hpp"
+#include "report/render/html.hpp"
 #include "report/sweep.hpp"
 
 namespace headroom::charts {

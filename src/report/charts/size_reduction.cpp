@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
-#include "report/advice/quality_loss.hpp"
 #include "report/plots/waterfall.hpp"
 
 namespace headroom::charts {

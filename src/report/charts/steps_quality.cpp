@@ -9,9 +9,9 @@
 
 #include "base/text/format.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
+#include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/quality_loss.hpp"
 
 namespace headroom::charts {
 namespace {

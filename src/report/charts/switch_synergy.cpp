@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "report/advice/synergy.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/dot_plot.hpp"
 #include "report/plots/option.hpp"
-#include "report/advice/synergy.hpp"
 
 namespace headroom::charts {
 namespace {

@@ -10,8 +10,8 @@
 #include <ranges>
 
 #include "base/text/format.hpp"
-#include "report/plots/option.hpp"
 #include "report/advice/quality_loss.hpp"
+#include "report/plots/option.hpp"
 
 namespace headroom {
 namespace {

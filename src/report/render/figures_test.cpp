@@ -23,13 +23,11 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-Dataset figures_dataset() {
-  return test::make_dataset({test::make_file(test::ladder_results()), test::kernel_file()});
-}
+Dataset figures_dataset() { return test::make_dataset({test::make_file(test::ladder_results()), test::kernel_file()}); }
 
 /// What write_figures() leaves in a folder, by name.
 std::map<std::string, std::string> files_written(std::span<const Chart> charts, const std::set<ChartFormat>& formats,
-                                           const FigureStyle& style, std::size_t threads) {
+                                                 const FigureStyle& style, std::size_t threads) {
   const TempFolder folder;
   write_figures(charts, folder.path(), formats, style, {}, threads);
   std::map<std::string, std::string> files;
@@ -129,7 +127,8 @@ TEST(FigureWidth, ReadsCentimetersMillimetersInchesAndPixels) {
   EXPECT_NEAR(FigureWidth::parse("85mm").pixels(), 321.26, 0.01);
   EXPECT_NEAR(FigureWidth::parse("3.25in").pixels(), 312, 1e-9);
   EXPECT_NEAR(FigureWidth::parse("640px").pixels(), 640, 1e-9);
-  for (const char* wrong : {"", "8.5", "cm", "8.5 cm", "8.5pt", "-3cm", "1cm", "101cm", "nancm", "infcm", "1e9cm", "8,5cm"})
+  for (const char* wrong :
+       {"", "8.5", "cm", "8.5 cm", "8.5pt", "-3cm", "1cm", "101cm", "nancm", "infcm", "1e9cm", "8,5cm"})
     EXPECT_THAT(error_of([&] { (void)FigureWidth::parse(wrong); }), HasSubstr("such as 8.5cm")) << wrong;
 }
 

@@ -125,8 +125,8 @@ cairo_status_t append_bytes(void* text, const unsigned char* bytes, unsigned int
 class TextMeasure {
  public:
   TextMeasure() : l_(libraries()), canvas_(1, 1) {
-    const std::unique_ptr<cairo_font_options_t, void (*)(cairo_font_options_t*)> options(
-        l_.cairo_font_options_create(), l_.cairo_font_options_destroy);
+    const std::unique_ptr<cairo_font_options_t, void (*)(cairo_font_options_t*)> options(l_.cairo_font_options_create(),
+                                                                                         l_.cairo_font_options_destroy);
     l_.cairo_font_options_set_hint_metrics(options.get(), CAIRO_HINT_METRICS_OFF);
     l_.cairo_set_font_options(canvas_.context(), options.get());
   }

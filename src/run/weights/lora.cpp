@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/truncated_file.hpp"
 #include "base/text/format.hpp"
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
-#include "base/files/truncated_file.hpp"
 #include "io/lora_file.hpp"
 #include "io/lora_scales.hpp"
 #include "ir/param_name.hpp"

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/safetensors.hpp"
 #include "run/test_util.hpp"
 

@@ -13,9 +13,9 @@
 #include "base/out_of_memory.hpp"
 #include "ir/text/text.hpp"
 #include "plan/plan.hpp"
-#include "run/weights/folding_graph.hpp"
 #include "run/session/session.hpp"
 #include "run/test_util.hpp"
+#include "run/weights/folding_graph.hpp"
 #include "run/weights/weight_store.hpp"
 
 namespace headroom {

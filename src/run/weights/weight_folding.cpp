@@ -8,8 +8,8 @@
 #include "ir/text/text.hpp"
 #include "plan/plan.hpp"
 #include "plan/weight_key.hpp"
-#include "run/weights/folding_graph.hpp"
 #include "run/session/session.hpp"
+#include "run/weights/folding_graph.hpp"
 
 namespace headroom {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "text/tokenizer.hpp"
 
 namespace headroom {

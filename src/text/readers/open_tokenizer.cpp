@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "text/t5_tokenizer.hpp"
-#include "text/tokenizer.hpp"
 #include "text/readers/tokenizer_config.hpp"
 #include "text/readers/tokenizer_json.hpp"
 #include "text/readers/vocab_merges.hpp"
+#include "text/t5_tokenizer.hpp"
+#include "text/tokenizer.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
-#include "text/readers/json_fields.hpp"
 #include "text/normalizer.hpp"
+#include "text/readers/json_fields.hpp"
 
 namespace headroom {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/files/file.hpp"
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "text/charsmap.hpp"
 #include "text/tokenizer.hpp"
 

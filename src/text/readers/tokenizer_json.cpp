@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "text/bpe.hpp"
-#include "text/readers/json_fields.hpp"
 #include "text/post_processor.hpp"
+#include "text/readers/json_fields.hpp"
 #include "text/readers/tokenizer_config.hpp"
 #include "text/unigram.hpp"
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/text/json.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/movement/copy_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/movement/copy_cuda.hpp"
 
 namespace headroom::cuda {
 

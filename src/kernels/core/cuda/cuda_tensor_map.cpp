@@ -2,8 +2,8 @@
 #include <bit>
 
 #include "backends/cuda/driver.cuh"
-#include "base/tensors/dtype.hpp"
 #include "base/error.hpp"
+#include "base/tensors/dtype.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"
 
 namespace headroom::cuda {

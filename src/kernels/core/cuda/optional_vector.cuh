@@ -7,14 +7,14 @@ namespace headroom::cuda {
 /// Number i of those beside a tensor, as a bias or the weight of a norm, which are stored as T or in f32; `otherwise` where there are
 /// none.
 template <class T, class Index>
-__device__ __forceinline__ float side_number(const void* from, bool is_f32, Index i, float otherwise = 0) {
+__device__ __forceinline__ float optional_vector_at(const void* from, bool is_f32, Index i, float otherwise = 0) {
   if (from == nullptr) return otherwise;
   return is_f32 ? static_cast<const float*>(from)[i] : to_float(static_cast<const T*>(from)[i]);
 }
 
 /// The same where the kernel is not compiled for their dtype: f32, bf16 or f16.
 template <class Index>
-__device__ __forceinline__ float side_number(const void* from, DType dtype, Index i, float otherwise) {
+__device__ __forceinline__ float optional_vector_at(const void* from, DType dtype, Index i, float otherwise) {
   if (from == nullptr) return otherwise;
   if (dtype == DType::kF32) return static_cast<const float*>(from)[i];
   if (dtype == DType::kBF16) return to_float(static_cast<const Bf16*>(from)[i]);

@@ -119,8 +119,8 @@ TEST_F(StreamOrder, ARecordingShowsWhatBeginsEarly) {
   if (backend().properties().target.compute_capability < 90) GTEST_SKIP() << "needs compute capability 9.0";
   const Buffer words = make_words(0);
   const auto fill = [&](cudaStream_t to) { launch_fill_words(to, 0, 7, words.at().address(), kWords); };
-  EXPECT_TRUE(begins_early(fill));
-  EXPECT_FALSE(begins_early([&](cudaStream_t to) {
+  EXPECT_TRUE(uses_dependent_launch(fill));
+  EXPECT_FALSE(uses_dependent_launch([&](cudaStream_t to) {
     cudaMemsetAsync(words.at().address(), 1, kBytes, to);
     fill(to);  // early, but not before the kernel in front has ended
   }));

@@ -4,21 +4,23 @@
 
 #include "backends/cuda/gpu_test.hpp"
 #include "base/error.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "testing/own_cache.hpp"
-#include "tune/tuner.hpp"
 
 namespace headroom::cuda {
 namespace {
 
 class SearchTest : public GpuTest {
  protected:
-  [[nodiscard]] std::unique_ptr<Search> search() { return std::make_unique<Search>(backend(), "a library 1.2"); }
+  [[nodiscard]] std::unique_ptr<tune::Tuner> search() {
+    return std::make_unique<tune::Tuner>(backend(), driver_version(), "a library 1.2", fill_random);
+  }
 
   const OwnCache cache_;
-  const Work work_{.text = "some work",
-                   .operands = {{.dtype = DType::kBF16, .bytes = 1000, .copies = 3},
-                                {.dtype = DType::kF32, .bytes = 400, .is_result = true}}};
-  const std::vector<Candidate> candidates_ = {{"slow", 10}, {"refused", 5000}, {"quick", 0}};
+  const tune::Work work_{.text = "some work",
+                         .operands = {{.dtype = DType::kBF16, .bytes = 1000, .copies = 3},
+                                      {.dtype = DType::kF32, .bytes = 400, .is_result = true}}};
+  const std::vector<tune::Candidate> candidates_ = {{"slow", 10}, {"refused", 5000}, {"quick", 0}};
 };
 
 TEST_F(SearchTest, GivesEachLaunchItsOperandsAndRemembersTheChoice) {
@@ -33,7 +35,7 @@ TEST_F(SearchTest, GivesEachLaunchItsOperandsAndRemembersTheChoice) {
   };
   const auto first = search();
   EXPECT_EQ(first->find_known(work_), std::nullopt);
-  const std::optional<Choice> choice = first->find_fastest(work_, candidates_, launch);
+  const std::optional<tune::Choice> choice = first->find_fastest(work_, candidates_, launch);
   ASSERT_TRUE(choice.has_value());
   EXPECT_TRUE(choice->is_measured);
   EXPECT_NE(choice->index, 1U);
@@ -42,7 +44,7 @@ TEST_F(SearchTest, GivesEachLaunchItsOperandsAndRemembersTheChoice) {
 
   launches.assign(candidates_.size(), 0);
   const auto second = search();
-  for (Search* again : {first.get(), second.get()}) {  // in this process, and from the disk
+  for (tune::Tuner* again : {first.get(), second.get()}) {  // in this process, and from the disk
     EXPECT_EQ(again->find_known(work_), candidates_[choice->index].name);
     EXPECT_EQ(again->find_fastest(work_, candidates_, launch)->index, choice->index);
   }
@@ -58,10 +60,10 @@ TEST_F(SearchTest, FindsNothingWhereAllIsRefused) {
 }
 
 TEST_F(SearchTest, TakesTheFirstWhereThereIsNoMemoryToMeasureWith) {
-  Work large = work_;
+  tune::Work large = work_;
   large.operands[0].bytes = std::size_t{1} << 40;
   const auto refuse = [](std::size_t, void*, std::span<void* const>, void*) { fail("refused"); };
-  const std::optional<Choice> choice = search()->find_fastest(large, candidates_, refuse);
+  const std::optional<tune::Choice> choice = search()->find_fastest(large, candidates_, refuse);
   ASSERT_TRUE(choice.has_value());
   EXPECT_EQ(choice->index, 0U);
   EXPECT_FALSE(choice->is_measured);
@@ -85,53 +87,55 @@ TEST_F(SearchTest, AcceptsWhatIsLaunchedOnce) {
 }
 
 /// Without a device that could time anything.
-class KnownKin : public testing::Test {
+class KnownSizes : public testing::Test {
  protected:
-  [[nodiscard]] static Work work_of(std::vector<std::int64_t> size, const std::string& kin = "work") {
-    return {.text = fmt::format("{} of {}", kin, fmt::join(size, "x")),
+  [[nodiscard]] static tune::Work work_of(std::vector<std::int64_t> size, const std::string& family = "work") {
+    return {.text = fmt::format("{} of {}", family, fmt::join(size, "x")),
             .operands = {},
-            .kinship = {.kin = kin, .size = std::move(size)}};
+            .size_key = {.family = family, .size = std::move(size)}};
   }
-  [[nodiscard]] std::unique_ptr<Search> search() { return std::make_unique<Search>(*backend_, "a library 1.2"); }
+  [[nodiscard]] std::unique_ptr<tune::Tuner> search() {
+    return std::make_unique<tune::Tuner>(*backend_, driver_version(), "a library 1.2", fill_random);
+  }
 
  private:
   const OwnCache cache_;
   const std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu);
 };
 
-TEST_F(KnownKin, IsFoundInThisProcessAndOnDisk) {
+TEST_F(KnownSizes, IsFoundInThisProcessAndOnDisk) {
   const auto first = search();
   first->keep(work_of({1, 64}), "wide", 5);
   first->keep(work_of({1, 16}), "narrow", 1);
   first->keep(work_of({1, 60}, "other work"), "another", 1);
   first->keep({.text = "alone", .operands = {}}, "single", 1);
-  const std::vector<Relative> expected = {{"wide", {1, 64}}, {"narrow", {1, 16}}};
+  const std::vector<tune::TunedSize> expected = {{"wide", {1, 64}}, {"narrow", {1, 16}}};
   const auto second = search();
-  for (Search* each : {first.get(), second.get()}) {
-    EXPECT_EQ(each->find_kin(work_of({1, 48})), expected);
-    EXPECT_EQ(each->find_kin(work_of({1, 20})).front().algorithm, "narrow");
-    EXPECT_TRUE(each->find_kin({.text = "lonely", .operands = {}}).empty());
+  for (tune::Tuner* each : {first.get(), second.get()}) {
+    EXPECT_EQ(each->find_nearest(work_of({1, 48})), expected);
+    EXPECT_EQ(each->find_nearest(work_of({1, 20})).front().algorithm, "narrow");
+    EXPECT_TRUE(each->find_nearest({.text = "lonely", .operands = {}}).empty());
     EXPECT_EQ(each->find_known(work_of({1, 48})), std::nullopt);
     EXPECT_EQ(each->find_known(work_of({1, 64})), "wide");
   }
 }
 
 /// What an earlier version kept on disk becomes kin when it is asked for.
-TEST_F(KnownKin, IsLearntFromWhatIsKnownByItsText) {
-  Work nameless = work_of({1, 64});
-  nameless.kinship = {};
+TEST_F(KnownSizes, IsLearntFromWhatIsKnownByItsText) {
+  tune::Work nameless = work_of({1, 64});
+  nameless.size_key = {};
   search()->keep(nameless, "wide", 5);
   const auto later = search();
-  EXPECT_TRUE(later->find_kin(work_of({1, 48})).empty());
+  EXPECT_TRUE(later->find_nearest(work_of({1, 48})).empty());
   EXPECT_EQ(later->find_known(work_of({1, 64})), "wide");
-  EXPECT_EQ(later->find_kin(work_of({1, 48})), (std::vector<Relative>{{"wide", {1, 64}}}));
+  EXPECT_EQ(later->find_nearest(work_of({1, 48})), (std::vector<tune::TunedSize>{{"wide", {1, 64}}}));
 }
 
-TEST_F(KnownKin, IsWhatWasMeasuredLast) {
+TEST_F(KnownSizes, IsWhatWasMeasuredLast) {
   const auto made = search();
   made->keep(work_of({1, 64}), "wide", 5);
   made->keep(work_of({1, 64}), "wider", 4);
-  EXPECT_EQ(made->find_kin(work_of({1, 48})), (std::vector<Relative>{{"wider", {1, 64}}}));
+  EXPECT_EQ(made->find_nearest(work_of({1, 48})), (std::vector<tune::TunedSize>{{"wider", {1, 64}}}));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cublaslt/library.cuh"
-#include "kernels/vendor/cublaslt/product.hpp"
 
 namespace headroom::cublaslt {
 namespace {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "kernels/vendor/cublaslt/product.hpp"
 #include "kernels/matmul/linear_rows.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 
 namespace headroom::cublaslt {
 
 /// The products that the rows of a linear make with its dense weight[n, k]: without scales, bias or epilogue.
-[[nodiscard]] inline ProductSpec spec_of_rows(const RowPlan& rows, DType dtype, DType c_dtype, const Shape& weight) {
+[[nodiscard]] inline GemmSpec spec_of_rows(const RowPlan& rows, DType dtype, DType c_dtype, const Shape& weight) {
   return {.dtype = dtype,
           .c_dtype = c_dtype,
           .m = rows.rows.extent,
@@ -20,11 +20,11 @@ namespace headroom::cublaslt {
 
 /// Runs them one after the other; `first` are the operands of the whole linear, whose scales of x and residual are dense, as x
 /// is where there are any.
-inline void run_rows(const Product& product, const ProductSpec& spec, const RowPlan& rows, void* stream,
-                     const ProductOperands& first, void* workspace) {
+inline void run_rows(const Gemm& product, const GemmSpec& spec, const RowPlan& rows, void* stream,
+                     const GemmOperands& first, void* workspace) {
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     const RowPlan::Offsets offsets = rows.offsets(i);
-    ProductOperands operands = first;
+    GemmOperands operands = first;
     operands.a = static_cast<const std::byte*>(first.a) + offsets.x * static_cast<std::int64_t>(size_of(spec.dtype));
     operands.c = static_cast<std::byte*>(first.c) + offsets.y * static_cast<std::int64_t>(size_of(spec.c_dtype));
     if (spec.has_scales) operands.a_scale = first.a_scale + offsets.x / spec.k;

@@ -14,11 +14,11 @@ namespace headroom::cudnn {
 /// The engines that are worth measuring, best guess first: a few of heuristics A and B, fused and not. For work that does not pay for
 /// an engine that is compiled first, as those of several operations often are, one that is there. Throws Error where the library has
 /// none. Making one takes from 10 ms to a second.
-[[nodiscard]] std::vector<convolutions::Way> make_ways(const convolutions::Problem& problem, Backend& backend,
-                                                       bool is_large);
+[[nodiscard]] std::vector<convolutions::Algorithm> make_algorithms(const convolutions::Problem& problem,
+                                                                   Backend& backend, bool is_large);
 
 /// The engine of that name, where it is there again.
-[[nodiscard]] std::optional<convolutions::Way> find_way(const convolutions::Problem& problem, Backend& backend,
-                                                        const std::string& name);
+[[nodiscard]] std::optional<convolutions::Algorithm> find_algorithm(const convolutions::Problem& problem,
+                                                                    Backend& backend, const std::string& name);
 
 }  // namespace headroom::cudnn

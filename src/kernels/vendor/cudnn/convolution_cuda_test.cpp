@@ -2,15 +2,15 @@
 #include <string>
 #include <vector>
 
+#include "kernels/vendor/cudnn/convolution.hpp"
 #include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
-#include "kernels/vendor/cudnn/convolution.hpp"
 
 namespace headroom::cudnn {
 namespace {
 
+using convolutions::Algorithm;
 using convolutions::Problem;
-using convolutions::Way;
 
 class CudnnConvolution : public cuda::KernelTest {
  protected:
@@ -22,20 +22,20 @@ class CudnnConvolution : public cuda::KernelTest {
 };
 
 /// Plain, with what follows the sums in the same kernel or in one of ours, and in f32, where many engines are no faithful ones.
-TEST_F(CudnnConvolution, FindsEachOfItsWaysByName) {
+TEST_F(CudnnConvolution, FindsEachOfItsAlgorithmsByName) {
   const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
   for (const OpSpec& spec :
        {c.conv2d(DType::kF16, Layout::kChannelsLast, {}),
         c.conv2d(DType::kF16, Layout::kChannelsLast, {.bias = DType::kF16, .has_residual = true, .activation = "silu"}),
         c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32})}) {
     const Problem problem = convolutions::problem_of(spec);
-    const std::vector<Way> ways = make_ways(problem, backend(), /*is_large=*/true);
-    ASSERT_FALSE(ways.empty());
-    for (const Way& way : ways) {
-      const std::optional<Way> found = find_way(problem, backend(), way.name);
-      ASSERT_TRUE(found) << way.name;
-      EXPECT_EQ(found->name, way.name);
-      EXPECT_EQ(found->workspace_bytes, way.workspace_bytes) << way.name;
+    const std::vector<Algorithm> algorithms = make_algorithms(problem, backend(), /*is_large=*/true);
+    ASSERT_FALSE(algorithms.empty());
+    for (const Algorithm& algorithm : algorithms) {
+      const std::optional<Algorithm> found = find_algorithm(problem, backend(), algorithm.name);
+      ASSERT_TRUE(found) << algorithm.name;
+      EXPECT_EQ(found->name, algorithm.name);
+      EXPECT_EQ(found->workspace_bytes, algorithm.workspace_bytes) << algorithm.name;
     }
   }
 }
@@ -43,12 +43,12 @@ TEST_F(CudnnConvolution, FindsEachOfItsWaysByName) {
 TEST_F(CudnnConvolution, FindsNothingByOtherNames) {
   const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
   const Problem problem = convolutions::problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {}));
-  const std::string name = make_ways(problem, backend(), /*is_large=*/false).front().name;
+  const std::string name = make_algorithms(problem, backend(), /*is_large=*/false).front().name;
   const std::string version = name.substr(0, name.find(" engine"));
   for (const std::string& other :
        {std::string("narrow 32 pixels"), version, version + " engine", version + " engine 1 (2=3",
         version + " engine 100000 ()", "cuDNN 1.2.3" + name.substr(version.size()), name + " and more"})
-    EXPECT_FALSE(find_way(problem, backend(), other)) << other;
+    EXPECT_FALSE(find_algorithm(problem, backend(), other)) << other;
 }
 
 }  // namespace

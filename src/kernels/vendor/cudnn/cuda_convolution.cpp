@@ -3,20 +3,20 @@
 #include <memory>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/elementwise/elementwise_cuda.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
 #include "kernels/vendor/cudnn/convolution_graph.cuh"
-#include "kernels/elementwise/elementwise_cuda.hpp"
 
 namespace headroom::cudnn {
 namespace {
 
+using convolutions::Algorithm;
 using convolutions::Operands;
 using convolutions::Problem;
-using convolutions::Way;
 
 constexpr std::size_t kListed = 48;  // of each heuristic: in f32 most of the first round to TF32
 constexpr std::size_t kMostFused = 3, kMostPlain = 3;
@@ -104,17 +104,17 @@ class Engines {
   Engines(const Problem& problem, Backend& backend) : problem_(problem), context_(backend.context<Context>()) {}
 
   /// At most so many, as the heuristics propose them.
-  [[nodiscard]] std::vector<Way> first(Fusion fusion, std::size_t most) {
-    std::vector<Way> ways;
+  [[nodiscard]] std::vector<Algorithm> first(Fusion fusion, std::size_t most) {
+    std::vector<Algorithm> algorithms;
     for_each(fusion, [&](const EngineConfig& engine) {
-      if (std::optional<Way> way = make(engine, fusion)) ways.push_back(*std::move(way));
-      return ways.size() < most;
+      if (std::optional<Algorithm> algorithm = make(engine, fusion)) algorithms.push_back(*std::move(algorithm));
+      return algorithms.size() < most;
     });
-    return ways;
+    return algorithms;
   }
 
   /// By its name, without asking heuristics.
-  [[nodiscard]] std::optional<Way> find(std::string_view name) const {
+  [[nodiscard]] std::optional<Algorithm> find(std::string_view name) const {
     const bool is_whole = name.ends_with(kFused) || name.ends_with(kFusedBeforeRelu);
     const Fusion fusion = is_whole ? Fusion::kWhole : Fusion::kSums;
     const std::string begin = version_text() + " ";
@@ -163,11 +163,11 @@ class Engines {
     return fmt::format("{} {}{}", version_text(), engine.name, end_of(fusion));
   }
 
-  [[nodiscard]] std::optional<Way> make(const EngineConfig& engine, Fusion fusion) const {
+  [[nodiscard]] std::optional<Algorithm> make(const EngineConfig& engine, Fusion fusion) const {
     std::optional<Plan> plan = Plan::make(context_, engine.config);
     if (!plan) return std::nullopt;
     const auto run = std::make_shared<const EngineRun>(problem_, fusion, *std::move(plan));
-    return Way{
+    return Algorithm{
         .name = name_of(engine, fusion),
         .workspace_bytes = run->workspace_bytes(),
         .run = [run](void* stream, const Operands& operands, void* workspace) { (*run)(stream, operands, workspace); }};
@@ -180,20 +180,20 @@ class Engines {
 
 }  // namespace
 
-std::vector<Way> make_ways(const Problem& problem, Backend& backend, bool is_large) {
+std::vector<Algorithm> make_algorithms(const Problem& problem, Backend& backend, bool is_large) {
   Engines engines(problem, backend);
-  std::vector<Way> ways;
+  std::vector<Algorithm> algorithms;
   const auto add = [&](Fusion fusion, std::size_t most) {
-    for (Way& way : engines.first(fusion, most)) ways.push_back(std::move(way));
+    for (Algorithm& algorithm : engines.first(fusion, most)) algorithms.push_back(std::move(algorithm));
   };
   if (has_epilogue(problem) && is_large) add(Fusion::kWhole, kMostFused);
   add(Fusion::kSums, is_large ? kMostPlain : 1);
-  if (has_epilogue(problem) && ways.empty()) add(Fusion::kWhole, 1);
-  if (ways.empty()) fail("{} has no engine for {}{}", version_text(), to_text(problem), engines.why_not());
-  return ways;
+  if (has_epilogue(problem) && algorithms.empty()) add(Fusion::kWhole, 1);
+  if (algorithms.empty()) fail("{} has no engine for {}{}", version_text(), to_text(problem), engines.why_not());
+  return algorithms;
 }
 
-std::optional<Way> find_way(const Problem& problem, Backend& backend, const std::string& name) {
+std::optional<Algorithm> find_algorithm(const Problem& problem, Backend& backend, const std::string& name) {
   return Engines(problem, backend).find(name);
 }
 

@@ -147,8 +147,8 @@ void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) c
     check(library().SetStream(context_->handle(), on));
     check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
   };
-  if (!begins_early_) begins_early_ = cuda::begins_early(execute);
-  if (*begins_early_) {
+  if (!uses_dependent_launch_) uses_dependent_launch_ = cuda::uses_dependent_launch(execute);
+  if (*uses_dependent_launch_) {
     cuda::launch_wait(static_cast<cudaStream_t>(stream));
     cuda::check_launched("wait in front of cuDNN's kernels");
   }

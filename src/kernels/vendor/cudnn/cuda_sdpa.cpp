@@ -112,7 +112,7 @@ std::optional<std::string> why_unavailable() {
   return std::nullopt;
 }
 
-attentions::Way make_sdpa_way(const AttentionProblem& problem, Backend& backend) {
+attentions::Algorithm make_sdpa_algorithm(const AttentionProblem& problem, Backend& backend) {
   const auto sdpa = std::make_shared<const Sdpa>(problem, backend);
   return {.name = version_text(),
           .workspace_bytes = sdpa->workspace_bytes(),

@@ -60,7 +60,7 @@ class Plan {
   mutable std::vector<Bound> packed_;
   mutable void* packed_workspace_ = nullptr;
   // Some engines launch kernels that begin early, of which not all wait for what is in front of the first: known at the first run.
-  mutable std::optional<bool> begins_early_;
+  mutable std::optional<bool> uses_dependent_launch_;
 };
 
 }  // namespace headroom::cudnn

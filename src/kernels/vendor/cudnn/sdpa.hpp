@@ -13,6 +13,6 @@ namespace headroom::cudnn {
 /// Attention in bf16 or f16, without what stands beside scores, as one plan of cuDNN: its unified operation, best engine of
 /// heuristic A. Strides are multiples of 8 elements, and addresses of 16 bytes. Making the first plan of a
 /// process takes about half a second, others of the same kernel 25 ms (H200). Throws Error where the library has no engine for it.
-[[nodiscard]] attentions::Way make_sdpa_way(const AttentionProblem& problem, Backend& backend);
+[[nodiscard]] attentions::Algorithm make_sdpa_algorithm(const AttentionProblem& problem, Backend& backend);
 
 }  // namespace headroom::cudnn

@@ -40,7 +40,7 @@ class LoadedKernel {
               std::span<void* const> arguments) const;
 
   /// Whether it may begin before what is in front of it has ended: on compute capability 9.0 and later.
-  [[nodiscard]] bool begins_early() const noexcept { return begins_early_; }
+  [[nodiscard]] bool uses_dependent_launch() const noexcept { return uses_dependent_launch_; }
   /// Registers of a thread.
   [[nodiscard]] int registers() const noexcept { return registers_; }
   /// Memory of a thread for what found no place in registers, arrays included.
@@ -51,7 +51,7 @@ class LoadedKernel {
   void* kernel_ = nullptr;   // cudaKernel_t
   int registers_ = 0;
   std::size_t spilled_bytes_ = 0;
-  bool begins_early_ = false;
+  bool uses_dependent_launch_ = false;
 };
 
 /// A kernel that is being compiled, or is. Several threads may ask at once.

@@ -11,9 +11,9 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
-#include "testing/own_cache.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
 #include "kernels/vendor/nvrtc/compiler.hpp"
+#include "testing/own_cache.hpp"
 
 namespace headroom::nvrtc {
 namespace {
@@ -166,7 +166,7 @@ TEST_F(CompilerTest, CompilesAndLaunches) {
   const LoadedKernel& kernel = compiler.begin(source_adding(3))->get();
   EXPECT_GT(kernel.registers(), 0);
   EXPECT_EQ(kernel.spilled_bytes(), 0U);
-  EXPECT_EQ(kernel.begins_early(), backend().properties().target.compute_capability >= 90);
+  EXPECT_EQ(kernel.uses_dependent_launch(), backend().properties().target.compute_capability >= 90);
   launch(kernel);
   launch(kernel, 32, 1);
   EXPECT_EQ(read(), all_but_last(6));

@@ -37,7 +37,7 @@ LoadedKernel::LoadedKernel(std::string_view cubin) {
     cuda::check(cudaFuncGetAttributes(&attributes, kernel_));
     registers_ = attributes.numRegs;
     spilled_bytes_ = attributes.localSizeBytes;
-    begins_early_ = cuda::has_waits(attributes);
+    uses_dependent_launch_ = cuda::has_waits(attributes);
   } catch (const Error&) {
     cuda::report(cudaLibraryUnload(library));
     throw;
@@ -50,7 +50,7 @@ void LoadedKernel::launch(void* stream, unsigned blocks, unsigned threads_x, uns
                           std::span<void* const> arguments) const {
   const cuda::LaunchConfig config(
       {.blocks = dim3(blocks), .threads = dim3(threads_x, threads_y), .stream = static_cast<cudaStream_t>(stream)},
-      begins_early_);
+      uses_dependent_launch_);
   cuda::check(cudaLaunchKernelExC(&config.get(), kernel_, const_cast<void**>(arguments.data())));
 }
 

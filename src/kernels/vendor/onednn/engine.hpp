@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/tensors/divide_up.hpp"
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "base/tensors/shape.hpp"
 #include "kernels/core/library_kernel.hpp"
 

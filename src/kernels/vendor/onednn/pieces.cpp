@@ -13,12 +13,12 @@ KernelPlan plan_pieces(const LinearProblem& problem, const RowPlan& plan, const 
   const auto rows_of = [&](std::int64_t rows) {
     return RowAxis{rows, plan.rows.x_stride, pieces.is_staged ? problem.n : plan.rows.y_stride};
   };
-  const auto weight = choose_product(problem, rows_of(pieces.layout_rows), pieces.end).weights_desc();
+  const auto weight = choose_gemm(problem, rows_of(pieces.layout_rows), pieces.end).weights_desc();
   KernelPlan made;
   pack_weight(made, pieces.weight, dense_weight(problem), weight);
   std::size_t product_bytes = 0;
   const auto bind = [&](std::int64_t rows) {
-    const auto product = make_product(problem, rows_of(rows), pieces.end, weight);
+    const auto product = make_gemm(problem, rows_of(rows), pieces.end, weight);
     if (made.implementation.empty()) made.implementation = product.impl_info_str();
     product_bytes = std::max(product_bytes, whole_lines(product.scratchpad_desc().get_size()));
     std::vector<std::shared_ptr<const Call>> calls;  // one a thread: a call holds the addresses it runs on

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "kernels/vendor/onednn/linear_product.hpp"
+#include "kernels/vendor/onednn/linear_gemm.hpp"
 
 namespace headroom::onednn {
 
@@ -17,7 +17,7 @@ struct Piece {
 /// How a product is made in pieces.
 struct Pieces {
   int weight;                ///< the input that is the weight
-  ProductEnd end;            ///< what oneDNN does to the sums
+  GemmEpilogue end;          ///< what oneDNN does to the sums
   DType y_dtype;             ///< of the whole op's result
   std::int64_t rows;         ///< of a piece; the last of each product may have fewer
   std::int64_t layout_rows;  ///< of a product that likes best the layout of the weight

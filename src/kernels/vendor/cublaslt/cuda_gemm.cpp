@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cublaslt/library.cuh"
-#include "kernels/vendor/cublaslt/product.hpp"
 
 namespace headroom::cublaslt {
 namespace {
@@ -53,7 +53,7 @@ cudaDataType_t data_type(DType dtype) {
   return CUDA_R_16BF;
 }
 
-cublasLtEpilogue_t epilogue_of(const ProductSpec& spec) {
+cublasLtEpilogue_t epilogue_of(const GemmSpec& spec) {
   if (spec.epilogue == Epilogue::kGelu) return spec.has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   return spec.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -67,7 +67,7 @@ void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, co
   check(library().MatmulDescSetAttribute(operation, name, &value, sizeof value));
 }
 
-cublasLtMatmulDesc_t make_operation(const ProductSpec& spec) {
+cublasLtMatmulDesc_t make_operation(const GemmSpec& spec) {
   cublasLtMatmulDesc_t operation = nullptr;
   check(library().MatmulDescCreate(&operation, spec.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                    CUDA_R_32F));
@@ -131,9 +131,9 @@ std::optional<cublasLtMatmulAlgo_t> from_hex(std::string_view text) {
 
 }  // namespace
 
-class Product::Impl {
+class Gemm::Impl {
  public:
-  Impl(const ProductSpec& spec, const Target& target)
+  Impl(const GemmSpec& spec, const Target& target)
       : spec_(spec),
         context_(target.backend->context<Context>()),
         operation_(make_operation(spec), library().MatmulDescDestroy),
@@ -146,7 +146,7 @@ class Product::Impl {
            library().MatrixLayoutDestroy),
         added_(spec.has_residual ? make_layout(spec.c_dtype, spec.n, spec.m, spec.residual_row, 1, 0) : nullptr,
                library().MatrixLayoutDestroy) {
-    find_aligned(*target.backend->context<cuda::SearchOf<version_text>>(), target.new_work);
+    find_aligned(*target.backend->context<cuda::TunerOf<version_text>>(), target.new_work);
     if (spec.dtype == DType::kF8E4M3) return;
     const std::vector<Algorithm> found = candidates(static_cast<std::uint32_t>(size_of(spec.dtype)), 1);
     if (!found.empty()) unaligned_ = found.front();
@@ -164,7 +164,7 @@ class Product::Impl {
     return fmt::format("algorithm {}{}", algorithm_number(aligned_->algorithm), found_as_);
   }
 
-  void run(void* stream, const ProductOperands& operands, void* workspace) const {
+  void run(void* stream, const GemmOperands& operands, void* workspace) const {
     HR_CHECK(operands.residual == nullptr || operands.residual != operands.c || spec_.c_dtype == DType::kF32);
     std::uintptr_t bits = 0;
     for (const void* operand :
@@ -177,7 +177,7 @@ class Product::Impl {
   }
 
  private:
-  void launch(cudaStream_t stream, const ProductOperands& operands, const Algorithm& chosen, void* workspace) const {
+  void launch(cudaStream_t stream, const GemmOperands& operands, const Algorithm& chosen, void* workspace) const {
     const std::scoped_lock lock(mutex_);  // addresses of bias and scales are part of the description
     if (spec_.has_bias) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     if (spec_.has_scales) {
@@ -195,10 +195,10 @@ class Product::Impl {
 
   /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
   /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
-  void find_aligned(cuda::Search& search, NewWork new_work) {
+  void find_aligned(tune::Tuner& search, NewWork new_work) {
     const bool is_tried = spec_.dtype == DType::kF8E4M3, is_large = is_worth_searching(spec_);
     if (!is_tried && !is_large) return take_first();
-    const cuda::Work work = trial_of(spec_);
+    const tune::Work work = trial_of(spec_);
     const bool is_untimed = new_work == NewWork::kTakeOver && !search.find_known(work);
     if (is_untimed && take_over(search, work)) return;
     if (is_untimed && !is_tried) return take_first();
@@ -214,9 +214,9 @@ class Product::Impl {
       aligned_ = found.front();
       return;
     }
-    std::vector<cuda::Candidate> named;
+    std::vector<tune::Candidate> named;
     for (const Algorithm& each : found) named.push_back({to_hex(each.algorithm), each.workspace_bytes});
-    const std::optional<cuda::Choice> choice = search.find_fastest(
+    const std::optional<tune::Choice> choice = search.find_fastest(
         work, named, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
           launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), found[index], workspace);
         });
@@ -230,7 +230,7 @@ class Product::Impl {
     if (!found.empty()) aligned_ = found.front();
   }
 
-  [[nodiscard]] bool runs(cuda::Search& search, const cuda::Work& work, const Algorithm& algorithm) const {
+  [[nodiscard]] bool runs(tune::Tuner& search, const tune::Work& work, const Algorithm& algorithm) const {
     return search.accepts(work, {to_hex(algorithm.algorithm), algorithm.workspace_bytes},
                           [&](std::size_t /*index*/, void* stream, std::span<void* const> operands, void* workspace) {
                             launch(static_cast<cudaStream_t>(stream), operands_of_trial(spec_, operands), algorithm,
@@ -240,14 +240,14 @@ class Product::Impl {
 
   /// The algorithm that was the fastest for the nearest product of other rows that the library takes for these, too. Whether it does it says
   /// itself: algorithms may be kept and used again with the same version of the library.
-  bool take_over(cuda::Search& search, const cuda::Work& work) {
-    for (const cuda::Relative& relative : search.find_kin(work)) {
-      const std::optional<cublasLtMatmulAlgo_t> algorithm = from_hex(relative.algorithm);
+  bool take_over(tune::Tuner& search, const tune::Work& work) {
+    for (const tune::TunedSize& tuned : search.find_nearest(work)) {
+      const std::optional<cublasLtMatmulAlgo_t> algorithm = from_hex(tuned.algorithm);
       if (!algorithm) continue;
       const std::optional<Algorithm> taken = check_algorithm(*algorithm);
       if (!taken || !runs(search, work, *taken)) continue;
       aligned_ = taken;
-      found_as_ = cuda::taken_over_from(relative.size);
+      found_as_ = tune::taken_over_from(tuned.size);
       return true;
     }
     return false;
@@ -311,7 +311,7 @@ class Product::Impl {
     return list;
   }
 
-  ProductSpec spec_;
+  GemmSpec spec_;
   std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   Handle<cublasLtMatmulDesc_t> operation_;
@@ -321,21 +321,21 @@ class Product::Impl {
   std::string found_as_;
 };
 
-std::optional<Product> Product::find(const ProductSpec& spec, const Target& target) {
+std::optional<Gemm> Gemm::find(const GemmSpec& spec, const Target& target) {
   auto impl = std::make_shared<const Impl>(spec, target);
   if (!impl->is_complete()) return std::nullopt;
-  return Product(std::move(impl));
+  return Gemm(std::move(impl));
 }
 
-Product::Product(const ProductSpec& spec, const Target& target) : impl_(std::make_shared<const Impl>(spec, target)) {
+Gemm::Gemm(const GemmSpec& spec, const Target& target) : impl_(std::make_shared<const Impl>(spec, target)) {
   if (!impl_->is_complete())
     fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
          spec.k, spec.n, spec.batch);
 }
 
-std::size_t Product::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
-std::string Product::implementation() const { return impl_->implementation(); }
-void Product::run(void* stream, const ProductOperands& operands, void* workspace) const {
+std::size_t Gemm::workspace_bytes() const noexcept { return impl_->workspace_bytes(); }
+std::string Gemm::implementation() const { return impl_->implementation(); }
+void Gemm::run(void* stream, const GemmOperands& operands, void* workspace) const {
   impl_->run(stream, operands, workspace);
 }
 

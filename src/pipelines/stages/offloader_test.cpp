@@ -1,4 +1,4 @@
-#include "pipelines/stages/turns.hpp"
+#include "pipelines/stages/offloader.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
-#include "base/text/json.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/tensors/random.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "pipelines/generator_pool.hpp"
 
 namespace headroom {
@@ -74,7 +74,7 @@ class Maker {
 
 bool are_equal(const HostTensor& a, const HostTensor& b) { return std::ranges::equal(a.bytes(), b.bytes()); }
 
-void expect_turns(DeviceKind device) {
+void expect_offloading(DeviceKind device) {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(device);
   std::size_t all = 0;
@@ -98,10 +98,10 @@ void expect_turns(DeviceKind device) {
   EXPECT_GT(maker.most(), limit / 2) << "what there is room for stays";
 }
 
-TEST(Turns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCpu); }
+TEST(Offloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(DeviceKind::kCpu); }
 
-using GpuTurns = GpuTest;
-TEST_F(GpuTurns, StagesLeaveAndComeBackWithinTheLimit) { expect_turns(DeviceKind::kCuda); }
+using GpuOffloader = GpuTest;
+TEST_F(GpuOffloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(DeviceKind::kCuda); }
 
 /// Something of rank 2 on every matrix of the transformer and of the second text encoder.
 ParamUpdates random_updates(const Pipeline& pipeline) {
@@ -125,7 +125,7 @@ ParamUpdates random_updates(const Pipeline& pipeline) {
 }
 
 /// Params are updated while some of what is made of them is away, and while there is no room to fold the rest.
-void expect_updates_in_turns(DeviceKind device) {
+void expect_updates_while_offloading(DeviceKind device) {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(device);
   const ParamUpdates updates = random_updates(random.pipeline());
@@ -156,31 +156,31 @@ void expect_updates_in_turns(DeviceKind device) {
   EXPECT_LE(backend->memory_use().peak, limit + limit / 12) << "what folding takes beside the weights is not counted";
 }
 
-TEST(Turns, ParamsAreUpdatedWithinTheLimit) { expect_updates_in_turns(DeviceKind::kCpu); }
-TEST_F(GpuTurns, ParamsAreUpdatedWithinTheLimit) { expect_updates_in_turns(DeviceKind::kCuda); }
+TEST(Offloader, ParamsAreUpdatedWithinTheLimit) { expect_updates_while_offloading(DeviceKind::kCpu); }
+TEST_F(GpuOffloader, ParamsAreUpdatedWithinTheLimit) { expect_updates_while_offloading(DeviceKind::kCuda); }
 
-TEST(Turns, WhatIsSpareGoesWhereMemoryIsShort) {
+TEST(Offloader, WhatIsSpareGoesWhereMemoryIsShort) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   WeightStore weights(*backend);
-  Turns turns(*backend, weights, 10 * kMiB);
+  Offloader offloader(*backend, weights, 10 * kMiB);
   Buffer one = backend->allocate(4 * kMiB, MemoryCategory::kInputs),
          other = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
-  turns.add_spare(&one, [&] { one = {}; });
-  turns.add_spare(&other, [&] { other = {}; });
-  turns.make_room_beside(2 * kMiB);
+  offloader.add_spare(&one, [&] { one = {}; });
+  offloader.add_spare(&other, [&] { other = {}; });
+  offloader.make_room_for(2 * kMiB);
   EXPECT_EQ(backend->memory_use().total, 8 * kMiB) << "there is room";
-  turns.make_room_beside(3 * kMiB);
+  offloader.make_room_for(3 * kMiB);
   EXPECT_EQ(backend->memory_use().total, 4 * kMiB) << "one is enough";
-  turns.make_room_beside(10 * kMiB);
+  offloader.make_room_for(10 * kMiB);
   EXPECT_EQ(backend->memory_use().total, 0U);
-  turns.remove_spare(&one);
-  turns.remove_spare(&other);
+  offloader.remove_spare(&one);
+  offloader.remove_spare(&other);
   one = backend->allocate(4 * kMiB, MemoryCategory::kInputs);
-  turns.make_room_beside(10 * kMiB);
+  offloader.make_room_for(10 * kMiB);
   EXPECT_EQ(backend->memory_use().total, 4 * kMiB) << "nobody gives any more";
 }
 
-TEST(Turns, WhatFitsNoTurnIsToldBeforeAnythingIsLoaded) {
+TEST(Offloader, RefusesWhatCannotFitBeforeLoading) {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   Maker maker(random.pipeline(), *backend, 4 * kMiB);

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/tensors/dtype.hpp"
 #include "base/target.hpp"
+#include "base/tensors/dtype.hpp"
 #include "tune/tuner.hpp"
 
 namespace headroom::cublaslt {
@@ -23,7 +23,7 @@ enum class Epilogue : std::uint8_t { kNone, kGelu };
 /// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] where it is transposed;
 /// `batch` of them. With scales the product is multiplied by a_scale[m] and b_scale[n] first. Innermost strides are 1; the
 /// others are in elements, and may be anything where an extent is 1.
-struct ProductSpec {
+struct GemmSpec {
   DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
   DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside 16 bits f32, or beside f8e4m3 f32, bf16 or f16
   bool has_scales = false;      ///< f8e4m3 alone
@@ -41,10 +41,10 @@ struct ProductSpec {
 };
 
 /// All of a spec in one line, equal for equal specs.
-[[nodiscard]] std::string to_text(const ProductSpec& spec);
+[[nodiscard]] std::string to_text(const GemmSpec& spec);
 
 /// Device addresses of what a product reads and writes; what the spec does not have is null.
-struct ProductOperands {
+struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;
@@ -55,31 +55,31 @@ struct ProductOperands {
 };
 
 /// Whether the product is large enough for the choice of an algorithm to show: 0.2 GFLOP, or 32 MiB of b.
-[[nodiscard]] bool is_worth_searching(const ProductSpec& spec);
+[[nodiscard]] bool is_worth_searching(const GemmSpec& spec);
 /// What its algorithms are timed on, and the same as operands of it.
-[[nodiscard]] cuda::Work trial_of(const ProductSpec& spec);
-[[nodiscard]] ProductOperands operands_of_trial(const ProductSpec& spec, std::span<void* const> operands);
+[[nodiscard]] tune::Work trial_of(const GemmSpec& spec);
+[[nodiscard]] GemmOperands operands_of_trial(const GemmSpec& spec, std::span<void* const> operands);
 
 /// A matrix product on a GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
 /// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
 /// product large enough to matter, the fastest measured here is taken, or with NewWork::kTakeOver that of the nearest product of other rows, or
 /// the heuristic's first: cuda/search.hpp. Copies are the same product.
-class Product {
+class Gemm {
  public:
   /// For a GPU, the target's backend. Throws Error where the library has no algorithm, or is not there.
-  Product(const ProductSpec& spec, const Target& target);
+  Gemm(const GemmSpec& spec, const Target& target);
   /// The same, but nothing where the library has no algorithm for the spec.
-  [[nodiscard]] static std::optional<Product> find(const ProductSpec& spec, const Target& target);
+  [[nodiscard]] static std::optional<Gemm> find(const GemmSpec& spec, const Target& target);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// "algorithm 66", "algorithm 66, fastest of 8", or "algorithm 66, taken over from size 4096"
   [[nodiscard]] std::string implementation() const;
   /// Submits the product to a stream (cudaStream_t). Throws Error for f8e4m3 operands off a multiple of 16 bytes.
-  void run(void* stream, const ProductOperands& operands, void* workspace) const;
+  void run(void* stream, const GemmOperands& operands, void* workspace) const;
 
  private:
   class Impl;
-  explicit Product(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
+  explicit Gemm(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 

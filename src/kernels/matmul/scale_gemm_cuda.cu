@@ -7,7 +7,7 @@
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"
 #include "kernels/core/cuda/launch.cuh"
-#include "kernels/matmul/scale_product_cuda.hpp"
+#include "kernels/matmul/scale_gemm_cuda.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -16,8 +16,8 @@ constexpr int kThreads = 256;
 
 template <class T, class S>
 __global__ void __launch_bounds__(kThreads)
-    scale_product_kernel(ScaledProduct form, const float* product, const float* x_scale, const float* w_scale,
-                         const S* bias, const T* residual, T* y) {
+    scale_gemm_kernel(ScaledGemm form, const float* product, const float* x_scale, const float* w_scale, const S* bias,
+                      const T* residual, T* y) {
   wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, form.grid.length);
@@ -33,14 +33,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
-                          const float* w_scale, const void* bias, const void* residual, void* y) {
+void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* product, const float* x_scale,
+                       const float* w_scale, const void* bias, const void* residual, void* y) {
   const std::int64_t elements = form.grid.rows * form.grid.length;
   if (elements == 0) return;
   with_types_of(form.dtype, form.bias, [&](auto type, auto side) {
     using T = decltype(type);
     using S = decltype(side);
-    launch_early(scale_product_kernel<T, S>,
+    launch_early(scale_gemm_kernel<T, S>,
                  {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, form,
                  product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
                  static_cast<T*>(y));

@@ -1,11 +1,11 @@
 // Products of small f32 matrices, blocked for registers: what attention makes of a tile of keys. Compiled once for each
 // vector unit, so it has a toggling guard in place of #pragma once, and is included after foreach_target.h.
 
-#if defined(HEADROOM_KERNELS_BLOCK_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADROOM_KERNELS_BLOCK_PRODUCT_INL
-#undef HEADROOM_KERNELS_BLOCK_PRODUCT_INL
+#if defined(HEADROOM_KERNELS_BLOCK_GEMM_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADROOM_KERNELS_BLOCK_GEMM_INL
+#undef HEADROOM_KERNELS_BLOCK_GEMM_INL
 #else
-#define HEADROOM_KERNELS_BLOCK_PRODUCT_INL
+#define HEADROOM_KERNELS_BLOCK_GEMM_INL
 #endif
 
 #include "kernels/core/simd_inl.hpp"

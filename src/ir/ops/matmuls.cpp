@@ -162,7 +162,7 @@ double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
 
 constexpr std::array kProducts = {
     OpDefinition{.op = Op::kLinear,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = linear_types,
                  .evaluate = linear,
                  .expand = expand_linear,
@@ -170,7 +170,7 @@ constexpr std::array kProducts = {
                  .samples = Samples::kFirst,
                  .inner_axes = 1},
     OpDefinition{.op = Op::kScaledLinear,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
                  .flops = linear_flops<2>,
@@ -178,7 +178,7 @@ constexpr std::array kProducts = {
                  .inner_axes = 1,
                  .stays_f32 = true},
     OpDefinition{.op = Op::kMatmul,
-                 .kind = OpKind::kProduct,
+                 .kind = OpKind::kContraction,
                  .infer = matmul_types,
                  .evaluate = matmul,
                  .flops = matmul_flops,

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/core/kernel.hpp"
+#include "kernels/matmul/activation_rows.hpp"
 #include "kernels/matmul/linear_rows.hpp"
 #include "kernels/vendor/onednn/engine.hpp"
 
@@ -24,14 +24,14 @@ struct LinearProblem {
 [[nodiscard]] dnnl::memory::desc dense_weight(const LinearProblem& problem);
 
 /// How a product ends.
-enum class ProductEnd : std::uint8_t {
+enum class GemmEpilogue : std::uint8_t {
   kActivated,    ///< y in the problem's dtype, activation applied by oneDNN, unless it is relu
   kAccumulated,  ///< the sums in f32, without bias or activation
 };
-[[nodiscard]] dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows,
-                                                        ProductEnd end, const dnnl::memory::desc& weight);
+[[nodiscard]] dnnl::matmul::primitive_desc make_gemm(const LinearProblem& problem, const RowAxis& rows,
+                                                     GemmEpilogue end, const dnnl::memory::desc& weight);
 /// With packing, the layout that oneDNN likes best, unless that is a plain one: then the dense weight does as well.
-[[nodiscard]] dnnl::matmul::primitive_desc choose_product(const LinearProblem& problem, const RowAxis& rows,
-                                                          ProductEnd end);
+[[nodiscard]] dnnl::matmul::primitive_desc choose_gemm(const LinearProblem& problem, const RowAxis& rows,
+                                                       GemmEpilogue end);
 
 }  // namespace headroom::onednn

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/vendor/cublaslt/product.hpp"
+#include "kernels/vendor/cublaslt/gemm.hpp"
 
 namespace headroom::cublaslt {
 namespace {
@@ -19,23 +19,23 @@ std::size_t span_bytes(DType dtype, std::int64_t rows, std::int64_t length, std:
   return static_cast<std::size_t>(elements) * size_of(dtype);
 }
 
-std::size_t b_bytes(const ProductSpec& spec) {
+std::size_t b_bytes(const GemmSpec& spec) {
   const std::int64_t rows = spec.transpose_b ? spec.n : spec.k;
   const std::int64_t length = spec.transpose_b ? spec.k : spec.n;
   return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
 }
 
 /// Of any number of rows, and where there are several products of any number of these.
-cuda::Kinship kinship_of(const ProductSpec& spec) {
-  ProductSpec any = spec;
+tune::SizeKey size_key_of(const GemmSpec& spec) {
+  GemmSpec any = spec;
   any.m = any.a_batch = any.c_batch = 0;
   any.batch = spec.batch == 1 ? 1 : 0;
-  return {.kin = to_text(any), .size = spec.batch == 1 ? std::vector{spec.m} : std::vector{spec.batch, spec.m}};
+  return {.family = to_text(any), .size = spec.batch == 1 ? std::vector{spec.m} : std::vector{spec.batch, spec.m}};
 }
 
 }  // namespace
 
-std::string to_text(const ProductSpec& spec) {
+std::string to_text(const GemmSpec& spec) {
   return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
                      spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
                      spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
@@ -45,16 +45,16 @@ std::string to_text(const ProductSpec& spec) {
                      spec.epilogue == Epilogue::kGelu ? " gelu" : "");
 }
 
-bool is_worth_searching(const ProductSpec& spec) {
+bool is_worth_searching(const GemmSpec& spec) {
   const double flops = 2.0 * static_cast<double>(spec.batch) * static_cast<double>(spec.m) *
                        static_cast<double>(spec.n) * static_cast<double>(spec.k);
   return flops >= kLeastFlops || b_bytes(spec) >= kLeastWeightBytes;
 }
 
-cuda::Work trial_of(const ProductSpec& spec) {
+tune::Work trial_of(const GemmSpec& spec) {
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
-  cuda::Work work{.text = to_text(spec),
+  tune::Work work{.text = to_text(spec),
                   .operands = {{.dtype = spec.dtype,
                                 .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
                                {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
@@ -64,14 +64,14 @@ cuda::Work trial_of(const ProductSpec& spec) {
                                 .is_result = true},
                                {.dtype = DType::kF32, .bytes = floats(spec.m)},
                                {.dtype = DType::kF32, .bytes = floats(spec.n)}},
-                  .kinship = kinship_of(spec)};
+                  .size_key = size_key_of(spec)};
   if (spec.has_residual)
     work.operands.push_back(
         {.dtype = spec.c_dtype, .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.residual_row, 1, 0)});
   return work;
 }
 
-ProductOperands operands_of_trial(const ProductSpec& spec, std::span<void* const> operands) {
+GemmOperands operands_of_trial(const GemmSpec& spec, std::span<void* const> operands) {
   return {.a = operands[0],
           .b = operands[1],
           .bias = spec.has_bias ? operands[2] : nullptr,

@@ -1,4 +1,4 @@
-#include "kernels/vendor/onednn/linear_product.hpp"
+#include "kernels/vendor/onednn/linear_gemm.hpp"
 
 #include "ir/activation.hpp"
 
@@ -30,9 +30,9 @@ dnnl::memory::desc dense_weight(const LinearProblem& problem) {
   return describe(problem.dtype, Shape{problem.k, problem.n}, Shape{1, problem.k});
 }
 
-dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end,
-                                          const dnnl::memory::desc& weight) {
-  const bool activated = end == ProductEnd::kActivated;
+dnnl::matmul::primitive_desc make_gemm(const LinearProblem& problem, const RowAxis& rows, GemmEpilogue end,
+                                       const dnnl::memory::desc& weight) {
+  const bool activated = end == GemmEpilogue::kActivated;
   const auto x = describe(problem.dtype, Shape{rows.extent, problem.k}, Shape{rows.x_stride, 1});
   const auto y =
       describe(activated ? problem.dtype : DType::kF32, Shape{rows.extent, problem.n}, Shape{rows.y_stride, 1});
@@ -42,12 +42,12 @@ dnnl::matmul::primitive_desc make_product(const LinearProblem& problem, const Ro
   return {dnnl::matmul::desc(x, weight, bias, y), attributes, cpu_engine()};
 }
 
-dnnl::matmul::primitive_desc choose_product(const LinearProblem& problem, const RowAxis& rows, ProductEnd end) {
+dnnl::matmul::primitive_desc choose_gemm(const LinearProblem& problem, const RowAxis& rows, GemmEpilogue end) {
   if (problem.pack) {
-    auto packed = make_product(problem, rows, end, describe_any(problem.dtype, Shape{problem.k, problem.n}));
+    auto packed = make_gemm(problem, rows, end, describe_any(problem.dtype, Shape{problem.k, problem.n}));
     if (!is_plain(packed.weights_desc())) return packed;
   }
-  return make_product(problem, rows, end, dense_weight(problem));
+  return make_gemm(problem, rows, end, dense_weight(problem));
 }
 
 }  // namespace headroom::onednn

@@ -1,4 +1,4 @@
-#include "pipelines/stages/turns.hpp"
+#include "pipelines/stages/offloader.hpp"
 
 #include <algorithm>
 
@@ -19,12 +19,12 @@ bool has_arena_here(const DeviceStage& stage) { return stage.compiled.program->h
 
 }  // namespace
 
-Turns::Turns(Backend& backend, WeightStore& weights, std::size_t limit)
+Offloader::Offloader(Backend& backend, WeightStore& weights, std::size_t limit)
     : backend_(backend), weights_(weights), limit_(limit) {
   if (limit_ == 0) limit_ = backend.memory_use().total - weights.bytes() + memory_for(backend, weights);
 }
 
-void Turns::load(DeviceStage& stage) {
+void Offloader::load(DeviceStage& stage) {
   const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
   make_room(need.total() - need.held, &stage);
   stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
@@ -32,7 +32,7 @@ void Turns::load(DeviceStage& stage) {
   ran_.push_back(&stage);
 }
 
-void Turns::begin(DeviceStage& stage) {
+void Offloader::begin(DeviceStage& stage) {
   bring(stage);
   ran_.erase(std::ranges::find(ran_, &stage));
   ran_.push_back(&stage);
@@ -40,12 +40,12 @@ void Turns::begin(DeviceStage& stage) {
   if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
 }
 
-void Turns::forget(const DeviceStage& stage) noexcept {
+void Offloader::forget(const DeviceStage& stage) noexcept {
   std::erase(ran_, &stage);
   if (expected_ == &stage) expected_ = nullptr;
 }
 
-void Turns::bring(DeviceStage& stage) {
+void Offloader::bring(DeviceStage& stage) {
   if (is_here(stage)) return;
   if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, &stage);
   weights_.reload(*stage.compiled.program);
@@ -53,9 +53,9 @@ void Turns::bring(DeviceStage& stage) {
   stage.is_arena_away = false;
 }
 
-std::size_t Turns::free_bytes() const { return limit_ - std::min(limit_, backend_.memory_use().total); }
+std::size_t Offloader::free_bytes() const { return limit_ - std::min(limit_, backend_.memory_use().total); }
 
-std::size_t Turns::arena_bytes() const {
+std::size_t Offloader::arena_bytes() const {
   const std::size_t granularity = backend_.reserve_granularity();
   std::size_t bytes = 0;
   for (const DeviceStage* stage : ran_)
@@ -65,21 +65,21 @@ std::size_t Turns::arena_bytes() const {
   return bytes;
 }
 
-std::size_t Turns::missing_bytes(const DeviceStage& stage) const {
+std::size_t Offloader::missing_bytes(const DeviceStage& stage) const {
   if (is_here(stage)) return 0;
   const Program& program = *stage.compiled.program;
   const LoadNeed need = weights_.need_of(program);
   return need.weights + need.beside + (stage.is_arena_away ? backend_.reserved_size(program.arena_bytes) : 0);
 }
 
-void Turns::make_room_beside(std::size_t bytes) {
+void Offloader::make_room_for(std::size_t bytes) {
   if (bytes <= kAlwaysFits) return;
   for (const auto& [owner, drop] : spares_)
     if (free_bytes() < bytes) drop();
 }
 
-void Turns::make_room(std::size_t bytes, const DeviceStage* keep) {
-  make_room_beside(bytes);
+void Offloader::make_room(std::size_t bytes, const DeviceStage* keep) {
+  make_room_for(bytes);
   for (auto other = ran_.rbegin(); other != ran_.rend() && free_bytes() < bytes; ++other) {
     DeviceStage& stage = **other;
     if (&stage == keep) continue;

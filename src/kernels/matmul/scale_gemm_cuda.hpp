@@ -10,7 +10,7 @@ namespace headroom::cuda {
 /// y = activation(product * x_scale * w_scale + bias) + residual; operands product, x_scale (one for each row), w_scale, bias
 /// (w_scale again where there is none), residual (dense, as the product) and y, which may be the residual; product and scales
 /// are f32.
-struct ScaledProduct {
+struct ScaledGemm {
   Activation activation = Activation::kNone;
   bool has_bias = false;
   bool has_residual = false;
@@ -18,7 +18,7 @@ struct ScaledProduct {
   DType bias = DType::kF32;   ///< that of y or f32
   GridRows<6> grid;
 };
-void launch_scale_product(void* stream, const ScaledProduct& form, const float* product, const float* x_scale,
-                          const float* w_scale, const void* bias, const void* residual, void* y);
+void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* product, const float* x_scale,
+                       const float* w_scale, const void* bias, const void* residual, void* y);
 
 }  // namespace headroom::cuda

@@ -11,10 +11,10 @@
 #include <cstring>
 
 #include "base/tensors/divide_up.hpp"
-#include "kernels/matmul/amx_tile_shape_inl.hpp"
-#include "kernels/matmul/linear_rows.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/written_kernel.hpp"
+#include "kernels/matmul/amx_tile_shape_inl.hpp"
+#include "kernels/matmul/linear_rows.hpp"
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bf16")
 namespace headroom::amx {
@@ -53,7 +53,7 @@ inline constexpr std::int64_t kTogether = 4 / sizeof(T);
 
 /// What the pieces of a product have in common.
 template <class T>
-struct Product {
+struct Gemm {
   std::int64_t n, k;
   const T* weight;  ///< [n / 32][k / kStep][2] tiles of [kStep / kTogether][16 columns][kTogether]
 };
@@ -129,7 +129,7 @@ struct Block {
 /// The products of pieces [begin, end), and finish(block, sums) after each block, with its sums[32, 32]. Scratch is the
 /// thread's, of thread_bytes().
 template <class T, class F>
-void multiply_pieces(const Product<T>& product, const RowPlan& rows, std::int64_t begin, std::int64_t end, const T* x,
+void multiply_pieces(const Gemm<T>& product, const RowPlan& rows, std::int64_t begin, std::int64_t end, const T* x,
                      std::byte* scratch, const F& finish) {
   const TileShape shape;
   auto* const last_rows = reinterpret_cast<T*>(scratch + kBlockSums * 4);
@@ -165,13 +165,13 @@ namespace headroom::amx {
 /// The plan of a product with input `weight`, which is packed. `launch(arguments, rows, run)` calls run(finish) with
 /// what multiply_pieces() then does with the sums.
 template <class T, class Launch>
-[[nodiscard]] KernelPlan plan_product(const KernelBinding& binding, int weight, const Launch& launch) {
+[[nodiscard]] KernelPlan plan_gemm(const KernelBinding& binding, int weight, const Launch& launch) {
   const Shape& shape = binding.spec.inputs[static_cast<std::size_t>(weight)].shape;
   const std::int64_t n = shape[0], k = shape[1], bytes = thread_bytes<T>(k);
   const int threads = binding.threads;
   const auto run_all = [=, rows = plan_rows(binding.inputs[0], binding.outputs[0])](const LaunchArguments& arguments) {
     const auto* const x = arguments.input<T>(0);
-    const Product<T> product{n, k, arguments.input<T>(static_cast<std::size_t>(weight))};
+    const Gemm<T> product{n, k, arguments.input<T>(static_cast<std::size_t>(weight))};
     launch(arguments, rows, [&](const auto& finish) {
       parallel_for(threads, count_pieces(rows), 1, [&](std::int64_t begin, std::int64_t end, int thread) {
         std::byte* const scratch = arguments.scratch_memory<std::byte>() + thread * bytes;

@@ -16,11 +16,11 @@ struct DeviceStage;
 /// Lets the stages of a pipeline take turns in a device's memory where that is too small for all: before one runs, what
 /// it lacks comes back, and for that as much of the others leaves as it takes, of those first that ran last. What there
 /// is room for stays, and what is expected next comes back while another runs. Addresses, sessions and recordings stay.
-class Turns {
+class Offloader {
  public:
   /// `limit` is how much of the backend's memory may be used, in bytes; 0 is all that the device has. Both others must
   /// outlive it.
-  Turns(Backend& backend, WeightStore& weights, std::size_t limit);
+  Offloader(Backend& backend, WeightStore& weights, std::size_t limit);
 
   /// Takes memory for a stage that has none yet, and loads its weights. Throws OutOfMemory.
   void load(DeviceStage& stage);
@@ -40,7 +40,7 @@ class Turns {
     if (free_bytes() < bytes) make_room(bytes, nullptr);
   }
   /// Before something beside the stages takes so many bytes for good.
-  void make_room_beside(std::size_t bytes);
+  void make_room_for(std::size_t bytes);
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// What can leave of the arenas that are there.

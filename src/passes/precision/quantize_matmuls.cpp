@@ -21,11 +21,11 @@
 #include <set>
 #include <utility>
 
-#include "base/text/name_filter.hpp"
 #include "base/switch_argument.hpp"
+#include "base/text/name_filter.hpp"
 #include "ir/op_definition.hpp"
-#include "passes/precision/fast_sums.hpp"
 #include "passes/pass.hpp"
+#include "passes/precision/fast_sums.hpp"
 #include "passes/rewrite.hpp"
 
 namespace headroom {
@@ -104,8 +104,8 @@ class Places {
       : graph_(graph),
         form_(form),
         is_weight_(find_weight_values(graph)),
-        follows_product_(graph.value_count()),
-        leads_to_product_(graph.value_count()),
+        follows_contraction_(graph.value_count()),
+        leads_to_contraction_(graph.value_count()),
         is_conditioning_(graph.value_count(), true) {
     for (const ValueId read : reads_beside_nodes(graph)) is_conditioning_[index_of(read)] = false;
     for (std::size_t i = graph.nodes().size(); i-- > 0;) look_ahead(graph.nodes()[i]);
@@ -118,8 +118,8 @@ class Places {
     const Shape& weight = graph_.type(linear.inputs[1]).shape;  // [n, k]
     if (is_conditioning_[index_of(linear.results[0])])
       return "conditioning: its result scales or shifts every token of a sample";
-    if (!follows_product_[index_of(linear.inputs[0])]) return "first layer: it reads the model's inputs";
-    if (!leads_to_product_[index_of(linear.results[0])]) return "last layer: it makes the model's output";
+    if (!follows_contraction_[index_of(linear.inputs[0])]) return "first layer: it reads the model's inputs";
+    if (!leads_to_contraction_[index_of(linear.results[0])]) return "last layer: it makes the model's output";
     if (!is_computed_in(x.dtype)) return fmt::format("its input is {}", x.dtype);
     for (std::size_t i = 1; i < linear.inputs.size(); ++i)
       if (!is_weight_[index_of(linear.inputs[i])]) return "its weight is not made of parameters";
@@ -138,19 +138,19 @@ class Places {
 
  private:
   void look_ahead(const Node& node) {
-    bool leads = is_product(node.op) && is_running(node);
-    for (const ValueId result : node.results) leads = leads || leads_to_product_[index_of(result)];
+    bool leads = is_contraction(node.op) && is_running(node);
+    for (const ValueId result : node.results) leads = leads || leads_to_contraction_[index_of(result)];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const std::size_t input = index_of(node.inputs[i]);
-      leads_to_product_[input] = leads_to_product_[input] || leads;
+      leads_to_contraction_[input] = leads_to_contraction_[input] || leads;
       is_conditioning_[input] = is_conditioning_[input] && conditions(node, i);
     }
   }
 
   void look_back(const Node& node) {
-    bool follows = is_product(node.op) && is_running(node);
-    for (const ValueId input : node.inputs) follows = follows || follows_product_[index_of(input)];
-    for (const ValueId result : node.results) follows_product_[index_of(result)] = follows;
+    bool follows = is_contraction(node.op) && is_running(node);
+    for (const ValueId input : node.inputs) follows = follows || follows_contraction_[index_of(input)];
+    for (const ValueId result : node.results) follows_contraction_[index_of(result)] = follows;
   }
 
   /// Whether operand `index` only ever scales or shifts what the node works on, or becomes what does.
@@ -160,14 +160,14 @@ class Places {
     const auto numel = [&](ValueId value) { return graph_.type(value).shape.numel(); };
     if (is_elementwise(node.op) && numel(node.inputs[index]) < numel(node.results[0])) return true;  // broadcast
     const bool passes_on = is_elementwise(node.op) || is_view(node.op) || known.kind == OpKind::kCopy;
-    return (passes_on || is_product_of_rows(node.op)) && is_conditioning_[index_of(node.results[0])];
+    return (passes_on || is_matmul(node.op)) && is_conditioning_[index_of(node.results[0])];
   }
 
   const Graph& graph_;
   const QuantizedForm& form_;
   std::vector<bool> is_weight_;  // these by value
-  std::vector<bool> follows_product_;
-  std::vector<bool> leads_to_product_;
+  std::vector<bool> follows_contraction_;
+  std::vector<bool> leads_to_contraction_;
   std::vector<bool> is_conditioning_;
 };
 
