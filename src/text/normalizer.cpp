@@ -119,9 +119,9 @@ class MapCharacters final : public Normalizer {
   Charsmap map_;
 };
 
-class Sequence final : public Normalizer {
+class NormalizerSequence final : public Normalizer {
  public:
-  explicit Sequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit NormalizerSequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
 
  private:
   void do_apply(Section& section, TextBudget& budget) const override {
@@ -141,6 +141,6 @@ NormalizerPtr replace(Regex pattern, std::string content) {
 }
 NormalizerPtr prepend(std::string prefix) { return std::make_unique<Prepend>(std::move(prefix)); }
 NormalizerPtr map_characters(Charsmap map) { return std::make_unique<MapCharacters>(std::move(map)); }
-NormalizerPtr in_sequence(std::vector<NormalizerPtr> steps) { return std::make_unique<Sequence>(std::move(steps)); }
+NormalizerPtr in_sequence(std::vector<NormalizerPtr> steps) { return std::make_unique<NormalizerSequence>(std::move(steps)); }
 
 }  // namespace headroom

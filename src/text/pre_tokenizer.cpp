@@ -87,9 +87,9 @@ class ByteLevel final : public PreTokenizer {
                     false};
 };
 
-class Sequence final : public PreTokenizer {
+class PreTokenizerSequence final : public PreTokenizer {
  public:
-  explicit Sequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit PreTokenizerSequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
 
  private:
   void do_apply(std::vector<Section>& sections, TextBudget& budget) const override {
@@ -111,6 +111,6 @@ PreTokenizerPtr metaspace(std::string mark, PrependScheme scheme, bool split) {
   return std::make_unique<Metaspace>(std::move(mark), scheme, split);
 }
 PreTokenizerPtr byte_level(ByteLevelOptions options) { return std::make_unique<ByteLevel>(options); }
-PreTokenizerPtr in_sequence(std::vector<PreTokenizerPtr> steps) { return std::make_unique<Sequence>(std::move(steps)); }
+PreTokenizerPtr in_sequence(std::vector<PreTokenizerPtr> steps) { return std::make_unique<PreTokenizerSequence>(std::move(steps)); }
 
 }  // namespace headroom

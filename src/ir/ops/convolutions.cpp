@@ -161,24 +161,22 @@ std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& 
   return expand_conv2d(builder, attributes, std::array{in[0], in[1], in[2], residual});
 }
 
-double numel(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
-
 /// Two for each product of a pixel with an element of the weight, and one for each operand that is added.
 double conv2d_flops(const Attributes& attributes, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
   const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);
-  return numel(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(activation_of(attributes)));
+  return elements_of(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(activation_of(attributes)));
 }
 
 double conv2d_shortcut_flops(const Attributes& attributes, Types in, Types out) {
   const double channels = static_cast<double>(in[4].shape[1]);
-  return conv2d_flops(attributes, in.first(4), out) + numel(out[0]) * 2 * channels;
+  return conv2d_flops(attributes, in.first(4), out) + elements_of(out[0]) * 2 * channels;
 }
 
 double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [c, o/groups, kh, kw]
-  return numel(in[0]) * 2 * static_cast<double>(weight[1] * weight[2] * weight[3]) +
-         numel(out[0]) * static_cast<double>(in.size() - 2);
+  return elements_of(in[0]) * 2 * static_cast<double>(weight[1] * weight[2] * weight[3]) +
+         elements_of(out[0]) * static_cast<double>(in.size() - 2);
 }
 
 constexpr std::array kConvolutions = {

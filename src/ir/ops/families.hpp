@@ -10,7 +10,7 @@
 namespace headroom::ops {
 
 [[nodiscard]] std::span<const OpDefinition> elementwise();
-[[nodiscard]] std::span<const OpDefinition> products();
+[[nodiscard]] std::span<const OpDefinition> matmuls();
 [[nodiscard]] std::span<const OpDefinition> attention();
 [[nodiscard]] std::span<const OpDefinition> values();
 [[nodiscard]] std::span<const OpDefinition> norms();
@@ -44,6 +44,9 @@ namespace headroom::ops {
 
 /// x, and behind it the op that the attribute "activation" names, if it names one.
 [[nodiscard]] ValueId activated(Builder& builder, const Attributes& attributes, ValueId x);
+
+/// The number of elements, as FLOPs are counted.
+[[nodiscard]] inline double elements_of(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
 
 /// FLOPs of so many for each element of operand 0.
 template <int kEach>

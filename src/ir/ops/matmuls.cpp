@@ -12,8 +12,6 @@
 namespace headroom::ops {
 namespace {
 
-double numel(const TensorType& type) { return static_cast<double>(type.shape.numel()); }
-
 std::vector<TensorType> linear_types(const TypeQuery& given) {
   static_cast<void>(activation_of(given.attributes));
   const TensorType& x = given.in[0];
@@ -153,14 +151,14 @@ template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
   const auto added = static_cast<double>(in.size() - 2 - kScales);
   const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + added;
-  return numel(out[0]) * (each + flops_of(activation_of(attributes)));
+  return elements_of(out[0]) * (each + flops_of(activation_of(attributes)));
 }
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
-  return numel(out[0]) * 2 * static_cast<double>(in[0].shape[-1]);
+  return elements_of(out[0]) * 2 * static_cast<double>(in[0].shape[-1]);
 }
 
-constexpr std::array kProducts = {
+constexpr std::array kMatmuls = {
     OpDefinition{.op = Op::kLinear,
                  .kind = OpKind::kContraction,
                  .infer = linear_types,
@@ -196,6 +194,6 @@ constexpr std::array kProducts = {
 
 }  // namespace
 
-std::span<const OpDefinition> products() { return kProducts; }
+std::span<const OpDefinition> matmuls() { return kMatmuls; }
 
 }  // namespace headroom::ops

@@ -15,6 +15,7 @@
 #include "kernels/attention/hopper.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/vendor/cudnn/installed.hpp"
 #include "kernels/vendor/cudnn/sdpa.hpp"

@@ -11,6 +11,7 @@
 #include "kernels/core/cuda/copy_rows.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
 #include "tune/fastest_algorithm.hpp"

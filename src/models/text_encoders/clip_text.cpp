@@ -137,7 +137,7 @@ Graph build(const nlohmann::json& json, const InputShapes& given, const ParamSou
   return graph;
 }
 
-Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+Graph build_clip_text(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   return build(json, given, params, [](Graph& graph, const ClipText& text) {
     const bool is_projected = text.text_embeds != kNoValue;
     graph.add_output("last_hidden_state", text.last_hidden_state);
@@ -165,7 +165,7 @@ std::optional<InputRange> clip_input_range(const nlohmann::json& json, std::stri
 }
 
 /// Numbers of places, and what else a whole CLIP is made of.
-bool is_unread(std::string_view tensor) {
+bool is_unread_by_clip(std::string_view tensor) {
   return tensor == "text_model.embeddings.position_ids" || tensor == "embeddings.position_ids" ||
          tensor == "logit_scale" || tensor == "text_projection.weight" || tensor == "visual_projection.weight" ||
          tensor.starts_with("vision_model.");
@@ -174,12 +174,12 @@ bool is_unread(std::string_view tensor) {
 ComponentClass class_named(std::string_view name) {
   return {
       .name = name,
-      .passes = {{"encode", {"input_ids"}, id_shapes, build_encode},
+      .passes = {{"encode", {"input_ids"}, id_shapes, build_clip_text},
                  {"penultimate", {"input_ids"}, id_shapes, build_penultimate},
                  {"hidden-states", {"input_ids"}, id_shapes, build_hidden_states}},
       .range = clip_input_range,
       .text_tokens = [](const nlohmann::json& json) { return parse_clip_text_config(json).max_position_embeddings; },
-      .is_unread = is_unread};
+      .is_unread = is_unread_by_clip};
 }
 
 /// Files of 2023 name factors of attention as diffusers' attention processors did.

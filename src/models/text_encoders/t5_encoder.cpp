@@ -108,7 +108,7 @@ InputShapes encode_shapes(const nlohmann::json& json, const PassSize& size) {
   return text_encoder::id_shapes(size, kMostTokens);
 }
 
-Graph build_encode(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+Graph build_t5_encoder(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   const T5Config config = parse_t5_config(json);
   Graph graph("t5_encode");
   Builder builder(graph);
@@ -130,7 +130,7 @@ std::optional<InputRange> t5_input_range(const nlohmann::json& json, std::string
 }
 
 /// The decoder's, and the second name of the table of tokens.
-bool is_unread(std::string_view tensor) {
+bool is_unread_by_t5(std::string_view tensor) {
   return tensor.starts_with("decoder.") || tensor == "lm_head.weight" || tensor == "encoder.embed_tokens.weight";
 }
 
@@ -194,12 +194,12 @@ ValueId build_t5_encoder(Builder& builder, const T5Config& config, ValueId ids, 
 ComponentClass t5_encoder_class() {
   return {
       .name = kClass,
-      .passes = {{"encode", {"input_ids"}, encode_shapes, build_encode}},
+      .passes = {{"encode", {"input_ids"}, encode_shapes, build_t5_encoder}},
       .named = {{"t5-xxl", "FLUX.1's T5 text encoder; its checkpoint does not ship: give a folder or --random-weights",
                  t5_xxl_config}},
       .range = t5_input_range,
       .text_tokens = [](const nlohmann::json&) { return kTokens; },
-      .is_unread = is_unread,
+      .is_unread = is_unread_by_t5,
       .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}}};
 }
 

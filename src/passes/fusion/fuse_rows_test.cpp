@@ -7,7 +7,7 @@ namespace headroom {
 namespace {
 
 /// Runs the pass; expects so many fused nodes and the same results, up to what is rounded no more.
-Graph fuse(std::string_view text, int fused, double tolerance = 1e-12, const Target& target = kGeneratingGpu) {
+Graph fuse_rows(std::string_view text, int fused, double tolerance = 1e-12, const Target& target = kGeneratingGpu) {
   const Graph original = parse_graph(text);
   Graph graph = original;
   EXPECT_EQ(run_pass("fuse-rows", graph, target).rewrites, fused);
@@ -16,7 +16,7 @@ Graph fuse(std::string_view text, int fused, double tolerance = 1e-12, const Tar
 }
 
 TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %r: bf16[2, 3, 16]
   input %x: bf16[2, 3, 16]
   input %gate: bf16[2, 1, 16]
@@ -41,7 +41,7 @@ TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
 
 /// Queries and keys, which one table rotates; the values beside them have other rows.
 TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %q: f32[1, 2, 3, 8]
   input %k: f32[1, 2, 3, 8]
   input %v: f32[1, 2, 5, 8]
@@ -65,7 +65,7 @@ TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
 
 /// The second reads what a product makes of the first.
 TEST(FuseRows, DoesNotJoinReadersOfOneOperandThatWaitForEachOther) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[4, 8]
   input %scale: f32[4, 8]
   param %w: f32[8, 8]
@@ -81,7 +81,7 @@ TEST(FuseRows, DoesNotJoinReadersOfOneOperandThatWaitForEachOther) {
 }
 
 TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: bf16[4, 16]
   %0: f32[4, 16] = cast(%x) {dtype = f32}
   %1: f32[4] = amax(%0) {axes = [1]}
@@ -99,7 +99,7 @@ TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
 }
 
 TEST(FuseRows, StretchesImagesOnTheWay) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: bf16[1, 4, 3, 5]
   input %skip: bf16[1, 4, 6, 10]
   %0: bf16[1, 4, 6, 10] = resize2d(%x) {size = [6, 10]}
@@ -110,7 +110,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
                            1, 1e-2);
   EXPECT_EQ(graph.nodes().size(), 1U);
   // What is computed is stored before it is stretched, not computed for each pixel.
-  EXPECT_EQ(fuse(R"(graph g {
+  EXPECT_EQ(fuse_rows(R"(graph g {
   input %x: f32[1, 4, 3, 5]
   input %skip: f32[1, 4, 6, 10]
   %0: f32[1, 4, 3, 5] = silu(%x)
@@ -122,7 +122,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
                 .nodes()
                 .size(),
             2U);
-  fuse(R"(graph g {
+  fuse_rows(R"(graph g {
   input %x: f32[1, 4, 256, 256]
   %0: f32[1, 4, 512, 512] = resize2d(%x) {size = [512, 512]}
   output y = %0
@@ -131,7 +131,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
 }
 
 TEST(FuseRows, GathersAnElementForEachRow) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: bf16[4, 16]
   input %table: bf16[1]
   input %zero: f32[4, 1]
@@ -150,7 +150,7 @@ TEST(FuseRows, GathersAnElementForEachRow) {
 }
 
 TEST(FuseRows, LeavesWhatStandsAlone) {
-  fuse(R"(graph g {
+  fuse_rows(R"(graph g {
   input %x: f32[2, 16]
   param %w: f32[16, 16]
   %0: f32[2, 16] = relu(%x)
@@ -163,7 +163,7 @@ TEST(FuseRows, LeavesWhatStandsAlone) {
 
 TEST(FuseRows, DoesNotReachAroundAProduct) {
   // The sum is read by the product, and the product by the last sum: two ops, not one.
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[2, 16]
   param %w: f32[16, 16]
   %0: f32[2, 16] = silu(%x)
@@ -192,7 +192,7 @@ TEST(FuseRows, NotesWhyTwoWereNotJoined) {
 }
 
 TEST(FuseRows, KeepsLoopsApartFromWhatStandsAroundThem) {
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   state %s: f32[2, 16]
   input %x: f32[2, 16]
   %0: f32[2, 16] = exp(%x)
@@ -221,7 +221,7 @@ TEST(FuseRows, NeedsACompilerOnAGpu) {
 }
 
 TEST(FuseRows, LeavesWhatNothingReads) {
-  fuse(R"(graph g {
+  fuse_rows(R"(graph g {
   input %x: f32[4]
   %0: f32[4] = exp(%x)
   %1: f32[4] = relu(%0)
@@ -233,7 +233,7 @@ TEST(FuseRows, LeavesWhatNothingReads) {
 /// Of seven reads and writes it leaves three, of the five of a sum and a norm four.
 TEST(FuseRows, JoinsOnACpuWhatThenReadsAndWritesHalfAsMuch) {
   constexpr Target kCpu{.device = DeviceKind::kCpu};
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %scores: f32[2, 8, 8]
   input %mask: f32[2, 8, 8]
   input %x: f32[2, 8, 8]
@@ -255,7 +255,7 @@ TEST(FuseRows, JoinsOnACpuWhatThenReadsAndWritesHalfAsMuch) {
 
 TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
   constexpr Target kCpu{.device = DeviceKind::kCpu};
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[1, 3, 5, 4]
   input %skip: f32[1, 6, 10, 4]
   %0: f32[1, 4, 3, 5] channels_last = transpose(%x) {perm = [0, 3, 1, 2]}
@@ -267,7 +267,7 @@ TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
 })",
                            1, 1e-12, kCpu);
   EXPECT_EQ(graph.nodes().size(), 4U);
-  fuse(R"(graph g {
+  fuse_rows(R"(graph g {
   input %x: f32[1, 4, 3, 5]
   input %skip: f32[1, 4, 6, 10]
   %0: f32[1, 4, 6, 10] = resize2d(%x) {size = [6, 10]}
@@ -279,7 +279,7 @@ TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
 
 TEST(FuseRows, GivesACpuBytesInVectors) {
   constexpr Target kCpu{.device = DeviceKind::kCpu};
-  const Graph graph = fuse(R"(graph g {
+  const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[2, 8]
   %0: u8[2, 8] = cast(%x) {dtype = u8}
   output y = %0

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
+constexpr Target kFp16Gpu{.device = DeviceKind::kCuda, .compute_capability = 80};
 
 constexpr const char* kFp16Model = R"(graph g {
   input %x: f32[2, 4]
@@ -22,7 +22,7 @@ constexpr const char* kFp16Model = R"(graph g {
 
 TEST(Fp16, ConvertsWhatLiesBetweenProducts) {
   Graph graph = parse_graph(kFp16Model);
-  const PassOutcome outcome = run_pass("fp16", graph, kGpu);
+  const PassOutcome outcome = run_pass("fp16", graph, kFp16Gpu);
   EXPECT_EQ(outcome.rewrites, 3);
   EXPECT_EQ(outcome.declined, std::nullopt);
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
@@ -50,8 +50,8 @@ TEST(Fp16, LeavesNothingForBf16AndDeclinesOnCpus) {
   Graph graph = parse_graph(kFp16Model);
   EXPECT_EQ(run_pass("fp16", graph).declined, "float16 runs on NVIDIA GPUs, not on a cpu");
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kFp16Model)));
-  (void)run_pass("fp16", graph, kGpu);
-  EXPECT_EQ(run_pass("bf16", graph, kGpu).declined, "the graph has no product in f32");
+  (void)run_pass("fp16", graph, kFp16Gpu);
+  EXPECT_EQ(run_pass("bf16", graph, kFp16Gpu).declined, "the graph has no product in f32");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 80};
+constexpr Target kTf32Gpu{.device = DeviceKind::kCuda, .compute_capability = 80};
 
 constexpr const char* kTf32Model = R"(graph g {
   input %x: f32[2, 4]
@@ -22,7 +22,7 @@ constexpr const char* kTf32Model = R"(graph g {
 
 TEST(Tf32, AllowsItForProductsInF32) {
   Graph graph = parse_graph(kTf32Model);
-  const PassOutcome outcome = run_pass("tf32", graph, kGpu);
+  const PassOutcome outcome = run_pass("tf32", graph, kTf32Gpu);
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
@@ -44,8 +44,8 @@ TEST(Tf32, DeclinesWhereNothingIsInF32OrThereIsNoSuchUnit) {
   Graph graph = parse_graph(kTf32Model);
   EXPECT_EQ(run_pass("tf32", graph).declined, "TF32 is of NVIDIA's tensor cores, not of a cpu");
   EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(kTf32Model)));
-  (void)run_pass("bf16", graph, kGpu);
-  EXPECT_EQ(run_pass("tf32", graph, kGpu).declined, "the graph has no product in f32");
+  (void)run_pass("bf16", graph, kTf32Gpu);
+  EXPECT_EQ(run_pass("tf32", graph, kTf32Gpu).declined, "the graph has no product in f32");
 }
 
 }  // namespace

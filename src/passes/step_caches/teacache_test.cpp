@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 /// Two blocks, of which the first begins with a modulated norm.
-constexpr const char* kTwoBlocks = R"(graph g {
+constexpr const char* kTwoCachedBlocks = R"(graph g {
       input %shifts: f32[5, 1, 2]
       param %wa: f32[2, 2]
       param %wb: f32[2, 2]
@@ -37,7 +37,7 @@ constexpr const char* kTwoBlocks = R"(graph g {
     })";
 
 TEST(TeaCache, RunsNoBlockWhereAStepIsAHit) {
-  const Graph original = parse_graph(kTwoBlocks);
+  const Graph original = parse_graph(kTwoCachedBlocks);
   Graph graph = original;
   EXPECT_EQ(run_pass("teacache", graph, kCapableCpu, "1e-9").rewrites, 1);
   EXPECT_LE(distance(interpret_on_random(graph, 5), interpret_on_random(original, 5)), 1e-12);
@@ -53,7 +53,7 @@ std::string digits(const OracleResult& result) {
 }
 
 TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
-  Graph graph = parse_graph(kTwoBlocks);
+  Graph graph = parse_graph(kTwoCachedBlocks);
   run_pass("teacache", graph, kCapableCpu, "100:last=0");
   const OracleResult all = interpret_on_random(graph, 5);
   EXPECT_EQ(digits(all), "10000");
@@ -61,7 +61,7 @@ TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
   for (std::int64_t step = 1; step < 5; ++step) EXPECT_GT(sums.at(step), sums.at(step - 1));
 
   // With a fit, what is held against the threshold is the polynomial of each change.
-  Graph fitted = parse_graph(kTwoBlocks);
+  Graph fitted = parse_graph(kTwoCachedBlocks);
   run_pass("teacache", fitted, kCapableCpu,
            "100:last=0:schedule=10000:fit=498.651651/-283.781631/55.8554382/-3.82021401/0.264230861");
   const HostTensor fitted_sums = interpret_on_random(fitted, 5).outputs.at(std::string(kCacheDistances));
@@ -75,13 +75,13 @@ TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
 }
 
 TEST(TeaCache, ComputesTheLastStepUnlessItIsTold) {
-  Graph graph = parse_graph(kTwoBlocks);
+  Graph graph = parse_graph(kTwoCachedBlocks);
   run_pass("teacache", graph, kCapableCpu, "100");
   EXPECT_EQ(digits(interpret_on_random(graph, 5)), "10001");
 }
 
 TEST(TeaCache, DeclinesABlockThatBeginsWithoutANorm) {
-  std::string text = kTwoBlocks;
+  std::string text = kTwoCachedBlocks;
   const std::string norm = "layer_norm(%x) {eps = 0.1}";
   text.replace(text.find(norm), norm.size(), "silu(%x)");
   Graph graph = parse_graph(text);
@@ -89,7 +89,7 @@ TEST(TeaCache, DeclinesABlockThatBeginsWithoutANorm) {
 }
 
 TEST(TeaCache, RefusesAFitThatIsNone) {
-  Graph graph = parse_graph(kTwoBlocks);
+  Graph graph = parse_graph(kTwoCachedBlocks);
   for (const char* fit : {"mine", "", "1/", "/1", "1//0", "inf", "1/2/3/4/5/6/7/8/9"})
     EXPECT_THROW(run_pass("teacache", graph, kCapableCpu, fmt::format("0.1:fit={}", fit)), Error) << fit;
   EXPECT_THROW(run_pass("fbcache", graph, kCapableCpu, "0.1:fit=1/0"), Error);

@@ -54,7 +54,7 @@ std::string text_for(const Backend& backend) {
                      backend.properties().target.device == DeviceKind::kCuda ? "f8e4m3" : "i8");
 }
 
-Checkpoint make_checkpoint() {
+Checkpoint make_updated_checkpoint() {
   return Checkpoint::random(nlohmann::json::object(),
                             {{.name = "a", .dtype = DType::kF32, .shape = {16, 8}},
                              {.name = "b", .dtype = DType::kBF16, .shape = {16, 8}},
@@ -153,7 +153,7 @@ void expect_updated(const std::map<std::string, HostTensor>& made, const Checkpo
 }
 
 void update_in_turn(Backend& backend) {
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(backend, checkpoint);
   const auto program = make_program(backend);
   Session session(program, store, backend);
@@ -195,7 +195,7 @@ TEST_F(ParamUpdatesOnAGpu, AreInEveryWeightAndGoWithoutATrace) { update_in_turn(
 
 TEST(ParamUpdates, ThatAreTheSameFoldNothing) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(*backend, checkpoint);
   Session session(make_program(*backend), store, *backend);
   const ParamUpdates all = {{"b", {.terms = {random_term(2, 1)}}}, {"c", {.terms = {random_term(3, 1)}}}};
@@ -207,7 +207,7 @@ TEST(ParamUpdates, ThatAreTheSameFoldNothing) {
 
 /// Between requests of two sessions on two streams; nobody waits before a result is read.
 void update_between_requests(Backend& backend) {
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(backend, checkpoint);
   Session first(make_program(backend), store, backend), second(make_program(backend), store, backend);
   const ParamUpdates updates[] = {{},
@@ -238,7 +238,7 @@ TEST_F(ParamUpdatesOnAGpu, ReachEverySessionInOrder) { update_between_requests(b
 
 TEST(ParamUpdates, AreThereFromTheFirstLoadAndBesideChangedParams) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(*backend, checkpoint);
   const ParamUpdates updates = {{"a", {.terms = {random_term(1, 1)}}}};
   static_cast<void>(store.update_params(updates));
@@ -261,7 +261,7 @@ TEST(ParamUpdates, AreThereFromTheFirstLoadAndBesideChangedParams) {
 
 TEST(ParamUpdates, RefuseWhatDoesNotFitAndChangeNothingThen) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(*backend, checkpoint);
   Session session(make_program(*backend), store, *backend);
   const auto plain = run(session);
@@ -292,7 +292,7 @@ class ScarceBackend final : public ForwardingBackend {
 
 TEST(ParamUpdates, ThatFindNoMemoryUnloadWhatTheyWereForAndComeWithIt) {
   ScarceBackend backend;
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(backend, checkpoint);
   const auto program = make_program(backend);
   Session session(program, store, backend);
@@ -514,7 +514,7 @@ TEST_F(ParamUpdatesOnAGpu, AreProductsOfEveryForm) { update_by_every_form(backen
 
 TEST(ParamTerms, OfRowsOfZerosStayZeros) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
-  const Checkpoint checkpoint = make_checkpoint();
+  const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(*backend, checkpoint);
   store.change_param("a", HostTensor(DType::kF32, {16, 8}));
   Session session(make_program(*backend), store, *backend);

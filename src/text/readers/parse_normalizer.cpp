@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-NormalizerPtr parse_sequence(const json& value, const std::string& context) {
+NormalizerPtr parse_normalizer_sequence(const json& value, const std::string& context) {
   check_keys(value, {"type", "normalizers"}, context);
   const json& steps = get_array(value, "normalizers", context);
   std::vector<NormalizerPtr> parsed;
@@ -32,7 +32,7 @@ NormalizerPtr parse_precompiled(const json& value, const std::string& context) {
 NormalizerPtr parse_normalizer(const json& value, const std::string& context) {
   if (value.is_null()) return in_sequence(std::vector<NormalizerPtr>{});
   const std::string type = type_of_step(value, context);
-  if (type == "Sequence") return parse_sequence(value, context);
+  if (type == "Sequence") return parse_normalizer_sequence(value, context);
   if (type == "Precompiled") return parse_precompiled(value, context);
   if (type == "Replace") {
     check_keys(value, {"type", "pattern", "content"}, context);

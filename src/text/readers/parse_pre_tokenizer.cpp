@@ -31,7 +31,7 @@ PrependScheme parse_scheme(const json& value, const std::string& context) {
   fail("{}.prepend_scheme is \"{}\", which is not known", context, name);
 }
 
-PreTokenizerPtr parse_sequence(const json& value, const std::string& context) {
+PreTokenizerPtr parse_pre_tokenizer_sequence(const json& value, const std::string& context) {
   check_keys(value, {"type", "pretokenizers"}, context);
   const json& steps = get_array(value, "pretokenizers", context);
   std::vector<PreTokenizerPtr> parsed;
@@ -45,7 +45,7 @@ PreTokenizerPtr parse_sequence(const json& value, const std::string& context) {
 PreTokenizerPtr parse_pre_tokenizer(const json& value, const std::string& context) {
   if (value.is_null()) return in_sequence(std::vector<PreTokenizerPtr>{});
   const std::string type = type_of_step(value, context);
-  if (type == "Sequence") return parse_sequence(value, context);
+  if (type == "Sequence") return parse_pre_tokenizer_sequence(value, context);
   if (type == "Split") {
     check_keys(value, {"type", "pattern", "behavior", "invert"}, context);
     return split_words(parse_pattern(value, "pattern", context),

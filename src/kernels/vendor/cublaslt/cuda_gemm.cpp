@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cublaslt/library.cuh"
 
