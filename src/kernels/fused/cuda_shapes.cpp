@@ -160,7 +160,7 @@ void add_accesses(Hasher& hasher, const RowProgram& program) {
 
 }  // namespace
 
-SizeKey size_key_of(const BoundProgram& bound) {
+tune::SizeKey size_key_of(const BoundProgram& bound) {
   const RowProgram& program = bound.program;
   const std::int64_t columns = bound.walk.columns.extent, rows = bound.walk.rows();
   Hasher hasher;

@@ -86,11 +86,11 @@ TEST(CudaSourceSizes, DiffersInItsRowsAlone) {
     const FusedCase one = FusedCases(DType::kBF16, DType::kBF16, 21, 64).list(true).at(i);
     SCOPED_TRACE(one.name);
     const bool has_rows = densely_bound_program(one.spec).program.needs_rows;
-    const SizeKey few = size_key(DType::kBF16, 21, 64, i), many = size_key(DType::kBF16, 42, 64, i);
+    const tune::SizeKey few = size_key(DType::kBF16, 21, 64, i), many = size_key(DType::kBF16, 42, 64, i);
     EXPECT_EQ(few.family, many.family);
     ASSERT_EQ(few.size.size(), 1U);
     EXPECT_EQ(many.size[0], 2 * few.size[0]);
-    const SizeKey wide = size_key(DType::kBF16, 21, 128, i);
+    const tune::SizeKey wide = size_key(DType::kBF16, 21, 128, i);
     EXPECT_EQ(wide.family == few.family, !has_rows);
     EXPECT_EQ(wide.size[0], has_rows ? few.size[0] : 2 * few.size[0]);
   }
