@@ -81,8 +81,9 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i
 
-lint: bootstrap-test bootstrap-tools build/dev/build.ninja  ## check format and clang-tidy; FILES="src/a.cpp ..." checks those alone
+lint: bootstrap-test bootstrap-tools build/dev/build.ninja  ## check words, format and clang-tidy; FILES="src/a.cpp ..." checks those alone
 	$(call with_tests,dev)
+	python3 tests/structure/check_words.py .
 	scripts/format.sh --dry-run -Werror $(FILES)
 	cmake --build --preset dev --target build_info
 	scripts/lint.py --jobs $(JOBS) $(FILES)

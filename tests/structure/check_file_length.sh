@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# check_file_length.sh ROOT LIMIT: fails where a file written by hand has more than LIMIT lines; split it by idea.
+# check_file_length.sh ROOT LINES FILES: fails where a file written by hand has more than LINES lines, or a folder below src
+# more than FILES files of its own; split it by idea.
 set -euo pipefail
 root=$1
 limit=$2
+most_files=$3
 
 cd "$root"
 find . \( -path ./build -o -path ./out -o -path './.*' -o -name node_modules \) -prune -o -type f \
@@ -19,3 +21,9 @@ find . \( -path ./build -o -path ./out -o -path './.*' -o -name node_modules \) 
       if (!files) { print "no source file found"; exit 1 }
     }
   '
+
+# Files below src, whatever they are written in.
+find src -type f -printf '%h\n' 2>/dev/null | sort | uniq -c | awk -v most="$most_files" '
+  $1 > most { printf "%s has %d files; %d is the most\n", $2, $1, most; failures++ }
+  END { exit failures > 0 }
+'

@@ -7,11 +7,12 @@ trap 'rm -rf "$tree"' EXIT
 source "$here/expect.sh"
 
 check_includes() { "$here/check_includes.sh" "$tree/src" "$tree/layers.txt"; }
-check_length() { "$here/check_file_length.sh" "$tree" 800; }
+check_length() { "$here/check_file_length.sh" "$tree" 800 45; }
+check_words() { python3 "$here/check_words.py" "$tree"; }
 # plant FILE LINE: appends a line to a copy of the sound tree.
 plant() {
   rm -rf "$tree/src"
-  mkdir -p "$tree"/src/{base,ir,passes,kernels,testing,unknown}
+  mkdir -p "$tree"/src/{base/text,ir,passes,kernels,testing,unknown}
   echo '#include <vector>' >"$tree/src/base/error.hpp"
   printf '#include "base/error.hpp"\n#include <vector>\n' >"$tree/src/ir/graph.hpp"
   printf '#include "ir/graph.hpp"\n#include "base/error.hpp"\n#include "passes/pass.hpp"\n' >"$tree/src/passes/pass.cpp"
@@ -120,7 +121,32 @@ seq 800 >"$tree/src/ir/long.cpp"
 expect 0 '' check_length
 seq 801 >"$tree/src/ir/long.cpp"
 expect 1 'src/ir/long.cpp has 801 lines' check_length
+plant
+for i in {1..44}; do touch "$tree/src/ir/file_$i.cpp"; done  # and graph.hpp
+expect 0 '' check_length
+touch "$tree/src/ir/one_more.cpp"
+expect 1 'src/ir has 46 files' check_length
 find "$tree/src" -type f -delete
 expect 1 'no source file' check_length
+
+plant passes/pass.cpp '// The 32-way conflict is next to none; always.'
+expect 0 '0 faults' check_words
+plant passes/pass.cpp '/// A way to do it.'
+expect 1 "src/passes/pass.cpp:4: says 'way'; write algorithm" check_words
+plant passes/pass.cpp '  fail("{} stands there", name);'
+expect 1 "pass.cpp:4: says 'stands'" check_words
+plant passes/pass.cpp '  const int way = R"(kin)".size();'
+expect 0 '0 faults' check_words
+plant passes/pass.cpp "// $(printf 'x%.0s' {1..118})"
+expect 1 'pass.cpp:4: is longer than 120 columns' check_words
+plant
+mkdir -p "$tree/docs"
+printf 'The `way` and\n\n    a kin of code\n\n| a table | %s |\n' "$(printf 'x%.0s' {1..120})" >"$tree/docs/a.md"
+expect 0 '0 faults' check_words
+echo 'It stands beside it.' >>"$tree/docs/a.md"
+expect 1 "docs/a.md:6: says 'beside'; write next to" check_words
+rm -r "$tree/docs"
+find "$tree/src" -type f -delete
+expect 1 '0 files' check_words
 
 [[ $failures -eq 0 ]]
