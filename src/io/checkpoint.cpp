@@ -23,7 +23,7 @@
 namespace headroom {
 namespace fs = std::filesystem;
 
-/// Where a checkpoint's bytes come from.
+/// The source of a checkpoint's bytes.
 class Checkpoint::Source {
  public:
   virtual ~Source() = default;
@@ -94,30 +94,30 @@ std::map<std::string, std::string> read_index(const fs::path& index) {
   std::map<std::string, std::string> shards;
   for (const auto& [tensor, value] : weight_map.items()) {
     const auto shard = value.is_string() ? value.get<std::string>() : "";
-    // A plain name only: an index must not reach outside its folder.
+    // Only plain names: an index must not refer to files outside its folder.
     if (shard.empty() || shard == "." || shard == ".." || shard.find_first_of("/\\") != std::string::npos) {
-      fail("{} maps {} to {}, but the name of a file beside it was expected", index.native(), printable_name(tensor),
-           shortened(value.dump(-1, ' ', true), 200));
+      fail("{} maps {} to {}, but the name of a file in the same folder was expected", index.native(),
+           printable_name(tensor), shortened(value.dump(-1, ' ', true), 200));
     }
     shards.emplace(tensor, shard);
   }
   return shards;
 }
 
-/// The first shard of an index that is not beside it.
+/// The first shard of an index that is missing in its folder.
 std::optional<std::string> find_missing_shard(const fs::path& index) {
   for (const auto& [tensor, shard] : read_index(index))
     if (!is_there(index.parent_path() / shard)) return shard;
   return std::nullopt;
 }
 
-/// The file with the weights of a folder, or the index of their shards.
+/// The weights file of a folder, or the index of its shards.
 struct FoundWeights {
   fs::path path;
   std::string note = {};
 };
 
-/// Names under which weights are saved, and what the library that saves under it takes of a folder that has both.
+/// File names of weights, and which of a whole file and shards the library that uses the name prefers.
 struct WeightsName {
   std::string_view stem;
   std::string_view library;
@@ -170,7 +170,7 @@ class FileSource final : public Checkpoint::Source {
     }
     return result;
   }
-  /// Of the tensors of types that are not read.
+  /// Names of tensors of unsupported types.
   [[nodiscard]] std::vector<std::string> unread() const {
     std::vector<std::string> result;
     for (const auto& [name, file] : file_of_)
@@ -178,7 +178,7 @@ class FileSource final : public Checkpoint::Source {
     return result;
   }
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
-  /// Throws the Error that a tensor of unread() is.
+  /// Throws the Error for a tensor of unread().
   void fail_unread(std::string_view name) const override {
     static_cast<void>(files_[file_of_.find(name)->second].entry(name));
   }
@@ -240,7 +240,7 @@ class RandomSource final : public Checkpoint::Source {
   HostTensor read(const TensorSpec& tensor) override {
     HostTensor result(tensor.dtype, tensor.shape);
     const auto numel = static_cast<std::uint64_t>(tensor.shape.numel());
-    // Threads may cut the tensor anywhere, since each element depends on its index alone.
+    // The tensor may be split among threads at any index, since each element depends only on its index.
     constexpr std::uint64_t kPerThread = std::uint64_t{1} << 20;
     const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
     const std::uint64_t count = std::clamp<std::uint64_t>(numel / kPerThread, 1, cores);
@@ -259,7 +259,7 @@ class RandomSource final : public Checkpoint::Source {
   }
 
  private:
-  /// Elements [begin, end) of `result`.
+  /// Fills elements [begin, end) of `result`.
   void fill(const TensorSpec& tensor, HostTensor& result, std::uint64_t begin, std::uint64_t end) const {
     store_normal(result.bytes().data() + begin * size_of(tensor.dtype), tensor.dtype, end - begin,
                  *normal_stream(tensor), begin);
@@ -267,7 +267,7 @@ class RandomSource final : public Checkpoint::Source {
 
   std::uint64_t seed_;
   std::mutex mutex_;                                     // guards made_
-  std::map<std::string, HostTensor, std::less<>> made_;  // what bytes() handed out and nobody released
+  std::map<std::string, HostTensor, std::less<>> made_;  // returned by bytes() and not released yet
 };
 
 }  // namespace

@@ -17,23 +17,23 @@
 
 namespace headroom {
 
-/// A model's configuration and weights: a folder in diffusers layout, or a stand-in with random weights.
-/// Weights are mapped or made when asked for. Safe to use from several threads, but for release() of a tensor that
-/// another thread is still reading.
+/// A model's configuration and weights: a folder in diffusers layout, or random weights that replace it. Weights
+/// are mapped or generated on demand. Thread-safe, except for release() of a tensor that another thread is still
+/// reading.
 class Checkpoint {
  public:
-  /// Opens `folder`, or its `transformer/` where only that has a config.json. Weights are
-  /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards that `<name>.index.json` lists (tensors
-  /// that it does not list are not seen). A folder that was saved over may have both, and notes() says which were taken:
-  /// those that the library takes that saves under the name, shards for diffusers and the whole file for transformers,
-  /// but never shards that are not there.
-  /// Throws Error naming what is missing and what is there instead, the file and tensor that is broken, or the library
-  /// that quantized the weights in a form that is not read.
+  /// Opens `folder`, or its `transformer/` if only that has a config.json. Weights are
+  /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards listed by `<name>.index.json`
+  /// (tensors that it does not list are ignored). A folder with both, because it was saved twice, is read as the
+  /// library of that file name does: the shards for diffusers, the whole file for transformers. Missing shards are
+  /// never chosen. notes() says which were chosen.
+  /// Throws Error for missing files (it lists the existing ones), for a broken file (it names file and tensor), and
+  /// for weights in another library's quantized format (it names the library).
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder);
 
-  /// A stand-in that needs no files: every tensor is normal with standard deviation 0.02, around 1 where it is a rank-1
-  /// `*.weight` (the gain of a normalization layer) and around 0 otherwise. A tensor depends only on `seed`, its name,
-  /// type and shape. Throws Error for a dtype that is not a float, or a repeated name.
+  /// Random weights that need no files. Every tensor is normal with standard deviation 0.02, around 1 for a rank-1
+  /// `*.weight` (the gain of a normalization layer) and around 0 otherwise. A tensor depends only on `seed`, its
+  /// name, type and shape. Throws Error for a dtype that is not a float, or a repeated name.
   [[nodiscard]] static Checkpoint random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed);
 
   ~Checkpoint();
@@ -41,62 +41,63 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) noexcept;
 
   [[nodiscard]] const nlohmann::json& config() const noexcept;
-  /// The folder that holds config.json; empty for a random stand-in.
+  /// The folder with config.json; empty for random weights.
   [[nodiscard]] const std::filesystem::path& folder() const noexcept;
-  /// How messages call it: the folder's path, or "random weights (seed 7)".
+  /// The name in messages: the folder's path, or "random weights (seed 7)".
   [[nodiscard]] const std::string& description() const noexcept;
   [[nodiscard]] bool is_random() const noexcept;
 
-  /// What the user should know of how the weights were found, a sentence each.
+  /// Facts for the user about how the weights were found, a sentence each.
   [[nodiscard]] std::span<const std::string> notes() const noexcept;
 
-  /// All tensors that can be read, by name in order.
+  /// All tensors of supported types, sorted by name.
   [[nodiscard]] std::span<const TensorSpec> tensors() const noexcept;
-  /// Those of a type that is not read, by name in order.
+  /// The names of tensors of unsupported types, sorted.
   [[nodiscard]] std::span<const std::string> unread() const noexcept;
-  /// Whether there is such a tensor, of whatever type.
+  /// Whether there is such a tensor, of any type.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// Throws Error where there is no such tensor or it is of a type that is not read; so do the functions below.
+  /// Throws Error if there is no such tensor, or if its type is not supported; so do the functions below.
   [[nodiscard]] const TensorSpec& entry(std::string_view name) const;
-  /// The elements, row-major, perhaps unaligned; valid until release(name) or the checkpoint's end.
+  /// The elements, row-major and possibly unaligned; valid until release(name) or the end of the checkpoint.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
-  /// A copy of the tensor, which release() does not touch.
+  /// A copy of the tensor, independent of release().
   [[nodiscard]] HostTensor read(std::string_view name) const;
-  /// How a random stand-in draws the tensor, so that a device can do so itself; nothing where it comes from a file.
+  /// The generator of a random tensor, so that a device can fill it itself; empty for a tensor from a file.
   [[nodiscard]] std::optional<NormalStream> normal_stream(std::string_view name) const;
-  /// Gives back the memory behind bytes(name); it can be asked for again.
+  /// Releases the memory of bytes(name), which may be requested again.
   void release(std::string_view name) const;
 
   [[nodiscard]] std::uint64_t total_bytes() const noexcept;
   [[nodiscard]] std::int64_t parameter_count() const noexcept;
 
-  class Source;  // where bytes come from: files or a generator; private to checkpoint.cpp
+  class Source;  // the source of bytes: files or a generator; private to checkpoint.cpp
 
  private:
   struct State;
   explicit Checkpoint(std::unique_ptr<State> state);
-  [[nodiscard]] const TensorSpec* find(std::string_view name) const;  // null where there is none that can be read
+  [[nodiscard]] const TensorSpec* find(std::string_view name) const;  // null if there is no readable one
   [[nodiscard]] bool is_unread(std::string_view name) const;
 
   std::unique_ptr<State> state_;
 };
 
-/// The config.json of a folder. Throws Error where it cannot be read or is no JSON object.
+/// The config.json of a folder. Throws Error if it cannot be read or is not a JSON object.
 [[nodiscard]] nlohmann::json read_config(const std::filesystem::path& folder);
-/// `folder` or its `transformer/`, whichever holds the config.json. Throws Error that says what is there instead.
+/// `folder` or its `transformer/`, whichever has the config.json. Throws Error that says what exists instead.
 [[nodiscard]] std::filesystem::path find_config_folder(const std::filesystem::path& folder);
-/// Whether the weights lie in that folder too, as Checkpoint::open() takes them.
+/// Whether the folder also has weights for Checkpoint::open().
 [[nodiscard]] bool has_weights(const std::filesystem::path& folder);
 
-/// Says of a tensor that the model has no use for it, so that it may be there or not.
+/// Whether the model does not use a tensor, so that it is optional.
 using IsIgnored = bool (*)(std::string_view tensor);
 
-/// Compares names and shapes (not dtypes) with what a model expects. One sentence for each kind of difference (missing,
-/// of a type that is not read, unexpected, wrong shape), with the first few names and the count; empty where all agrees.
+/// Compares names and shapes (not dtypes) with those that a model expects. Returns one sentence for each kind of
+/// difference (missing, of an unsupported type, unexpected, wrong shape), with the first few names and the count;
+/// empty if all match.
 [[nodiscard]] std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected,
                                                     IsIgnored is_ignored = nullptr);
 
-/// Throws an Error made of check_params' sentences where there are any.
+/// Throws an Error with the sentences of check_params(), if there are any.
 void require_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected, IsIgnored is_ignored = nullptr);
 
 }  // namespace headroom

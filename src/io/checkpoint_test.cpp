@@ -102,7 +102,7 @@ TEST_F(CheckpointFolder, OpensShards) {
   EXPECT_EQ(checkpoint.parameter_count(), 11);
 }
 
-/// As transformers names them.
+/// With the file names of transformers.
 TEST_F(CheckpointFolder, OpensShardsOfModelSafetensors) {
   add_config();
   add_weights("model-00001-of-00002.safetensors", {{"a", counting({4}, 10)}});
@@ -115,7 +115,8 @@ TEST_F(CheckpointFolder, OpensShardsOfModelSafetensors) {
   EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
 }
 
-/// As diffusers leaves a folder in which a whole file was saved over shards: it removes these, and not their index.
+/// diffusers leaves such a folder when it saves a whole file over shards: it removes the shards, but not their
+/// index.
 TEST_F(CheckpointFolder, TakesTheWholeFileWhereShardsAreNotThere) {
   add_config();
   add_weights(kWeights, {{"a", counting({4}, 10)}});
@@ -129,12 +130,12 @@ TEST_F(CheckpointFolder, TakesTheWholeFileWhereShardsAreNotThere) {
   add_weights("s2.safetensors", {{"b", counting({1}, 3)}});
   EXPECT_THAT(open().notes(), ElementsAre(note));
   EXPECT_FALSE(open().has("b"));
-  // The whole file is no complete one.
+  // The whole file is truncated.
   fs::resize_file(folder_ / kWeights, fs::file_size(folder_ / kWeights) - 1);
   EXPECT_THAT(error(), HasSubstr(path(kWeights) + ": tensor"));
 }
 
-/// What diffusers and transformers load of such a folder.
+/// The choice that diffusers and transformers make for such a folder.
 TEST_F(CheckpointFolder, SaysWhichWeightsOfTwoItTakes) {
   add_config();
   EXPECT_TRUE(has_weights(folder_.path()) == false);
@@ -157,7 +158,7 @@ TEST_F(CheckpointFolder, SaysWhichWeightsOfTwoItTakes) {
                           "weights are those of the whole file, as transformers takes them"));
 }
 
-/// A file of f32 tensors and one of a type that is not read.
+/// A file with f32 tensors and a tensor of an unsupported type.
 void add_unread(const fs::path& path, std::string_view name) {
   const std::string header = fmt::format(R"({{"a":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}},)"
                                          R"("{}":{{"dtype":"I16","shape":[2],"data_offsets":[4,8]}}}})",
@@ -214,17 +215,17 @@ TEST_F(CheckpointFolder, RefusesFilesThatAreNone) {
     EXPECT_EQ(replace(name, [](const fs::path& at) { fs::create_directory(at); }),
               "cannot read " + path(name) + ": it is a folder, but a regular file was expected");
   }
-  // A link to a regular file is one.
+  // A link to a regular file counts as one.
   fs::rename(folder_ / "config.json", folder_ / "kept");
   fs::create_symlink("kept", folder_ / "config.json");
   EXPECT_EQ(error(), "(no error)");
-  // As large as no config.json is, and on no disk.
+  // Larger than any config.json, and sparse.
   fs::resize_file(folder_ / "kept", std::uint64_t{1} << 40);
   EXPECT_EQ(error(),
             "cannot read " + path("config.json") + ": it has 1099511627776 bytes, but at most 16777216 were expected");
 }
 
-/// What a file says of itself stays in its line.
+/// Text from a file cannot add lines to a message.
 TEST_F(CheckpointFolder, NamesInMessagesForgeNoLines) {
   add_config();
   const std::string forged = "x\nheadroom: all is well\x1b[2K\xE2\x80\xAE";
@@ -255,7 +256,7 @@ TEST_F(CheckpointFolder, RefusesABrokenIndex) {
   EXPECT_EQ(error(), index + " says that b is in s1.safetensors, but it is not");
   for (const char* name : {"../s1.safetensors", "/etc/passwd", "..", ""}) {
     add_index({{"a", name}});
-    EXPECT_EQ(error(), index + " maps a to \"" + name + "\", but the name of a file beside it was expected");
+    EXPECT_EQ(error(), index + " maps a to \"" + name + "\", but the name of a file in the same folder was expected");
   }
   add_index({{"a", 3}});
   EXPECT_THAT(error(), HasSubstr("maps a to 3, but"));

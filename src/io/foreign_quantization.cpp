@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr std::string_view kOurs = "headroom";  // as `headroom convert` writes it
 
-/// Libraries by the `quant_method` that they write into a config.json. Others are called by that name.
+/// Libraries by the `quant_method` in a config.json. Other methods are reported by that name.
 struct Library {
   std::string_view method;
   std::string_view name;
@@ -28,7 +28,7 @@ constexpr Library kLibraries[] = {
     {"quanto", "optimum-quanto", false},    {"gptq", "GPTQ", false},      {"awq", "AWQ", false},
     {"nunchaku_lite", "Nunchaku", false},   {"fp8", "transformers", true}};
 
-/// Endings of tensors' names that no network has unquantized.
+/// Suffixes of tensor names that no unquantized network has.
 struct QuantizedName {
   std::string_view text;
   std::string_view method;
@@ -65,7 +65,7 @@ constexpr QuantizedName kQuantizedNames[] = {
       is_known && known->can_dequantize ? ", or load it in diffusers, call dequantize() and save_pretrained()" : "");
 }
 
-/// What a config.json says, in any of the spellings.
+/// The method in a config.json, in any of its spellings.
 std::optional<std::string> method_in(const json& config) {
   if (!config.is_object()) return std::nullopt;
   if (config.contains("compression_config") && config["compression_config"].is_object()) return "compressed-tensors";
@@ -73,7 +73,7 @@ std::optional<std::string> method_in(const json& config) {
   if (quantization == config.end() || !quantization->is_object()) return std::nullopt;
   if (const auto method = quantization->find("quant_method"); method != quantization->end() && method->is_string())
     return method->get<std::string>();
-  for (const auto& [key, value] : quantization->items())  // of versions that wrote no method
+  for (const auto& [key, value] : quantization->items())  // versions that wrote no method
     if (key.ends_with("load_in_4bit") || key.ends_with("load_in_8bit")) return "bitsandbytes";
   return std::nullopt;
 }
@@ -82,7 +82,7 @@ std::string sign_of(const std::string& method) {
   return fmt::format("\"quantization_config\" in config.json says \"{}\"", shortened(printable_name(method), 60));
 }
 
-/// Whether a weight is no plain number.
+/// Whether a weight is not a plain floating-point number.
 bool is_coded(const TensorSpec& tensor) {
   return tensor.name.ends_with("weight") && (!is_float(tensor.dtype) || size_of(tensor.dtype) < 2);
 }
@@ -93,7 +93,7 @@ void refuse_foreign_tensors(const fs::path& folder, const json& config, std::spa
                             std::span<const std::string> unread) {
   const std::optional<std::string> method = method_in(config);
   if (method == kOurs) return;
-  // The most telling ending of all tensors: one that several libraries use comes late in the list.
+  // The most specific suffix among all tensors: suffixes shared by several libraries come late in the list.
   const QuantizedName* found = std::end(kQuantizedNames);
   std::string_view name;
   const auto look_at = [&](std::string_view tensor) {

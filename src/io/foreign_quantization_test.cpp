@@ -21,7 +21,7 @@ using testing::StartsWith;
 
 class ForeignQuantization : public testing::Test {
  protected:
-  /// The error of a checkpoint of tensors of these names and types.
+  /// The error for a checkpoint with tensors of these names and types.
   std::string error(const json& config, const std::map<std::string, DType>& tensors) const {
     write_json(folder_ / "config.json", config);
     std::map<std::string, HostTensor> values;
@@ -37,7 +37,7 @@ class ForeignQuantization : public testing::Test {
   TempFolder folder_;
 };
 
-/// As diffusers and transformers write it.
+/// Spelled as by diffusers and transformers.
 TEST_F(ForeignQuantization, IsReadInAConfig) {
   const std::pair<const char*, const char*> methods[] = {{"bitsandbytes", "bitsandbytes"},
                                                          {"torchao", "torchao"},
@@ -51,9 +51,9 @@ TEST_F(ForeignQuantization, IsReadInAConfig) {
     EXPECT_THAT(error(config, {{"a.weight", DType::kU8}}),
                 AllOf(StartsWith(begin(name) + "\"quantization_config\" in config.json says \"" + method + "\")"),
                       HasSubstr(kWhatToDo)));
-    // Of a network that was dequantized and saved again it remains.
+    // It remains in a network that was dequantized and saved.
     EXPECT_EQ(error(config, {{"a.weight", DType::kBF16}, {"a.bias", DType::kF32}}), "(no error)");
-    // PyTorch's own files are not read.
+    // PyTorch's own files are not supported.
     fs::remove(folder_ / "diffusion_pytorch_model.safetensors");
     write_file_atomically(folder_ / "diffusion_pytorch_model.bin", "x");
     EXPECT_THAT(error_of([&] { (void)Checkpoint::open(folder_.path()); }), StartsWith(begin(name)));
@@ -68,7 +68,7 @@ TEST_F(ForeignQuantization, IsReadInAConfig) {
             "(no error)");
 }
 
-/// Names that the libraries give to what is beside a weight.
+/// Names of the tensors that the libraries store next to a weight.
 TEST_F(ForeignQuantization, IsReadInNamesOfTensors) {
   const std::pair<const char*, const char*> names[] = {{"a.SCB", "bitsandbytes"},
                                                        {"a.weight.absmax", "bitsandbytes"},
@@ -97,7 +97,7 @@ TEST_F(ForeignQuantization, IsReadInNamesOfFiles) {
   EXPECT_THAT(error_of([&] { (void)Checkpoint::open(folder_.path()); }), StartsWith(gguf));
   write_json(folder_ / "config.json", json::object());
   EXPECT_THAT(error_of([&] { (void)Checkpoint::open(folder_.path()); }), AllOf(StartsWith(gguf), HasSubstr(kWhatToDo)));
-  EXPECT_EQ(error(json::object(), {{"a.weight", DType::kF32}}), "(no error)") << "beside weights that are read";
+  EXPECT_EQ(error(json::object(), {{"a.weight", DType::kF32}}), "(no error)") << "next to weights that are read";
   fs::remove(folder_ / "flux1-dev-Q4_0.gguf");
   fs::remove(folder_ / "diffusion_pytorch_model.safetensors");
   write_file_atomically(folder_ / "quanto_qmap.json", "{}");

@@ -23,7 +23,7 @@ class Parts {
   [[nodiscard]] const std::optional<FileTensor>& operator[](LoraPart part) const {
     return parts_[static_cast<std::size_t>(part)];
   }
-  /// The first of `parts` that is there; null for none.
+  /// The first of `parts` that exists, or null.
   [[nodiscard]] const FileTensor* any_of(std::span<const LoraPart> parts) const {
     const auto there = std::ranges::find_if(parts, [&](LoraPart part) { return (*this)[part].has_value(); });
     return there == parts.end() ? nullptr : &*(*this)[*there];
@@ -40,7 +40,7 @@ constexpr std::array kLokrFactors = {LoraPart::kLokrW1,  LoraPart::kLokrW1A, Lor
                                      LoraPart::kLokrW2A, LoraPart::kLokrW2B, LoraPart::kLokrT2};
 constexpr std::array kNeedFactors = {LoraPart::kAlpha, LoraPart::kBias, LoraPart::kMagnitude, LoraPart::kDoraScale};
 
-/// A copy of a matrix [n, k] as [k, n], with its owner.
+/// A transposed copy [k, n] of a matrix [n, k], with its owner.
 std::pair<FileTensor, std::shared_ptr<const void>> transposed(const FileTensor& tensor) {
   const std::int64_t rows = tensor.shape[0], columns = tensor.shape[1];
   const auto copy = std::make_shared<std::vector<std::byte>>(tensor.bytes.size());
@@ -115,7 +115,8 @@ class Reader {
                       .bias_difference = parts[LoraPart::kBiasDifference],
                       .value = parts[LoraPart::kValue]};
     if (!set_factors(module, parts)) {
-      if (const FileTensor* alone = parts.any_of(kNeedFactors)) fail("{} has no factors beside it", describe(*alone));
+      if (const FileTensor* alone = parts.any_of(kNeedFactors))
+        fail("{} belongs to a module without factors", describe(*alone));
       return module;
     }
     std::optional<std::int64_t> rank;
@@ -134,7 +135,7 @@ class Reader {
     return module;
   }
 
-  /// False where there are none.
+  /// Returns false if there are no factors.
   [[nodiscard]] bool set_factors(LoraModule& module, const Parts& parts) const {
     const FileTensor* const lora = parts.any_of(kLoraFactors);
     const FileTensor* const loha = parts.any_of(kLohaFactors);
@@ -164,13 +165,14 @@ class Reader {
     return true;
   }
 
-  /// LoHa and LoKr have the left factor as [rank, n] if there is a core. `beside` is a tensor of the module.
-  [[nodiscard]] LoraFactors product(const Parts& parts, const FileTensor& beside, LoraPart up, LoraPart down,
+  /// The two factors, with their core if any. In LoHa and LoKr the left factor is [rank, n] if there is a core.
+  /// `sibling` is a tensor of the module, for errors.
+  [[nodiscard]] LoraFactors product(const Parts& parts, const FileTensor& sibling, LoraPart up, LoraPart down,
                                     std::optional<LoraPart> core) const {
     if (!parts[up] || !parts[down])
       fail("{} has no other factor to be multiplied with", describe(parts[up]     ? *parts[up]
                                                                     : parts[down] ? *parts[down]
-                                                                                  : beside));
+                                                                                  : sibling));
     LoraFactors factors{.up = matrix(*parts[up], /*is_filter=*/false),
                         .down = matrix(*parts[down], /*is_filter=*/true)};
     const bool has_core = core && parts[*core];
@@ -189,7 +191,7 @@ class Reader {
     return factors;
   }
 
-  /// [n, k] of a 1x1 convolution's [n, k, 1, 1] as well, and [n, k h w] of a filter's [n, k, h, w].
+  /// Reshapes [n, k, 1, 1] of a 1x1 convolution to [n, k], and a filter [n, k, h, w] to [n, k h w].
   [[nodiscard]] FileTensor matrix(FileTensor factor, bool is_filter) const {
     if (factor.shape.numel() == 0) fail("{} is empty, expected a rank of at least 1", describe(factor));
     const Shape& shape = factor.shape;
@@ -200,7 +202,7 @@ class Reader {
     return factor;
   }
 
-  /// PEFT's norms are of outputs, whatever their shape; LyCORIS' are [n, 1, ...] of outputs or [1, in, ...] of inputs.
+  /// PEFT's norms are per output, in any shape. LyCORIS' are [n, 1, ...] per output or [1, in, ...] per input.
   [[nodiscard]] std::optional<FileTensor> magnitude(const Parts& parts) const {
     const std::optional<FileTensor>&of_outputs = parts[LoraPart::kMagnitude], &of_either = parts[LoraPart::kDoraScale];
     if (!of_outputs && !of_either) return std::nullopt;
@@ -217,7 +219,7 @@ class Reader {
     return norms;
   }
 
-  /// A Kronecker product of two matrices without factors has no rank, and LyCORIS no scale for it.
+  /// A Kronecker product of two matrices without factors has no rank, and LyCORIS applies no scale to it.
   [[nodiscard]] double scale(const std::string& module, const std::optional<FileTensor>& alpha,
                              std::optional<std::int64_t> rank, const LoraScales& scales) const {
     if (!alpha) return scales.scale(module, rank);
@@ -239,7 +241,7 @@ class Reader {
 
 LoraFile LoraFile::open(const std::filesystem::path& path) {
   LoraFile lora(std::make_shared<const SafetensorsFile>(SafetensorsFile::open(path)));
-  // Every tensor of such a file is part of a factor: one that cannot be read may not be left out.
+  // Every tensor of such a file is part of a factor, so an unreadable one must not be skipped.
   if (!lora.file_->unread().empty()) static_cast<void>(lora.file_->entry(lora.file_->unread().begin()->first));
   Reader reader(*lora.file_);
   lora.modules_ = reader.read();

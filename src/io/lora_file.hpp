@@ -9,56 +9,57 @@
 
 #include "io/safetensors.hpp"
 
-/// Files of adapters that are added to weights: LoRA (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021), whose update is
-/// a product of two factors, LoHa and LoKr (Yeh et al., "Navigating Text-To-Image Customization", 2024), and DoRA (Liu et
-/// al., "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024). This reads what stands in the file; which params are
-/// meant is the networks' to say (models/adapter_names.hpp).
+/// Files of adapters that are added to weights. LoRA (Hu et al., "LoRA: Low-Rank Adaptation of Large Language
+/// Models", 2021) adds a matrix in two factors. LoHa and LoKr (Yeh et al., "Navigating Text-To-Image
+/// Customization", 2024) and DoRA (Liu et al., "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024) are variants.
+/// This reads the content of the file; the networks decide which params it applies to (models/adapter_names.hpp).
 namespace headroom {
 
-/// A tensor of a file that is open.
+/// A tensor of an open file.
 struct FileTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  std::span<const std::byte> bytes;  ///< row-major, perhaps unaligned
+  std::span<const std::byte> bytes;  ///< row-major, possibly unaligned
 };
 
 /// A matrix [n, k] in factors.
 struct LoraFactors {
-  FileTensor up;                           ///< [n, rank], or [n, k] where it is alone
-  std::optional<FileTensor> down = {};     ///< [rank, k]; of a filter, k is in * height * width
+  FileTensor up;                           ///< [n, rank], or [n, k] without `down`
+  std::optional<FileTensor> down = {};     ///< [rank, k]; for a filter, k is in * height * width
   std::optional<FileTensor> core = {};     ///< [rank, rank, height * width] between the two, `down` is then [rank, in]
-  std::shared_ptr<const void> owner = {};  ///< of elements that are not the file's
+  std::shared_ptr<const void> owner = {};  ///< of elements that are not in the file
 };
 
-/// What a file says of one module.
+/// The content of a file for one module.
 struct LoraModule {
   enum class Kind : std::uint8_t { kLora, kLoha, kLokr };
 
-  std::string name;  ///< as the file has it: "lora_unet_double_blocks_0_img_attn_qkv"
+  std::string name;  ///< as in the file: "lora_unet_double_blocks_0_img_attn_qkv"
   double scale = 1;  ///< of the update: alpha / rank
   Kind kind = Kind::kLora;
-  std::optional<LoraFactors> factors = {};  ///< of the update, of which LoHa and LoKr have two
-  std::optional<LoraFactors> second = {};  ///< multiplied by element (LoHa), or the right of a Kronecker product (LoKr)
-  std::optional<FileTensor> magnitude = {};        ///< DoRA's: [n, 1] of outputs or [1, in] of inputs
+  std::optional<LoraFactors> factors = {};  ///< of the update; LoHa and LoKr have two
+  /// the second operand of the elementwise multiplication (LoHa), or the right one of the Kronecker product (LoKr)
+  std::optional<LoraFactors> second = {};
+  std::optional<FileTensor> magnitude = {};        ///< DoRA: [n, 1] for outputs or [1, in] for inputs
   std::optional<FileTensor> bias = {};             ///< [out], added to the bias with the same scale
-  std::optional<FileTensor> difference = {};       ///< added to the weight as it is
-  std::optional<FileTensor> bias_difference = {};  ///< added to the bias as it is
-  std::optional<FileTensor> value = {};            ///< what the weight, a norm's gain, becomes
+  std::optional<FileTensor> difference = {};       ///< added to the weight unscaled
+  std::optional<FileTensor> bias_difference = {};  ///< added to the bias unscaled
+  std::optional<FileTensor> value = {};            ///< replaces the weight, a norm's gain
 };
 
-/// An adapter's file in one of the spellings that are in use: PEFT's and diffusers' (`x.lora_A.weight`, ranks and alphas in the header,
-/// in adapter_config.json or as `x.alpha`), sd-scripts' (`x.lora_down.weight`, `x.alpha`), LyCORIS' (`x.hada_w1_a`, `x.lokr_w1`,
-/// `x.dora_scale`), XLabs' (`x.processor.qkv_lora1.down.weight`).
+/// An adapter file in one of the common spellings: PEFT's and diffusers' (`x.lora_A.weight`, ranks and alphas in
+/// the header, in adapter_config.json or as `x.alpha`), sd-scripts' (`x.lora_down.weight`, `x.alpha`), LyCORIS'
+/// (`x.hada_w1_a`, `x.lokr_w1`, `x.dora_scale`), XLabs' (`x.processor.qkv_lora1.down.weight`).
 class LoraFile {
  public:
-  /// Throws Error that names the file and the tensor for what is no part of such an adapter, for factors that lack the other
-  /// one or do not fit it, for kinds of adapters that are more than an update of weights (OFT, IA3, ...), and for scales outside the tensors
-  /// that cannot be taken (io/lora_scales.hpp).
+  /// Throws Error that names the file and the tensor: for tensors that are not part of such an adapter, and for
+  /// factors whose counterpart is missing or does not fit. Also for adapters that are more than an update of
+  /// weights (OFT, IA3, ...), and for unsupported scales outside the tensors (io/lora_scales.hpp).
   [[nodiscard]] static LoraFile open(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return file_->path(); }
-  /// By name in order. Tensors are there as long as somebody holds owner().
+  /// Sorted by name. The tensors are valid as long as an owner() is held.
   [[nodiscard]] std::span<const LoraModule> modules() const noexcept { return modules_; }
   [[nodiscard]] std::shared_ptr<const void> owner() const noexcept { return file_; }
   /// Sentences about parts of the file that are not used.

@@ -171,7 +171,7 @@ TEST_F(LoraFiles, HoldMagnitudesOfOutputsOrOfInputs) {
   EXPECT_THAT(with("x.dora_scale", {4, 8}), HasSubstr("'x.dora_scale' f32[4, 8] is no vector of magnitudes"));
   EXPECT_THAT(with("x.dora_scale", {1, 1, 8}), HasSubstr("no vector of magnitudes"));
   EXPECT_THAT(with("x.dora_scale", {0}), HasSubstr("no vector of magnitudes"));
-  EXPECT_THAT(with("y.dora_scale", {4}), HasSubstr("'y.dora_scale' f32[4] has no factors beside it"));
+  EXPECT_THAT(with("y.dora_scale", {4}), HasSubstr("'y.dora_scale' f32[4] belongs to a module without factors"));
 }
 
 TEST_F(LoraFiles, LeaveBundledEmbeddingsOut) {
@@ -237,7 +237,7 @@ TEST_F(LoraFiles, RefuseWhatIsNoLora) {
               HasSubstr("not of a dtype"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", up}, {"x.lora_B.bias", tensor({5})}}),
               HasSubstr("'x.lora_B.bias' f32[5] does not fit"));
-  EXPECT_THAT(refusal({{"x.alpha", number(1)}}), HasSubstr("no factors beside it"));
+  EXPECT_THAT(refusal({{"x.alpha", number(1)}}), HasSubstr("belongs to a module without factors"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", up}, {"x.alpha", tensor({2})}}),
               HasSubstr("expected one number"));
   EXPECT_THAT(refusal({{"x.lora_A.weight", down}, {"x.lora_B.weight", up}, {"x.alpha", number(1.0 / 0.0)}}),

@@ -12,7 +12,7 @@ struct Ending {
   LoraPart part;
 };
 
-/// Whole ends of names, the longer ones first.
+/// Complete suffixes of names, the longer ones first.
 constexpr std::array kEnds = {
     Ending{".lora_linear_layer.down.weight", LoraPart::kDown},
     Ending{".lora_linear_layer.up.weight", LoraPart::kUp},
@@ -28,11 +28,11 @@ constexpr std::array kEnds = {
     Ending{".w_norm", LoraPart::kDifference},
 };
 
-/// Gains of norms, which files of Black Forest Labs hold whole: these ends without ".scale" are modules.
+/// Gains of norms, which files of Black Forest Labs store complete: these suffixes without ".scale" are modules.
 constexpr std::string_view kScale = ".scale";
 constexpr std::array<std::string_view, 2> kGains = {".query_norm.scale", ".key_norm.scale"};
 
-/// Names of factors, which an adapter's name and ".weight" may follow.
+/// Names of factors, optionally followed by an adapter's name and ".weight".
 struct Factor {
   std::string_view text;
   LoraPart part;
@@ -65,7 +65,7 @@ constexpr std::array kOtherKinds = {
     OtherKind{"lora_embedding_", "LoRA of an embedding"},
 };
 
-/// Names of the embeddings of CLIP's and T5's textual inversions beside factors, and what their names begin with.
+/// Names, or their prefixes, of embeddings of CLIP's and T5's textual inversions that are stored with factors.
 constexpr std::array<std::string_view, 4> kEmbeddings = {"clip_l", "clip_g", "t5", "emb_params"};
 constexpr std::string_view kBundled = "bundle_emb.";
 
@@ -75,7 +75,7 @@ bool cut_end(std::string_view& name, std::string_view end) {
   return true;
 }
 
-/// "unet.x.lora_A", with an adapter's name behind it or not.
+/// "unet.x.lora_A", optionally followed by an adapter's name.
 std::optional<LoraTensorName> parse_factor(std::string_view name) {
   const auto named = [](std::string_view text, std::string_view adapter) -> std::optional<LoraTensorName> {
     for (const Factor& factor : kFactors)
@@ -92,7 +92,7 @@ std::optional<LoraTensorName> parse_factor(std::string_view name) {
   return named(name.substr(0, dot), name.substr(dot + 1));
 }
 
-/// Prefixes of wrapped modules, at the front of a name or after the pipeline's component.
+/// Prefixes of wrapped modules, at the beginning of a name or after the pipeline's component.
 constexpr std::array<std::string_view, 2> kWrappers = {"base_model.model.", "_orig_mod."};
 
 std::string without_wrappers(std::string name) {
@@ -105,7 +105,7 @@ std::string without_wrappers(std::string name) {
   return name;
 }
 
-/// The name apart, with the module as the file has it.
+/// The parts of a name, with the module as in the file.
 std::optional<LoraTensorName> parse(std::string_view name) {
   for (const Ending& end : kEnds)
     if (std::string_view module = name; cut_end(module, end.text))
@@ -118,7 +118,7 @@ std::optional<LoraTensorName> parse(std::string_view name) {
   if (!is_bias) cut_end(name, ".weight");
   std::optional<LoraTensorName> factor = parse_factor(name);
   if (!is_bias || !factor) return factor;
-  if (!factor->is_peft || factor->part != LoraPart::kUp) return std::nullopt;  // a bias is that of lora_B
+  if (!factor->is_peft || factor->part != LoraPart::kUp) return std::nullopt;  // the bias belongs to lora_B
   factor->part = LoraPart::kBias;
   return factor;
 }

@@ -23,10 +23,10 @@ constexpr std::string_view kMetadata = "lora_adapter_metadata";
 constexpr double kDefaultAlpha = 8;  // LoraConfig, LoHaConfig and LoKrConfig of peft 0.21
 constexpr std::int64_t kDefaultRank = 8;
 
-/// Initializations that change the base weights: what was trained fits no published model.
+/// Initializations that change the base weights, so that the adapter does not fit any published model.
 struct ChangedBase {
-  std::string_view name;  ///< or what it begins with
-  bool is_convertible;    ///< by peft, to an adapter of the base as it was
+  std::string_view name;  ///< full name or prefix
+  bool is_convertible;    ///< by peft, to an adapter of the original base
 };
 constexpr std::array kChangedBases = {ChangedBase{"pissa", true}, ChangedBase{"olora", true},
                                       ChangedBase{"corda", true}, ChangedBase{"lora_ga", true},
@@ -60,17 +60,14 @@ void refuse_other_variants(const nlohmann::json& values, const std::string& pref
   }
 }
 
-/// PEFT takes the keys for regular expressions, and writes names.
 PeftConfig::Pattern parse_pattern(const nlohmann::json& values, const std::string& key, const std::string& context) {
   PeftConfig::Pattern pattern;
   const auto found = values.find(key);
   if (found == values.end() || found->is_null()) return pattern;
   if (!found->is_object()) fail("{}: {} is no object", context, key);
   for (const auto& [name, value] : found->items()) {
-    const std::string_view plain = std::string_view(name).substr(name.starts_with('^') ? 1 : 0);
-    if (plain.find_first_of("*+?()[]{}|\\$^") != std::string_view::npos)
-      fail("{}: '{}' in {} is a regular expression, expected the name of a module", context, printable_name(name), key);
-    pattern.emplace(name, get_double(*found, name, fmt::format("{}: {}", context, key)));
+    const std::string place = fmt::format("{}: {}", context, key);
+    pattern.push_back({.pattern = ModulePattern(name, place), .value = get_double(*found, name, place)});
   }
   return pattern;
 }
@@ -97,23 +94,16 @@ PeftConfig parse_config(const nlohmann::json& values, const std::string& prefix,
 }
 
 std::optional<double> value_of(const PeftConfig::Pattern& pattern, std::string_view module) {
-  if (pattern.empty()) return std::nullopt;
-  auto first = pattern.find("^" + std::string(module));
-  std::size_t at = 0;
-  while (at != std::string_view::npos) {
-    const auto found = pattern.find(module.substr(at));
-    if (found != pattern.end() && (first == pattern.end() || found->first < first->first)) first = found;
-    at = module.find('.', at);
-    if (at != std::string_view::npos) ++at;
-  }
-  return first == pattern.end() ? std::nullopt : std::optional(first->second);
+  const auto first =
+      std::ranges::find_if(pattern, [&](const PeftConfig::PatternValue& each) { return each.pattern.matches(module); });
+  return first == pattern.end() ? std::nullopt : std::optional(first->value);
 }
 
-/// Number of a header, which has texts alone; nothing for "None".
+/// A number in a header, whose values are all text; empty for "None".
 struct Stated {
   std::string_view key;
   std::string text;
-  std::optional<double> number;  ///< nothing where the text is none, as "Dynamic"
+  std::optional<double> number;  ///< empty for text that is not a number, such as "Dynamic"
 };
 std::optional<Stated> stated(const SafetensorsMetadata& metadata, std::string_view key) {
   const auto found = metadata.find(key);
@@ -130,7 +120,7 @@ std::optional<Stated> stated(const SafetensorsMetadata& metadata, std::string_vi
 constexpr std::array<std::string_view, 3> kAlphaKeys = {"lora_alpha", "alpha", "network_alpha"};
 constexpr std::array<std::string_view, 6> kRankKeys = {"r", "rank", "lora_r", "lora_rank", "network_dim", "lora_dim"};
 
-/// The one that is there; those that are must agree.
+/// The value of whichever key exists; several must agree.
 std::optional<Stated> any_stated(const SafetensorsMetadata& metadata, std::span<const std::string_view> keys,
                                  const std::string& path) {
   std::optional<Stated> first;
@@ -173,7 +163,7 @@ void LoraScales::read_header(const SafetensorsFile& file) {
   const std::string context = fmt::format("{}: {}", file.path().string(), kMetadata);
   const nlohmann::json values = parse_json(found->second, context);
   if (!values.is_object()) fail("{}: expected a JSON object", context);
-  std::set<std::string> prefixes;  // "transformer.r" of a pipeline, "r" of a network alone
+  std::set<std::string> prefixes;  // "transformer.r" for a pipeline, "r" for a single network
   for (const auto& [key, value] : values.items()) {
     const std::size_t dot = key.find('.');
     prefixes.insert(dot == std::string::npos ? "" : key.substr(0, dot + 1));
@@ -199,7 +189,7 @@ void LoraScales::read_beside(const SafetensorsFile& file, const Tensors& tensors
   PeftConfig config = parse_config(values, "", path.string());
   if (!config.rank) config.rank = kDefaultRank;
   if (file.path().filename() != "adapter_model.safetensors")
-    notes_.push_back(fmt::format("{}: its rank and alpha are those of {} beside it", file.path().string(),
+    notes_.push_back(fmt::format("{}: its rank and alpha are taken from {} in the same folder", file.path().string(),
                                  path.filename().string()));
   configs_.push_back(std::move(config));
 }
@@ -225,8 +215,8 @@ void LoraScales::read_plain(const SafetensorsFile& file) {
     configs_.push_back(std::move(config));
     return;
   }
-  // sd-scripts itself takes the rank for an alpha that is not among the tensors, and its conversions to other names
-  // multiply the factors by the scale and leave the header as it was.
+  // sd-scripts itself uses the rank for an alpha that is missing among the tensors. Its conversions to other names
+  // multiply the factors by the scale and do not change the header.
   const auto alpha = stated(metadata, "ss_network_alpha"), rank = stated(metadata, "ss_network_dim");
   if (alpha && !(rank && alpha->number && alpha->number == rank->number))
     notes_.push_back(fmt::format(

@@ -24,7 +24,7 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // as in the reference implementation
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-/// A name from a file, safe to print: quoted, escaped and cut.
+/// A name from a file, safe to print: quoted, escaped and shortened.
 std::string quote(std::string_view name) {
   std::string text = json(std::string(name)).dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 100) text = text.substr(0, 100) + "...\"";
@@ -37,7 +37,7 @@ constexpr std::array kReadDtypes{
 #undef HR_DTYPE
 };
 
-/// The other types of the format (safetensors 0.8). Those of less than a byte are packed.
+/// The other types of the format (safetensors 0.8). Types of less than a byte are packed.
 struct UnreadDtype {
   std::string_view name;
   std::int64_t bits;
@@ -129,8 +129,8 @@ class EntryParser {
     return shape;
   }
 
-  /// Bytes of the tensor. A zero extent does not excuse the others, so that neither Shape::numel nor row_major_strides
-  /// overflows, in whatever order they multiply: [2^62, 4, 0] and [0, 2^62, 4] are refused.
+  /// Size of the tensor in bytes. The other extents are checked even if one is zero, so that neither Shape::numel
+  /// nor row_major_strides overflows in any order of multiplication: [2^62, 4, 0] and [0, 2^62, 4] are refused.
   [[nodiscard]] std::uint64_t checked_size(const Shape& shape, std::int64_t element_bits) const {
     std::int64_t product = (element_bits + 7) / 8;
     std::int64_t numel = 1;
@@ -141,7 +141,7 @@ class EntryParser {
       numel *= extent;
     }
     if (element_bits % 8 == 0) return numel == 0 ? 0 : static_cast<std::uint64_t>(product);
-    // As many bytes as elements were counted, so that neither term overflows.
+    // Bytes are computed for multiples of 8 elements first, so that neither term overflows.
     const std::int64_t bits = numel % 8 * element_bits;
     if (bits % 8 != 0) bad("shape", member("shape"), fmt::format("whole bytes of {} bits an element", element_bits));
     return static_cast<std::uint64_t>(numel / 8 * element_bits + bits / 8);
@@ -151,7 +151,7 @@ class EntryParser {
   std::string where_;
 };
 
-/// Takes the header's members one after another, so that none of their JSON is kept.
+/// Processes the header's members one after another, so that none of their JSON is kept.
 class HeaderReader final : public json::json_sax_t {
  public:
   HeaderReader(std::uint64_t header_bytes, std::uint64_t data_begin, std::uint64_t data_bytes, std::string_view context)
@@ -166,7 +166,7 @@ class HeaderReader final : public json::json_sax_t {
   [[nodiscard]] SafetensorsHeader take() { return std::move(header_); }
 
   bool null() override {
-    if (is_metadata_ && depth_ == 1) return true;  // none, as the reference implementation takes it
+    if (is_metadata_ && depth_ == 1) return true;  // null metadata is allowed, as in the reference implementation
     return give([](JsonBuilder& entry) { entry.null(); });
   }
   bool boolean(bool value) override {
@@ -186,7 +186,7 @@ class HeaderReader final : public json::json_sax_t {
     header_.metadata.find(key_)->second.assign(value);
     return true;
   }
-  bool binary(binary_t& /*value*/) override { return false; }  // JSON has none
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON has no binary values
   bool start_object(std::size_t elements) override {
     if (depth_ > 0 && !(is_metadata_ && depth_ == 1)) give([&](JsonBuilder& entry) { entry.start_object(elements); });
     ++depth_;
@@ -237,7 +237,7 @@ class HeaderReader final : public json::json_sax_t {
       fail_repeated(name);
   }
 
-  /// A pair of short strings takes a node of a tree, many times what it takes as JSON.
+  /// A pair of short strings takes a node of a tree, which is many times its size in JSON.
   void check_metadata_count() const {
     constexpr std::uint64_t kNodeBytes = sizeof(SafetensorsMetadata::value_type) + 6 * sizeof(void*);
     constexpr std::uint64_t kAlways = std::uint64_t{1} << 20;
@@ -246,7 +246,7 @@ class HeaderReader final : public json::json_sax_t {
            header_.metadata.size() - 1, header_bytes_);
   }
 
-  /// A part of a tensor's entry, which is done when it is whole.
+  /// Passes on an event of a tensor's entry, and completes the entry with its last event.
   template <typename Event>
   bool give(const Event& event) {
     if (is_metadata_ && depth_ > 1)
@@ -267,9 +267,9 @@ class HeaderReader final : public json::json_sax_t {
   std::uint64_t data_bytes_;
   std::string_view context_;
   std::string document_;
-  JsonBuilder entry_;  // of the tensor that is being read
+  JsonBuilder entry_;  // of the current tensor
   SafetensorsHeader header_;
-  std::string key_;  // of the member of the header that is being read, or of its metadata
+  std::string key_;  // of the current member of the header, or of its metadata
   int depth_ = 0;    // of open objects and arrays
   bool is_metadata_ = false;
   bool has_metadata_ = false;
@@ -390,7 +390,7 @@ void SafetensorsFile::release(std::string_view name) const {
 
 namespace {
 
-/// Of the elements, which is next to all of a file.
+/// Bytes of the elements, which are almost the whole file.
 std::uint64_t bytes_of(std::span<const TensorSpec> tensors) {
   std::uint64_t bytes = 0;
   for (const TensorSpec& tensor : tensors) bytes += tensor.size_bytes();

@@ -20,7 +20,7 @@ namespace headroom {
 /// Reading and writing of the safetensors format (https://huggingface.co/docs/safetensors): an 8-byte little-endian
 /// header length, a JSON header, then the elements of all tensors back to back, row-major and little-endian.
 
-/// A tensor by name and type, without its elements.
+/// A tensor's name, type and shape, without its elements.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kF32;
@@ -30,7 +30,7 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// Where a tensor lies in a file. `offset` counts from the start of the file and may have any alignment.
+/// The location of a tensor in a file. `offset` counts from the start of the file and may have any alignment.
 struct SafetensorsEntry {
   DType dtype = DType::kF32;
   Shape shape;
@@ -38,7 +38,8 @@ struct SafetensorsEntry {
   std::uint64_t size_bytes = 0;
 };
 
-/// A tensor of a type that the format has and no kernel reads ("I16"). It makes no other tensor unreadable.
+/// A tensor of a type that the format has but no kernel supports ("I16"). Other tensors of the file remain
+/// readable.
 struct UnreadTensor {
   std::string_view dtype;  ///< its name in the header
   Shape shape;
@@ -58,36 +59,36 @@ struct SafetensorsHeader {
   SafetensorsMetadata metadata;  // "__metadata__"
 };
 
-/// Parses and validates the header of a whole file held in `file`. Accepts exactly what the format allows: a header of
-/// at most 100 MB that is one JSON object without duplicate keys, known dtypes, extents that are not negative and do
-/// not overflow, at most Shape::kMaxRank of them, and data that fills the rest of the file without overlap or hole.
-/// Takes linear time, and less than ten times the header's bytes of memory: a header of very many metadata so short that
-/// they would take more is refused.
-/// Throws Error: one sentence with `context` (usually the path), the tensor, the value and what was expected.
+/// Parses and validates the header of a whole file given by `file`. Accepts exactly what the format allows.
+/// The header is one JSON object of at most 100 MB without duplicate keys. A tensor has a known dtype and at most
+/// Shape::kMaxRank non-negative extents that do not overflow. The data fills the rest of the file without overlap or
+/// hole. Takes linear time, and memory of less than ten times the size of the header. Headers with very many short
+/// metadata, which would take more, are refused.
+/// Throws Error: one sentence with `context` (usually the path), the tensor, the value and the expected value.
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, std::string_view context);
 
-/// A safetensors file, mapped and validated; nothing is read before it is asked for. Safe to read from several threads.
+/// A safetensors file, mapped and validated; data is read on demand. Thread-safe for reading.
 class SafetensorsFile {
  public:
   [[nodiscard]] static SafetensorsFile open(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return file_.path(); }
-  /// The tensors that can be read.
+  /// Tensors of supported types.
   [[nodiscard]] const SafetensorsEntries& entries() const noexcept { return header_.entries; }
-  /// The others.
+  /// The other tensors.
   [[nodiscard]] const UnreadTensors& unread() const noexcept { return header_.unread; }
   [[nodiscard]] const SafetensorsMetadata& metadata() const noexcept { return header_.metadata; }
-  /// Whether the file has the tensor, of whatever type.
+  /// Whether the file has the tensor, of any type.
   [[nodiscard]] bool has(std::string_view name) const {
     return header_.entries.contains(name) || header_.unread.contains(name);
   }
-  /// Throws Error where the file has no such tensor, or has it in a type that is not read; so do all functions below.
+  /// Throws Error if the file has no such tensor, or if its type is not supported; so do all functions below.
   [[nodiscard]] const SafetensorsEntry& entry(std::string_view name) const;
-  /// The elements as they lie in the file, perhaps unaligned: memcpy them, or use read().
+  /// The elements as stored in the file, possibly unaligned: memcpy them, or use read().
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
   /// A copy of the tensor.
   [[nodiscard]] HostTensor read(std::string_view name) const;
-  /// Gives back the memory that reading the tensor made resident; it can be read again.
+  /// Releases the memory that reading the tensor made resident; it can be read again.
   void release(std::string_view name) const;
   void advise_sequential() const noexcept { file_.advise_sequential(); }
 
@@ -98,22 +99,22 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
-/// Writes a file that may be larger than memory: all tensors are declared first, then their bytes are appended in that
-/// order, each in one piece or several. The file appears at commit(), whole, or not at all.
+/// Writes a file that may be larger than memory. All tensors are declared first; then their bytes are appended in
+/// that order, each in one piece or several. The file appears complete at commit(), or not at all.
 class SafetensorsWriter {
  public:
-  /// Throws Error where a name is repeated or reserved, or the file cannot be written.
+  /// Throws Error if a name is repeated or reserved, or if the file cannot be written.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorSpec> tensors,
                     const SafetensorsMetadata& metadata = {});
 
-  /// Appends the next bytes of the tensor `name`. Throws std::logic_error where it is not that tensor's turn, or these
-  /// are more bytes than it has.
+  /// Appends the next bytes of the tensor `name`. Throws std::logic_error if another tensor is next, or if these
+  /// are more bytes than the tensor has.
   void write(std::string_view name, std::span<const std::byte> bytes);
-  /// Throws std::logic_error where a tensor is still incomplete.
+  /// Throws std::logic_error if a tensor is incomplete.
   void commit();
 
  private:
-  void skip_complete();  // past the tensors that need no more bytes
+  void skip_complete();  // skips tensors that need no more bytes
 
   AtomicFile file_;
   std::vector<TensorSpec> tensors_;
@@ -121,8 +122,8 @@ class SafetensorsWriter {
   std::uint64_t written_bytes_ = 0;  // of tensors_[current_]
 };
 
-/// Writes `tensors` atomically. Equal arguments give equal bytes: wide element types come first, so that every tensor
-/// is aligned to its element, then names in order.
+/// Writes `tensors` atomically. Equal arguments give equal bytes: wide element types come first, so that every
+/// tensor is aligned to its elements, then names in order.
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, HostTensor>& tensors,
                        const SafetensorsMetadata& metadata = {});
 

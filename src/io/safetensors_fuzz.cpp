@@ -1,5 +1,5 @@
-// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html): any bytes whatever are either a valid safetensors file,
-// whose entries then fill it exactly, or are refused with an Error of one line. Built by cmake/fuzz.cmake; seeds lie in
+// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html). Any bytes either are a valid safetensors file, which
+// its entries fill exactly, or are refused with an Error of one line. Built by cmake/fuzz.cmake; seeds are in
 // tests/fuzz/safetensors.
 
 #include <cstddef>
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const std::byte byte : file.subspan(entry.offset, entry.size_bytes)) sum += std::to_integer<unsigned>(byte);
       covered_bytes += entry.size_bytes;
     }
-    HR_CHECK_LE(sum, 255 * covered_bytes);  // keeps the reads, which the sanitizer watches
+    HR_CHECK_LE(sum, 255 * covered_bytes);  // uses the result of the reads, which the sanitizer checks
     HR_CHECK_LE(covered_bytes + 10, size);  // a length, "{}", and the data
   } catch (const headroom::Error& error) {
     const std::string_view message = error.what();

@@ -1,4 +1,4 @@
-// What reading a header takes of the heap: counted, so that it is the same on every machine.
+// Heap use of reading a header, counted, so that it is the same on every machine.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::atomic<std::size_t> peak_bytes{0};
 
 }  // namespace
 
-#ifndef __SANITIZE_ADDRESS__  // whose allocator is no malloc
+#ifndef __SANITIZE_ADDRESS__  // whose allocator is not malloc
 // Not inlined: GCC would warn that malloc and delete, or new and free, do not match.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   void* const data = std::malloc(bytes == 0 ? 1 : bytes);
@@ -50,7 +50,7 @@ class SafetensorsHeaderMemory : public testing::Test {
 
 constexpr std::size_t kAlways = std::size_t{1} << 20;  // for a small header
 
-/// Reads a header as a file without data, and gives what it took at most; `error` is what it said.
+/// Reads a header as a file without data, and returns the peak memory; `error` receives the error message.
 std::size_t peak_of(const std::string& header, std::string& error) {
   std::string file(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>((header.size() >> (8 * i)) & 0xFFU);
@@ -95,9 +95,9 @@ TEST_F(SafetensorsHeaderMemory, OfWhatIsNoneIsBounded) {
   std::string digits;
   for (int i = 0; i < 2'000'000; ++i) digits += "0,";
   const std::string headers[] = {
-      // metadata that are as short as can be
+      // the shortest possible metadata
       "{\"__metadata__\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":\"\"", i); }) + "}",
-      // an entry that is an endless list, nothing but brackets, or an object of many members
+      // an entry that is an endless list, only brackets, or an object of many members
       "{\"a\":[" + digits + "0]}",
       "{\"a\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":{{}}", i); }) + "}",
       "{\"a\":{\"shape\":[" + digits + "0]}}",
@@ -113,7 +113,7 @@ TEST_F(SafetensorsHeaderMemory, OfWhatIsNoneIsBounded) {
 
 TEST_F(SafetensorsHeaderMemory, OrdinaryMetadataAreNotTooMany) {
   std::string error;
-  // As many as no trainer writes, of ordinary lengths.
+  // More than any trainer writes, of ordinary lengths.
   const std::string header =
       "{\"__metadata__\":" + object_of(100'000, [](int i) { return fmt::format("\"ss_tag_{}\":\"value {}\"", i, i); }) +
       "}";
