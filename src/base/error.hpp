@@ -11,8 +11,8 @@ namespace headroom {
 /// The program's exit codes, as documented in `docs/commands.md`.
 enum class ExitCode : int { kOk = 0, kError = 1, kUsage = 2, kRegression = 3, kInconclusive = 4 };
 
-/// A failure the user can act on. The message is one sentence that names the file or option, the value given and what
-/// was expected; it is printed to stderr as is.
+/// A failure that the user can act on. The message is one sentence that names the file or option, the given value
+/// and the expected one. It is printed to stderr unchanged.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, ExitCode code = ExitCode::kError)
@@ -23,26 +23,26 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Throws an Error for something wrong with the world: a file, a checkpoint, a device. Exit code 1.
+/// Throws an Error for a problem of the environment: a file, a checkpoint, a device. Exit code 1.
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Throws an Error for something wrong with the request: an option, a switch, a size. Exit code 2.
+/// Throws an Error for a problem of the request: an option, a switch, a size. Exit code 2.
 template <typename... Args>
 [[noreturn]] void fail_usage(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(fmt::format(format, std::forward<Args>(args)...), ExitCode::kUsage);
 }
 
 namespace detail {
-/// Throws std::logic_error naming the place and the broken condition. Out of line so that checks stay small.
+/// Throws std::logic_error with the source location and the failed condition. Not inlined, to keep checks small.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
 }  // namespace detail
 
 }  // namespace headroom
 
-/// Checks an invariant of the program itself; failing means a bug here, never bad input.
+/// Checks an invariant of the program itself. A failure is a bug here, never bad input.
 #define HR_CHECK(condition)                                                 \
   do {                                                                      \
     if (!(condition)) [[unlikely]]                                          \

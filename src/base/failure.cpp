@@ -16,7 +16,7 @@ std::string sentence_of(const std::exception& error) {
     return "out of memory: the system, a control group or a limit of this process (ulimit -v, -d) has no more";
   if (const auto* const of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return fmt::format("cannot use {}: {}", of_file->path1().native(), of_file->code().message());
-  // What std::thread and std::async throw (pthread_create(3), EAGAIN).
+  // Thrown by std::thread and std::async (pthread_create(3), EAGAIN).
   if (const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
       of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again)
     return "cannot start another thread: a limit on threads (ulimit -u, or a control group's pids.max) or on memory "

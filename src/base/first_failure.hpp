@@ -5,10 +5,10 @@
 
 namespace headroom {
 
-/// Carries an exception from the threads of a team to the one that waits for them: none may leave a thread.
+/// Passes an exception from a team of threads to the thread that waits for them, since none may leave its thread.
 class FirstFailure {
  public:
-  /// Calls work(), and keeps what it throws if nothing was kept before.
+  /// Calls work(), and keeps its exception if it is the first.
   template <typename Work>
   void guard(const Work& work) noexcept {
     try {
@@ -18,7 +18,7 @@ class FirstFailure {
     }
   }
 
-  /// Throws what was kept, if anything. Once all threads are done.
+  /// Rethrows the kept exception, if any. To be called when all threads are done.
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }

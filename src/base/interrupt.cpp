@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-std::atomic<int> came = 0;  // a signal handler can reach nothing else
+std::atomic<int> came = 0;  // the only state that a signal handler may access
 static_assert(std::atomic<int>::is_always_lock_free);
 
 sigset_t mask_before;  // of the thread that called take_signals_on_own_thread()
@@ -35,14 +35,14 @@ void* take_signals(void* /*argument*/) {
 
 void take_signals_on_own_thread() {
   if (has_own_thread) return;
-  // All signals are blocked while the thread is made, so that it takes none before it has its own mask.
+  // All signals are blocked while the thread is created, so that it handles none before it sets its own mask.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &mask_before);
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error == 0) {
-    constexpr std::size_t kStackBytes = std::size_t{256} << 10;  // the default takes megabytes of address space
+    constexpr std::size_t kStackBytes = std::size_t{256} << 10;  // the default reserves megabytes of address space
     pthread_attr_setstacksize(&attributes, kStackBytes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};

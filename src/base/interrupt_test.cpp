@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// What a child process ends with that does this: its exit code, or 128 and its signal.
+/// The exit status of a child process that runs `body`: its exit code, or 128 plus its signal.
 template <class Body>
 int in_child(const Body& body) {
   const pid_t child = fork();
@@ -104,7 +104,7 @@ TEST(Interrupt, IsRaisedAgainAtTheEnd) {
               128 + signal);
 }
 
-/// No handler's frame is laid on the stack of a thread that computes.
+/// No handler runs on the stack of a compute thread.
 TEST(Interrupt, IsHandledOnAThreadThatDoesNothingElse) {
   EXPECT_EQ(in_child([] {
               take_signals_on_own_thread();

@@ -10,7 +10,7 @@ namespace headroom {
 void Log::print(std::string_view prefix, std::string_view message) const {
   const std::string_view clear = ::isatty(descriptor_) == 1 ? "\r\x1b[K" : "";
   const std::string line = fmt::format("{}{}{}\n", clear, prefix, printable_name(message));
-  // One write, so that lines of several threads do not mix. There is nowhere to report that a message was lost.
+  // A single write, so that lines of several threads do not mix. A failure cannot be reported anywhere.
   [[maybe_unused]] const ssize_t written = ::write(descriptor_, line.data(), line.size());
 }
 

@@ -8,19 +8,19 @@
 
 namespace headroom {
 
-/// Messages for the person at the terminal. `main` makes one from --quiet and hands it to whoever has something to say;
-/// results never go through it. A message is one line: control characters in it, line feeds among them, are shown as
-/// escapes (printable_name()). A line that a progress bar holds on the terminal is cleared first.
+/// Messages for the user at the terminal; results never go through it. `main` creates it from --quiet and passes it
+/// on. A message is one line: control characters, including line feeds, are shown as escapes (printable_name()). A
+/// progress bar on the terminal's line is cleared first.
 class Log {
  public:
   explicit Log(bool quiet = false, int descriptor = STDERR_FILENO) : quiet_(quiet), descriptor_(descriptor) {}
 
-  /// One line; nothing where quiet.
+  /// Prints one line, unless quiet.
   template <typename... Args>
   void info(fmt::format_string<Args...> format, Args&&... args) const {
     if (!quiet_) print("", fmt::format(format, std::forward<Args>(args)...));
   }
-  /// One line beginning "warning: ", also where quiet.
+  /// Prints one line that begins with "warning: ", even if quiet.
   template <typename... Args>
   void warning(fmt::format_string<Args...> format, Args&&... args) const {
     print("warning: ", fmt::format(format, std::forward<Args>(args)...));

@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-/// A device or the host has not as much memory as is needed. Whoever tries several sizes may go on with the next.
+/// The device or the host has too little memory. A caller that tries several sizes may continue with the next.
 class OutOfMemory : public Error {
  public:
   using Error::Error;

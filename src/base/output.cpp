@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// What has no room where a stream has none: the device, or the folder of the file that it leads to.
+/// The place that is full when a stream cannot be written: the device, or the folder of its file.
 std::filesystem::path place_of(int descriptor) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor), error);

@@ -19,7 +19,7 @@ constexpr std::int64_t kBarWidth = 24;
 int columns_of(int descriptor) { return static_cast<int>(terminal_columns(descriptor).value_or(80)); }
 
 void print(int descriptor, std::string_view text) {
-  // A bar that cannot be drawn is no reason to fail the work that it shows.
+  // A failure to draw a bar must not fail the work.
   [[maybe_unused]] const ssize_t written = ::write(descriptor, text.data(), text.size());
 }
 
@@ -53,7 +53,7 @@ std::string format_progress(std::string_view label, std::int64_t done, std::int6
   const std::int64_t filled = total > 0 ? std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth) : kBarWidth;
   std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}  {}", label, "", filled, "", kBarWidth - filled,
                                  format_amount(done, total, unit), format_times(done, total, elapsed_s));
-  // The last column stays free: some terminals wrap as soon as it is filled.
+  // The last column is left free, because some terminals wrap when it is filled.
   const auto limit = static_cast<std::size_t>(std::max(columns - 1, 0));
   if (line.size() > limit) line.resize(limit);
   return line;
@@ -91,7 +91,7 @@ void Progress::set(std::int64_t done) {
   if (form_ == Form::kLines && now - last_shown_ >= kLineInterval) print_line(now);
 }
 
-/// Lines go on in their interval: work may be made of many short pieces.
+/// The interval between lines continues, since work may consist of many short pieces.
 void Progress::begin(const std::string& label, std::int64_t total) {
   label_ = printable_name(label);
   total_ = total;

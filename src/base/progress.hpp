@@ -10,11 +10,11 @@
 
 namespace headroom {
 
-/// How a bar says how much is done: "12/28", or "42%" where a step means nothing to people.
+/// How a bar shows progress: "12/28", or "42%" if single steps have no meaning to users.
 enum class ProgressUnit : std::uint8_t { kSteps, kPercent };
 
-/// One line of progress: "label  [####----]  12/28  1.3 s, 1.7 s left", cut to `columns`. The estimate of what remains
-/// assumes an even pace and is left out before the first step.
+/// One line of progress: "label  [####----]  12/28  1.3 s, 1.7 s left", cut to `columns`. The remaining time
+/// assumes a constant rate and is omitted before the first step.
 [[nodiscard]] std::string format_progress(std::string_view label, std::int64_t done, std::int64_t total,
                                           double elapsed_s, int columns, ProgressUnit unit = ProgressUnit::kSteps);
 
@@ -22,25 +22,25 @@ enum class ProgressUnit : std::uint8_t { kSteps, kPercent };
 [[nodiscard]] std::string format_progress_line(std::string_view label, std::int64_t done, std::int64_t total,
                                                double elapsed_s, ProgressUnit unit = ProgressUnit::kSteps);
 
-/// How far work has come: a bar on a terminal, redrawn at most ten times a second; into a pipe or file a line where
-/// five seconds have passed since the last, so that a log tells that work goes on. To be used from one thread.
+/// Progress of work: on a terminal a bar, redrawn at most ten times a second; in a pipe or file a line every five
+/// seconds or more. Not thread-safe.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `total` steps are to come; `quiet` keeps bar and lines away. Another clock than the system's is for tests.
+  /// `total` is the number of steps; `quiet` suppresses all output. Tests may replace the clock.
   Progress(const std::string& label, std::int64_t total, bool quiet = false, int descriptor = STDERR_FILENO,
            ProgressUnit unit = ProgressUnit::kSteps, std::function<Clock::time_point()> now = &Clock::now);
-  /// Erases the bar, unless finish() left it standing.
+  /// Erases the bar, unless finish() has kept it.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void advance(std::int64_t steps = 1) { set(done_ + steps); }
   void set(std::int64_t done);
-  /// Goes on with other work, of which nothing is done yet, in the place of this.
+  /// Continues with other work, at zero steps, in the same line.
   void begin(const std::string& label, std::int64_t total);
-  /// Draws the last state and ends the line, so that it stays on the screen.
+  /// Draws the final state and ends the line, so that it stays on the screen.
   void finish();
 
  private:
@@ -56,7 +56,7 @@ class Progress {
   ProgressUnit unit_;
   std::function<Clock::time_point()> now_;
   Form form_;
-  bool on_line_ = false;  // the terminal's line now holds the bar
+  bool on_line_ = false;  // the terminal's line holds the bar
   Clock::time_point start_;
   Clock::time_point last_shown_;
 };

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A terminal that nobody looks at: what is written to terminal() is what all() returns.
+/// A pseudo-terminal: all() returns everything written to terminal().
 class FakeTerminal {
  public:
   FakeTerminal() : screen_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
@@ -25,7 +25,7 @@ class FakeTerminal {
     terminal_ = ::open(::ptsname(screen_), O_RDWR | O_NOCTTY);
     termios settings{};
     ::tcgetattr(terminal_, &settings);
-    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // newlines arrive as they were written
+    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // newlines arrive unchanged
     ::tcsetattr(terminal_, TCSANOW, &settings);
   }
   ~FakeTerminal() {

@@ -14,22 +14,22 @@
 
 namespace headroom {
 
-/// The argument of a switch while it is read, "0.08:warmup=2:run=5", which names itself in errors.
+/// Parser for the argument of a switch, such as "0.08:warmup=2:run=5". Its errors name the switch.
 class SwitchArgument {
  public:
   SwitchArgument(std::string_view switch_name, std::string_view text) : switch_(switch_name), text_(text) {}
 
-  /// What stands before the first colon.
+  /// The text before the first colon.
   [[nodiscard]] std::string_view head() const { return text_.substr(0, text_.find(':')); }
 
   using Read = std::function<void(std::string_view value)>;
-  /// Hands the value of each `key=value` behind it to the reader of that key. Throws a usage Error for other keys.
+  /// Passes the value of each following `key=value` to the reader of that key. Throws a usage Error for other keys.
   void read_keys(const std::vector<std::pair<std::string, Read>>& readers) const;
 
-  /// Throws a usage Error that says what it is, for anything but a whole number in that range.
+  /// Parses a whole number in that range; throws a usage Error that names `what` for anything else.
   [[nodiscard]] std::int64_t whole(std::string_view what, std::string_view value, std::int64_t low,
                                    std::int64_t high) const;
-  /// A number; nothing where the text is none.
+  /// Parses a number; empty if invalid.
   [[nodiscard]] static std::optional<double> real(std::string_view text);
 
   /// Throws a usage Error.

@@ -35,7 +35,7 @@ constexpr std::array kPresets = {
 
 constexpr std::int64_t kMaxArgument = 10'000;
 
-/// The argument as a whole number in [1, kMaxArgument]; throws a usage Error otherwise.
+/// Parses the argument as a whole number in [1, kMaxArgument]; throws a usage Error otherwise.
 std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), number);
@@ -46,8 +46,8 @@ std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
 
 constexpr std::size_t kMaxText = 200;
 
-/// Throws a usage Error for an argument that cannot be one of the switch. What a text must say beyond this, whoever
-/// applies the switch asks.
+/// Throws a usage Error for an argument that the switch cannot have. The content of a text is checked where the
+/// switch is applied.
 void check_argument(const SwitchInfo& info, std::string_view argument) {
   if (info.value == "N") {
     static_cast<void>(parse_number(info, argument));
@@ -58,7 +58,7 @@ void check_argument(const SwitchInfo& info, std::string_view argument) {
     fail_usage("switch {}: its argument has {} bytes, expected at most {}", info.name, argument.size(), kMaxText);
 }
 
-/// Refuses a name that is neither a switch nor a preset.
+/// Rejects a name that is neither a switch nor a preset.
 [[noreturn]] void refuse_unknown(std::string_view item, std::string_view name) {
   std::vector<std::string> known;
   for (const SwitchInfo& info : kSwitches) known.emplace_back(info.name);
@@ -107,7 +107,7 @@ SwitchSet SwitchSet::read(std::string_view list, bool* automatic) {
 void SwitchSet::insert(Entry entry) {
   const auto same = std::ranges::find(switches_, entry.info, &Entry::info);
   if (same != switches_.end()) {
-    if (same->from_preset != entry.from_preset) {  // what is named itself goes before what a preset brings along
+    if (same->from_preset != entry.from_preset) {  // explicitly named switches override those of presets
       if (same->from_preset) same->argument = entry.argument;
       same->from_preset = false;
       return;
@@ -117,7 +117,7 @@ void SwitchSet::insert(Entry entry) {
                  same->argument, entry.argument);
     return;
   }
-  const auto place = std::ranges::upper_bound(switches_, entry.info, {}, &Entry::info);  // it is in pipeline order
+  const auto place = std::ranges::upper_bound(switches_, entry.info, {}, &Entry::info);  // keeps pipeline order
   switches_.insert(place, std::move(entry));
 }
 

@@ -16,8 +16,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The message of the usage Error that parsing throws; "(no usage error)" where it throws none or one of another exit
-/// code.
+/// The message of the usage Error that parsing throws; "(no usage error)" if it throws none or one with another
+/// exit code.
 std::string usage_error(std::string_view list) {
   try {
     static_cast<void>(SwitchSet::parse(list));

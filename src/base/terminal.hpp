@@ -5,11 +5,12 @@
 
 namespace headroom {
 
-/// The width, in columns, of the terminal behind a file descriptor. Nothing where it is no terminal or does not tell.
+/// The width, in columns, of the terminal at a file descriptor. Empty if it is not a terminal or the width is
+/// unknown.
 [[nodiscard]] std::optional<std::size_t> terminal_columns(int descriptor);
 
-/// The width, in columns, that text written to `descriptor` is laid out for: COLUMNS of the environment where that is a
-/// whole number over zero, else terminal_columns(), else kDefaultColumns. At least kFewestColumns.
+/// The layout width, in columns, of text written to `descriptor`: the environment variable COLUMNS if it is a
+/// positive whole number, else terminal_columns(), else kDefaultColumns. At least kFewestColumns.
 [[nodiscard]] std::size_t output_columns(int descriptor);
 
 inline constexpr std::size_t kDefaultColumns = 120;

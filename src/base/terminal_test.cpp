@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// The master side of a pseudo-terminal: the system gives one to every test.
+/// The master side of a pseudo-terminal, which the system provides to every test.
 class PseudoTerminal {
  public:
   explicit PseudoTerminal(unsigned short columns) : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
@@ -31,7 +31,7 @@ class PseudoTerminal {
   bool set_ = false;
 };
 
-/// Gives COLUMNS back at the end.
+/// Restores COLUMNS at the end.
 class OutputColumns : public testing::Test {
  protected:
   OutputColumns() {

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/test_paths.hpp"
 
-/// What several unit tests need; included by *_test.cpp only.
+/// Utilities for several unit tests; included by *_test.cpp only.
 namespace headroom {
 
 /// A fresh folder that is removed with everything in it at the end of the scope.
@@ -35,15 +35,14 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-/// The source tree, given as kSourceDir, or where that is not there the folder that a bundle was unpacked
-/// into.
+/// The source tree, given as kSourceDir, or, if that does not exist, the folder into which a bundle was unpacked.
 [[nodiscard]] inline std::filesystem::path source_dir(const char* built_from) {
   return std::filesystem::exists(built_from)
              ? built_from
              : std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
 }
 
-/// The message of the headroom::Error that `function` throws; "(no error)" where it throws none.
+/// The message of the headroom::Error that `function` throws; "(no error)" if it throws none.
 template <typename Function>
 [[nodiscard]] std::string error_of(Function&& function) {
   try {

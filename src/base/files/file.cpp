@@ -22,19 +22,19 @@ namespace headroom {
 namespace fs = std::filesystem;
 namespace {
 
-/// The system's words for an errno value; unlike strerror, safe from several threads.
+/// The system's message for an errno value; unlike strerror, thread-safe.
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Throws Error for what the system would cut: a name ends with its first NUL byte.
+/// Throws Error for a name that the system would truncate at its first NUL byte.
 void check_name(const fs::path& path) {
   if (path.native().find('\0') != std::string::npos)
     fail("no file can be called '{}': a name holds no NUL byte", printable_name(path.native()));
 }
 
-/// Opens a name beside `target` that nobody uses. The process number keeps programs apart, the counter threads and
-/// leftovers; O_EXCL makes sure.
+/// Opens a new file next to `target`. The process number makes its name unique among programs, the counter among
+/// threads and leftovers; O_EXCL guarantees it.
 int open_temporary(const fs::path& target, fs::path& temporary) {
-  constexpr int kMostLeftovers = 10'000;  // of one process number
+  constexpr int kMostLeftovers = 10'000;  // per process number
   for (int attempt = 0;; ++attempt) {
     temporary = target;
     temporary += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
@@ -54,11 +54,11 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
-/// A file opened for reading: regular, or a pipe where that is allowed.
+/// A file opened for reading: a regular file, or a pipe if allowed.
 class OpenedFile {
  public:
   OpenedFile(const fs::path& path, bool takes_pipes)
-      // O_NONBLOCK: opening a pipe must not wait for somebody to write to it.
+      // O_NONBLOCK: opening a pipe must not wait for a writer.
       : descriptor_((check_name(path), ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))) {
     if (descriptor_ < 0) fail("cannot read {}: {}", path.native(), reason(errno));
     try {
@@ -67,7 +67,7 @@ class OpenedFile {
       const bool is_pipe = takes_pipes && S_ISFIFO(status.st_mode);
       if (!is_pipe && !S_ISREG(status.st_mode))
         fail("cannot read {}: it is {}, but a regular file was expected", path.native(), kind_of(status.st_mode));
-      if (is_pipe) ::fcntl(descriptor_, F_SETFL, O_RDONLY);  // reading it does wait
+      if (is_pipe) ::fcntl(descriptor_, F_SETFL, O_RDONLY);  // reading it may wait
       size_ = is_pipe ? 0 : static_cast<std::size_t>(status.st_size);
     } catch (const Error&) {
       ::close(descriptor_);
@@ -81,7 +81,7 @@ class OpenedFile {
   OpenedFile& operator=(const OpenedFile&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  /// The caller closes it.
+  /// Releases the descriptor, which the caller must close.
   [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
@@ -90,7 +90,7 @@ class OpenedFile {
   std::size_t size_ = 0;
 };
 
-/// Removes, at the end of the scope, what was not there at its beginning of a folder and those above it.
+/// Removes, at the end of the scope, a folder and those of its parents that did not exist at the beginning.
 class NewFolders {
  public:
   explicit NewFolders(const fs::path& folder) {
@@ -104,7 +104,7 @@ class NewFolders {
   NewFolders& operator=(const NewFolders&) = delete;
 
  private:
-  std::vector<fs::path> missing_;  // the innermost first
+  std::vector<fs::path> missing_;  // innermost first
 };
 
 }  // namespace
@@ -139,7 +139,7 @@ AtomicFile::AtomicFile(fs::path path, std::uint64_t expected_bytes)
     temporary_.clear();
     fail_to_write(errno);
   }
-  // Replacing a file must not change who may read it. Failing to copy the mode is harmless.
+  // Replacing a file must not change its permissions. A failure to copy the mode is harmless.
   if (exists) static_cast<void>(::fchmod(descriptor_, status.st_mode & 07777));
 }
 
@@ -163,7 +163,7 @@ void AtomicFile::discard() noexcept {
 }
 
 void AtomicFile::fail_to_write(int error) {
-  discard();  // a full disk gets its space back now, not when the caller is done with the error
+  discard();  // frees the space of a full disk now, rather than when the error has been handled
   const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   fail("cannot write {}: {}", path_.native(),
        reason_not_written(error, is_device_ ? path_ : folder, std::max(expected_bytes_, given_bytes_)));
@@ -194,10 +194,11 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void AtomicFile::commit() {
   HR_CHECK(descriptor_ >= 0);
-  // Without the flush a crash could leave the new name with missing content. Devices and pipes know no fsync.
+  // Without the flush, a crash could leave the new name with incomplete content. Devices and pipes do not support
+  // fsync.
   bool good = is_device_ || ::fsync(descriptor_) == 0;
   int error = errno;
-  // Network file systems report a full disk no earlier than here.
+  // Network file systems may report a full disk only here.
   if (::close(std::exchange(descriptor_, -1)) != 0 && good) {
     good = false;
     error = errno;
@@ -234,10 +235,10 @@ void check_writable(const fs::path& path) {
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (!exists || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
-    const AtomicFile probe(path);  // leaves nothing, for want of a commit
+    const AtomicFile probe(path);  // leaves nothing, because it is not committed
     return;
   }
-  // Opening a pipe would show its reader the end of what it reads.
+  // Opening a pipe would signal the end of its data to the reader.
   if (::access(path.c_str(), W_OK) != 0) fail("cannot write {}: {}", path.native(), reason(errno));
 }
 
@@ -282,7 +283,7 @@ std::string read_file(const fs::path& path, const ReadLimits& limits) {
   if (file.size() > limits.most_bytes) fail_too_large(fmt::format("{}", file.size()));
   std::string content;
   constexpr std::size_t kChunk = std::size_t{1} << 16;
-  // The size is a hint only: pipes and /proc report 0, and a file may grow.
+  // The size is only a hint: pipes and /proc report 0, and a file may grow.
   content.reserve(file.size() + kChunk);
   std::size_t length = 0;
   while (true) {
@@ -300,7 +301,7 @@ std::string read_file(const fs::path& path, const ReadLimits& limits) {
 
 MappedFile::MappedFile(fs::path path) : path_(std::move(path)) {
   OpenedFile file(path_, /*takes_pipes=*/false);
-  if (file.size() == 0) return;  // an empty file cannot be mapped and needs no mapping
+  if (file.size() == 0) return;  // an empty file cannot be mapped
   void* const address = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (address == MAP_FAILED) fail("cannot read {}: {}", path_.native(), reason(errno));
   bytes_ = {static_cast<const std::byte*>(address), file.size()};
@@ -324,9 +325,9 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t length) const {
   HR_CHECK_LE(offset, size());
   HR_CHECK_LE(length, size() - offset);
   if (length == 0) return;
-  // The system may map so much at once for one byte that is read (a large folio), parts of neighbours that were given
-  // back before among it. A page of a read-only file mapping holds nothing that the file does not: dropping a
-  // neighbour's bytes is harmless.
+  // The system may map this much at once for a single byte (a large folio), including neighbours that were already
+  // released. A page of a read-only file mapping holds only file content, so dropping a neighbour's bytes is
+  // harmless.
   constexpr std::uint64_t kMappedAtOnce = std::uint64_t{2} << 20;
   const std::uint64_t begin = offset / kMappedAtOnce * kMappedAtOnce;
   const std::uint64_t last = (offset + length + kMappedAtOnce - 1) / kMappedAtOnce * kMappedAtOnce;

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// Whether the file that was opened still has that name: its last owner may have removed it meanwhile.
+/// Whether the opened file still has that name; its last owner may have removed it in the meantime.
 bool is_still_there(int descriptor, const std::filesystem::path& path) {
   struct stat opened {
   }, named{};
@@ -27,7 +27,7 @@ FileLock::FileLock(const std::filesystem::path& path, WhenTaken when_taken) {
   const int mode = LOCK_EX | (when_taken == WhenTaken::kWait ? 0 : LOCK_NB);
   std::error_code error;
   lock_ =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);  // one lock for all names of the file
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);  // one lock for all paths of the file
   if (error) lock_ = path;
   lock_ += ".lock";
   while (true) {
@@ -48,7 +48,7 @@ FileLock::FileLock(const std::filesystem::path& path, WhenTaken when_taken) {
 }
 
 FileLock::~FileLock() {
-  ::unlink(lock_.c_str());  // before the lock is given back: afterwards the name may be another's
+  ::unlink(lock_.c_str());  // before the lock is released: afterwards another process may own the name
   ::close(descriptor_);
 }
 

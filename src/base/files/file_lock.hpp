@@ -4,13 +4,14 @@
 
 namespace headroom {
 
-/// Keeps other processes that take the same lock from working on a file at the same time. What is locked is `PATH.lock`
-/// beside it, because a file that is replaced whole is another one each time; it is gone with the object. The system
-/// takes the lock back from a process that is killed, whatever it leaves behind.
+/// A lock on a file between processes, held while the object lives. It locks `PATH.lock` next to the file, because
+/// an atomically replaced file is a new one each time. The lock file is removed with the object. The system
+/// releases the lock of a killed process, even if its lock file remains.
 class FileLock {
  public:
   enum class WhenTaken : bool { kFail, kWait };
-  /// Throws Error where another process holds the lock and that is not to be waited for, or the lock file cannot be made.
+  /// Throws Error if the lock file cannot be created, or if another process holds the lock and `when_taken` is not
+  /// to wait.
   explicit FileLock(const std::filesystem::path& path, WhenTaken when_taken = WhenTaken::kFail);
   ~FileLock();
   FileLock(const FileLock&) = delete;

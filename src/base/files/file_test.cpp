@@ -31,7 +31,7 @@ int count_files(const fs::path& folder) {
   return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-/// Limits how long a file this process may write, as a full disk would, until the end of the scope.
+/// Limits the size of files that this process may write, to simulate a full disk, until the end of the scope.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -260,10 +260,10 @@ TEST(ReadFile, ReadsUpToALimit) {
   EXPECT_EQ(read_file(folder / "file", {.most_bytes = 100'000}).size(), 100'000U);
   EXPECT_EQ(error_of([&] { (void)read_file(folder / "file", {.most_bytes = 99'999}); }),
             "cannot read " + (folder / "file").string() + ": it has 100000 bytes, but at most 99999 were expected");
-  fs::resize_file(folder / "file", std::uint64_t{1} << 40);  // on no disk
+  fs::resize_file(folder / "file", std::uint64_t{1} << 40);  // sparse
   EXPECT_THAT(error_of([&] { (void)read_file(folder / "file"); }),
               HasSubstr("it has 1099511627776 bytes, but at most"));
-  // A file whose size is not told, as the system's are.
+  // A file whose size is reported as 0, such as the system's.
   EXPECT_THAT(error_of([&] { (void)read_file("/proc/self/status", {.most_bytes = 100}); }),
               HasSubstr("it has more bytes, but at most 100 were expected"));
 }
@@ -315,7 +315,7 @@ TEST(IsThere, SaysWhatIsNotToBeTold) {
   EXPECT_THAT(error_of([&] { (void)is_there(folder / std::string(300, 'n')); }), HasSubstr(": File name too long"));
 }
 
-/// As another user, for whom a folder's permissions mean something.
+/// Runs as another user, for whom a folder's permissions take effect.
 class Nobody {
  public:
   Nobody() { ::setfsuid(65534); }
@@ -355,7 +355,7 @@ TEST(ListFolder, NamesAFolderThatMayNotBeRead) {
 }
 
 std::size_t resident_pages(const MappedFile& file) {
-  // mincore would count the page cache; what this process maps stands in smaps.
+  // mincore would count the page cache; the mappings of this process are in smaps.
   const std::string smaps = read_file("/proc/self/smaps");
   const auto at = smaps.find(file.path().string());
   const auto rss = smaps.find("Rss:", at);
@@ -363,7 +363,7 @@ std::size_t resident_pages(const MappedFile& file) {
   return std::strtoull(smaps.c_str() + rss + 4, nullptr, 10) * 1024 / static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// The system would take the name for what stands before the byte.
+/// The system would truncate the name at the NUL byte.
 TEST(Names, WithANulByteAreRefused) {
   const TempFolder folder;
   write_file_atomically(folder / "x.png", "old");

@@ -13,24 +13,24 @@
 
 namespace headroom {
 
-/// A 64-bit hash that is the same on every platform and in every version, so it may be stored: keys of subgraphs,
-/// hashes of measured work. FNV-1a (Fowler, Noll, Vo) over a serialization in which strings carry their lengths ("ab",
-/// "c" is not "a", "bc"), then MurmurHash3's finalizer, because FNV alone mixes its low bits badly. Not for adversarial
-/// input.
+/// A 64-bit hash that is equal on every platform and in every version, so that it may be stored: keys of subgraphs,
+/// hashes of measured work. FNV-1a (Fowler, Noll, Vo) over a serialization in which strings include their lengths
+/// ("ab", "c" differs from "a", "bc"). MurmurHash3's finalizer follows, because FNV alone mixes its low bits badly.
+/// Not for adversarial input.
 class Hasher {
  public:
   Hasher& add(std::span<const std::byte> bytes);
   Hasher& add(std::string_view text) { return add(std::as_bytes(std::span(text))); }
   Hasher& add(const char* text) { return add(std::string_view(text)); }
-  /// Every integer, bool and enum enters as 8 bytes, so its width does not matter.
+  /// Integers, bools and enums are hashed as 8 bytes, so their width does not matter.
   template <typename T>
     requires std::integral<T> || std::is_enum_v<T>
   Hasher& add(T value) {
     return add_word(static_cast<std::uint64_t>(value));
   }
-  /// By bit pattern: -0 and +0 differ.
+  /// Hashes the bit pattern: -0 and +0 differ.
   Hasher& add(double value);
-  /// By name, so that reordering dtypes.def changes no hash.
+  /// Hashes the name, so that reordering dtypes.def changes no hash.
   Hasher& add(DType dtype) { return add(name_of(dtype)); }
   Hasher& add(const Shape& shape);
 

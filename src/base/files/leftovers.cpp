@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPartial = "partial.";
 
-/// Takes a number off the front.
+/// Removes a number from the front of the text and returns it.
 std::optional<pid_t> take_number(std::string_view& text) {
   pid_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -30,7 +30,7 @@ std::optional<pid_t> take_number(std::string_view& text) {
   return number;
 }
 
-/// A temporary name's process: "12-0.tmp" and "partial.12" are of 12.
+/// The process of a temporary name: 12 for "12-0.tmp" and "partial.12".
 std::optional<pid_t> process_of(std::string_view suffix) {
   const bool is_folder = suffix.starts_with(kPartial);
   if (is_folder) suffix.remove_prefix(kPartial.size());
@@ -41,7 +41,8 @@ std::optional<pid_t> process_of(std::string_view suffix) {
   return take_number(suffix) && suffix == ".tmp" ? process : std::nullopt;
 }
 
-/// This process is none that has gone, but what it holds is locked, and a number comes round again.
+/// Whether no process holds such names. The own process counts as gone: its files are locked, and a process number
+/// may be reused.
 bool is_gone(pid_t process) { return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH); }
 
 void remove_where_nobody_holds(const fs::path& path) {

@@ -4,19 +4,19 @@
 
 namespace headroom {
 
-/// What a program that is killed leaves beside the file or folder that it was writing: NAME.PID-N.tmp and NAME.partial.PID. While
-/// it writes, it holds a lock on them, which the system takes back from a process that ends.
+/// Temporary files and folders that a killed program leaves next to its output: NAME.PID-N.tmp and
+/// NAME.partial.PID. A writing program holds a lock on them, which the system releases when the process ends.
 
-/// Locks a temporary file or folder that was just made, until its descriptor is closed. False where another process is removing it,
-/// which took it for a leftover. A file system without locks counts as locked.
+/// Locks a new temporary file or folder until its descriptor is closed. Returns false if another process took it
+/// for a leftover and is removing it. On a file system without locks it returns true.
 [[nodiscard]] bool hold_temporary(int descriptor);
 
-/// Removes what processes that are gone have left beside `target`: temporary names of it that nobody holds, and whose process number
-/// no other process has. What cannot be removed stays.
+/// Removes leftovers next to `target`: its temporary names that nobody locks and whose process number is not in use
+/// by another process. Files that cannot be removed are left.
 void remove_leftovers(const std::filesystem::path& target);
 
-/// A folder NAME.partial.PID beside `target`, which becomes it or is removed with all that is in it. Leftovers of others are removed
-/// first. Throws filesystem_error where it cannot be made, or is there.
+/// A folder NAME.partial.PID next to `target`. It is renamed to `target`, or removed with its content. First
+/// removes leftovers of other processes. Throws filesystem_error if it cannot be created, or exists.
 class PartialFolder {
  public:
   explicit PartialFolder(std::filesystem::path target);
@@ -25,7 +25,7 @@ class PartialFolder {
   PartialFolder& operator=(const PartialFolder&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// Gives it the name that it was made for; nothing may be there.
+  /// Renames it to its final name, which must not exist.
   void commit();
 
  private:

@@ -47,7 +47,7 @@ TEST(Leftovers, OfProcessesThatAreGoneAreRemoved) {
   const pid_t dead = gone();
   write(folder / fmt::format("a.png.{}-0.tmp", dead));
   write(folder / fmt::format("a.png.{}-17.tmp", dead));
-  write(folder / fmt::format("a.png.{}-0.tmp", getpid()));  // a number that has come round again: nobody holds it
+  write(folder / fmt::format("a.png.{}-0.tmp", getpid()));  // a reused process number: nobody holds the lock
   fs::create_directories(folder / fmt::format("a.png.partial.{}/inner", dead));
   write(folder / fmt::format("a.png.partial.{}/inner/file", dead));
   remove_leftovers(folder / "a.png");
@@ -66,7 +66,7 @@ TEST(Leftovers, NothingElseIs) {
                                         fmt::format("b.png.{}-0.tmp", dead),
                                         fmt::format("a.png.{}-0.tmp.bak", dead),
                                         fmt::format("a.png.{}-0", dead),
-                                        fmt::format("a.png.{}-0.tmp", getppid()),  // a process that is there
+                                        fmt::format("a.png.{}-0.tmp", getppid()),  // a running process
                                         fmt::format("a.png.partial.{}.old", dead)};
   for (const std::string& name : others) write(folder / name);
   fs::create_symlink(folder / "a.png", folder / fmt::format("a.png.{}-1.tmp", dead));
@@ -101,7 +101,7 @@ TEST(Leftovers, AFileThatIsBeingRemovedIsNotHeld) {
   ::close(writer);
 }
 
-// As a program that is killed in the middle leaves them.
+// Leftovers as of a program that was killed while writing.
 TEST(Leftovers, OfAKilledProgramGoWithTheNextFileOfThatName) {
   const TempFolder folder;
   const pid_t child = fork();
@@ -114,7 +114,7 @@ TEST(Leftovers, OfAKilledProgramGoWithTheNextFileOfThatName) {
   waitpid(child, nullptr, 0);
   EXPECT_THAT(names_in(folder.path()),
               UnorderedElementsAre(fmt::format("out.json.{}-0.tmp", child), fmt::format("model.partial.{}", child)));
-  AtomicFile first(folder / "out.json");  // two of a name at once, and none is the other's leftover
+  AtomicFile first(folder / "out.json");  // two with the same target at once: neither is the other's leftover
   AtomicFile second(folder / "out.json");
   first.write(std::string_view("first"));
   second.write(std::string_view("second"));

@@ -5,15 +5,15 @@
 
 namespace headroom {
 
-/// A shared library that is opened by its soname when it is first needed, so that the program starts without it. It
-/// stays open.
+/// A shared library that is opened by its soname at first use, so that the program starts without it. It is never
+/// closed.
 class OpenedLibrary {
  public:
-  /// `user` is what needs it ("a matrix product on a GPU"), `product` what to install ("cuBLAS 13"). Throws Error, with
-  /// both, where the loader does not find it.
+  /// `user` is the function that needs it ("a matmul on a GPU"), `product` the package to install ("cuBLAS
+  /// 13"). Throws Error with both if the loader does not find it.
   OpenedLibrary(std::string_view user, std::string soname, std::string product);
 
-  /// Sets `function` to the one of that name. Throws Error where there is none.
+  /// Sets `function` to the symbol of that name. Throws Error if there is none.
   template <typename Function>
   void resolve(Function& function, const char* name) const {
     function = reinterpret_cast<Function>(address_of(name));  // NOLINT: what dlsym is for

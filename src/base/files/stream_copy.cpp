@@ -14,8 +14,9 @@ void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexce
 #if defined(__SSE2__)
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kPart = sizeof(__m128i);
-  constexpr std::size_t kAhead = 1024;     // of reads: the CPU's own prefetch starts late and ends with the page
-  constexpr std::size_t kShortRun = 1024;  // in one up to here nothing tells where the next one is
+  // prefetch distance in bytes: the CPU's own prefetch starts late and stops at the page
+  constexpr std::size_t kAhead = 1024;
+  constexpr std::size_t kShortRun = 1024;  // up to this length the next run cannot be predicted
   const std::size_t head =
       std::min(bytes, static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(to) & (kLine - 1)));
   std::memcpy(to, from, head);

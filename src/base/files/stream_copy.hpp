@@ -4,9 +4,9 @@
 
 namespace headroom {
 
-/// Copies `bytes` with non-temporal stores wherever the target has whole cache lines: for targets that no cache holds,
-/// where an ordinary store would first read the line that it overwrites. The two do not overlap. A plain memcpy on CPUs
-/// without SSE2. The last of a thread's copies is followed by finish_streaming().
+/// Copies `bytes` with non-temporal stores to whole cache lines of the target: for targets that are not cached,
+/// where an ordinary store would first read the line. The ranges must not overlap. On CPUs without SSE2 it is a
+/// plain memcpy. After its last copy a thread must call finish_streaming().
 void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// Makes this thread's streamed stores visible before the stores that follow.

@@ -16,15 +16,15 @@ namespace headroom {
 
 namespace {
 
-/// Entries are never freed, so that the handler may walk the list at any time; those of mappings that are gone are used
-/// again.
+/// Entries are never freed, so that the handler may walk the list at any time. Entries of removed mappings are
+/// reused.
 struct Entry {
   std::atomic<bool> is_used = true;
-  std::atomic<std::uintptr_t> begin = 0;  // 0 where nothing is watched
+  std::atomic<std::uintptr_t> begin = 0;  // 0 if the entry is unused
   std::atomic<std::uintptr_t> end = 0;
-  std::atomic<bool> is_cut = false;  // bytes were asked for that could not be read
+  std::atomic<bool> is_cut = false;  // missing bytes were accessed
   Entry* next = nullptr;
-  // Not for the handler:
+  // Not used by the handler:
   std::filesystem::path path = {};
   int descriptor = -1;
   std::uint64_t bytes = 0;
@@ -43,14 +43,14 @@ static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bo
 std::atomic<Entry*> first_entry = nullptr;
 std::uintptr_t page_bytes = 4096;
 
-/// Async-signal-safe. Null where no mapping holds the address.
+/// Async-signal-safe. Null if no mapping contains the address.
 Entry* find_entry(std::uintptr_t at) noexcept {
   for (Entry* entry = first_entry; entry != nullptr; entry = entry->next)
     if (entry->begin <= at && at < entry->end) return entry;
   return nullptr;
 }
 
-/// Async-signal-safe. Pages of zeros take the place of what is gone, from the page of the fault to the mapping's end.
+/// Async-signal-safe. Maps zero pages from the page of the fault to the end of the mapping.
 bool replace_by_zeros(std::uintptr_t at) noexcept {
   Entry* const entry = find_entry(at);
   if (entry == nullptr) return false;
@@ -65,9 +65,9 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   const bool is_replaced = info->si_code > 0 && replace_by_zeros(reinterpret_cast<std::uintptr_t>(info->si_addr));
   errno = error;
-  if (is_replaced) return;  // the instruction reads again
+  if (is_replaced) return;  // the instruction is restarted
   std::signal(signal, SIG_DFL);
-  if (info->si_code <= 0) std::raise(signal);  // it was sent; else the instruction faults again
+  if (info->si_code <= 0) std::raise(signal);  // sent by a process; otherwise the instruction faults again
 }
 
 Entry& free_entry() {
@@ -100,7 +100,7 @@ void watch(std::span<const std::byte> bytes, std::filesystem::path path, int des
   entry.path = std::move(path);
   entry.descriptor = descriptor;
   entry.bytes = bytes.size();
-  // An entry holds no address until its end is set, which comes last, and is taken back first.
+  // The address is set last, after the end, and cleared first, so that the handler never sees a partial entry.
   entry.begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   entry.end = reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size();
 }

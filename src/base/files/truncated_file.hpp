@@ -4,20 +4,20 @@
 #include <filesystem>
 #include <span>
 
-/// Mapped files whose bytes go away while they are read: the system then sends SIGBUS to whoever reads them.
+/// Mapped files that are truncated while they are read: the system then sends SIGBUS to the reader.
 namespace headroom {
 
-/// Has the process survive that, in any MappedFile: what is gone reads as zeros, and require_whole() throws. Other
-/// SIGBUS end the process as ever. It is main() that decides about signals, so a program that uses the library keeps its
-/// own action.
+/// Lets the process survive this for every MappedFile: missing bytes read as zeros, and require_whole() throws.
+/// Other SIGBUS still end the process. Only main() should decide about signals, so programs that use the library
+/// keep their own action.
 void survive_truncated_files();
 
-/// Throws Error where the bytes are of a mapped file that has become shorter, or that could not be read. Whoever has read
-/// some asks before using them; bytes that are of no mapped file are whole.
+/// Throws Error if the bytes belong to a mapped file that was truncated or could not be read. Call it after reading
+/// and before using the bytes. Bytes outside mapped files are accepted.
 void require_whole(std::span<const std::byte> bytes);
 
-/// For MappedFile: watches memory that a file is mapped to, until unwatch() of the same. `descriptor` is the file's, which
-/// unwatch() closes.
+/// For MappedFile: watches the memory that a file is mapped to, until unwatch() of the same memory. `descriptor` is
+/// the file's and is closed by unwatch().
 void watch(std::span<const std::byte> bytes, std::filesystem::path path, int descriptor);
 void unwatch(std::span<const std::byte> bytes) noexcept;
 

@@ -51,7 +51,7 @@ TEST_F(TruncatedFile, ReadsAsZerosAndIsAnError) {
   EXPECT_THAT(error_of([&] { require_whole(file.bytes().subspan(kBytes - 1)); }), HasSubstr("became shorter"));
 }
 
-/// Pages that are read after the file has become longer again hold what it has then, but for those that were gone.
+/// Pages read after the file has grown again have the new content, except those that were missing before.
 TEST_F(TruncatedFile, StaysAnErrorWhenItIsLongerAgain) {
   survive_truncated_files();
   const MappedFile file(path_);
@@ -61,7 +61,7 @@ TEST_F(TruncatedFile, StaysAnErrorWhenItIsLongerAgain) {
   EXPECT_THAT(error_of([&] { require_whole(file.bytes()); }), HasSubstr("became shorter"));
 }
 
-/// Less than a page is missing, which nothing faults on.
+/// Less than a page is missing, which causes no fault.
 TEST_F(TruncatedFile, ByAByteIsAnErrorToo) {
   const MappedFile file(path_);
   std::filesystem::resize_file(path_, kBytes - 1);
@@ -100,7 +100,7 @@ TEST_F(TruncatedFile, OpenedAgainIsWhatItIsThen) {
   require_whole(again.bytes());
 }
 
-/// A fault elsewhere is a bug, and a signal that is sent is meant.
+/// A fault elsewhere is a bug, and a signal sent by a process is intended.
 TEST_F(TruncatedFile, OtherBusErrorsEndTheProcess) {
   const auto end_of = [](const auto& body) {
     const pid_t child = fork();

@@ -6,8 +6,8 @@
 
 namespace headroom {
 
-/// Where this user's cache of that name lies: ${XDG_CACHE_HOME:-~/.cache}/headroom/NAME, which need not exist. Nothing
-/// where neither variable names a place.
+/// The folder of this user's cache of that name: ${XDG_CACHE_HOME:-~/.cache}/headroom/NAME, which need not exist.
+/// Empty if neither variable is set.
 [[nodiscard]] std::optional<std::filesystem::path> user_cache_folder(std::string_view name);
 
 }  // namespace headroom

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// The enum alone, which device code reads too.
+// Only the enum, because device code includes it too.
 
 namespace headroom {
 

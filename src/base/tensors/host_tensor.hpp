@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// The dtype whose elements the C++ type T holds; defined for the types below only, so that typed views are checked.
+/// The dtype of the C++ element type T. Defined only for the types below, so that typed views are checked.
 template <typename T>
 struct DTypeOf;
 template <>
@@ -36,8 +36,8 @@ struct DTypeOf<std::uint8_t> {
   static constexpr DType value = DType::kU8;
 };
 
-/// A dense row-major tensor in host memory that owns its elements: what is read from and written to files and handed to
-/// a session. Zero-filled at construction.
+/// A dense row-major tensor in host memory that owns its elements, for files and as input and output of a session.
+/// Zero-filled at construction.
 class HostTensor {
  public:
   HostTensor() = default;
@@ -78,8 +78,8 @@ class HostTensor {
 /// `tensor` converted to `dtype`, element by element, rounding to nearest even.
 [[nodiscard]] HostTensor convert(const HostTensor& tensor, DType dtype);
 
-/// ||actual - expected||_2 / ||expected||_2 over all elements, whatever the dtypes. 0 where no element differs,
-/// infinite where only `expected` is zero, NaN where there is one. Throws Error where the shapes differ.
+/// ||actual - expected||_2 / ||expected||_2 over all elements, for any dtypes. 0 if no element differs, infinite if
+/// only `expected` is zero, NaN if there is a NaN. Throws Error if the shapes differ.
 [[nodiscard]] double relative_l2(const HostTensor& actual, const HostTensor& expected);
 
 }  // namespace headroom

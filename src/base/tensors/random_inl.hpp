@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
-// The generator of base/tensors/random.hpp as inline functions, so that a host and a GPU draw the same bits. They hold where
-// the compiler does not contract a multiplication and an addition into one rounding: not by default on the host, and
-// for GPU code under --fmad=false. Plain C++17 without library calls, because device code includes it.
+// The generator of base/tensors/random.hpp as inline functions, so that host and GPU generate the same bits. This
+// requires that the compiler does not contract multiply and add into an FMA: the default on the host, --fmad=false
+// for GPU code. Plain C++17 without library calls, because device code includes it.
 
 #ifdef __CUDACC__
 #define HR_HOST_DEVICE __host__ __device__
@@ -16,7 +16,7 @@
 
 namespace headroom::random_inl {
 
-/// Four words: a counter of Philox, or what it makes of one.
+/// Four words: a counter of Philox, or its output.
 struct Words {
   std::uint32_t word[4];
 };
@@ -53,7 +53,7 @@ HR_HOST_DEVICE inline Words words_of(std::uint64_t seed, std::uint64_t stream, s
 HR_HOST_DEVICE inline double natural_log(double x) {
   constexpr double kLn2 = 0.693147180559945309417;
   constexpr double kSqrt2 = 1.41421356237309504880;
-  // 1/19, 1/17, ..., 1: of the series of artanh, innermost of Horner's scheme first.
+  // Coefficients 1/19, 1/17, ..., 1 of the artanh series, innermost of Horner's scheme first.
   constexpr double kArtanhSeries[] = {1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
                                       1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
   std::uint64_t bits = 0;
@@ -78,11 +78,11 @@ struct SineCosine {
   double cosine;
 };
 
-/// Sine and cosine of 2 pi u / 2^32. The quarter turn nearest to u is taken out exactly, in integers; the rest, at most
-/// an eighth of a turn, goes through the Taylor series to below 1e-16.
+/// Sine and cosine of 2 pi u / 2^32. The nearest quarter turn is subtracted exactly, in integers; the rest, at most
+/// an eighth of a turn, is evaluated by a Taylor series to below 1e-16.
 HR_HOST_DEVICE inline SineCosine sine_cosine_of_turns(std::uint32_t u) {
   constexpr double kPi = 3.14159265358979323846;
-  // Ratios 1 / (n (n + 1)) of terms that follow each other, innermost of Horner's scheme first.
+  // Ratios 1 / (n (n + 1)) of consecutive terms, innermost of Horner's scheme first.
   constexpr double kSineRatios[] = {1.0 / (16 * 17), 1.0 / (14 * 15), 1.0 / (12 * 13), 1.0 / (10 * 11),
                                     1.0 / (8 * 9),   1.0 / (6 * 7),   1.0 / (4 * 5),   1.0 / (2 * 3)};
   constexpr double kCosineRatios[] = {1.0 / (17 * 18), 1.0 / (15 * 16), 1.0 / (13 * 14),
@@ -120,7 +120,7 @@ HR_HOST_DEVICE inline Four uniforms(const Words& words) {
   return result;
 }
 
-/// Standard normals, by Box and Muller's transform.
+/// Standard normals, by the Box-Muller transform.
 HR_HOST_DEVICE inline Four normals(const Words& words) {
   Four result{};
   for (int i = 0; i < 4; i += 2) {

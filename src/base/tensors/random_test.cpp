@@ -58,7 +58,8 @@ TEST(Random, OffsetsBeyond32Bits) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(out[i], static_cast<float>(words[i] >> 8) / 16777216.0F);
 }
 
-// Bits are part of the contract: a result measured on one machine is repeated on another with the same weights.
+// The bits are part of the contract: a result measured on one machine can be repeated on another with the same
+// weights.
 TEST(Random, SameBitsOnEveryPlatform) {
   std::vector<float> values(1 << 16);
   fill_normal(values, 1, 2);

@@ -48,7 +48,8 @@ Shape row_major_strides(const Shape& shape) {
 }
 
 std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target) {
-  // Merge neighbouring axes that step evenly into runs, then cut the runs into the target's axes, innermost first.
+  // Merges adjacent axes with regular strides into runs, then splits the runs into the target's axes, innermost
+  // first.
   struct Run {
     std::int64_t extent, stride;
   };

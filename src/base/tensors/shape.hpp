@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-/// The extents of a tensor, outermost first; at most kMaxRank of them, held without allocation. Rank 0 is a scalar.
+/// The extents of a tensor, outermost first; at most kMaxRank, stored without allocation. Rank 0 is a scalar.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
@@ -30,7 +30,7 @@ class Shape {
   [[nodiscard]] std::span<const std::int64_t> dims() const noexcept {
     return {dims_.data(), static_cast<std::size_t>(rank_)};
   }
-  /// `axis` made non-negative; throws std::logic_error where it is out of range.
+  /// `axis` made non-negative; throws std::logic_error if it is out of range.
   [[nodiscard]] int axis(int axis) const { return static_cast<int>(resolve(axis)); }
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept;
@@ -46,8 +46,8 @@ class Shape {
 
 /// Element strides of a dense row-major tensor of this shape.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
-/// Strides that let the elements of a tensor (`shape`, `strides`) be read as `target` without moving any, or nothing
-/// where that needs a copy.
+/// Strides with which a tensor (`shape`, `strides`) can be read as `target` without moving elements; empty if that
+/// needs a copy.
 [[nodiscard]] std::optional<Shape> reshape_strides(const Shape& shape, const Shape& strides, const Shape& target);
 
 }  // namespace headroom

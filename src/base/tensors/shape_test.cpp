@@ -45,7 +45,7 @@ TEST(Shape, ComparesRankAndExtents) {
   EXPECT_EQ((Shape{2, 3}), (Shape{2, 3}));
   EXPECT_NE((Shape{2, 3}), (Shape{3, 2}));
   EXPECT_NE((Shape{2}), (Shape{2, 1}));
-  Shape shrunk{4};  // equal although grown in another way
+  Shape shrunk{4};  // equal, although constructed differently
   Shape grown;
   grown.push_back(4);
   EXPECT_EQ(shrunk, grown);

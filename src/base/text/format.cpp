@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<Unit, 6> kByteUnits = {
     {{1, "B"}, {0x1p10, "KiB"}, {0x1p20, "MiB"}, {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"}}};
 
-/// `value` rounded as it will be shown: below 1000 to three significant digits, from there to an integer.
+/// `value` rounded as it will be shown: to three significant digits below 1000, else to an integer.
 double round_as_shown(double value) {
   const std::string text = format_significant(value);
   double rounded = value;
@@ -30,7 +30,7 @@ std::string format_significant(double value) {
   const std::string scientific = fmt::format("{:.2e}", value);
   int exponent = 0;
   std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 1);
-  if (digits.starts_with('+')) digits.remove_prefix(1);  // which from_chars does not read
+  if (digits.starts_with('+')) digits.remove_prefix(1);  // which from_chars does not accept
   std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
   return fmt::format("{:.{}f}", value, std::max(0, 2 - exponent));
 }
@@ -38,7 +38,7 @@ std::string format_significant(double value) {
 const Unit& choose_unit(std::span<const Unit> units, double value) {
   std::size_t chosen = 0;
   while (chosen + 1 < units.size()) {
-    // Less what a quotient of two sizes is off by: 1e-3 / 1e-6 is over 1000.
+    // Allows for the rounding error of a quotient of two sizes: 1e-3 / 1e-6 exceeds 1000.
     const double next = units[chosen + 1].size / units[chosen].size * (1 - 1e-9);
     if (!(round_as_shown(std::abs(value) / units[chosen].size) >= next)) break;
     ++chosen;

@@ -39,7 +39,7 @@ std::string_view type_of(const json& value) {
   }
 }
 
-/// The value in JSON, shortened where it is long.
+/// The value in JSON, shortened if it is long.
 std::string quote(const json& value) {
   if (value.is_structured()) return std::string(type_of(value));
   return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
@@ -62,7 +62,7 @@ std::int64_t as_int(const json& value, std::string_view key, std::string_view co
   return value.get<std::int64_t>();
 }
 
-/// The member, or nothing where it is missing or null.
+/// The member, or null if it is missing or null.
 const json* find(const json& object, std::string_view key, std::string_view context) {
   if (!object.is_object()) fail("{} is {}, but an object was expected", context, type_of(object));
   const auto found = object.find(key);
@@ -81,14 +81,15 @@ std::optional<std::string> find_non_finite(const json& value) {
   return std::nullopt;
 }
 
-/// JSON text whose strings hold no control character as such: the library escapes those of ASCII below a blank only,
-/// and a document may go to a terminal.
+/// Escapes control characters in the strings of JSON text. The library escapes only those of ASCII, and a document
+/// may be printed on a terminal.
 std::string escape_controls(const std::string& text) {
   std::string out;
   out.reserve(text.size());
   for (std::string_view rest = text; !rest.empty();) {
     const Utf8Character first = first_character(rest);
-    if (is_control(first.code) && first.code != '\n')  // which parts the lines of the document
+    // a line feed, which separates the lines of the document, is kept
+    if (is_control(first.code) && first.code != '\n')
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(first.code));
     else
       out += rest.substr(0, first.bytes);

@@ -17,7 +17,7 @@ struct Place {
   std::size_t column = 1;
 };
 
-/// Where the byte at `offset` is.
+/// Line and column of the byte at `offset`.
 Place place_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const std::size_t newline = before.rfind('\n');
@@ -25,7 +25,7 @@ Place place_of(std::string_view text, std::size_t offset) {
           .column = newline == std::string_view::npos ? before.size() + 1 : before.size() - newline};
 }
 
-/// Passes events on, and refuses nesting that is too deep and text that is not JSON.
+/// Passes events on; rejects text that is not JSON or is nested too deeply.
 class Checked final : public json::json_sax_t {
  public:
   Checked(std::string_view text, std::string_view context, json::json_sax_t& handler)
@@ -93,7 +93,7 @@ std::string plain_json_reason(const std::string& what) {
 }
 
 void read_json_events(std::string_view text, std::string_view context, json::json_sax_t& handler) {
-  // The library takes a NUL byte for the end of the text and would ignore whatever follows it.
+  // The library takes a NUL byte for the end of the text and would ignore the rest.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     const Place place = place_of(text, nul);
     fail("{} is not valid JSON at line {}, column {}: it holds a NUL byte", context, place.line, place.column);
@@ -154,10 +154,10 @@ bool JsonBuilder::number_float(number_float_t value, const string_t& /*text*/) {
   return true;
 }
 bool JsonBuilder::string(string_t& value) {
-  put(std::string_view(value));  // a copy without room to grow
+  put(std::string_view(value));  // a copy without spare capacity
   return true;
 }
-bool JsonBuilder::binary(binary_t& /*value*/) { return false; }  // JSON has none
+bool JsonBuilder::binary(binary_t& /*value*/) { return false; }  // JSON has no binary values
 bool JsonBuilder::start_object(std::size_t /*elements*/) {
   open(json::object());
   return true;

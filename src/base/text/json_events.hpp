@@ -6,26 +6,26 @@
 #include <string_view>
 #include <vector>
 
-/// JSON as a sequence of events, for documents of which not everything is kept. The library's own parser with a callback
-/// takes quadratic time: at the end of each object it looks through all that its parent holds.
+/// JSON as a sequence of events, for documents that are only partly kept. The library's own parser with a callback
+/// takes quadratic time: at the end of each object it scans all members of the parent.
 namespace headroom {
 
 /// Calls `handler` for each value, key, begin and end of the document, in time and memory linear in its length.
-/// Throws Error as parse_json() does, but for repeated keys, which a handler finds. A handler returns true, and throws
-/// where it refuses what it is given.
+/// Throws the Errors of parse_json(), except for repeated keys, which a handler must detect. A handler returns
+/// true, and throws to refuse an event.
 void read_json_events(std::string_view text, std::string_view context, nlohmann::json::json_sax_t& handler);
 
-/// Makes a value of the events of a document or of one value in it.
+/// Builds a value from the events of a document, or of one value in it.
 class JsonBuilder final : public nlohmann::json::json_sax_t {
  public:
   /// `context` names the document in messages and must outlive the builder.
   explicit JsonBuilder(std::string_view context) : context_(context) {}
 
-  /// Whether a whole value has come.
+  /// Whether a whole value has been read.
   [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
-  /// The values that have come, those inside of others included.
+  /// The number of values read so far, including nested ones.
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
-  /// The whole value. The builder is as new afterwards.
+  /// Returns the whole value, and resets the builder.
   [[nodiscard]] nlohmann::json take();
 
   bool null() override;
@@ -50,14 +50,14 @@ class JsonBuilder final : public nlohmann::json::json_sax_t {
 
   std::string_view context_;
   nlohmann::json root_;
-  std::vector<nlohmann::json*> open_;  // objects and arrays, the innermost last
-  nlohmann::json* member_ = nullptr;   // of the innermost object, whose value comes next
+  std::vector<nlohmann::json*> open_;  // open objects and arrays, innermost last
+  nlohmann::json* member_ = nullptr;   // of the innermost object, for the next value
   std::size_t count_ = 0;
   bool is_complete_ = false;
 };
 
-/// What an exception of the library says, without its prefix ("[json.exception...] parse error at line 1, column 2: ") and
-/// not longer than a sentence: it quotes the input.
+/// The message of a library exception without its prefix ("[json.exception...] parse error at line 1, column 2: "),
+/// shortened, because it quotes the input.
 [[nodiscard]] std::string plain_json_reason(const std::string& what);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
-// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html): any bytes whatever are either a JSON document, which is the
-// same after it was written and read again, or are refused with an Error of one line. Built by cmake/fuzz.cmake; seeds
-// lie in tests/fuzz/json.
+// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html). Any bytes either are a JSON document that survives a
+// round trip through writing and reading, or are refused with an Error of one line. Built by cmake/fuzz.cmake;
+// seeds are in tests/fuzz/json.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const nlohmann::json value = headroom::parse_json(text, "input");
-    HR_CHECK(value == nlohmann::json::parse(text));  // what the library makes of it where it does not refuse it
+    HR_CHECK(value == nlohmann::json::parse(text));  // the library's result for accepted documents
     for (const int indent : {-1, 2})
       HR_CHECK(headroom::parse_json(headroom::dump_json(value, indent), "copy") == value);
   } catch (const headroom::Error& error) {

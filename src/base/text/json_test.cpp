@@ -50,7 +50,7 @@ TEST(ParseJson, RefusesWhatTheLibraryLetsPass) {
   EXPECT_EQ(parse_error_of(R"([{"a": 1}, {"a": 2, "a\u0000": 3}, {"a": {"a": 1}}])"), "(no error)");
 }
 
-/// Each text with what the library makes of it where it is asked for no more than a document.
+/// Compares with the library's result for each text.
 TEST(ParseJson, MakesWhatTheLibraryMakes) {
   std::mt19937 random(7);
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
@@ -88,7 +88,7 @@ TEST(ParseJson, MakesWhatTheLibraryMakes) {
   }
 }
 
-// The fuzzer's seeds, so that they are tried where there is no fuzzer.
+// Runs the fuzzer's seeds without a fuzzer.
 TEST(ParseJson, ReadsOrRefusesTheFuzzSeeds) {
   int count = 0;
   for (const auto& seed : std::filesystem::directory_iterator(std::string(kSourceDir) + "/tests/fuzz/json")) {
@@ -101,8 +101,8 @@ TEST(ParseJson, ReadsOrRefusesTheFuzzSeeds) {
   EXPECT_GE(count, 20);
 }
 
-/// Sizes at which a parser takes minutes that looks through a parent at the end of each of its objects. tests/structure
-/// holds all sources to this one.
+/// At these sizes, a parser that scans the parent at the end of each object takes minutes. tests/structure checks
+/// that all sources use this parser.
 TEST(ParseJson, ReadsManyObjectsInOne) {
   std::string array = "[";
   for (int i = 0; i < 300'000; ++i) array += i == 0 ? "{}" : ",{}";
@@ -114,7 +114,7 @@ TEST(ParseJson, ReadsManyObjectsInOne) {
   EXPECT_EQ(value["99999"]["a"][0].get<int>(), 99'999);
 }
 
-/// Counts events, and what of them is kept.
+/// Counts events, and the memory kept for them.
 struct Counter final : nlohmann::json::json_sax_t {
   int events = 0;
   bool count() {

@@ -6,8 +6,8 @@
 
 namespace headroom {
 
-/// The items of a list separated by commas, without the blanks around them. Throws a usage Error for an item that is
-/// empty; `what` names the list there ("--steps"). A list of blanks alone has no items.
+/// The items of a comma-separated list, without surrounding blanks. Throws a usage Error for an empty item; `what`
+/// names the list in it ("--steps"). A list of only blanks has no items.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list, std::string_view what);
 
 }  // namespace headroom

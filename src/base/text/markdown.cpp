@@ -9,12 +9,12 @@ namespace headroom {
 namespace {
 
 bool is_alphanumeric(char c) {
-  // Bytes of other characters count: an underscore between letters of any script is none of emphasis.
+  // Bytes of non-ASCII characters count: an underscore between letters of any script is not emphasis.
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// Whether the character at `at` may begin, end or be markup. The backslash is that of printable_name(), or the text's own.
+/// Whether the character at `at` may be markup. A backslash is either from printable_name() or from the text.
 bool may_be_markup(std::string_view text, std::size_t at) {
   const char c = text[at];
   if (std::string_view("\\`*[]<>&|~$!@#").find(c) != std::string_view::npos) return true;

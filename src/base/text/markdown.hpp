@@ -5,8 +5,9 @@
 
 namespace headroom {
 
-/// `text` as one line of Markdown (CommonMark and GitHub's tables and links) that shows it and nothing else: what could be markup is
-/// behind a backslash, what could steer a terminal or end the line is shown as escapes (printable_name()).
+/// `text` as one line of Markdown (CommonMark, and GitHub's tables and links) that shows exactly the text. Possible
+/// markup is escaped with a backslash; characters that could control a terminal or end the line are shown as
+/// escapes (printable_name()).
 [[nodiscard]] std::string markdown_text(std::string_view text);
 
 }  // namespace headroom

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-/// For fuzz targets that read JSON: documents that are nearly the one they were made from. Bytes at random are hardly ever
-/// JSON, and then never get past the parser.
+/// For fuzz targets that read JSON: slightly mutated documents. Random bytes are almost never JSON and would not
+/// get past the parser.
 namespace headroom {
 
-/// Values that readers of configurations get wrong: limits of integers, what is no number, other types.
+/// Values that readers of configurations handle wrongly: limits of integers, non-numbers, other types.
 inline nlohmann::json odd_value(std::minstd_rand& random) {
   static const std::vector<nlohmann::json> kOdd = {0,
                                                    -1,
@@ -80,7 +80,7 @@ inline nlohmann::json& any_place(nlohmann::json& document, std::minstd_rand& ran
   return *at;
 }
 
-/// For LLVMFuzzerCustomMutator: the new size of `data`, or 0 where that holds no JSON.
+/// For LLVMFuzzerCustomMutator: returns the new size of `data`, or 0 if it is not JSON.
 inline std::size_t mutate_json(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   std::minstd_rand random(seed);
   nlohmann::json document = nlohmann::json::parse(std::string_view(reinterpret_cast<const char*>(data), size), nullptr,

@@ -10,7 +10,8 @@ namespace headroom {
 NameFilter::NameFilter(const std::string& pattern) : pattern_(pattern) {
   constexpr int kFlags = REG_EXTENDED | REG_NOSUB;
   if (regcomp(&compiled_, pattern.c_str(), kFlags) != 0) fail_usage("'{}' is not a regular expression", pattern);
-  if (regcomp(&whole_, ("^(" + pattern + ")$").c_str(), kFlags) != 0) {  // one that closes what it did not open
+  // rejects a pattern with an unmatched closing parenthesis
+  if (regcomp(&whole_, ("^(" + pattern + ")$").c_str(), kFlags) != 0) {
     regfree(&compiled_);
     fail_usage("'{}' is not a regular expression", pattern);
   }

@@ -8,10 +8,10 @@
 
 namespace headroom {
 
-/// Takes names by a regular expression (POSIX, extended).
+/// Filters names by a regular expression (POSIX, extended).
 class NameFilter {
  public:
-  /// Throws a usage Error for a pattern that is none.
+  /// Throws a usage Error for an invalid pattern.
   explicit NameFilter(const std::string& pattern);
   ~NameFilter();
   NameFilter(const NameFilter&) = delete;
@@ -21,8 +21,8 @@ class NameFilter {
   [[nodiscard]] bool takes(const std::string& name) const;
   /// Whether it matches `name` from its first byte to its last.
   [[nodiscard]] bool takes_whole(const std::string& name) const;
-  /// Throws a usage Error where it takes none of `names`, with those that it may have meant; `what` says what they are
-  /// names of ("kernel benchmark").
+  /// Throws a usage Error if it matches none of `names`, and suggests similar ones; `what` describes the names
+  /// ("kernel benchmark").
   void check_takes_any(std::span<const std::string> names, std::string_view what) const;
 
  private:

@@ -11,7 +11,7 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kMostNames = 3;
-constexpr std::size_t kMostLetters = 64;  // of what was given: nothing longer is a slip
+constexpr std::size_t kMostLetters = 64;  // of the given name: longer text is not a typing error
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -19,8 +19,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Edits between `given` and `known`, or with `part` between `given` and that part of `known` which is nearest to it
-/// (Sellers 1980): then it may begin and end anywhere.
+/// Edit distance of `given` and `known`. With `part`, the distance to the nearest substring of `known` (Sellers
+/// 1980).
 std::size_t edit_distance(std::string_view given, std::string_view known, bool part) {
   std::vector<std::size_t> before_last, last(known.size() + 1), row(known.size() + 1);
   if (!part) std::iota(last.begin(), last.end(), std::size_t{0});

@@ -8,15 +8,15 @@
 
 namespace headroom {
 
-/// How a name that is unknown is held against those that are known.
+/// How an unknown name is compared with the known ones.
 enum class Likeness : std::uint8_t {
-  kWhole,  ///< a slip of the keys, or the beginning of a name
-  kPart,   ///< what a filter asks for: like some part of a name
+  kWhole,  ///< as a typing error, or as the beginning of a name
+  kPart,   ///< as a filter: similar to some part of a name
 };
 
-/// Those of `known` that `given` was probably meant to be, the nearest first, three at most: by letters that are wrong,
-/// missing, too many or exchanged (optimal string alignment), upper and lower case being one. Nothing where even the
-/// nearest is further off than a third of the letters.
+/// The names of `known` that `given` probably meant, the nearest first, at most three. The distance counts wrong,
+/// missing, extra or exchanged letters (optimal string alignment), ignoring case. Empty if the nearest differs in
+/// more than a third of the letters.
 [[nodiscard]] std::vector<std::string> nearest_names(std::string_view given, std::span<const std::string> known,
                                                      Likeness likeness = Likeness::kWhole);
 

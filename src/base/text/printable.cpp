@@ -38,7 +38,7 @@ std::string shortened(std::string_view text, std::size_t most_bytes) {
   HR_CHECK_LE(kGap.size(), most_bytes);
   if (text.size() <= most_bytes) return std::string(text);
   const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
-  // Three quarters from the front: a message begins with the file and ends with what was expected.
+  // Keeps three quarters at the front: a message begins with the file and ends with the expected value.
   std::size_t front = (most_bytes - kGap.size()) / 4 * 3;
   std::size_t back = text.size() - (most_bytes - kGap.size() - front);
   while (front > 0 && is_inside(front)) --front;

@@ -6,15 +6,15 @@
 
 namespace headroom {
 
-/// Text as a terminal may get it: what would steer it (is_control()) and what is no UTF-8 is shown as escapes, "\x1b"
-/// for a byte and "\u202e" for a character. Lines and tabs stay.
+/// Text that is safe on a terminal: control characters (is_control()) and invalid UTF-8 are shown as escapes,
+/// "\x1b" for a byte and "\u202e" for a character. Line feeds and tabs are kept.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// The same for a name, which is one line.
+/// The same for a name, which must be a single line.
 [[nodiscard]] std::string printable_name(std::string_view name);
 
-/// Well-formed text of at most `most_bytes`: the middle of a longer one is left out, between whole characters, and "..."
-/// is there instead.
+/// Shortens well-formed text to at most `most_bytes`: the middle of a longer text is replaced by "...", without
+/// cutting characters.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t most_bytes);
 
 }  // namespace headroom

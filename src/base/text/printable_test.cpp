@@ -39,7 +39,7 @@ TEST(Shortened, LeavesOutTheMiddle) {
   EXPECT_EQ(shortened("abcdefghijklmnop", 3), "...");
 }
 
-/// Wherever the cuts fall, and however long a character is.
+/// For any position of the cuts and any length of characters.
 TEST(Shortened, CutsNoCharacter) {
   const std::string text = "aö€🙂bö€🙂cö€🙂dö€🙂";
   for (std::size_t most = 3; most <= text.size(); ++most) {

@@ -15,7 +15,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-/// A finite number over zero and what follows it.
+/// Splits text into a finite positive number and the rest.
 std::optional<Quantity> split(std::string_view text) {
   Quantity quantity{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.value);
@@ -30,7 +30,7 @@ double parse_share(std::string_view text, std::string_view option) {
   const std::optional<Quantity> quantity = split(text);
   if (quantity && (quantity->unit == "%" || quantity->unit.empty())) {
     const double share = quantity->unit == "%" ? quantity->value / 100 : quantity->value;
-    if (share > 0 && share < 1) return share;  // the least numbers end as 0
+    if (share > 0 && share < 1) return share;  // the smallest numbers are rounded to 0
   }
   fail_usage("{}: '{}' is not a share such as 5% or 0.05", option, text);
 }

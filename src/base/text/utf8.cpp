@@ -5,8 +5,8 @@
 namespace headroom {
 namespace {
 
-/// How many bytes follow a lead byte, and what the first of them may be: no overlong forms, surrogates, or codes beyond
-/// U+10FFFF.
+/// The number of bytes after a lead byte, and the range of the first of them. Excludes overlong forms, surrogates,
+/// and codes beyond U+10FFFF.
 struct Tail {
   std::size_t bytes;
   unsigned low;
