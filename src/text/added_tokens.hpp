@@ -15,15 +15,15 @@ namespace headroom {
 struct AddedToken {
   std::string content;
   TokenId id = 0;
-  bool strips_left = false;    ///< it takes in the white space before it
-  bool strips_right = false;   ///< and behind it
-  bool is_normalized = false;  ///< it is looked for in the normalized text, in its own normalized form
+  bool strips_left = false;    ///< includes the white space before it
+  bool strips_right = false;   ///< and after it
+  bool is_normalized = false;  ///< searched in the normalized text, in its own normalized form
 };
 
-/// Finds added tokens: from front to back, the longest of those that begin at a place.
+/// Finds added tokens from front to back, the longest of those that begin at a position.
 class AddedTokens {
  public:
-  /// `form` is the text that a token is found as.
+  /// Returns the text to search for: a token's content, or its normalized form.
   using Form = std::function<std::string(const AddedToken&)>;
   AddedTokens(const std::vector<AddedToken>& tokens, const Form& form);
 
@@ -31,12 +31,12 @@ class AddedTokens {
     Span span;
     const AddedToken* token = nullptr;  ///< null for the text between tokens
   };
-  /// The whole of `text`; no part is empty.
+  /// Splits the whole of `text`; no part is empty.
   [[nodiscard]] std::vector<Part> split(std::string_view text) const;
 
  private:
   std::vector<AddedToken> tokens_;
-  PieceTrie trie_;  // to places in tokens_
+  PieceTrie trie_;  // maps to indices of tokens_
 };
 
 }  // namespace headroom

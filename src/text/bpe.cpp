@@ -22,19 +22,19 @@ std::size_t characters_in(std::string_view text) {
 
 }  // namespace
 
-/// A link of the list that a word is, while it is merged.
+/// A node of the linked list that represents a word during merging.
 struct Bpe::Symbol {
-  TokenId id;  // kNone where the symbol before it took it in
+  TokenId id;  // kNone if merged into the symbol before it
   std::int32_t previous;
   std::int32_t next;
 };
 
-/// Two neighbours that a rule joins. It is outdated where one of them has changed since.
+/// Two adjacent symbols that a rule joins. Outdated if one of them has changed since.
 struct Bpe::Candidate {
   Rule rule;
   std::int32_t left;
 
-  /// For a queue whose top is the candidate to be joined first.
+  /// For a queue whose top is the next candidate to be joined.
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return a.rule.rank != b.rule.rank ? a.rule.rank > b.rule.rank : a.left > b.left;
   }

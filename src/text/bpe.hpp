@@ -16,19 +16,20 @@
 namespace headroom {
 
 struct BpeOptions {
-  std::string end_of_word = "";  ///< put behind a word's last character before it is looked up: CLIP's "</w>"
+  std::string end_of_word = "";  ///< appended to a word's last character before the lookup: CLIP's "</w>"
   std::optional<TokenId> unknown =
-      std::nullopt;                ///< of a character that is not in the vocabulary; without it, it is left out
-  bool fuse_unknown = false;       ///< unknown characters in a row are one
-  bool whole_words_first = false;  ///< a word that is a piece is that piece, whatever the merges
+      /// for a character that is not in the vocabulary; without it, the character is dropped
+      std::nullopt;
+  bool fuse_unknown = false;       ///< consecutive unknown characters become one token
+  bool whole_words_first = false;  ///< a word that is a piece becomes that piece, ignoring the merges
 };
 
-/// Byte pair encoding (Sennrich, Haddow and Birch, 2016): of all neighbours in a word that a merge joins, those of the
-/// earliest merge are joined, the leftmost first, until there are none. In n log n of the word's length.
+/// Byte pair encoding (Sennrich, Haddow and Birch, 2016). Repeatedly joins two adjacent symbols of a word: the
+/// leftmost pair of the earliest merge that applies, until none applies. O(n log n) in the word's length.
 class Bpe final : public TokenModel {
  public:
   using Merge = std::pair<std::string, std::string>;
-  /// `merges` are in order. Throws Error, with `context`, where a merge's parts or result are not in the vocabulary.
+  /// `merges` are in order. Throws Error, with `context`, if a merge's parts or result are not in the vocabulary.
   Bpe(const Vocabulary& vocabulary, std::span<const Merge> merges, BpeOptions options, std::string_view context);
 
   void encode(std::string_view word, std::vector<TokenId>& ids) const override;
@@ -45,9 +46,10 @@ class Bpe final : public TokenModel {
   [[nodiscard]] std::vector<Symbol> symbols_of(std::string_view word) const;
   void merge(std::vector<Symbol>& symbols) const;
 
-  std::unordered_map<std::string, TokenId> initial_;  // single characters, those that end a word with their ending
-  std::unordered_map<std::string, TokenId> words_;    // for whole_words_first
-  std::unordered_map<std::uint64_t, Rule> rules_;     // by the two ids
+  // single characters; those that end a word include the word's ending
+  std::unordered_map<std::string, TokenId> initial_;
+  std::unordered_map<std::string, TokenId> words_;  // for whole_words_first
+  std::unordered_map<std::uint64_t, Rule> rules_;   // by the two ids
   BpeOptions options_;
 };
 

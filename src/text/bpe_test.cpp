@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Single letters a to d, and what `merges` make of them.
+/// The single letters a to d, and the results of `merges`.
 Vocabulary vocabulary_of(const std::vector<Bpe::Merge>& merges) {
   Vocabulary vocabulary;
   for (const char letter : std::string("abcd")) vocabulary.add(std::string(1, letter), vocabulary.size(), "test");
@@ -31,7 +31,7 @@ std::vector<std::string> pieces(const Vocabulary& vocabulary, const TokenModel& 
   return result;
 }
 
-/// The definition: the earliest merge that is anywhere in the word, at its leftmost place, again and again.
+/// The definition: repeatedly applies the earliest merge that occurs in the word, at its leftmost position.
 std::vector<std::string> merged_by_hand(std::string_view word, const std::vector<Bpe::Merge>& merges) {
   std::vector<std::string> parts;
   for (const char letter : word) parts.emplace_back(1, letter);

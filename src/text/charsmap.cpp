@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// A unit of a Darts-clone trie: a node, or where its highest bit is set the value of the node that it belongs to.
+// A unit of a Darts-clone trie: a node, or, if its highest bit is set, the value of its parent node.
 bool has_leaf(std::uint32_t unit) { return (unit >> 8U & 1U) != 0; }
 std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFU; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
@@ -38,7 +38,7 @@ Charsmap::Charsmap(std::string_view bytes, std::string_view context) : context_(
 
 std::optional<Charsmap::Match> Charsmap::shortest_prefix(std::string_view text) const {
   if (units_.empty()) return std::nullopt;
-  // The map comes from a file: no place in it is trusted, and a trie may lead in circles.
+  // The map comes from an untrusted file: every index is checked, and the trie may contain cycles.
   constexpr std::size_t kLongest = 64;  // bytes; published maps have strings of up to 20
   const auto unit_at = [&](std::uint32_t place) { return place < units_.size() ? units_[place] : 0xFFFFFFFFU; };
   std::uint32_t node = offset_of(units_[0]);

@@ -9,19 +9,19 @@
 
 namespace headroom {
 
-/// SentencePiece's precompiled character map (nmt_nfkc and others): strings and what replaces each. Its bytes are the
-/// size of a double-array trie (Darts-clone), the trie, and the replacements, each ended by a NUL.
+/// SentencePiece's precompiled character map (nmt_nfkc and others): strings and their replacements. Its bytes are
+/// the size of a double-array trie (Darts-clone), the trie, and the replacements, each ended by a NUL.
 class Charsmap {
  public:
-  /// An empty map for no bytes. Throws Error, with `context`, where the bytes are no such map.
+  /// No bytes give an empty map. Throws Error, with `context`, for an invalid map.
   Charsmap(std::string_view bytes, std::string_view context);
 
   struct Match {
-    std::size_t bytes;             ///< of the text that are replaced
-    std::string_view replacement;  ///< perhaps empty
+    std::size_t bytes;             ///< of the replaced text
+    std::string_view replacement;  ///< may be empty
   };
-  /// The shortest string of the map that `text` begins with. Throws Error where that or its replacement is not whole
-  /// characters.
+  /// The shortest string of the map that is a prefix of `text`. Throws Error if the string or its replacement cuts
+  /// a character.
   [[nodiscard]] std::optional<Match> shortest_prefix(std::string_view text) const;
 
  private:

@@ -56,7 +56,7 @@ class Replace final : public Normalizer {
       at = match.end;
     }
     result.append(section.text, at);
-    // What replaces several characters stands where the last of them stood.
+    // The replacement of several characters is placed at the last of them.
     const Span& first = matches.front();
     const bool moves = content_.empty() || first.size() > first_character(section.text).bytes;
     section.at_start = section.at_start && !(first.begin == 0 && moves);
@@ -141,6 +141,8 @@ NormalizerPtr replace(Regex pattern, std::string content) {
 }
 NormalizerPtr prepend(std::string prefix) { return std::make_unique<Prepend>(std::move(prefix)); }
 NormalizerPtr map_characters(Charsmap map) { return std::make_unique<MapCharacters>(std::move(map)); }
-NormalizerPtr in_sequence(std::vector<NormalizerPtr> steps) { return std::make_unique<NormalizerSequence>(std::move(steps)); }
+NormalizerPtr in_sequence(std::vector<NormalizerPtr> steps) {
+  return std::make_unique<NormalizerSequence>(std::move(steps));
+}
 
 }  // namespace headroom

@@ -14,11 +14,11 @@
 
 namespace headroom {
 
-/// The first step of a tokenizer: texts that are to be read alike become the same text.
+/// The first step of a tokenizer: maps equivalent texts to the same text.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  /// Takes from `budget` the bytes of the text and those that are made. Throws Error where it is spent.
+  /// Charges `budget` for the bytes of the text and of the result. Throws Error if it is exhausted.
   void apply(Section& section, TextBudget& budget) const {
     budget.spend(section.text.size() + 1);
     do_apply(section, budget);
@@ -33,16 +33,16 @@ using NormalizerPtr = std::unique_ptr<const Normalizer>;
 [[nodiscard]] NormalizerPtr lower_case();
 [[nodiscard]] NormalizerPtr strip(bool left, bool right);
 [[nodiscard]] NormalizerPtr replace(Regex pattern, std::string content);
-/// Puts `prefix` before a text that is not empty.
+/// Prepends `prefix` to a non-empty text.
 [[nodiscard]] NormalizerPtr prepend(std::string prefix);
-/// A character map as the library `tokenizers` applies it: to each grapheme of less than six bytes, which is replaced
-/// whole by what the shortest match at its front stands for, and else to each character.
+/// Applies a character map as the library `tokenizers` does. A grapheme of less than six bytes is replaced as a
+/// whole by the replacement of the shortest match at its beginning; otherwise each character is mapped.
 [[nodiscard]] NormalizerPtr map_characters(Charsmap map);
-/// One after the other; with no steps, texts stay as they are.
+/// Steps in sequence; without steps, texts are unchanged.
 [[nodiscard]] NormalizerPtr in_sequence(std::vector<NormalizerPtr> steps);
 
-/// From tokenizer.json, where `null` is no normalizer. Throws Error for what it does not know; `context` names the
-/// place.
+/// Parses a normalizer of tokenizer.json, where `null` is no normalizer. Throws Error for unknown content;
+/// `context` names its position.
 [[nodiscard]] NormalizerPtr parse_normalizer(const nlohmann::json& value, const std::string& context);
 
 }  // namespace headroom

@@ -8,7 +8,7 @@
 namespace headroom {
 
 void check_searched_length(std::string_view piece, std::string_view context) {
-  constexpr std::size_t kMost = 256;  // published ones have up to 64
+  constexpr std::size_t kMost = 256;  // published ones have up to 64 bytes
   if (piece.size() > kMost)
     fail("{}: a token has {} bytes, but at most {} are allowed; it begins '{}'", context, piece.size(), kMost,
          printable_name(piece.substr(0, 20)));
@@ -16,7 +16,7 @@ void check_searched_length(std::string_view piece, std::string_view context) {
 
 PieceTrie::PieceTrie(std::vector<Entry> entries) {
   std::ranges::stable_sort(entries, {}, &Entry::piece);
-  // The entries below each node that is there already, which all begin with the same `depth` bytes.
+  // The entries below each existing node, which all share their first `depth` bytes.
   struct Below {
     std::size_t begin;
     std::size_t end;

@@ -9,20 +9,21 @@
 
 namespace headroom {
 
-/// Throws Error, with `context`, where a piece is too long to be looked for at each place of a text.
+/// Throws Error, with `context`, if a piece is too long to be searched at each position of a text.
 void check_searched_length(std::string_view piece, std::string_view context);
 
-/// Strings, each with a number, to be found at the front of a text: a trie over bytes in one array, level by level.
+/// Strings with a number each, to be matched at the beginning of a text: a trie over bytes in one array, level by
+/// level.
 class PieceTrie {
  public:
   struct Entry {
     std::string piece;
     std::int32_t value;
   };
-  /// Of pieces that are equal the last one counts; an empty one is never found.
+  /// The last of several equal pieces counts; an empty piece is never found.
   explicit PieceTrie(std::vector<Entry> entries = {});
 
-  /// What `text` begins with, from the shortest piece to the longest; calls found(bytes, value) for each.
+  /// Calls found(bytes, value) for each piece that is a prefix of `text`, from the shortest to the longest.
   template <typename Found>
   void visit_prefixes(std::string_view text, Found found) const {
     std::size_t node = 0;
@@ -41,13 +42,13 @@ class PieceTrie {
 
  private:
   struct Node {
-    std::uint32_t first_child;  // children end where the next node's begin
-    std::int32_t value;         // -1: no piece ends here
-    unsigned char byte;         // that leads here
+    std::uint32_t first_child;  // the children end at the next node's first child
+    std::int32_t value;         // -1 if no piece ends here
+    unsigned char byte;         // on the edge to this node
   };
-  [[nodiscard]] std::size_t child(std::size_t node, unsigned char byte) const;  // 0, the root: there is none
+  [[nodiscard]] std::size_t child(std::size_t node, unsigned char byte) const;  // 0, the root, if there is none
 
-  std::vector<Node> nodes_;  // and one behind the last
+  std::vector<Node> nodes_;  // and a sentinel
 };
 
 }  // namespace headroom

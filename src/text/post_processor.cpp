@@ -25,12 +25,12 @@ std::vector<TokenId> ids_of_special(const json& special_tokens, const std::strin
   return ids;
 }
 
-/// What one processor puts before and behind a text.
+/// Tokens that one processor adds before and after a text.
 struct Around {
   std::vector<TokenId> before;
   std::vector<TokenId> behind;
 
-  /// Throws Error, with `context`, where these are more than a text can need.
+  /// Throws Error, with `context`, if there are implausibly many.
   void append(bool is_behind, const std::vector<TokenId>& ids, const std::string& context) {
     constexpr std::size_t kMost = 256;
     std::vector<TokenId>& side = is_behind ? behind : before;
@@ -39,7 +39,7 @@ struct Around {
   }
 };
 
-/// A processor of a sequence goes around what those before it put.
+/// Each processor of a sequence adds its tokens around those of the earlier ones.
 void put_around(TokenizerParts& parts, const Around& around) {
   parts.before.insert(parts.before.begin(), around.before.begin(), around.before.end());
   parts.behind.insert(parts.behind.end(), around.behind.begin(), around.behind.end());
@@ -77,7 +77,8 @@ void parse_post_processor(const json& value, const std::string& context, Tokeniz
     put_around(parts, {.before = {id_of_pair(get(value, "cls", context), place(context, "cls"))},
                        .behind = {id_of_pair(get(value, "sep", context), place(context, "sep"))}});
   } else if (type == "ByteLevel") {
-    check_keys(value, {"type", "add_prefix_space", "trim_offsets", "use_regex"}, context);  // offsets, not ids
+    // options about offsets, not ids
+    check_keys(value, {"type", "add_prefix_space", "trim_offsets", "use_regex"}, context);
   } else if (type == "Sequence") {
     check_keys(value, {"type", "processors"}, context);
     const json& steps = get_array(value, "processors", context);

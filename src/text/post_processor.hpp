@@ -7,8 +7,8 @@
 
 namespace headroom {
 
-/// What tokenizer.json's post-processor puts before and behind a text, into `parts`; `null` puts nothing. Throws Error
-/// for what it does not know.
+/// Parses the post-processor of tokenizer.json into `parts`: the tokens to add before and after a text. `null` adds
+/// none. Throws Error for unknown content.
 void parse_post_processor(const nlohmann::json& value, const std::string& context, TokenizerParts& parts);
 
 }  // namespace headroom

@@ -111,6 +111,8 @@ PreTokenizerPtr metaspace(std::string mark, PrependScheme scheme, bool split) {
   return std::make_unique<Metaspace>(std::move(mark), scheme, split);
 }
 PreTokenizerPtr byte_level(ByteLevelOptions options) { return std::make_unique<ByteLevel>(options); }
-PreTokenizerPtr in_sequence(std::vector<PreTokenizerPtr> steps) { return std::make_unique<PreTokenizerSequence>(std::move(steps)); }
+PreTokenizerPtr in_sequence(std::vector<PreTokenizerPtr> steps) {
+  return std::make_unique<PreTokenizerSequence>(std::move(steps));
+}
 
 }  // namespace headroom

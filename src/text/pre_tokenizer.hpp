@@ -13,12 +13,12 @@
 
 namespace headroom {
 
-/// The second step of a tokenizer: a text becomes words, each of which the model encodes by itself.
+/// The second step of a tokenizer: splits a text into words, which the model encodes independently.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  /// None of the sections is empty, before or after. Takes from `budget` their bytes and those that are made. Throws Error
-  /// where it is spent.
+  /// No section is empty, before or after. Charges `budget` for their bytes and those of the result. Throws Error
+  /// if it is exhausted.
   void apply(std::vector<Section>& sections, TextBudget& budget) const {
     for (const Section& section : sections) budget.spend(section.text.size() + 1);
     do_apply(sections, budget);
@@ -30,25 +30,25 @@ class PreTokenizer {
 using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;
 
 [[nodiscard]] PreTokenizerPtr split_words(Regex pattern, SplitBehavior behavior, bool invert);
-/// Words between white space, without it.
+/// Splits at white space, which is dropped.
 [[nodiscard]] PreTokenizerPtr split_white_space();
 
-/// Where Metaspace puts its mark before a text that does not begin with it.
+/// The texts to which Metaspace prepends its mark, if they do not begin with it.
 enum class PrependScheme : std::uint8_t { kAlways, kFirst, kNever };
-/// Spaces become `mark`; with `split` each mark begins a word.
+/// Replaces spaces by `mark`; with `split`, each mark begins a word.
 [[nodiscard]] PreTokenizerPtr metaspace(std::string mark, PrependScheme scheme, bool split);
 
 struct ByteLevelOptions {
   bool add_prefix_space = false;  ///< before a text that does not begin with one
   bool split = true;              ///< into GPT-2's words
 };
-/// Bytes become GPT-2's alphabet.
+/// Maps bytes to GPT-2's alphabet.
 [[nodiscard]] PreTokenizerPtr byte_level(ByteLevelOptions options);
 
-/// One after the other; with no steps, a text is one word.
+/// Steps in sequence; without steps, a text is one word.
 [[nodiscard]] PreTokenizerPtr in_sequence(std::vector<PreTokenizerPtr> steps);
 
-/// From tokenizer.json, where `null` is no pre-tokenizer. Throws Error for what it does not know.
+/// Parses a pre-tokenizer of tokenizer.json, where `null` is none. Throws Error for unknown content.
 [[nodiscard]] PreTokenizerPtr parse_pre_tokenizer(const nlohmann::json& value, const std::string& context);
 
 }  // namespace headroom

@@ -15,12 +15,12 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kMostPatternBytes = 2048;  // published ones have up to 300
-constexpr int kMostRepeats = 255;                // {n} is one item of a pattern, however many characters it goes over
+constexpr int kMostRepeats = 255;                // {n} is one item of a pattern, for any number of characters
 
 constexpr std::string_view kWhiteSpace =
     R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 
-/// A pattern as an Error shows it.
+/// A pattern for an Error message, shortened.
 std::string cut_pattern(std::string_view pattern) {
   constexpr std::size_t kMost = 80;
   if (pattern.size() <= kMost) return printable_name(pattern);
@@ -29,7 +29,8 @@ std::string cut_pattern(std::string_view pattern) {
   return printable_name(pattern.substr(0, end)) + "...";
 }
 
-/// Whether an escape (without its backslash) is a number that Oniguruma takes for a byte: \x80 to \xff, \200 to \377.
+/// Whether an escape (without its backslash) is a number that Oniguruma interprets as a byte: \x80 to \xff, \200 to
+/// \377.
 bool is_byte(std::string_view escape) {
   const auto is_hexadecimal = [](char c) {
     return std::string_view("0123456789abcdefABCDEF").find(c) != std::string_view::npos;
@@ -40,14 +41,14 @@ bool is_byte(std::string_view escape) {
   return (escape[0] == '2' || escape[0] == '3') && is_octal(escape[1]) && is_octal(escape[2]);
 }
 
-/// Throws Error where {n}, {n,} or {n,m} at the front of `rest` asks for more repeats than are allowed.
+/// Throws Error if {n}, {n,} or {n,m} at the beginning of `rest` exceeds the allowed number of repeats.
 void check_repeats(std::string_view rest, std::string_view pattern, std::string_view context) {
   const std::size_t end = rest.find('}');
   if (end == std::string_view::npos) return;
   for (std::size_t at = 1; at < end; ++at) {
     int count = 0;
     const auto [last, error] = std::from_chars(rest.data() + at, rest.data() + end, count);
-    if (error == std::errc::invalid_argument) return;  // no repeats
+    if (error == std::errc::invalid_argument) return;  // not a repeat count
     if (error != std::errc() || count > kMostRepeats)
       fail("{}: the regular expression {} asks for {} repeats, but at most {} are allowed", context,
            cut_pattern(pattern), rest.substr(0, std::min<std::size_t>(end + 1, 20)), kMostRepeats);
@@ -62,7 +63,7 @@ void check_length(std::string_view pattern, std::string_view context) {
          kMostPatternBytes);
 }
 
-/// What Oniguruma and PCRE2 read alike is kept; see the class.
+/// Translates a pattern from Oniguruma to PCRE2; constructs that are equal in both are kept (see the class).
 std::string translate(std::string_view pattern, std::string_view context) {
   check_length(pattern, context);
   const auto refuse = [&](std::string_view what) {
@@ -81,7 +82,7 @@ std::string translate(std::string_view pattern, std::string_view context) {
       if (std::string_view("wWbBhHRXKGAzZSNCQE").find(next) != std::string_view::npos)
         refuse(printable_name(pattern.substr(i, 2)));
       if (is_byte(pattern.substr(i + 1))) refuse("a single byte of a character");
-      // Braces behind an escape are its own: \p{L}, \x{2581}.
+      // Braces after an escape belong to it: \p{L}, \x{2581}.
       const bool has_braces = pattern.substr(std::min(i + 2, pattern.size()), 1) == "{" &&
                               std::string_view("xpPokg").find(next) != std::string_view::npos;
       const std::size_t end = has_braces ? pattern.find('}', i) : std::string_view::npos;
@@ -110,13 +111,13 @@ std::string message_of(int error) {
 using MatchData = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
 using MatchContext = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
 
-/// What a search has spent so far.
+/// Work done by a search so far.
 struct Work {
   TextBudget& budget;
-  std::size_t at = 0;  // where the last callout was
+  std::size_t at = 0;  // position of the last callout
 };
 
-/// Before each item of the pattern that is tried.
+/// Called before each item of the pattern that is tried.
 int on_item(pcre2_callout_block* block, void* data) noexcept {
   auto& work = *static_cast<Work*>(data);
   const std::size_t at = block->current_position;
@@ -129,7 +130,7 @@ int on_item(pcre2_callout_block* block, void* data) noexcept {
 
 struct Regex::Code {
   explicit Code(pcre2_code* compiled) : code(compiled) {
-    static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));  // where there is no JIT, it is interpreted
+    static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));  // without a JIT, the pattern is interpreted
   }
   ~Code() { pcre2_code_free(code); }
   Code(const Code&) = delete;
@@ -164,13 +165,13 @@ std::vector<Span> Regex::find_all(std::string_view text, TextBudget& budget) con
   HR_CHECK(match != nullptr && limits != nullptr);
   budget.spend(text.size() + 1);
   Work work{.budget = budget};
-  // The budget bounds the work, so PCRE2's own count need not.
+  // The budget bounds the work, so PCRE2's own limit is not needed.
   pcre2_set_match_limit(limits.get(), std::numeric_limits<std::uint32_t>::max());
   pcre2_set_callout(limits.get(), on_item, &work);
   std::vector<Span> found;
   std::size_t at = 0;
   while (at < text.size()) {
-    // Without the flags the whole text would be checked at each match, and empty matches would not end.
+    // Without the flags, each match would validate the whole text, and empty matches would repeat forever.
     work.at = at;
     const int count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                                   PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), limits.get());

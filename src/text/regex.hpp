@@ -20,19 +20,18 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-/// A regular expression over characters, as tokenizer.json holds them: they are written for Oniguruma and run by PCRE2,
-/// so the few things that these two read differently are either translated (\s and \S, which are White_Space) or
-/// refused (\w, \b, single bytes of characters and others, which no tokenizer known here uses). Safe to use from several
-/// threads.
+/// A regular expression over characters, as in tokenizer.json. These are written for Oniguruma and run by PCRE2.
+/// Some constructs differ between the two. \s and \S, which are White_Space, are translated. The others are refused:
+/// \w, \b, single bytes of characters and more, which no known tokenizer uses. Thread-safe.
 class Regex {
  public:
-  /// Throws Error where the pattern is malformed, refused or too long; `context` says where it comes from.
+  /// Throws Error if the pattern is malformed, refused or too long; `context` names its source.
   Regex(std::string_view pattern, std::string_view context);
-  /// One that finds `text` as it stands.
+  /// A pattern that matches exactly `text`.
   [[nodiscard]] static Regex literal(std::string_view text, std::string_view context);
 
-  /// All matches in `text`, which is UTF-8, from front to back and without overlap; none is empty. Each item of the pattern
-  /// that is tried and each character that is gone over is taken from `budget`. Throws Error where that is spent.
+  /// All non-empty matches in the UTF-8 text `text`, from front to back and without overlap. Charges `budget` for
+  /// each tried item of the pattern and for each scanned character. Throws Error if it is exhausted.
   [[nodiscard]] std::vector<Span> find_all(std::string_view text, TextBudget& budget) const;
 
  private:

@@ -4,10 +4,10 @@
 
 namespace headroom {
 
-/// A part of the text that is to be encoded, on its way through normalizer and pre-tokenizer.
+/// A part of the text to be encoded, during normalization and pre-tokenization.
 struct Section {
   std::string text;
-  bool at_start = false;  ///< whether it begins with what the caller's text begins with
+  bool at_start = false;  ///< begins at the beginning of the caller's text
 };
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ struct Part {
   bool is_match;
 };
 
-/// The whole text, as matches and what lies between them.
+/// Covers the whole text with matches and the text between them.
 std::vector<Part> cover(std::string_view text, std::span<const Span> matches, bool invert) {
   std::vector<Part> parts;
   std::size_t at = 0;
@@ -23,7 +23,8 @@ std::vector<Part> cover(std::string_view text, std::span<const Span> matches, bo
   return parts;
 }
 
-/// Joins to the part before it each that `belongs` there, given whether the one before is a match, and it itself.
+/// Appends to the part before it each part that `belongs` there, given whether the previous part and this part are
+/// matches.
 template <typename Belongs>
 std::vector<Span> join(std::span<const Part> parts, Belongs belongs) {
   std::vector<Span> result;

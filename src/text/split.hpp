@@ -9,16 +9,16 @@
 
 namespace headroom {
 
-/// What becomes of the matches that a text is split at; the names are tokenizer.json's.
+/// The treatment of the matches at which a text is split, named as in tokenizer.json.
 enum class SplitBehavior : std::uint8_t {
-  kRemoved,             ///< they are left out
-  kIsolated,            ///< each is a part of its own
-  kMergedWithPrevious,  ///< each belongs to the part before it, the second of two that follow each other to none
-  kMergedWithNext,      ///< each belongs to the part behind it, the first of two that follow each other to none
-  kContiguous,          ///< those that follow each other are one part
+  kRemoved,             ///< they are dropped
+  kIsolated,            ///< each is a separate part
+  kMergedWithPrevious,  ///< each is appended to the part before it, unless that is a match too
+  kMergedWithNext,      ///< each is prepended to the part after it, unless that is a match too
+  kContiguous,          ///< consecutive matches are one part
 };
 
-/// Parts of `text`, none of them empty. With `invert`, what lies between the matches counts as matched.
+/// The non-empty parts of `text`. With `invert`, the text between the matches counts as matched.
 [[nodiscard]] std::vector<Span> split_at(std::string_view text, std::span<const Span> matches, SplitBehavior behavior,
                                          bool invert = false);
 

@@ -1,4 +1,4 @@
-// The small parts that tokenizers are made of.
+// The individual steps of tokenizers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::vector<std::string> words(const PreTokenizer& pre_tokenizer, std::string te
 
 TEST(Regex, WhiteSpaceIsUnicodes) {
   const Regex spaces(R"(\s+)", "test");
-  const std::string text = "a\u0085\u00a0\u2029b\u180ec\u200bd";  // the last two are none
+  const std::string text = "a\u0085\u00a0\u2029b\u180ec\u200bd";  // the last two are not white space
   EXPECT_THAT(texts(text, find_all(spaces, text)), ElementsAre("\u0085\u00a0\u2029"));
   const Regex rest(R"([^\s]+|\S)", "test");
   EXPECT_THAT(texts("a b", find_all(rest, "a b")), ElementsAre("a", "b"));
@@ -170,7 +170,7 @@ TEST(PreTokenizer, MetaspaceMarksAsItsSchemeSays) {
 TEST(Charsmap, AShortGraphemeIsReplacedWhole) {
   const auto path = source_dir(kSourceDir) / "tests/goldens/text/t5/spiece.model";
   const SentencepieceModel model = read_sentencepiece_model(path);
-  // One grapheme, of which the map has the first character.
+  // One grapheme, whose first character is in the map.
   EXPECT_EQ(normalized(*map_characters(Charsmap(model.charsmap, "test")), "\u1e9b\u0323"), "\u1e61");
 }
 
@@ -179,7 +179,7 @@ TEST(Charsmap, RefusesWhatIsNoMap) {
   EXPECT_THAT(error_of([] { const Charsmap map("abc", "test"); }), HasSubstr("not a character map"));
   EXPECT_THAT(error_of([] { const Charsmap map(std::string("\4\0\0\0\0\0\0\0", 8), "test"); }),
               HasSubstr("no replacements"));
-  // A trie whose places lead nowhere finds nothing.
+  // A trie with invalid indices finds nothing.
   const Charsmap wild(std::string("\4\0\0\0\xFF\xFF\xFF\x7F\0", 9), "test");
   EXPECT_FALSE(wild.shortest_prefix("a").has_value());
 }

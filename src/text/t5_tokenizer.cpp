@@ -34,7 +34,7 @@ std::string charsmap_of(const json& normalizer, const std::string& context) {
   return {};
 }
 
-/// All but the added tokens.
+/// Everything except the added tokens.
 TokenizerParts make_parts(const std::vector<UnigramPiece>& pieces, const std::string& charsmap,
                           const std::string& context) {
   TokenizerParts parts;

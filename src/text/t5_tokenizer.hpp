@@ -5,16 +5,18 @@
 #include "text/readers/tokenizer_config.hpp"
 #include "text/tokenizer_parts.hpp"
 
-/// T5's tokenizer as transformers 5 builds it, which is what diffusers' pipelines get: the pieces, the character map and the
-/// added tokens of the folder's file, and steps of its own. Characters are mapped, words lie between white space, each
-/// begins with U+2581 and is split by the Unigram model, whose unknown token has the id 2; "</s>" stands behind a text.
-/// The normalizer, pre-tokenizer and post-processor that the file itself names are not used, nor is what SentencePiece does.
+/// T5's tokenizer as built by transformers 5 and used by diffusers' pipelines. It takes the pieces, the character
+/// map and the added tokens from the folder's file; its steps are fixed. Characters are mapped, and words are split at
+/// white space. Each word gets the prefix U+2581 and is split by the Unigram model, whose unknown token has the id 2.
+/// "</s>" follows a text. The normalizer, pre-tokenizer and post-processor of the file are not used, and neither are
+/// SentencePiece's own steps.
 namespace headroom {
 
-/// Of a `tokenizer.json`. Sets the defaults of `config`.
+/// Reads a `tokenizer.json`. Sets the defaults of `config`.
 [[nodiscard]] TokenizerParts read_t5_json(const std::filesystem::path& path, TokenizerConfig& config);
 
-/// Of a `spiece.model`, whose pieces "<extra_id_99>" to "<extra_id_0>" follow. Sets the defaults of `config`.
+/// Reads a `spiece.model`; the pieces "<extra_id_99>" to "<extra_id_0>" are appended. Sets the defaults of
+/// `config`.
 [[nodiscard]] TokenizerParts read_t5_spiece(const std::filesystem::path& path, TokenizerConfig& config);
 
 }  // namespace headroom

@@ -7,17 +7,18 @@
 
 namespace headroom {
 
-/// Bounds the work of a tokenizer's steps on one text, which a tokenizer file could make endless: normalizers may multiply
-/// a text, regular expressions may backtrack without end. Work is counted, not timed: a byte that a step reads or makes, or
-/// a step of a regular expression, is 1. Published tokenizers take less than a sixth of what is allowed.
+/// Limits the work of a tokenizer's steps on one text. A malicious tokenizer file could make it endless:
+/// normalizers may multiply a text, and regular expressions may backtrack exponentially. Work is counted, not
+/// timed: a byte that a step reads or writes, or a step of a regular expression, is 1. Published tokenizers take
+/// less than a sixth of the limit.
 class TextBudget {
  public:
   /// `source` names the tokenizer's file in the Error.
   TextBudget(std::string_view source, std::size_t text_bytes);
 
-  /// Throws Error where more than all is spent.
+  /// Throws Error if the budget is exhausted.
   void spend(std::uint64_t work);
-  /// The same without an Error; false where more than all is spent.
+  /// The same without an Error; returns false if the budget is exhausted.
   [[nodiscard]] bool take(std::uint64_t work) noexcept;
   [[noreturn]] void fail_spent() const;
 

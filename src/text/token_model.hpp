@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// The third step of a tokenizer: a word becomes ids.
+/// The third step of a tokenizer: encodes a word as ids.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;

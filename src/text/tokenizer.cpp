@@ -11,9 +11,9 @@
 namespace headroom {
 namespace {
 
-constexpr std::uint64_t kModelWork = 8;  // steps that a byte takes in the model
+constexpr std::uint64_t kModelWork = 8;  // work per byte in the model
 
-/// Cuts `ids` to `most`.
+/// Truncates `ids` to `most`.
 void truncate(std::vector<TokenId>& ids, std::size_t most, Side side) {
   if (ids.size() <= most) return;
   if (side == Side::kLeft) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
@@ -29,7 +29,7 @@ void pad(EncodedText& encoded, std::size_t length, TokenId padding, Side side) {
   mask.insert(left ? mask.begin() : mask.end(), missing, std::uint8_t{0});
 }
 
-/// What stands around each text, which no text asks for, must be there too.
+/// Checks that the tokens added around each text exist too.
 void check_around(const std::vector<TokenId>& ids, const TokenizerParts& parts) {
   constexpr std::size_t kMost = 256;
   for (const TokenId id : ids)

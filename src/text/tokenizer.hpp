@@ -13,9 +13,9 @@
 
 namespace headroom {
 
-/// The ids of the tokens that have a part of their own, where a tokenizer has them.
+/// The ids of tokens with a special role, if the tokenizer has them.
 struct SpecialTokens {
-  std::optional<TokenId> begin;  ///< of a text
+  std::optional<TokenId> begin;  ///< of the beginning of a text
   std::optional<TokenId> end;
   std::optional<TokenId> padding;
   std::optional<TokenId> unknown;
@@ -24,11 +24,11 @@ struct SpecialTokens {
 enum class Padding : std::uint8_t { kNone, kToMaxLength };
 
 struct EncodeOptions {
-  /// How many ids there may be, those counted that the tokenizer puts around a text. Without it, any number.
+  /// The maximum number of ids, including those that the tokenizer adds around a text. Unlimited by default.
   std::optional<std::size_t> max_length = std::nullopt;
   Padding padding = Padding::kNone;
-  bool truncate = true;            ///< to max_length; what is put around the text stays
-  bool add_special_tokens = true;  ///< put around the text what the tokenizer puts there
+  bool truncate = true;            ///< truncates to max_length; the ids around the text are kept
+  bool add_special_tokens = true;  ///< adds the tokenizer's ids around the text
 };
 
 struct EncodedText {
@@ -38,8 +38,8 @@ struct EncodedText {
 
 struct TokenizerParts;
 
-/// Text to ids, exactly as the field's own libraries do it for the same files; docs/architecture.md says which these
-/// are. Safe to use from several threads.
+/// Converts text to ids, exactly as the reference libraries do for the same files; docs/architecture.md names the
+/// libraries. Thread-safe.
 class Tokenizer {
  public:
   explicit Tokenizer(TokenizerParts parts);
@@ -47,17 +47,18 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// Throws Error where `text` is not UTF-8, where the tokenizer's steps take too much work (TextBudget), where it may not be truncated and has too many ids, where max_length does
-  /// not hold what is put around a text, and where padding is asked for without max_length or a padding token.
+  /// Throws Error if `text` is not UTF-8, if the tokenizer's steps take too much work (TextBudget), or if the text has
+  /// too many ids and may not be truncated. The options cause an Error if max_length is too small for the ids around
+  /// a text, or if padding is requested without max_length or a padding token.
   [[nodiscard]] EncodedText encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   [[nodiscard]] const SpecialTokens& special_tokens() const;
-  /// One more than the highest id: an embedding needs so many rows.
+  /// The highest id plus one: the number of rows that an embedding needs.
   [[nodiscard]] TokenId vocabulary_size() const;
-  /// A piece as the vocabulary has it ("\u2581hello", "hello</w>"), and its id.
+  /// A piece as in the vocabulary ("\u2581hello", "hello</w>"), and its id.
   [[nodiscard]] const std::string& piece(TokenId id) const;
   [[nodiscard]] std::optional<TokenId> find(std::string_view piece) const;
-  /// How long a text the model was made for (tokenizer_config.json), where that is said.
+  /// The maximum text length of the model (tokenizer_config.json), if stated.
   [[nodiscard]] std::optional<std::size_t> model_max_length() const;
 
  private:
@@ -66,10 +67,11 @@ class Tokenizer {
   std::unique_ptr<const TokenizerParts> parts_;
 };
 
-/// The tokenizer of a folder as published beside a text encoder: `tokenizer.json` where it is there, else `vocab.json`
-/// and `merges.txt`, else `spiece.model`; with what `tokenizer_config.json`, `special_tokens_map.json` and
-/// `added_tokens.json` say of added tokens. `class_name` is that of a pipeline's index ("T5TokenizerFast"), for a folder that
-/// names none. Throws Error naming file and key for what is missing, broken or not known.
+/// Opens the tokenizer of a folder as published with a text encoder: `tokenizer.json` if it exists, else
+/// `vocab.json` and `merges.txt`, else `spiece.model`. Added tokens also come from `tokenizer_config.json`,
+/// `special_tokens_map.json` and `added_tokens.json`. `class_name` is the class in a pipeline's index
+/// ("T5TokenizerFast"), for a folder that names none. Throws Error with file and key for anything missing, broken
+/// or unknown.
 [[nodiscard]] Tokenizer open_tokenizer(const std::filesystem::path& folder, std::string_view class_name = {});
 
 }  // namespace headroom

@@ -17,22 +17,22 @@ namespace headroom {
 
 enum class Side : std::uint8_t { kLeft, kRight };
 
-/// What a tokenizer is made of, whatever files it comes from.
+/// The parts of a tokenizer, independent of their files.
 struct TokenizerParts {
-  std::string source;     // the file that names the steps, for messages
-  Vocabulary vocabulary;  // added tokens among them
+  std::string source;     // the file that defines the steps, for messages
+  Vocabulary vocabulary;  // including added tokens
   std::vector<AddedToken> added;
   NormalizerPtr normalizer;
   PreTokenizerPtr pre_tokenizer;
   std::unique_ptr<const TokenModel> model;
-  std::vector<TokenId> before;  // the text, where special tokens are added
+  std::vector<TokenId> before;  // precede the text, with special tokens
   std::vector<TokenId> behind;
   SpecialTokens special;
   std::optional<std::size_t> model_max_length;
   Side padding_side = Side::kRight;
-  Side truncation_side = Side::kRight;  // where ids are cut off
+  Side truncation_side = Side::kRight;  // the side at which ids are truncated
 
-  // Made of `added` by Tokenizer.
+  // Derived from `added` by Tokenizer.
   std::optional<AddedTokens> raw_tokens;
   std::optional<AddedTokens> normalized_tokens;
 };

@@ -86,7 +86,7 @@ TEST(Tokenizer, AFolderWithoutPaddingTokenCannotPad) {
 }
 
 TEST(Tokenizer, APlainSpecialTokenIsFoundInTheText) {
-  // OpenCLIP's folders pad with "!", which is then the padding token wherever it stands.
+  // OpenCLIP's folders pad with "!", which is then the padding token at any position.
   const TempFolder folder;
   for (const char* const name : {"vocab.json", "merges.txt"})
     std::filesystem::copy(goldens() / "clip" / name, folder / name);
@@ -109,7 +109,7 @@ TEST(Tokenizer, AFolderSaysWhatIsMissing) {
   EXPECT_THAT(error_of([&] { static_cast<void>(open_tokenizer(folder.path())); }), HasSubstr("BartTokenizer is not"));
 }
 
-/// Strings of all of Unicode, with more of what tokenizers treat apart.
+/// Strings of characters from all of Unicode, with a higher share of those that tokenizers treat specially.
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> kTelling = {" ",      "  ",         "\n",   "\u3000",       "\u2581",
                                                     "'ll",    "<|im_end|>", "</s>", "<extra_id_7>", "e\u0301",

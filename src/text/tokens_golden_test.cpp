@@ -1,4 +1,5 @@
-// Tokenizers against the ids that the field's own libraries give the same strings (tests/goldens/make_tokens.py).
+// Compares tokenizers with the ids from the reference libraries for the same strings
+// (tests/goldens/make_tokens.py).
 
 #include <gtest/gtest.h>
 
@@ -62,7 +63,7 @@ TEST(TokensGolden, Qwen2OfTokenizerJson) {
 }
 
 TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
-  // The same vocabulary in the older files, with the added tokens where these have them.
+  // The same vocabulary in the older file formats, with the added tokens in their places.
   const nlohmann::json whole = read_json(token_goldens() / "qwen2/tokenizer.json");
   const TempFolder folder;
   write_json(folder / "vocab.json", whole["model"]["vocab"]);
@@ -80,7 +81,7 @@ TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
   expect_ids(open_tokenizer(folder.path()), token_goldens() / "qwen2/ids.json");
 }
 
-/// T5's tokenizer.json, whose character map is the one of spiece.model.
+/// T5's tokenizer.json, whose character map equals that of spiece.model.
 nlohmann::json t5_json() {
   nlohmann::json file = read_json(token_goldens() / "t5/unigram.json");
   const SentencepieceModel model = read_sentencepiece_model(token_goldens() / "t5/spiece.model");
@@ -98,7 +99,7 @@ TEST(TokensGolden, T5OfSpieceModel) { expect_t5_ids(open_tokenizer(token_goldens
 TEST(TokensGolden, T5OfTokenizerJson) {
   const TempFolder folder;
   nlohmann::json file = t5_json();
-  // Steps that transformers does not take from the file, and reads no more than we do.
+  // transformers does not take these steps from the file, and neither do we.
   file["pre_tokenizer"] = {{"type", "Whitespace"}};
   file["post_processor"] = nullptr;
   write_json(folder / "tokenizer.json", file);

@@ -58,7 +58,7 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
 }
 
 std::uint64_t cost_of_reordering(std::string_view text) {
-  constexpr std::uint64_t kPerStep = 16;  // exchanges of neighbours that take as long as a step of other work
+  constexpr std::uint64_t kPerStep = 16;  // swaps of neighbours per unit of other work
   std::uint64_t cost = 0;
   std::uint64_t together = 0;
   while (!text.empty()) {
@@ -79,7 +79,7 @@ std::string to_lower_case(std::string_view text) {
   result.reserve(text.size());
   while (!text.empty()) {
     const Utf8Character character = first_character(text);
-    // The one character whose lower case, without regard to what stands beside it, is two (SpecialCasing.txt).
+    // The only character whose context-free lower case is two characters (SpecialCasing.txt).
     if (character.code == U'\u0130')
       result += "i\u0307";
     else

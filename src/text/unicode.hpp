@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-/// What tokenizers ask of Unicode. All texts are UTF-8; check_utf8() is where that is made sure of.
+/// Unicode functions for tokenizers. All texts must be UTF-8; check_utf8() ensures it.
 namespace headroom {
 
-/// Throws Error naming the first byte that begins no well-formed sequence.
+/// Throws Error with the first byte that begins no well-formed sequence.
 void check_utf8(std::string_view text);
 
 void append_utf8(std::string& text, char32_t code);
@@ -16,15 +16,17 @@ void append_utf8(std::string& text, char32_t code);
 /// Normalization forms of UAX 15.
 enum class NormalForm : std::uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 [[nodiscard]] std::string to_normal_form(std::string_view text, NormalForm form);
-/// About how many steps to_normal_form() takes to put combining characters in order: quadratic in how many stand together.
+/// Approximate number of steps that to_normal_form() takes to order combining characters: quadratic in the length
+/// of their runs.
 [[nodiscard]] std::uint64_t cost_of_reordering(std::string_view text);
 
-/// Lower case, each character by itself: a final sigma is like any other, and U+0130 becomes an i and a dot above.
+/// Lower case of each character, without context: a final sigma is like any other, and U+0130 becomes an i and a
+/// dot above.
 [[nodiscard]] std::string to_lower_case(std::string_view text);
 
 /// The property White_Space.
 [[nodiscard]] bool is_white_space(char32_t code);
-/// How many bytes of white space `text` begins or ends with.
+/// Bytes of white space at the beginning or end of `text`.
 [[nodiscard]] std::size_t leading_white_space(std::string_view text);
 [[nodiscard]] std::size_t trailing_white_space(std::string_view text);
 

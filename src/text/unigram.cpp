@@ -23,10 +23,10 @@ PieceTrie trie_of(const std::vector<UnigramPiece>& pieces) {
 
 }  // namespace
 
-/// The last step of the likeliest way to where it ends.
+/// The last step of the best path to a position.
 struct Unigram::Step {
   TokenId id = kUnknown;
-  double score = 0;  // of the whole way
+  double score = 0;  // of the whole path
   std::size_t begin = std::string_view::npos;
 };
 
@@ -48,7 +48,7 @@ Unigram::Unigram(const std::vector<UnigramPiece>& pieces, UnigramOptions options
   }
 }
 
-/// For each place where a character ends, the step that ends there.
+/// For each end of a character, the step of the best path that ends there.
 std::vector<Unigram::Step> Unigram::best_steps(std::string_view word) const {
   std::vector<Step> steps(word.size() + 1);
   const auto offer = [&](std::size_t begin, std::size_t end, TokenId id, double score) {
@@ -81,7 +81,7 @@ void Unigram::append_unknown(std::string_view characters, std::vector<TokenId>& 
 
 void Unigram::encode(std::string_view word, std::vector<TokenId>& ids) const {
   const std::vector<Step> steps = best_steps(word);
-  // Unknown characters in a row, and the piece itself where the unknown token is found as a text, are one token.
+  // Consecutive unknown characters, including a literal unknown token in the text, become one token.
   struct Found {
     TokenId id;
     Span span;

@@ -13,10 +13,10 @@
 
 namespace headroom {
 
-/// A piece of a Unigram model; its id is its place.
+/// A piece of a Unigram model; its id is its index.
 struct UnigramPiece {
   std::string text;
-  double score = 0;  ///< the logarithm of its probability
+  double score = 0;  ///< log probability
 };
 
 struct UnigramOptions {
@@ -24,11 +24,11 @@ struct UnigramOptions {
   bool byte_fallback = false;  ///< an unknown character becomes the pieces "<0x00>" to "<0xFF>" of its bytes
 };
 
-/// A unigram language model (Kudo, 2018): of all ways to split a word into pieces the likeliest, by Viterbi's
-/// algorithm, in time proportional to the word's length. Unknown characters in a row are one unknown token.
+/// A unigram language model (Kudo, 2018): splits a word into the most likely pieces by Viterbi's algorithm, in time
+/// proportional to the word's length. Consecutive unknown characters become one unknown token.
 class Unigram final : public TokenModel {
  public:
-  /// Throws Error, with `context`, where options and pieces do not fit, or a piece is too long.
+  /// Throws Error, with `context`, if options and pieces do not fit, or if a piece is too long.
   Unigram(const std::vector<UnigramPiece>& pieces, UnigramOptions options, std::string_view context);
 
   void encode(std::string_view word, std::vector<TokenId>& ids) const override;
@@ -41,7 +41,7 @@ class Unigram final : public TokenModel {
   PieceTrie trie_;
   std::vector<double> scores_;  // by id
   double unknown_score_ = 0;
-  std::array<TokenId, 256> byte_ids_{};  // where bytes fall back to pieces
+  std::array<TokenId, 256> byte_ids_{};  // for the byte fallback
   UnigramOptions options_;
   std::string context_;
 };

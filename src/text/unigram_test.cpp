@@ -30,7 +30,7 @@ TEST(Unigram, TakesTheLikeliestOfAllWays) {
       pieces.push_back({.text = text, .score = score(random)});
     std::string word;
     for (int i = 0; i < 9; ++i) word += random() % 2 == 0 ? 'a' : 'b';
-    // Every way there is.
+    // Enumerates all segmentations.
     double best = -std::numeric_limits<double>::infinity();
     const auto walk = [&](auto&& self, std::size_t at, double sum) -> void {
       if (at == word.size()) best = std::max(best, sum);

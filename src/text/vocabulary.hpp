@@ -15,22 +15,22 @@ using TokenId = std::int32_t;
 /// The pieces of a tokenizer by id, and ids by piece. Ids may have gaps.
 class Vocabulary {
  public:
-  /// Throws Error, with `context`, where the id or the piece is another's already.
+  /// Throws Error, with `context`, if the id or the piece is already used.
   void add(std::string_view piece, TokenId id, std::string_view context);
 
   [[nodiscard]] std::optional<TokenId> find(std::string_view piece) const;
-  /// The same; throws Error where there is no such piece.
+  /// The same; throws Error if there is no such piece.
   [[nodiscard]] TokenId get(std::string_view piece, std::string_view context) const;
   [[nodiscard]] bool has(TokenId id) const {
     return id >= 0 && id < size() && !pieces_[static_cast<std::size_t>(id)].empty();
   }
-  /// Throws Error where no piece has the id.
+  /// Throws Error if no piece has the id.
   [[nodiscard]] const std::string& piece(TokenId id) const;
-  /// One more than the highest id.
+  /// The highest id plus one.
   [[nodiscard]] TokenId size() const { return static_cast<TokenId>(pieces_.size()); }
 
  private:
-  std::vector<std::string> pieces_;  // by id; empty where no piece has it
+  std::vector<std::string> pieces_;  // by id; empty for unused ids
   std::unordered_map<std::string, TokenId> ids_;
 };
 

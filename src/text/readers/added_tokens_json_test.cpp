@@ -1,5 +1,5 @@
-// Tokens that were added to a vocabulary, in the files in which versions of transformers keep them. What is expected is what
-// transformers 5.24.0 gives.
+// Tokens that were added to a vocabulary, in the file formats of several versions of transformers. The expected
+// results are those of transformers 5.24.0.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ fs::path tokenizer_goldens() { return source_dir(kSourceDir) / "tests/goldens/te
 
 class AddedTokensJson : public testing::Test {
  protected:
-  /// CLIP's files without a tokenizer_config.json, and how many ids they have.
+  /// CLIP's files without a tokenizer_config.json; returns the number of ids.
   TokenId make_clip() {
     for (const char* const name : {"vocab.json", "merges.txt"})
       fs::copy(tokenizer_goldens() / "clip" / name, folder_ / name);

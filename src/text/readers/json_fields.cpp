@@ -41,7 +41,8 @@ std::string place(const std::string& context, std::string_view key) { return fmt
 std::string place(const std::string& context, std::size_t index) { return fmt::format("{}[{}]", context, index); }
 
 std::int32_t get_token_id(const nlohmann::json& value, const std::string& context) {
-  constexpr std::int64_t kMost = 1 << 21;  // published ones end at 262,144; a vocabulary has a place for each id
+  // published ones end at 262,144; limited because a vocabulary allocates a place for each id
+  constexpr std::int64_t kMost = 1 << 21;
   const std::int64_t id = value.is_number_integer() ? value.get<std::int64_t>() : -1;
   if (id < 0 || id >= kMost) fail("{} is {}, but an id was expected, below {}", context, shown(value), kMost);
   return static_cast<std::int32_t>(id);

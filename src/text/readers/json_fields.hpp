@@ -9,12 +9,12 @@
 
 #include "text/regex.hpp"
 
-/// What the parsers of tokenizer.json share. `context` names the file and the place in it.
+/// Shared by the parsers of tokenizer.json. `context` names the file and the position in it.
 namespace headroom {
 
 /// The "type" of an object.
 [[nodiscard]] std::string type_of_step(const nlohmann::json& object, const std::string& context);
-/// Throws Error where an object has a key that is not known: it might change the ids.
+/// Throws Error if an object has an unknown key, since it might change the ids.
 void check_keys(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                 const std::string& context);
 
@@ -28,10 +28,10 @@ void check_keys(const nlohmann::json& object, std::initializer_list<std::string_
 [[nodiscard]] std::string place(const std::string& context, std::string_view key);
 [[nodiscard]] std::string place(const std::string& context, std::size_t index);
 
-/// Throws Error where the number is no id: below 0 or beyond what a vocabulary can hold.
+/// Throws Error if the number is no valid id: below 0 or beyond the limit of a vocabulary.
 [[nodiscard]] std::int32_t get_token_id(const nlohmann::json& value, const std::string& context);
 
-/// A value as an Error shows it, cut where it is long.
+/// A value for an Error message, shortened.
 [[nodiscard]] std::string shown(const nlohmann::json& value);
 
 [[nodiscard]] std::string decode_base64(std::string_view text, const std::string& context);

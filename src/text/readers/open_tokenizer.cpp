@@ -27,7 +27,7 @@ Tokenizer open_tokenizer(const fs::path& folder, std::string_view class_name) {
     return Tokenizer(read_vocab_and_merges(folder, config));
   if (const fs::path spiece = folder / "spiece.model"; fs::exists(spiece)) {
     if (!config.tokenizer_class().empty() && !is_t5)
-      fail("{} has no tokenizer.json beside it, and its class {} is not T5Tokenizer", spiece.native(),
+      fail("{} has no tokenizer.json in its folder, and its class {} is not T5Tokenizer", spiece.native(),
            config.tokenizer_class());
     return Tokenizer(read_t5_spiece(spiece, config));
   }

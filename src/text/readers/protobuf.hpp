@@ -7,7 +7,7 @@
 namespace headroom {
 
 /// Reads the fields of a protocol buffers message one by one, in the wire format
-/// (https://protobuf.dev/programming-guides/encoding). Whatever a field's type, it is kept as it lies there.
+/// (https://protobuf.dev/programming-guides/encoding). Fields of any type are returned in raw form.
 class ProtobufReader {
  public:
   /// `context` names the message in an Error.
@@ -17,12 +17,12 @@ class ProtobufReader {
   struct Field {
     std::uint32_t number = 0;
     Wire wire = Wire::kVarint;
-    std::uint64_t value = 0;      ///< of a number, in its lowest bits
-    std::string_view bytes = {};  ///< a string, or a message within the message
+    std::uint64_t value = 0;      ///< the raw bits of a number
+    std::string_view bytes = {};  ///< a string, or a nested message
 
     [[nodiscard]] float as_float() const;
   };
-  /// Nothing at the end. Throws Error where the message is broken.
+  /// Empty at the end. Throws Error if the message is broken.
   [[nodiscard]] std::optional<Field> next();
 
  private:

@@ -8,14 +8,14 @@
 
 namespace headroom {
 
-/// A Unigram model as SentencePiece trains it (ModelProto, sentencepiece_model.proto): what tokenizers of transformers take
-/// from it. How SentencePiece itself would prepare a text is left aside, as it is there.
+/// The parts of a Unigram model by SentencePiece (ModelProto, sentencepiece_model.proto) that tokenizers of
+/// transformers use. SentencePiece's own text preparation is ignored, as in transformers.
 struct SentencepieceModel {
   std::vector<UnigramPiece> pieces;
-  std::string charsmap;  ///< bytes for a Charsmap; perhaps empty
+  std::string charsmap;  ///< bytes for a Charsmap; may be empty
 };
 
-/// Reads a `spiece.model`. Throws Error where it is broken, or is no Unigram model.
+/// Reads a `spiece.model`. Throws Error if it is broken, or not a Unigram model.
 [[nodiscard]] SentencepieceModel read_sentencepiece_model(const std::filesystem::path& path);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Tokenizer files that ask for work or memory without end: each is refused in a sentence that names the file.
+// Tokenizer files that require unbounded work or memory: each is refused with a sentence that names the file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::string times(std::size_t count, std::string_view text) {
 
 class TokenizerBombs : public testing::Test {
  protected:
-  /// What comes of a tokenizer.json with `value` under `key`, on a text.
+  /// The error or result of a tokenizer.json with `value` under `key`, applied to a text.
   std::string error(const char* key, const json& value, const std::string& text) {
     json file = {{"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"</s>", 2}}}, {"merges", json::array()}}},
                  {"added_tokens", json::array()}};
@@ -61,13 +61,13 @@ TEST_F(TokenizerBombs, NormalizersThatMultiplyAText) {
   EXPECT_THAT(error("normalizer", replace_step("a", times(20'000, "b")), text), is_refused);
   const json prepend = {{"type", "Prepend"}, {"prepend", times(20'000, "b")}};
   EXPECT_THAT(error("normalizer", sequence("normalizers", std::vector<json>(30, prepend)), text), is_refused);
-  // Few steps over a text that another made long.
+  // Few steps on a text that an earlier step made long.
   EXPECT_THAT(error("normalizer",
                     sequence("normalizers", {replace_step("a", times(5'000, "b")), replace_step("b", "bb")}), text),
               is_refused);
   const json metaspace = {{"type", "Metaspace"}, {"replacement", times(2'000, "b")}, {"prepend_scheme", "never"}};
   EXPECT_THAT(error("pre_tokenizer", metaspace, times(5'000, " ")), StartsWith(path() + ": its normalizer"));
-  // A model takes more than linear time.
+  // The model takes more than linear time.
   EXPECT_THAT(error("normalizer", replace_step("a", times(40, "b")), times(5'000, "a")),
               StartsWith(path() + ": its normalizer"));
   EXPECT_EQ(error("normalizer", sequence("normalizers", std::vector<json>(8, replace_step("a", "aa"))), text),
@@ -87,7 +87,7 @@ TEST_F(TokenizerBombs, RegularExpressionsThatBacktrackWithoutEnd) {
        {"(a+)+$", "(a|a)*[cd]", "(?:a|aa)+[cd]", "(a*)*[cd]", "((a?)+)+[cd]", "(?=(a+)+[cd])b|a(?=(a|aa)+$)"})
     EXPECT_THAT(error("pre_tokenizer", split_step(pattern), text), StartsWith(path() + ": its normalizer")) << pattern;
   EXPECT_THAT(error("normalizer", replace_step("(a+)+$", ""), text), StartsWith(path() + ": its normalizer"));
-  // In quadratic time, each match or none going to the end of the text.
+  // Quadratic time: each match or failure scans to the end of the text.
   const std::string long_text = times(20'000, "ab");
   EXPECT_THAT(error("pre_tokenizer", split_step("[ab]+[cd]"), long_text), StartsWith(path() + ": its normalizer"));
   EXPECT_THAT(error("pre_tokenizer", split_step("a(?=[ab]*$)"), long_text), StartsWith(path() + ": its normalizer"));
@@ -166,8 +166,7 @@ TEST_F(TokenizerBombs, NumbersAndTokensOutOfAllProportion) {
               HasSubstr("tokenizer_config.json.extra_ids is 1000000000000, but 0 to 10000"));
 }
 
-/// A character map with one string of one byte, which stands for `replacement`; `is_whole` is false where it leads on in a
-/// circle.
+/// A character map that maps a string of one byte to `replacement`; with `is_whole` false, its trie is cyclic.
 std::string map_of(unsigned char byte, std::string_view replacement, bool is_whole = true) {
   constexpr std::uint32_t kRoot = 256;
   std::vector<std::uint32_t> units(1024, 0xFFFFFFFFU);

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::array kRoles = {"bos_token", "eos_token", "unk_token", "sep_token",
                                "pad_token", "cls_token", "mask_token"};
 
-/// A token that is a plain string is special, and is therefore not normalized. An empty one is none.
+/// A token given as a plain string is special, and therefore not normalized. An empty string is no token.
 std::optional<AddedToken> parse_special(const json& value, const std::string& context) {
   if (value.is_null() || value == "") return std::nullopt;
   if (value.is_string()) return AddedToken{.content = value.get<std::string>()};
@@ -76,7 +76,7 @@ void TokenizerConfig::read_special_tokens(const json& file, const std::string& c
     if (!file.contains(key) || file.at(key).is_null()) continue;
     if (!file.at(key).is_array() && !file.at(key).is_object())
       fail("{} is {}, but an array was expected", place(context, key), file.at(key).type_name());
-    std::vector<AddedToken> tokens;  // values, where each has a name
+    std::vector<AddedToken> tokens;  // the values, if each has a name
     for (const json& value : file.at(key))
       if (auto token = parse_special(value, place(context, key))) tokens.push_back(std::move(*token));
     const bool is_empty = tokens.empty();
@@ -98,7 +98,7 @@ void TokenizerConfig::read_config(const json& config, const std::string& context
   if (extra_ids < 0 || extra_ids > kMostExtraIds)
     fail("{}.extra_ids is {}, but 0 to {} was expected", context, extra_ids, kMostExtraIds);
   extra_ids_ = static_cast<std::size_t>(extra_ids);
-  constexpr double kUnlimited = 1e9;  // written where no limit is known: 1e30
+  constexpr double kUnlimited = 1e9;  // 1e30 is written if no limit is known
   if (const double length = get_double_or(config, "model_max_length", kUnlimited, context);
       length > 0 && length < kUnlimited)
     model_max_length_ = static_cast<std::size_t>(length);
@@ -107,7 +107,8 @@ void TokenizerConfig::read_config(const json& config, const std::string& context
   adds_prefix_space_ = get_bool_or(config, "add_prefix_space", false, context);
 }
 
-/// {"<cat-toy>": 49408}. One that is named as a special token is special, the others are looked for in the normalized text.
+/// {"<cat-toy>": 49408}. A token that is also named as special is special; the others are searched in the
+/// normalized text.
 void TokenizerConfig::read_added_tokens(const json& file, const std::string& context) {
   std::set<std::string> special;
   for (const auto& [role, token] : roles_)

@@ -67,7 +67,7 @@ std::unique_ptr<const TokenModel> parse_unigram(const json& model, Vocabulary& v
 }
 
 std::unique_ptr<const TokenModel> parse_model(const json& model, Vocabulary& vocabulary, const std::string& context) {
-  // Files of before 2020 have no type; only BPE's has merges.
+  // Files from before 2020 have no type; only BPE models have merges.
   const std::string type = get_string_or(model, "type", model.contains("merges") ? "BPE" : "", context);
   if (type == "BPE") return parse_bpe(model, vocabulary, context);
   if (type == "Unigram") return parse_unigram(model, vocabulary, context);
@@ -80,7 +80,7 @@ const json& get_or_null(const json& object, const char* key) {
   return found == object.end() ? null : *found;
 }
 
-/// Steps of a normalizer or pre-tokenizer, those in sequences among them.
+/// Number of steps of a normalizer or pre-tokenizer, including those in sequences.
 std::size_t count_steps(const json& step) {
   std::size_t count = 1;
   if (!step.is_object()) return count;

@@ -57,7 +57,7 @@ TEST(TokenizerJson, ANormalizedTokenIsFoundInItsNormalForm) {
   EXPECT_THAT(open(file).encode("<S>B").ids, ElementsAre(3, 1));
 }
 
-/// The error of the small file with `value` at `pointer`.
+/// The error for the small file with `value` at `pointer`.
 std::string error_with(const char* pointer, const json& value) {
   json file = small_bpe();
   file[json::json_pointer(pointer)] = value;

@@ -31,7 +31,7 @@ Vocabulary read_vocabulary(const fs::path& path) {
   return vocabulary;
 }
 
-/// A merge a line, two pieces with a space between them, below a line with a version.
+/// One merge per line, two pieces separated by a space, after a line with the version.
 std::vector<Bpe::Merge> read_merges(const fs::path& path) {
   const std::string content = read_file(path);
   std::vector<Bpe::Merge> merges;
@@ -49,8 +49,8 @@ std::vector<Bpe::Merge> read_merges(const fs::path& path) {
   return merges;
 }
 
-/// CLIPTokenizer as transformers 5 and the older CLIPTokenizerFast have it: without ftfy, and without spaces put around
-/// Chinese characters, which the older CLIPTokenizer has.
+/// CLIPTokenizer as in transformers 5 and the older CLIPTokenizerFast: without ftfy, and without spaces around
+/// Chinese characters, which the older CLIPTokenizer adds.
 void make_clip(TokenizerParts& parts, TokenizerConfig& config) {
   config.set_default("bos_token", "<|startoftext|>");
   for (const char* const role : {"eos_token", "unk_token", "pad_token"}) config.set_default(role, kEndOfText);
