@@ -14,8 +14,8 @@
 namespace headroom {
 namespace {
 
-/// A pipe holds 64 KiB, a sixth of a small frame: where it may, it gets what root need not allow. Frames then pass with
-/// fewer changes of process.
+/// A pipe holds 64 KiB by default, a sixth of a small frame. Raises it to the maximum for unprivileged users, so
+/// that frames pass with fewer context switches.
 void widen_pipe(int descriptor) {
 #ifdef F_SETPIPE_SZ
   struct stat status {};
@@ -24,7 +24,7 @@ void widen_pipe(int descriptor) {
 #endif
 }
 
-/// While it lives, a write to a pipe that nobody reads fails in this thread rather than ending the process.
+/// While it lives, writing to a pipe without a reader fails in this thread, instead of ending the process.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -104,7 +104,8 @@ std::optional<InputStream::Line> InputStream::read_line(std::size_t most_bytes) 
   Line line;
   while (line.text.size() < most_bytes) {
     std::uint8_t byte = 0;
-    if (read_some({&byte, 1}) == 0) {  // a line is short, and what comes behind it is for the caller's memory
+    // single bytes, since a line is short and the following bytes belong in the caller's memory
+    if (read_some({&byte, 1}) == 0) {
       if (line.text.empty()) return std::nullopt;
       return line;
     }

@@ -10,10 +10,10 @@
 
 namespace headroom {
 
-/// Standard input, or a file or pipe, whose bytes are read one after another.
+/// Standard input, a file or a pipe, read sequentially.
 class InputStream {
  public:
-  /// Standard input for "-". Throws Error where it cannot be opened, is a folder or is a terminal.
+  /// Standard input for "-". Throws Error if it cannot be opened, is a folder or is a terminal.
   explicit InputStream(const std::string& name);
   ~InputStream();
   InputStream(const InputStream&) = delete;
@@ -21,10 +21,11 @@ class InputStream {
 
   /// The file's name, "standard input" for "-".
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Fills `to` as far as there are bytes, and says how many. Blocks for a pipe. Throws Error where it cannot be read.
+  /// Fills `to` with the available bytes and returns their number. Blocks for a pipe. Throws Error if reading
+  /// fails.
   [[nodiscard]] std::size_t read(std::span<std::uint8_t> to);
-  /// Reads up to a line's end and leaves that out. Nothing where the stream is at its end. `is_whole` is false where
-  /// the stream or `most_bytes` ends before the line.
+  /// Reads a line without its line end. Empty at the end of the stream. `is_whole` is false if the stream or
+  /// `most_bytes` ends before the line.
   struct Line {
     std::string text;
     bool is_whole = false;
@@ -38,19 +39,19 @@ class InputStream {
   int descriptor_;
 };
 
-/// Standard output, or a file or pipe, that is written one byte after another. A file appears under its name with
-/// finish() (AtomicFile).
+/// Standard output, a file or a pipe, written sequentially. A file appears under its name with finish()
+/// (AtomicFile).
 class OutputStream {
  public:
-  /// Standard output for "-". Throws Error where it cannot be written or is a terminal.
+  /// Standard output for "-". Throws Error if it cannot be written or is a terminal.
   explicit OutputStream(const std::string& name);
 
-  /// Throws Error, also where nobody reads a pipe any more: a signal (SIGPIPE) does not end the process.
+  /// Throws Error, also if a pipe has no reader any more; SIGPIPE does not end the process.
   void write(std::span<const std::uint8_t> bytes);
   void finish();
 
  private:
-  std::optional<AtomicFile> file_;  // none for standard output
+  std::optional<AtomicFile> file_;  // empty for standard output
 };
 
 }  // namespace headroom

@@ -5,11 +5,11 @@
 
 namespace headroom {
 
-/// The way out of a C library whose error handlers may neither return nor throw (libpng, libjpeg). What runs inside
-/// holds nothing that has a destructor, because leave() jumps over it.
+/// Leaves a C library whose error handlers may neither return nor throw (libpng, libjpeg). The code inside must not
+/// have objects with destructors, because leave() jumps over them.
 class Escape {
  public:
-  /// False where leave() was called meanwhile, from any depth of the library.
+  /// Runs the steps. Returns false if leave() was called in the meantime, at any depth of the library.
   template <class Steps>
   [[nodiscard]] bool run(const Steps& steps) {
     if (setjmp(place_) != 0) return false;
@@ -17,7 +17,7 @@ class Escape {
     return true;
   }
 
-  /// Ends the run() that goes on.
+  /// Ends the current run().
   [[noreturn]] void leave(const char* reason) noexcept {
     std::snprintf(reason_, sizeof(reason_), "%s", reason);
     std::longjmp(place_, 1);

@@ -22,7 +22,7 @@ Image make_image(int width, int height, int channels) {
 void check_image(const Image& image) { HR_CHECK_EQ(image.pixels.size(), size_bytes(image)); }
 
 void check_pixel_count(std::string_view file_name, std::uint64_t width, std::uint64_t height, std::uint64_t most) {
-  if (width * height <= most) return;  // libpng and libjpeg give no extent beyond 31 bits
+  if (width * height <= most) return;  // libpng and libjpeg limit extents to 31 bits
   fail("{} is too large a picture: {} by {} pixels, at most {} are read", file_name, width, height, most);
 }
 

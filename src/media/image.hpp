@@ -25,16 +25,17 @@ struct Image {
   friend bool operator==(const Image&, const Image&) = default;
 };
 
-/// An image of zeros. Throws std::logic_error where an extent is less than 1 or channels are neither 1 nor 3.
+/// An image of zeros. Throws std::logic_error if an extent is less than 1 or channels are neither 1 nor 3.
 [[nodiscard]] Image make_image(int width, int height, int channels);
 
-/// Throws std::logic_error where `pixels` does not have the size that the other fields say, or these are as above.
+/// Throws std::logic_error if the size of `pixels` does not match the other fields, or if these are invalid as
+/// above.
 void check_image(const Image& image);
 
-/// The pixels of a file that are read at most: what Pillow reads before it calls a file a decompression bomb.
+/// The maximum number of pixels of a file: the limit above which Pillow reports a decompression bomb.
 inline constexpr std::uint64_t kMostPixels = 178'956'970;
 
-/// Throws Error, with the name of the file, where it says that it holds more than `most` pixels.
+/// Throws Error with the name of the file if its header states more than `most` pixels.
 void check_pixel_count(std::string_view file_name, std::uint64_t width, std::uint64_t height, std::uint64_t most);
 
 }  // namespace headroom

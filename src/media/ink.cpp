@@ -20,7 +20,7 @@ constexpr double kSmoothing = 1, kSurround = 2;  // standard deviations in pixel
 constexpr double kContourAt = 0.03, kContourWidth = 0.012, kContourInk = 0.85;
 constexpr double kBrightest = 255;
 
-/// One value a pixel, [height, width].
+/// One value per pixel, [height, width].
 struct Plane {
   int width = 0, height = 0;
   std::vector<double> values;
@@ -40,7 +40,7 @@ Plane luma_of(const Image& image) {
   return plane;
 }
 
-/// A Gaussian of three deviations each way; beyond its edges an image goes on as it ends.
+/// A Gaussian of three standard deviations to both sides; the border pixels are replicated.
 Plane blurred(const Plane& plane, double deviation) {
   const int reach = static_cast<int>(std::ceil(3 * deviation));
   std::vector<double> weights;

@@ -4,9 +4,10 @@
 
 namespace headroom {
 
-/// A print of an RGB image in five inks, which models/live-ink learned to make: each pixel's smoothed brightness falls softly onto
-/// one of five tones, and the dark sides of edges, where a difference of Gaussians is negative, become contours of the darkest. The
-/// formula is bench/live_ink.py's `ink`. Throws std::logic_error for another image.
+/// Prints an RGB image in five inks, the task that models/live-ink learned. Each pixel's smoothed brightness is
+/// mapped softly to one of five tones. The dark sides of edges, where a difference of Gaussians is negative, become
+/// contours in the darkest tone. The formula is `ink` in bench/live_ink.py. Throws std::logic_error for other
+/// images.
 [[nodiscard]] Image print_in_ink(const Image& image);
 
 }  // namespace headroom

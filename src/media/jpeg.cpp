@@ -31,23 +31,23 @@ Handlers& handlers_of(j_common_ptr codec) { return *static_cast<Handlers*>(codec
   handlers_of(codec).escape.leave(reason);
 }
 
-/// libjpeg makes up what a file that is cut off lacks, with a warning. It is an error here, where pixels are lacking.
+/// libjpeg fills in the missing data of a truncated file and warns. Missing pixels are an error here.
 void on_message(j_common_ptr codec, int level) {
-  if (level >= 0) return;  // no warning
+  if (level >= 0) return;  // not a warning
   Handlers& handlers = handlers_of(codec);
   if (handlers.msg_code == JWRN_JPEG_EOF) handlers.has_ended = true;
   const bool lacks_pixels = !handlers.is_in_last_scan || handlers.msg_code == JWRN_HIT_MARKER;
   if (handlers.has_ended && lacks_pixels) handlers.escape.leave(kCutOff);
 }
 
-/// A few bytes may begin a scan of all pixels: a file could ask for hours.
+/// Limits the number of scans: a few bytes can begin a scan of all pixels, so a file could take hours.
 void on_progress(j_common_ptr codec) {
   constexpr int kMostScans = 100;
   const bool has_more = reinterpret_cast<j_decompress_ptr>(codec)->input_scan_number > kMostScans;
   if (has_more) handlers_of(codec).escape.leave("it has more than 100 scans");
 }
 
-/// A JPEG that is read from memory, by libjpeg.
+/// A JPEG in memory, read by libjpeg.
 class JpegReader {
  public:
   JpegReader(std::string_view file, std::string_view name) : file_(file), name_(name) {
@@ -59,7 +59,7 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  /// An image of the size that the header says, still black.
+  /// A black image of the size in the header.
   [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
     guard([&] {
       ::jpeg_create_decompress(&codec_);
@@ -87,7 +87,7 @@ class JpegReader {
     });
   }
 
-  /// Of the segments that have been read.
+  /// The metadata of the segments read so far.
   [[nodiscard]] PictureMetadata metadata() const {
     PictureMetadata metadata;
     for (const jpeg_marker_struct* marker = codec_.marker_list; marker != nullptr; marker = marker->next) {

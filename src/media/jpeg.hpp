@@ -8,15 +8,15 @@
 
 namespace headroom {
 
-/// The picture in a JPEG.
+/// The content of a JPEG.
 struct JpegContents {
-  Image image;               ///< RGB, before it is turned upright
-  PictureMetadata metadata;  ///< of the segments APP1 before the pixels: all of Exif together, and the last of XMP
+  Image image;               ///< RGB, before its orientation is applied
+  PictureMetadata metadata;  ///< from the APP1 segments before the pixels: all Exif segments together, and the last XMP
 };
 
-/// Takes the bytes of a JPEG apart, baseline or progressive, gray or colour. Throws Error, one sentence with `name`,
-/// where they are broken or lack pixels, are in CMYK, or say that there are more than `most_pixels`. What Pillow
-/// overlooks is overlooked: stray bytes, and a last marker that is missing.
+/// Parses a JPEG: baseline or progressive, gray or colour. Throws Error, one sentence with `name`, for broken bytes,
+/// missing pixels, CMYK, and a header that states more than `most_pixels`. Tolerates the same faults as Pillow: stray
+/// bytes, and a missing end marker.
 [[nodiscard]] JpegContents parse_jpeg(std::string_view file, std::string_view name,
                                       std::uint64_t most_pixels = kMostPixels);
 

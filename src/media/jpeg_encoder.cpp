@@ -50,11 +50,11 @@ class JpegWriter {
       codec_.in_color_space = JCS_RGB;
       ::jpeg_set_defaults(&codec_);
       ::jpeg_set_quality(&codec_, quality, TRUE);
-      codec_.comp_info[0].h_samp_factor = codec_.comp_info[0].v_samp_factor = 1;  // as that of the others: 4:4:4
+      codec_.comp_info[0].h_samp_factor = codec_.comp_info[0].v_samp_factor = 1;  // like the others: 4:4:4
       ::jpeg_start_compress(&codec_, TRUE);
       while (codec_.next_scanline < codec_.image_height) {
         const std::size_t row = std::size_t{codec_.next_scanline} * codec_.image_width * 3;
-        JSAMPROW line = const_cast<JSAMPROW>(rgb + row);  // libjpeg only reads it
+        JSAMPROW line = const_cast<JSAMPROW>(rgb + row);  // libjpeg does not modify it
         ::jpeg_write_scanlines(&codec_, &line, 1);
       }
       ::jpeg_finish_compress(&codec_);
@@ -66,7 +66,7 @@ class JpegWriter {
  private:
   WriteHandlers handlers_{};
   jpeg_compress_struct codec_{};
-  unsigned char* file_ = nullptr;  // of malloc()
+  unsigned char* file_ = nullptr;  // allocated by malloc()
   unsigned long file_bytes_ = 0;
 };
 

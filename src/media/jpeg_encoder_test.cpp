@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// Slopes in three directions, one a channel, and no channel like another.
+/// Gradients in three directions, a different one in each channel.
 Image slopes(int width, int height) {
   Image image = make_image(width, height, 3);
   for (int y = 0; y < height; ++y)
@@ -40,7 +40,7 @@ TEST(JpegEncoder, IsReadBackAsWhatItWas) {
 }
 
 TEST(JpegEncoder, KeepsTheEdgesOfColours) {
-  Image halves = make_image(16, 16, 3);  // red beside green, the edge inside a block of 2 x 2 pixels
+  Image halves = make_image(16, 16, 3);  // red next to green, with the edge inside a block of 2 x 2 pixels
   for (int y = 0; y < 16; ++y)
     for (int x = 0; x < 16; ++x) halves.row(y)[3 * x + (x < 7 ? 0 : 1)] = 200;
   const Image read = parse_jpeg(encode_jpeg(halves.pixels, 16, 16, 95), "preview").image;

@@ -6,10 +6,10 @@
 
 namespace headroom {
 
-/// UTF-8 in Latin-1 (ISO 8859-1, a byte a character); nothing where it has characters beyond U+00FF.
+/// Converts UTF-8 to Latin-1 (ISO 8859-1, one byte per character); empty if it has characters beyond U+00FF.
 [[nodiscard]] std::optional<std::string> latin1_from_utf8(std::string_view text);
 
-/// Any bytes, taken as Latin-1, in UTF-8.
+/// Converts arbitrary bytes, interpreted as Latin-1, to UTF-8.
 [[nodiscard]] std::string utf8_from_latin1(std::string_view bytes);
 
 }  // namespace headroom

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// The numbers of a TIFF file.
+/// Reads the numbers of a TIFF file.
 class TiffBytes {
  public:
   explicit TiffBytes(std::string_view bytes) : bytes_(bytes), is_big_endian_(bytes.starts_with("MM")) {}
@@ -21,7 +21,7 @@ class TiffBytes {
   [[nodiscard]] bool has(std::uint64_t at, std::uint64_t size) const {
     return size <= bytes_.size() && at <= bytes_.size() - size;
   }
-  /// Of `size` bytes, which must be there.
+  /// A number of `size` bytes, which must be within the file.
   [[nodiscard]] std::uint64_t number(std::uint64_t at, std::uint64_t size) const {
     std::uint64_t value = 0;
     for (std::uint64_t i = 0; i < size; ++i) {
@@ -54,7 +54,7 @@ enum class TiffType : std::uint8_t {
   kLong8 = 16,
 };
 
-/// Bytes of a value; 0 for a type that is not known.
+/// Bytes of a value; 0 for an unknown type.
 std::uint64_t size_of(TiffType type) {
   switch (type) {
     case TiffType::kByte:
@@ -79,8 +79,8 @@ std::uint64_t size_of(TiffType type) {
   return 0;
 }
 
-/// The value of `bits`, of a type of numbers; 0 for bytes and texts, which are none. Of a number with a sign a negative one is
-/// too large to be an orientation.
+/// The value of `bits` for numeric types; 0 for bytes and texts. Negative numbers are read as unsigned, which makes
+/// them too large for an orientation.
 double value_of(TiffType type, std::uint64_t bits, std::uint64_t denominator) {
   switch (type) {
     case TiffType::kFloat:
@@ -99,11 +99,11 @@ double value_of(TiffType type, std::uint64_t bits, std::uint64_t denominator) {
   }
 }
 
-/// The value of Orientation that the entry of a directory leads to; nothing where the file does not hold it.
+/// The value of Orientation of a directory entry; empty if it is outside the file.
 std::optional<double> orientation_at(const TiffBytes& tiff, std::uint64_t entry) {
   const auto type = static_cast<TiffType>(std::min<std::uint64_t>(tiff.number(entry + 2, 2), 255));
   const std::uint64_t unit = size_of(type);
-  const std::uint64_t size = unit * tiff.number(entry + 4, 4);  // of all values, of which the first one counts
+  const std::uint64_t size = unit * tiff.number(entry + 4, 4);  // of all values; only the first is used
   const std::uint64_t at = size > 4 ? tiff.number(entry + 8, 4) : entry + 8;
   if (size == 0 || !tiff.has(at, size)) return std::nullopt;
   if (type == TiffType::kRational || type == TiffType::kSignedRational)
@@ -111,14 +111,14 @@ std::optional<double> orientation_at(const TiffBytes& tiff, std::uint64_t entry)
   return value_of(type, tiff.number(at, unit), 1);
 }
 
-/// 1 for what is no orientation.
+/// 1 for an invalid orientation.
 int checked(double value) {
   for (int orientation = 2; orientation <= 8; ++orientation)
     if (value == orientation) return orientation;
   return 1;
 }
 
-/// Nothing where there is no Exif, or it says nothing of how the picture was held.
+/// Empty if there is no Exif, or if it has no orientation.
 std::optional<int> orientation_of_exif(std::string_view exif) {
   constexpr std::uint64_t kOrientation = 0x0112;
   constexpr std::uint64_t kEntryBytes = 12;
@@ -126,7 +126,7 @@ std::optional<int> orientation_of_exif(std::string_view exif) {
   for (int i = 0; i < 2 && exif.starts_with(kName); ++i) exif.remove_prefix(kName.size());
   if (exif.empty()) return std::nullopt;
   const TiffBytes tiff(exif);
-  // Pillow takes 42 in the other byte order as well.
+  // Like Pillow, accepts 42 in the other byte order as well.
   const bool is_tiff = (exif.starts_with("II") || exif.starts_with("MM")) && tiff.has(0, 8) &&
                        (tiff.number(2, 2) == 42 || tiff.number(2, 2) == 42 << 8);
   if (!is_tiff) return 1;
@@ -158,10 +158,10 @@ std::optional<int> orientation_of_xmp(std::string_view xmp) {
   return std::nullopt;
 }
 
-/// The pixel of an image [height, width] that is seen at (x, y) of it upright.
+/// Maps (x, y) of the upright image to the pixel of the stored image [height, width].
 struct Turn {
   bool swaps_axes;
-  bool mirrors_x;  // of the image as it lies in the file
+  bool mirrors_x;  // of the stored image
   bool mirrors_y;
 };
 Turn turn_of(int orientation) {
@@ -193,7 +193,7 @@ int orientation_of(const PictureMetadata& metadata) {
 }
 
 std::string exif_of_raw_profile(std::string_view text) {
-  // An empty line, one with the name and one with the length stand before the numbers.
+  // The numbers follow an empty line, a line with the name and a line with the length.
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return {};

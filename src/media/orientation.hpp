@@ -9,29 +9,29 @@
 
 namespace headroom {
 
-/// What a file says beside its pixels of how its picture was held, in the forms that Pillow heeds.
+/// The orientation metadata of an image file, in the forms that Pillow supports.
 struct PictureMetadata {
-  std::string exif;  ///< a TIFF header and what it leads to, perhaps behind "Exif\0\0"; empty where there is none
-  std::string xmp;   ///< a packet of XMP; empty where there is none
+  std::string exif;  ///< a TIFF header and its data, possibly after "Exif\0\0"; may be empty
+  std::string xmp;   ///< an XMP packet; may be empty
 };
 
-/// How a camera was held, 1 to 8 (Exif 2.3, 4.6.4), as Pillow's ImageOps.exif_transpose finds it: the tag Orientation of
-/// `exif`, a number of whatever type, or else the first tiff:Orientation of `xmp`. 1, which is upright, where neither says
-/// anything, and where `exif` is broken.
+/// The camera orientation, 1 to 8 (Exif 2.3, 4.6.4), as in Pillow's ImageOps.exif_transpose. It is the tag
+/// Orientation of `exif`, a number of any type, or else the first tiff:Orientation of `xmp`. 1 (upright) if neither
+/// has one, and if `exif` is broken.
 [[nodiscard]] int orientation_of(const PictureMetadata& metadata);
 
-/// The Exif in a text as ImageMagick writes it into a PNG ("Raw profile type exif"): a name and a length, each in a line, and
-/// hexadecimal numbers. Empty where it is none.
+/// The Exif data in a text that ImageMagick writes into a PNG ("Raw profile type exif"): a name and a length, one
+/// per line, and hexadecimal numbers. Empty if it is invalid.
 [[nodiscard]] std::string exif_of_raw_profile(std::string_view text);
 
-/// `image` as it was seen: mirrored and turned back from `orientation`, 1 to 8. [height, width, channels] becomes
-/// [width, height, channels] where that is 5 or more.
+/// Undoes `orientation`, 1 to 8, by mirroring and rotating `image`. [height, width, channels] becomes [width,
+/// height, channels] if it is 5 or more.
 [[nodiscard]] Image upright(Image image, int orientation);
 
-/// The same into memory of the caller's, as large as the image.
+/// The same into the caller's memory, which has the size of the image.
 void turn_upright(const Image& image, int orientation, std::span<std::uint8_t> to);
 
-/// Whether an image that was seen so has its width and height exchanged.
+/// Whether this orientation exchanges width and height.
 [[nodiscard]] bool swaps_axes(int orientation);
 
 }  // namespace headroom

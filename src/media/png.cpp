@@ -27,12 +27,13 @@ namespace {
 }
 void on_warning(png_structp /*png*/, png_const_charp /*warning*/) {}
 
-/// Pillow reads 16-bit gray as numbers, and its convert("RGB") clips them at 255. In place, from big-endian samples.
+/// Clips big-endian 16-bit gray samples at 255 in place. Pillow reads them as numbers, and its convert("RGB") clips
+/// them.
 void clip_to_8_bits(png_structp /*png*/, png_row_infop row, png_bytep bytes) {
   for (std::size_t i = 0; i < row->rowbytes / 2; ++i) bytes[i] = bytes[2 * i] != 0 ? 255 : bytes[2 * i + 1];
 }
 
-/// A PNG that is read from memory, by libpng.
+/// A PNG in memory, read by libpng.
 class PngReader {
  public:
   PngReader(std::string_view file, std::string_view name) : rest_(file), name_(name) {}
@@ -40,7 +41,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  /// An image of the size that the header says, still black.
+  /// A black image of the size in the header.
   [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
     guard([&] {
       png_ = ::png_create_read_struct(PNG_LIBPNG_VER_STRING, &escape_, on_error, on_warning);
@@ -57,7 +58,7 @@ class PngReader {
     return make_image(static_cast<int>(width), static_cast<int>(height), 3);
   }
 
-  /// The pixels, and what comes after them.
+  /// Reads the pixels and the chunks after them.
   void read_pixels(Image& image) {
     guard([&] {
       set_transforms();
@@ -97,7 +98,7 @@ class PngReader {
     if (!escape_.run(steps)) fail("{} is not a readable PNG: {}", name_, escape_.reason());
   }
 
-  /// Kept as it is in the file: libpng itself leaves out what it finds unsound, and Pillow does not.
+  /// The raw Exif data: libpng drops data that it considers invalid, but Pillow does not.
   [[nodiscard]] std::string last_exif() const {
     png_unknown_chunkp chunks = nullptr;
     const int count = ::png_get_unknown_chunks(png_, info_, &chunks);
@@ -106,7 +107,7 @@ class PngReader {
     return exif;
   }
 
-  /// The bytes of the last text with that keyword; empty where there is none.
+  /// The bytes of the last text with that keyword; empty if there is none.
   [[nodiscard]] std::string_view last_text(std::string_view key) const {
     png_textp entries = nullptr;
     const int count = ::png_get_text(png_, info_, &entries, nullptr);
@@ -125,7 +126,7 @@ class PngReader {
     rest.remove_prefix(size);
   }
 
-  /// To RGB with 8 bits a channel, without regard to gamma, profiles and transparency.
+  /// Converts to RGB with 8 bits per channel, ignoring gamma, profiles and transparency.
   void set_transforms() {
     const int color = ::png_get_color_type(png_, info_);
     if (color == PNG_COLOR_TYPE_PALETTE) ::png_set_palette_to_rgb(png_);
@@ -142,15 +143,16 @@ class PngReader {
     ::png_set_strip_alpha(png_);
   }
 
-  std::string_view rest_;  // of the file
+  std::string_view rest_;  // unread bytes of the file
   std::string_view name_;
   Escape escape_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
 };
 
-/// What Paeth's filter leaves of a row below another: each byte less the one on its left, above it, or on the left of that, whichever
-/// is nearest to what a plane through the three would be (PNG specification, 9.4). `step` is the bytes of a pixel.
+/// Paeth's filter of a row: each byte less a predictor. The predictor is the left, upper or upper-left byte,
+/// whichever is nearest to left + upper - upper-left (PNG specification, 9.4). `step` is the number of bytes per
+/// pixel.
 void filter_row(const std::uint8_t* row, const std::uint8_t* above, std::size_t bytes, std::size_t step, char* to) {
   for (std::size_t i = 0; i < step; ++i) to[i] = static_cast<char>(row[i] - above[i]);
   for (std::size_t i = step; i < bytes; ++i) {
@@ -163,8 +165,8 @@ void filter_row(const std::uint8_t* row, const std::uint8_t* above, std::size_t 
   }
 }
 
-/// The rows of an image, each behind the number of its filter. libpng would try all five for each row: of pictures it takes Paeth's for
-/// nearly all.
+/// The filtered rows of an image, each after its filter number. libpng would try all five filters for each row, and
+/// choose Paeth's for nearly all rows of photographs.
 std::string filtered_rows(const Image& image) {
   constexpr char kPaeth = 4;
   const std::size_t bytes = image.row_bytes();
@@ -179,7 +181,7 @@ std::string filtered_rows(const Image& image) {
   return rows;
 }
 
-/// Nothing where memory is not enough.
+/// Empty if there is not enough memory.
 std::optional<std::string> compressed(const Image& image) {
   try {
     return zlib_stream(filtered_rows(image));
@@ -188,7 +190,7 @@ std::optional<std::string> compressed(const Image& image) {
   }
 }
 
-/// A PNG that is written into memory, by libpng, around pixels that are compressed already.
+/// A PNG that is written to memory by libpng, around pixels that are already compressed.
 class Writer {
  public:
   ~Writer() { ::png_destroy_write_struct(&png_, &info_); }
@@ -196,7 +198,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// False where libpng cannot, for the reason().
+  /// Returns false if libpng fails; see reason().
   [[nodiscard]] bool write(const Image& image, std::span<const png_text> text) {
     const std::optional<std::string> pixels = compressed(image);
     return escape_.run([&] {
@@ -230,7 +232,7 @@ class Writer {
     try {
       static_cast<std::string*>(::png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), size);
     } catch (const std::exception&) {
-      has_room = false;  // an exception must not go through libpng
+      has_room = false;  // an exception must not pass through libpng
     }
     if (!has_room) ::png_error(png, "out of memory");
   }
@@ -241,11 +243,11 @@ class Writer {
   png_infop info_ = nullptr;
 };
 
-/// A text as libpng takes it: views of what it is made of.
+/// A text chunk for libpng, with pointers into the arguments.
 png_text chunk_of(const std::string& key, const std::string& value, bool is_latin1) {
   png_text chunk{};
   chunk.compression = is_latin1 ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
-  chunk.key = const_cast<png_charp>(key.c_str());  // libpng only reads it
+  chunk.key = const_cast<png_charp>(key.c_str());  // libpng does not modify it
   chunk.text = const_cast<png_charp>(value.c_str());
   (is_latin1 ? chunk.text_length : chunk.itxt_length) = value.size();
   return chunk;
@@ -281,7 +283,7 @@ PngText read_png_text(const std::filesystem::path& path) {
   const std::string file = read_file(path, {.most_bytes = std::uint64_t{1} << 30, .takes_pipes = true});
   PngReader reader(file, path.native());
   Image image = reader.read_header(kMostPixels);
-  reader.read_pixels(image);  // a text may stand behind them
+  reader.read_pixels(image);  // texts may follow the pixels
   return reader.text();
 }
 

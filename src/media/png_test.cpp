@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// A file that tests/goldens/make_media.py made.
+/// A file made by tests/goldens/make_media.py.
 std::filesystem::path png_picture(std::string_view name) {
   return std::filesystem::path(kSourceDir) / "tests/goldens/media/pictures" / name;
 }
@@ -41,7 +41,8 @@ TEST(Png, RoundTripsGrayAndRgb) {
     for (const int width : {1, 7, 300}) expect_round_trip(test::pattern(width, 5, channels));
 }
 
-/// Several of 64 KiB that are compressed side by side; and of RGB, because noise becomes no shorter, an IDAT chunk of 1 MiB and another.
+/// Several pieces of 64 KiB that are compressed in parallel; RGB noise does not compress and takes more than one
+/// IDAT chunk of 1 MiB.
 TEST(Png, RoundTripsWhatIsOfSeveralPieces) {
   for (const int channels : {1, 3}) expect_round_trip(noise(700, 700, channels));
 }
@@ -72,7 +73,8 @@ TEST(Png, KeepsTextsInTheNarrowestForm) {
 }
 
 TEST(Png, ReadsTextsOfOthers) {
-  // Made with Pillow: tEXt, a compressed zTXt in Latin-1, a compressed iTXt, a repeated keyword, one behind the pixels.
+  // Made with Pillow: tEXt, a compressed zTXt in Latin-1, a compressed iTXt, a repeated keyword, one text after the
+  // pixels.
   const PngText text = read_png_text(png_picture("texts.png"));
   EXPECT_EQ(text, (PngText{{"Software", "second"},
                            {"plain", "caf\u00e9"},
@@ -97,7 +99,7 @@ TEST(Png, RefusesTextsThatAPngCannotHold) {
 
 TEST(Png, RefusesATextThatIsNotUtf8) {
   const std::string path = png_picture("text_not_utf8.png").string();
-  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // a picture nonetheless
+  EXPECT_EQ(parse_png(read_file(path), path).image.width, 13);  // the image is still readable
   EXPECT_EQ(error_of([&] { (void)read_png_text(path); }), path + " holds a text 'bad' that is not UTF-8");
 }
 

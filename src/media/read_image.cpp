@@ -25,7 +25,7 @@ Image decode_image(std::string_view file, std::string_view name, std::uint64_t m
 }
 
 Image read_image(const fs::path& path) {
-  // A checkpoint, given by mistake, is not read to its end to be told from a picture.
+  // A larger file, such as a checkpoint given by mistake, is rejected without reading all of it.
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
   std::error_code unknown;
   const std::uint64_t size = fs::is_regular_file(path, unknown) ? fs::file_size(path, unknown) : 0;

@@ -1,5 +1,5 @@
-// A libFuzzer target: any bytes whatever are either a picture, which then has the pixels that it says, or are refused
-// with an Error of one line. Built by cmake/fuzz.cmake; seeds are the pictures in tests/goldens/media.
+// A libFuzzer target. Any bytes either are an image with the number of pixels that its header states, or are
+// refused with an Error of one line. Built by cmake/fuzz.cmake; seeds are the images in tests/goldens/media.
 
 #include <zlib.h>
 
@@ -18,10 +18,10 @@ std::uint32_t big_endian(std::span<const std::uint8_t> bytes) {
   return std::uint32_t{bytes[0]} << 24U | std::uint32_t{bytes[1]} << 16U | std::uint32_t{bytes[2]} << 8U | bytes[3];
 }
 
-/// Makes the checksums of a PNG's chunks right: a length, a name of four bytes, the content, its CRC-32.
+/// Corrects the checksums of a PNG's chunks: a length, a name of four bytes, the content, its CRC-32.
 void mend_checksums(std::span<std::uint8_t> file) {
   constexpr std::size_t kSignature = 8;
-  constexpr std::size_t kAround = 12;  // bytes of a chunk beside its content
+  constexpr std::size_t kAround = 12;  // bytes of a chunk without its content
   if (file.size() < kSignature || file[0] != 0x89) return;
   std::span<std::uint8_t> rest = file.subspan(kSignature);
   while (rest.size() >= kAround) {
@@ -41,12 +41,12 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   size = LLVMFuzzerMutate(data, size, max_size);
-  if (seed % 8 != 0) mend_checksums({data, size});  // else few changes would come as far as pixels
+  if (seed % 8 != 0) mend_checksums({data, size});  // otherwise few mutations would reach the pixels
   return size;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::uint64_t kMostPixels = 1 << 16;  // so that a run sees many files
+  constexpr std::uint64_t kMostPixels = 1 << 16;  // small, so that a run tests many files
   try {
     const headroom::Image image =
         headroom::decode_image({reinterpret_cast<const char*>(data), size}, "input", kMostPixels);
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     HR_CHECK_LE(image.pixels.size(), 3 * kMostPixels);
     unsigned sum = 0;
     for (const std::uint8_t byte : image.pixels) sum += byte;
-    HR_CHECK_LE(sum, 255 * image.pixels.size());  // keeps the reads, which the sanitizer watches
+    HR_CHECK_LE(sum, 255 * image.pixels.size());  // uses the result of the reads, which the sanitizer checks
   } catch (const headroom::Error& error) {
     const std::string_view message = error.what();
     HR_CHECK(message.starts_with("input is ") && message.find('\n') == std::string_view::npos);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using testing::AnyOf;
 using testing::StartsWith;
 
-/// What tests/goldens/make_media.py made.
+/// The output of tests/goldens/make_media.py.
 const fs::path& media() {
   static const fs::path folder = fs::path(kSourceDir) / "tests/goldens/media";
   return folder;
@@ -34,7 +34,7 @@ std::vector<std::uint8_t> from_hexadecimal(const std::string& text) {
   return bytes;
 }
 
-/// Holds the pictures of a folder to what its JSON file says that Pillow reads them as.
+/// Compares the images of a folder with Pillow's results in its JSON file.
 void expect_read_as(const std::string& kind, std::size_t at_least) {
   const nlohmann::json read_as = parse_json(read_file(media() / (kind + ".json")), kind);
   EXPECT_GE(read_as.size(), at_least);
@@ -70,7 +70,7 @@ TEST(ReadImage, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(error(file), file + " is empty; expected a PNG or a JPEG");
   write_file_atomically(file, "GIF89a");
   EXPECT_EQ(error(file), file + " cannot be read as a picture; expected a PNG or a JPEG");
-  fs::resize_file(file, (std::uintmax_t{1} << 30) + 1);  // without a block on the disk
+  fs::resize_file(file, (std::uintmax_t{1} << 30) + 1);  // sparse
   EXPECT_EQ(error(file), file + " is too large a file for a picture: 1073741825 bytes, at most 1073741824 are read");
 
   EXPECT_EQ(
@@ -87,7 +87,7 @@ TEST(ReadImage, RefusesMorePixelsThanAreAllowed) {
   }
 }
 
-/// What a file of these bytes is read as; nothing where it is refused, in one line that begins with its name.
+/// The image in these bytes; empty if it is refused, with one line that begins with its name.
 std::optional<Image> read_if_sound(const std::string& file, const std::string& what) {
   try {
     return decode_image(file, "it", 10'000);
@@ -102,13 +102,13 @@ TEST(ReadImage, RefusesEveryFileThatIsCutOff) {
   for (const char* name :
        {"rgb8.png", "rgba16_interlaced.png", "rgb8_exif_behind.png", "progressive.jpg", "gray.jpg"}) {
     const std::string whole = read_file(picture(name));
-    // The end of a JPEG is a marker that may lack, as in Pillow, where there is one scan.
+    // As in Pillow, the end marker of a JPEG with one scan may be missing.
     const std::size_t needed = std::string_view(name) == "gray.jpg" ? whole.size() - 2 : whole.size();
     for (std::size_t size = 0; size < needed; ++size) {
       const std::optional<Image> image = read_if_sound(whole.substr(0, size), name);
       if (!image) continue;
       EXPECT_EQ(*image, decode_image(whole, name)) << name << ", " << size << " bytes";
-      EXPECT_GE(size + 1, needed) << name;  // bits that fill a byte
+      EXPECT_GE(size + 1, needed) << name;  // padding bits of the last byte
     }
     EXPECT_TRUE(read_if_sound(whole.substr(0, needed), name)) << name;
   }

@@ -13,14 +13,14 @@ namespace headroom {
 namespace {
 
 constexpr double kLobes = 3;
-/// A weighted sum of bytes may be negative or beyond 255: two bits more than its eight, of 32.
+/// A weighted sum of bytes may be negative or above 255, so it needs two bits more than eight, of 32.
 constexpr int kFractionBits = 32 - 8 - 2;
 constexpr std::int32_t kHalf = 1 << (kFractionBits - 1);
 
 double sinc(double x) { return x == 0 ? 1 : std::sin(x * std::numbers::pi) / (x * std::numbers::pi); }
 double lanczos(double x) { return x >= -kLobes && x < kLobes ? sinc(x) * sinc(x / kLobes) : 0; }
 
-/// What one sample of the result is made of: weights of samples from `first` on, which add up to 1 before rounding.
+/// The filter for one output sample: weights of input samples from `first` on, which add up to 1 before rounding.
 struct Window {
   int first = 0;
   std::vector<std::int32_t> weights;  // times 2^kFractionBits
@@ -31,11 +31,11 @@ std::int32_t fixed_point(double weight) {
 }
 
 Window window_at(int index, int from, int to) {
-  const double step = static_cast<double>(from) / to;  // in samples of what is resized
+  const double step = static_cast<double>(from) / to;  // in input samples
   const double stretch = std::max(step, 1.0);
   const double reach = kLobes * stretch;
   const double center = (index + 0.5) * step;
-  const double low = center - reach + 0.5;  // what is cut off of these rounds them
+  const double low = center - reach + 0.5;  // truncation then rounds to nearest
   const double high = center + reach + 0.5;
   const int first = std::max(0, static_cast<int>(low));
   const int end = std::min(from, static_cast<int>(high));

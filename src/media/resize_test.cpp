@@ -25,7 +25,7 @@ TEST(ResizeLanczos, GivesTheBytesThatPillowGives) {
   const fs::path folder = fs::path(kSourceDir) / "tests/goldens/media/resize";
   int compared = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().stem();  // what was resized, and behind "_" to which size
+    const std::string name = entry.path().stem();  // the input's name, and after "_" the size
     const std::size_t end = name.rfind('_');
     if (end == std::string::npos) continue;
     const Image from = read_image(folder / (name.substr(0, end) + ".png"));

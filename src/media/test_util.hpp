@@ -4,10 +4,10 @@
 
 #include "media/image.hpp"
 
-/// What several tests of pictures need; included by *_test.cpp only.
+/// Utilities for tests of images; included by *_test.cpp only.
 namespace headroom::test {
 
-/// An image whose bytes all differ from their neighbours.
+/// An image in which each byte differs from its neighbours.
 [[nodiscard]] inline Image pattern(int width, int height, int channels) {
   Image image = make_image(width, height, channels);
   int i = 0;

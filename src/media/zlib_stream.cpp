@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 constexpr std::size_t kWindowBytes = std::size_t{32} << 10;
-constexpr int kLevel = 6, kMemoryLevel = 8;  // and Z_FILTERED: libpng's own
+constexpr int kLevel = 6, kMemoryLevel = 8;  // with Z_FILTERED, libpng's own settings
 
 const Bytef* bytes_of(std::string_view text) { return reinterpret_cast<const Bytef*>(text.data()); }
 
-/// A piece of a stream without header and checksum (RFC 1951).
+/// Compresses one piece of a stream, without header and checksum (RFC 1951).
 class Deflater {
  public:
   Deflater() {
@@ -34,13 +34,13 @@ class Deflater {
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;
 
-  /// Ends at a whole byte, and the stream where it is the last piece.
+  /// Ends at a byte boundary; the last piece ends the stream.
   [[nodiscard]] std::string run(std::string_view before, std::string_view piece, bool is_last) {
     if (!before.empty())
       HR_CHECK_EQ(::deflateSetDictionary(&stream_, bytes_of(before), static_cast<uInt>(before.size())), Z_OK);
-    constexpr std::size_t kFlushed = 16;  // bytes that the way to a whole byte may take
+    constexpr std::size_t kFlushed = 16;  // bytes that the flush to a byte boundary may take
     std::string made(::deflateBound(&stream_, piece.size()) + kFlushed, '\0');
-    stream_.next_in = const_cast<Bytef*>(bytes_of(piece));  // zlib only reads it
+    stream_.next_in = const_cast<Bytef*>(bytes_of(piece));  // zlib does not modify it
     stream_.avail_in = static_cast<uInt>(piece.size());
     stream_.next_out = reinterpret_cast<Bytef*>(made.data());
     stream_.avail_out = static_cast<uInt>(made.size());
@@ -54,7 +54,7 @@ class Deflater {
   z_stream stream_{};
 };
 
-/// Calls work(i) for each i below `count`, on as many threads as the machine has, or as can be had, this one among them.
+/// Calls work(i) for each i below `count`, on as many threads as the machine has or allows, including this one.
 template <class Work>
 void side_by_side(std::size_t count, const Work& work) {
   FirstFailure failure;
@@ -92,7 +92,7 @@ std::string zlib_stream(std::string_view rows) {
     pieces[i] = {.deflated = Deflater().run(before, piece, i + 1 == pieces.size()),
                  .checksum = ::adler32_z(1, bytes_of(piece), piece.size())};
   });
-  std::string stream = "\x78\x9c";  // a window of 32 KiB, the usual level
+  std::string stream = "\x78\x9c";  // a window of 32 KiB, the default level
   uLong checksum = 1;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     stream += pieces[i].deflated;

@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 std::string inflated(std::string_view stream, std::size_t bytes) {
-  std::string made(bytes + 1, '\0');  // room to see that there is more
+  std::string made(bytes + 1, '\0');  // with room to detect excess output
   uLongf size = made.size();
   const int status = ::uncompress(reinterpret_cast<Bytef*>(made.data()), &size,
                                   reinterpret_cast<const Bytef*>(stream.data()), stream.size());
@@ -54,7 +54,7 @@ TEST(ZlibStream, IsTheSameEachTime) {
   EXPECT_EQ(zlib_stream(text), zlib_stream(text));
 }
 
-/// What repeats after 20 KiB is found across the ends of pieces.
+/// Matches at a distance of 20 KiB are found across the boundaries of pieces.
 TEST(ZlibStream, IsAsShortAsOneMadeInOneGo) {
   const std::string part = random_text(20'000, 256);
   std::string text;

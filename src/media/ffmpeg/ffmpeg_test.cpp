@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Frame = std::vector<std::uint8_t>;
 
-/// A test of FFmpeg's libraries, which is skipped where they are not there.
+/// A test of FFmpeg's libraries; skipped if they are not installed.
 class Ffmpeg : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,7 +31,7 @@ class Ffmpeg : public testing::Test {
     if (missing != "(no error)") GTEST_SKIP() << missing;
   }
 
-  /// Runs the program ffmpeg in the folder; skips the test where there is none.
+  /// Runs the program ffmpeg in the folder; skips the test if it is not installed.
   bool run_ffmpeg(const std::string& arguments) {
     const std::string command = "cd " + folder_.path().string() + " && ffmpeg -v error -nostdin -y " + arguments;
     const bool is_there = std::system("command -v ffmpeg >/dev/null") == 0;  // NOLINT(concurrency-mt-unsafe)
@@ -43,7 +43,7 @@ class Ffmpeg : public testing::Test {
   TempFolder folder_;
 };
 
-/// Smooth colours that move, as films have them rather than noise.
+/// Smooth moving colours, as in films.
 Frame moving_colors(const VideoFormat& format, int index) {
   Frame frame;
   for (int y = 0; y < format.height; ++y)
@@ -97,7 +97,7 @@ TEST_F(Ffmpeg, WhatIsWrittenIsRead) {
 TEST_F(Ffmpeg, ColorsAgreeWithTheProgramFfmpeg) {
   for (const VideoFormat& format : {kSmall, VideoFormat{.width = 1280, .height = 16, .rate = {25, 1}}}) {
     write_video(file("ours.mp4"), format, 3);
-    // Left to itself it takes every other sample of colour difference, and all to be in the middle.
+    // By default ffmpeg drops every other chroma sample and assumes centred siting.
     if (!run_ffmpeg("-i ours.mp4 -vf scale=flags=accurate_rnd+full_chroma_int+full_chroma_inp:in_h_chr_pos=0,"
                     "format=rgb24 -f rawvideo theirs.rgb"))
       GTEST_SKIP() << "there is no program ffmpeg";
@@ -185,13 +185,13 @@ TEST_F(Ffmpeg, AVaryingRateIsMadeConstant) {
   const auto ours = read_video(file("a.mkv"));
   auto theirs = read_video(file("a.y4m"));
   ASSERT_GE(ours.size(), 48U);
-  ASSERT_GE(theirs.size(), ours.size());  // the last picture may go on for longer there
+  ASSERT_GE(theirs.size(), ours.size());  // ffmpeg may repeat the last frame
   theirs.resize(ours.size());
   EXPECT_EQ(ours, theirs);
 }
 
 TEST_F(Ffmpeg, AVideoWithoutAConstantRateIsTakenAtItsMean) {
-  // Times of whole milliseconds, as browsers record them: 120 frames in 4 seconds.
+  // Times in whole milliseconds, as browsers record them: 120 frames in 4 seconds.
   if (!run_ffmpeg(
           "-f lavfi -i testsrc=s=48x32:r=1000:d=4 -vf \"select='lt(mod(n*7919\\,1000)\\,30)',"
           "setpts=N*33/TB/1000+mod(N*7\\,11)/TB/1000\" -vsync vfr -enc_time_base 1/1000 -c:v libvpx browser.webm"))
@@ -206,7 +206,7 @@ TEST_F(Ffmpeg, AVideoWithoutAConstantRateIsTakenAtItsMean) {
   const VideoReadOptions paced{.rate_where_none = FrameRate{15, 1}};
   EXPECT_NEAR(static_cast<double>(read_video(file("browser.webm"), paced).size()), 60, 2);
   EXPECT_THAT(open_video_reader(file("browser.webm"), paced)->notes(), ElementsAre());
-  // The same times in other containers; what has a rate keeps it, whatever it would be paced at.
+  // The same times in other containers; a file with a rate keeps it, whatever pace is requested.
   run_ffmpeg("-i browser.webm -c:v libx264 -enc_time_base 1/90000 -vsync passthrough browser.mkv");
   EXPECT_EQ(open_video_reader(file("browser.mkv"))->format().rate, (FrameRate{30, 1}));
   write_video(file("constant.mkv"), kSmall, 10);
@@ -273,7 +273,7 @@ TEST_F(Ffmpeg, SaysWhatCannotBeRead) {
   write_video(file("whole.mp4"), kSmall, 50);
   const std::string whole = read_file(file("whole.mp4"));
   write_file_atomically(file("cut.mp4"), whole.substr(0, whole.size() / 2));
-  EXPECT_EQ(complaint("cut.mp4"), "is no video that FFmpeg knows");  // what is where stands at its end
+  EXPECT_EQ(complaint("cut.mp4"), "is no video that FFmpeg knows");  // its index is at its end
 
   if (!run_ffmpeg("-f lavfi -i sine=d=1 sound.mkv")) GTEST_SKIP() << "there is no program ffmpeg";
   EXPECT_EQ(complaint("sound.mkv"), "has no video in it");
@@ -298,9 +298,8 @@ TEST_F(Ffmpeg, SaysWhatCannotBeWritten) {
                              const VideoWriteOptions& options = {}) {
     return error_of([&] { (void)open_video_writer(name, format, options); });
   };
-  EXPECT_EQ(
-      complaint(file("a.xyz"), kSmall),
-      file("a.xyz") + " has no ending that stands for a container of videos; expected .mp4, .mkv, .webm, .y4m or .rgb");
+  EXPECT_EQ(complaint(file("a.xyz"), kSmall),
+            file("a.xyz") + " has no suffix of a video container; expected .mp4, .mkv, .webm, .y4m or .rgb");
   EXPECT_THAT(complaint(file("a.png"), kSmall), HasSubstr("which is no file with a video"));
   EXPECT_THAT(complaint(file("a.wav"), kSmall), HasSubstr("which is no file with a video"));
   EXPECT_THAT(complaint("-", kSmall, {.container = VideoContainer::kFfmpeg}), StartsWith("standard output cannot be "));

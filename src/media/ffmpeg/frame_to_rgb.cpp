@@ -9,11 +9,11 @@
 namespace headroom {
 namespace {
 
-/// Planes of 8 bits.
+/// Planar formats of 8 bits.
 struct PlanarFormat {
   AVPixelFormat format;
-  Chroma chroma;  // k420Left of all that have 4:2:0
-  bool is_full;   // whatever else is said
+  Chroma chroma;  // k420Left for all 4:2:0
+  bool is_full;   // full range, whatever the frame states
 };
 constexpr PlanarFormat kPlanarFormats[] = {
     {AV_PIX_FMT_YUV420P, Chroma::k420Left, false}, {AV_PIX_FMT_YUVJ420P, Chroma::k420Left, true},
@@ -21,7 +21,7 @@ constexpr PlanarFormat kPlanarFormats[] = {
     {AV_PIX_FMT_YUV444P, Chroma::k444, false},     {AV_PIX_FMT_YUVJ444P, Chroma::k444, true},
 };
 
-/// Where samples of colour difference are, in 256ths of a pixel, as libswscale counts.
+/// Chroma sample positions, in 256ths of a pixel as in libswscale.
 struct ChromaPlace {
   int across, down;
   friend bool operator==(const ChromaPlace&, const ChromaPlace&) = default;
@@ -30,7 +30,7 @@ constexpr ChromaPlace kCenter = {128, 128};
 constexpr ChromaPlace kLeft = {0, 128};
 constexpr ChromaPlace kTopLeft = {0, 0};
 
-/// H.264 and its kind put them on the left where nothing is said, JPEG in the middle.
+/// The default position is left for H.264 and related codecs, and centred for JPEG.
 ChromaPlace chroma_place(AVChromaLocation location, AVCodecID codec) {
   switch (location) {
     case AVCHROMA_LOC_CENTER:
@@ -48,7 +48,7 @@ ChromaPlace chroma_place(AVChromaLocation location, AVCodecID codec) {
   }
 }
 
-/// The matrix that the frame names: ours, or none where it names none or another.
+/// The matrix that the frame states; empty if it states none or another one.
 std::optional<ColorMatrix> named_matrix(AVColorSpace space) {
   if (space == AVCOL_SPC_BT709) return ColorMatrix::kBt709;
   if (space == AVCOL_SPC_BT470BG || space == AVCOL_SPC_SMPTE170M) return ColorMatrix::kBt601;
@@ -119,7 +119,7 @@ FrameToRgb::FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID 
     fail("{} has pixels ({}) that cannot be turned into RGB: {}", name, described->name, ffmpeg_reason(status));
   const int* const coefficients =
       l.sws_getCoefficients(others.value_or(ours == ColorMatrix::kBt709 ? SWS_CS_ITU709 : SWS_CS_ITU601));
-  constexpr int kOne = 1 << 16;  // contrast and saturation as they are
+  constexpr int kOne = 1 << 16;  // contrast and saturation unchanged
   l.sws_setColorspaceDetails(scaler_.get(), coefficients, is_full ? 1 : 0, coefficients, 1, 0, kOne, kOne);
 }
 

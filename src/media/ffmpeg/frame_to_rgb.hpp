@@ -11,17 +11,17 @@
 
 namespace headroom {
 
-/// Makes RGB of the frames of one video, which all are of the kind of the first. Planes of 8 bits and the matrices of
-/// BT.601 and BT.709 by YuvToRgb, as everywhere in the program; others by libswscale, with interpolation and accurate
-/// rounding.
+/// Converts the frames of one video to RGB; all must have the format of the first. YuvToRgb converts planes of 8
+/// bits with the matrices of BT.601 and BT.709, as everywhere in the program. libswscale converts other formats,
+/// with interpolation and accurate rounding.
 class FrameToRgb {
  public:
-  /// `matrix` and `range` are in place of what the video says. Throws Error, which begins with `name`, for what has no RGB of 8 bits: HDR
-  /// and rarer kinds of colour.
+  /// `matrix` and `range` override the video's. Throws Error, which begins with `name`, for formats without 8-bit
+  /// RGB: HDR and rare colour formats.
   FrameToRgb(const std::string& name, const AVFrame& first, AVCodecID codec, std::optional<ColorMatrix> matrix,
              std::optional<ColorRange> range);
 
-  /// `rgb` is [height, width, 3] of the frame as it lies in the file.
+  /// `rgb` is [height, width, 3] of the stored frame.
   void convert(const AVFrame& frame, std::span<std::uint8_t> rgb);
 
  private:
@@ -30,7 +30,7 @@ class FrameToRgb {
   };
 
   std::optional<YuvToRgb> planes_;
-  std::unique_ptr<SwsContext, FreeScaler> scaler_;  // where planes_ is none
+  std::unique_ptr<SwsContext, FreeScaler> scaler_;  // if planes_ is empty
 };
 
 }  // namespace headroom

@@ -31,7 +31,7 @@ FfmpegLibraries open_libraries() {
 #if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(60, 16, 100)
   avformat.resolve(l.av_format_inject_global_side_data, "av_format_inject_global_side_data");
 #endif
-  l.av_log_set_level(AV_LOG_QUIET);  // what goes wrong is said in an Error
+  l.av_log_set_level(AV_LOG_QUIET);  // errors are reported by Error
   return l;
 }
 

@@ -13,27 +13,27 @@ extern "C" {
 
 namespace headroom {
 
-/// Addresses of the functions that are called, by the headers' own types.
+/// Addresses of the called functions, with the types from their headers.
 struct FfmpegLibraries {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): the name that is declared
 #define HR_FUNCTION(library, name) decltype(&::name) name = nullptr;
 #include "media/ffmpeg/functions.def"
 #undef HR_FUNCTION
-// FFmpeg 6.1 and later do without being asked what this asks for.
+// Needed before FFmpeg 6.1; later versions always do this.
 #if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(60, 16, 100)
   decltype(&::av_format_inject_global_side_data) av_format_inject_global_side_data = nullptr;
 #endif
 };
 
-/// Opened at the first call and never closed. Of the versions whose headers the program was compiled with: what lies
-/// where in their structures is another matter in others. Throws Error that says what was looked for where they are not
-/// there.
+/// Opened at the first call and never closed. Only the versions whose headers the program was compiled with are
+/// accepted, since the layout of their structures changes. Throws Error with the searched names if they are not
+/// installed.
 [[nodiscard]] const FfmpegLibraries& ffmpeg();
 
-/// FFmpeg's words for a negative result.
+/// FFmpeg's message for a negative result.
 [[nodiscard]] std::string ffmpeg_reason(int error);
 
-/// Throws std::bad_alloc where FFmpeg had no memory for `object`.
+/// Throws std::bad_alloc if FFmpeg had no memory for `object`.
 template <typename Object>
 Object* allocated(Object* object) {
   if (object == nullptr) throw std::bad_alloc();

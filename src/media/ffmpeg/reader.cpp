@@ -21,15 +21,15 @@
 namespace headroom {
 namespace {
 
-/// FFmpeg's names of the containers that are read: those of one file, which holds all that it shows. Playlists and others that
-/// name files or addresses (hls, concat, dash, image2, ...) are none of them.
+/// FFmpeg's names of the supported containers: single files with all their content. Playlists and other formats
+/// that refer to files or addresses (hls, concat, dash, image2, ...) are excluded.
 constexpr const char* kContainers =
     "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,flv,live_flv,ogg,asf,asf_o,gif,apng,ivf,h264,hevc,vvc,av1,obu,"
     "mjpeg,"
     "mjpeg_2000,mpjpeg,mxf,nut,rm,wtv,dv,nsv,swf,gxf,h261,h263,vc1,vc1test,dirac,cavsvideo,amv,yuv4mpegpipe,webp_pipe,"
     "png_pipe,jpeg_pipe,bmp_pipe,tiff_pipe";
 
-/// Opens a container, and no other file or address that it may name; `name` is for messages.
+/// Opens a container, but no other file or address that it may refer to; `name` is for messages.
 AvInput open_input(const std::string& path, const std::string& name) {
   const FfmpegLibraries& l = ffmpeg();
   const bool is_pipe = path == "-";
@@ -51,13 +51,13 @@ AvInput open_input(const std::string& path, const std::string& name) {
   return AvInput(context);
 }
 
-/// Frames as they are decoded, in the order of their times.
+/// Decoded frames in order of their times.
 class Decoder {
  public:
   Decoder(const std::string& path, const std::string& name)
       : name_(name), input_(open_input(path, name)), packet_(allocated(l_.av_packet_alloc())) {
 #if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(60, 16, 100)
-    l_.av_format_inject_global_side_data(input_.get());  // a frame then has the turn that the container says
+    l_.av_format_inject_global_side_data(input_.get());  // a frame then has the container's orientation
 #endif
     if (const int status = l_.avformat_find_stream_info(input_.get(), nullptr); status < 0)
       fail("cannot read {}: {}", name, ffmpeg_reason(status));
@@ -69,7 +69,7 @@ class Decoder {
     codec_.reset(allocated(l_.avcodec_alloc_context3(codec)));
     int status = l_.avcodec_parameters_to_context(codec_.get(), stream_->codecpar);
     codec_->pkt_timebase = stream_->time_base;
-    codec_->thread_count = 0;  // as many as there are cores
+    codec_->thread_count = 0;  // one thread per core
     if (status >= 0) status = l_.avcodec_open2(codec_.get(), codec, nullptr);
     if (status < 0) fail("{} cannot be decoded: {}", name, ffmpeg_reason(status));
   }
@@ -92,12 +92,12 @@ class Decoder {
   }
 
   [[nodiscard]] AVRational rate(AVFrame& first) { return l_.av_guess_frame_rate(input_.get(), stream_, &first); }
-  /// The mean of all frames, where the container tells it or FFmpeg has looked at enough of them; else 0.
+  /// The mean frame rate, if the container states it or FFmpeg has analyzed enough frames; else 0.
   [[nodiscard]] double mean_rate() const {
     const AVRational mean = stream_->avg_frame_rate;
     return mean.num > 0 && mean.den > 0 ? av_q2d(mean) : 0;
   }
-  /// The mean of the next frames, whose packets are kept until they are decoded; 0 where their times do not tell it.
+  /// The mean rate of the next frames, whose packets are kept for decoding; 0 if their times do not give it.
   [[nodiscard]] double mean_rate_ahead() {
     constexpr std::size_t kMost = 60;
     std::int64_t first = AV_NOPTS_VALUE;
@@ -136,7 +136,7 @@ class Decoder {
     return status >= 0;
   }
 
-  /// Hands on a packet of the stream, or says that there are no more.
+  /// Sends the decoder a packet of the stream, or the end of the stream.
   void feed() {
     bool is_there = !ahead_.empty();
     if (is_there) {
@@ -150,7 +150,7 @@ class Decoder {
     if (sent < 0) fail_to_decode(ffmpeg_reason(sent));
   }
 
-  /// Threads decode ahead, so the frame is the one that was waited for, or one a little behind.
+  /// Threads decode ahead, so the failed frame is the expected one or slightly later.
   [[noreturn]] void fail_to_decode(const std::string& reason) const {
     fail("{} cannot be decoded from frame {} on: {}", name_, decoded_, reason);
   }
@@ -161,13 +161,13 @@ class Decoder {
   AvPacket packet_;
   AvCodec codec_;
   AVStream* stream_ = nullptr;
-  std::deque<AvPacket> ahead_;  // read, and not yet handed on
+  std::deque<AvPacket> ahead_;  // read, but not sent to the decoder yet
   bool has_ended_ = false;
   std::uint64_t decoded_ = 0;
 };
 
-/// How a frame is turned to be seen, as Exif numbers it, of a matrix that display coordinates are multiplied by
-/// (ISO/IEC 14496-12, 8.3.2).
+/// The Exif orientation of a frame, from its display matrix, which multiplies display coordinates (ISO/IEC
+/// 14496-12, 8.3.2).
 int orientation_of(const std::string& name, const AVFrame& frame) {
   const AVFrameSideData* const data = ffmpeg().av_frame_get_side_data(&frame, AV_FRAME_DATA_DISPLAYMATRIX);
   if (data == nullptr) return 1;
@@ -195,8 +195,8 @@ bool is_interlaced(const AVFrame& frame) {
 #endif
 }
 
-/// Frames at a constant rate, as ffmpeg's filter fps makes them: a picture is shown at the tick that is nearest to its
-/// time, and goes on until the next one.
+/// Frames at a constant rate, as in ffmpeg's filter fps: a frame is shown at the tick nearest to its time, and
+/// repeated until the next one.
 class FfmpegReader final : public VideoReader {
  public:
   FfmpegReader(const std::string& name, const VideoReadOptions& options)
@@ -238,11 +238,11 @@ class FfmpegReader final : public VideoReader {
   }
 
  private:
-  /// The rate that the container says or FFmpeg guesses, where the times of frames are of such a rate. Where they are of none,
-  /// FFmpeg's guess is how finely times are written down, 1000 or 90,000 in a second, and frames would be shown again that often.
+  /// The rate from the container or FFmpeg's guess, if the frame times match it. If they match no rate, FFmpeg
+  /// guesses the resolution of the timestamps, 1000 or 90,000 per second, and frames would be repeated that often.
   [[nodiscard]] FrameRate find_rate(const std::optional<FrameRate>& where_none) {
-    constexpr double kHighest = 120;  // of what cameras do without being asked to
-    constexpr double kIrregular = 2;  // times as many ticks as frames
+    constexpr double kHighest = 120;  // frames per second of cameras by default
+    constexpr double kIrregular = 2;  // ticks per frame
     const AVRational guess = decoder_.rate(*coming_);
     const bool is_guessed = guess.num > 0 && guess.den > 0;
     const double guessed = is_guessed ? av_q2d(guess) : 0;
@@ -258,7 +258,7 @@ class FfmpegReader final : public VideoReader {
     if (is_guessed && mean > 0 && guessed < kIrregular * mean) return {guess.num, guess.den};
     if (where_none) return *where_none;
     if (mean <= 0) mean = decoder_.mean_rate_ahead();
-    constexpr int kUsual = 30;  // of a video of one frame
+    constexpr int kUsual = 30;  // for a video of one frame
     const int rate = mean > 0 ? static_cast<int>(std::clamp(std::round(mean), 1.0, 1000.0)) : kUsual;
     notes_.push_back(fmt::format(
         "{} has no constant rate, and is taken at {} frames a second, the mean of its first frames; --input-fps gives "
@@ -267,7 +267,7 @@ class FfmpegReader final : public VideoReader {
     return {rate, 1};
   }
 
-  /// Shows the frame that comes, at its tick, and looks for the one behind it.
+  /// Shows the next frame at its tick, and reads the one after it.
   void advance(std::int64_t tick) {
     std::swap(shown_, coming_);
     shown_tick_ = tick;
@@ -279,7 +279,7 @@ class FfmpegReader final : public VideoReader {
     coming_tick_ = tick_of(*coming_);
   }
 
-  /// Of a frame without a time: one behind the frame before.
+  /// For a frame without a time: the tick after the previous frame's.
   [[nodiscard]] std::int64_t tick_of(const AVFrame& frame) const {
     const std::int64_t time = frame.best_effort_timestamp;
     if (time == AV_NOPTS_VALUE || first_time_ == AV_NOPTS_VALUE) return shown_tick_ + 1;
@@ -303,16 +303,16 @@ class FfmpegReader final : public VideoReader {
   Decoder decoder_;
   AvFrame shown_{allocated(ffmpeg().av_frame_alloc())};
   AvFrame coming_{allocated(ffmpeg().av_frame_alloc())};
-  std::optional<std::int64_t> coming_tick_;  // none at the end
+  std::optional<std::int64_t> coming_tick_;  // empty at the end
   std::int64_t shown_tick_ = -1;
   std::int64_t tick_ = 0;    // of the next read()
-  std::uint64_t index_ = 0;  // of coming_, among those decoded
+  std::uint64_t index_ = 0;  // index of coming_ among the decoded frames
   std::int64_t first_time_ = 0;
   int orientation_ = 1;
   VideoFormat format_;
-  int width_ = 0, height_ = 0, pixels_ = 0;  // of what is decoded
+  int width_ = 0, height_ = 0, pixels_ = 0;  // of the decoded frames
   std::unique_ptr<FrameToRgb> to_rgb_;
-  Image lying_;  // what is decoded, where it must be turned
+  Image lying_;  // the decoded image before rotation
 };
 
 }  // namespace

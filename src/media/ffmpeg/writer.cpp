@@ -21,7 +21,7 @@
 namespace headroom {
 namespace {
 
-/// A file that FFmpeg writes, here and there, through functions of its own.
+/// A file that FFmpeg writes, with seeking, through our functions.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& name) : file_(name) {
@@ -41,7 +41,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   [[nodiscard]] AVIOContext* context() const noexcept { return context_; }
-  /// Throws what stopped a write, where one was stopped.
+  /// Rethrows the error of a failed write, if any.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -58,7 +58,7 @@ class OutputFile {
     try {
       const std::span<const std::uint8_t> given(bytes, static_cast<std::size_t>(size));
       file.file_.write_at(file.position_, std::as_bytes(given));
-    } catch (...) {  // must not go through FFmpeg
+    } catch (...) {  // must not pass through FFmpeg
       if (!file.failure_) file.failure_ = std::current_exception();
       return AVERROR(EIO);
     }
@@ -95,7 +95,7 @@ AvOutput open_container(const std::string& name) {
   AVFormatContext* context = nullptr;
   const int status = ffmpeg().avformat_alloc_output_context2(&context, nullptr, nullptr, name.c_str());
   if (status == AVERROR(EINVAL))
-    fail("{} has no ending that stands for a container of videos; expected .mp4, .mkv, .webm, .y4m or .rgb", name);
+    fail("{} has no suffix of a video container; expected .mp4, .mkv, .webm, .y4m or .rgb", name);
   if (status < 0) fail("cannot write {}: {}", name, ffmpeg_reason(status));
   AvOutput output(context);
   if ((context->oformat->flags & AVFMT_NOFILE) != 0 || context->oformat->video_codec == AV_CODEC_ID_NONE)
@@ -104,7 +104,7 @@ AvOutput open_container(const std::string& name) {
   return output;
 }
 
-/// The one that is asked for, or the first that there is of those that compress well and the container takes.
+/// The requested encoder, or the first available of those that compress well and that the container supports.
 const AVCodec& encoder_for(const std::string& name, const AVFormatContext& output, const std::string& asked) {
   const FfmpegLibraries& l = ffmpeg();
   const auto is_taken = [&](const AVCodec* encoder) {
@@ -121,8 +121,8 @@ const AVCodec& encoder_for(const std::string& name, const AVFormatContext& outpu
        asked.empty() ? "" : " ", output.oformat->long_name);
 }
 
-/// x264's constant rate factor, and of other encoders what quantizes about as coarsely: a step of H.264 doubles with
-/// every 6 from 1 at 4 on, MPEG-4's is twice its number; VP8 and VP9 count to 63.
+/// x264's constant rate factor, and for other encoders a quantizer of similar coarseness. A quantizer step of H.264
+/// doubles every 6 values, from 1 at 4; MPEG-4's step is twice its number; VP8 and VP9 go up to 63.
 void set_quality(AVCodecContext& codec, const VideoWriteOptions& options) {
   const FfmpegLibraries& l = ffmpeg();
   const std::string_view name = codec.codec->name;
@@ -142,7 +142,7 @@ void set_quality(AVCodecContext& codec, const VideoWriteOptions& options) {
   }
 }
 
-/// What x264 would say to standard error in words of its own.
+/// Checks options for which x264 would print its own messages to standard error.
 void check_options(const VideoWriteOptions& options) {
   constexpr std::string_view kPresets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                            "medium",    "slow",      "slower",   "veryslow", "placebo"};
@@ -224,7 +224,7 @@ class FfmpegWriter final : public VideoWriter {
     codec_->framerate = {format.rate.numerator, format.rate.denominator};
     codec_->color_range = layout_.range == ColorRange::kFull ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
     codec_->colorspace = layout_.matrix == ColorMatrix::kBt709 ? AVCOL_SPC_BT709 : AVCOL_SPC_SMPTE170M;
-    codec_->color_primaries = AVCOL_PRI_BT709;  // sRGB's too
+    codec_->color_primaries = AVCOL_PRI_BT709;  // the primaries of sRGB too
     codec_->color_trc = AVCOL_TRC_BT709;
     codec_->chroma_sample_location = AVCHROMA_LOC_LEFT;
     if ((output_->oformat->flags & AVFMT_GLOBALHEADER) != 0) codec_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;

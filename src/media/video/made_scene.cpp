@@ -20,7 +20,7 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// 32 well mixed bits of two integers (the finalizer "lowbias32").
+/// 32 well mixed bits from two integers (the finalizer "lowbias32").
 std::uint32_t hashed(std::uint32_t seed, std::uint32_t index) {
   std::uint32_t h = seed * 0x9E3779B1U + index * 0x85EBCA77U;
   h = (h ^ (h >> 16U)) * 0x7FEB352DU;
@@ -28,7 +28,8 @@ std::uint32_t hashed(std::uint32_t seed, std::uint32_t index) {
   return h ^ (h >> 16U);
 }
 
-/// The next number of a seed, evenly from an interval. What is drawn in one place is drawn in statements of their own: their order counts.
+/// Consecutive random numbers of a seed, uniform in an interval. Draws are in separate statements, because their
+/// order matters.
 class Draws {
  public:
   explicit Draws(std::uint32_t seed) : seed_(seed) {}
@@ -41,7 +42,7 @@ class Draws {
     for (double& part : color) part = (*this)(0.05, 0.95);
     return color;
   }
-  /// The seed of a lattice of random numbers that is made now.
+  /// The seed of a lattice of random numbers created now.
   [[nodiscard]] std::uint32_t lattice() const { return seed_ + count_; }
 
  private:
@@ -49,7 +50,7 @@ class Draws {
   std::uint32_t count_ = 0;
 };
 
-/// Begins somewhere and goes on evenly.
+/// Linear motion from a start position.
 struct Drift {
   Drift(Draws& draw, double from, double speed) {
     start_ = draw(-from, from);
@@ -61,7 +62,7 @@ struct Drift {
   double start_, speed_;
 };
 
-/// Swings around a place that is drawn first, or 0.
+/// Oscillation around a random position, or 0.
 struct Wave {
   Wave(Draws& draw, double around, double least, double most, double slow, double fast) {
     if (around != 0) middle_ = draw(-around, around);
@@ -101,7 +102,7 @@ double value_noise(Point p, std::uint32_t seed) {
   return std::lerp(upper, lower, fy);
 }
 
-/// Plain, striped, chequered or noisy, between two colours.
+/// Uniform, striped, chequered or noisy, between two colours.
 class Texture {
  public:
   explicit Texture(Draws& draw) {
@@ -144,7 +145,7 @@ class Texture {
   Color first_, second_;
 };
 
-/// A petalled disc or a rounded box, in its place of a frame.
+/// A petalled disc or a rounded box, at its position in a frame.
 class MovingShape {
  public:
   explicit MovingShape(Draws& draw)
@@ -191,7 +192,7 @@ class Scene {
         shapes_{MovingShape(draw_), MovingShape(draw_), MovingShape(draw_), MovingShape(draw_), MovingShape(draw_)},
         light_(draw_, 0, 0, 0.12, 0.02, 0.15) {}
 
-  /// At a place of the frame, [-1, 1] each way, with `side` pixels each way: in [0, 1].
+  /// The colour, in [0, 1], at a position of the frame, [-1, 1] in both directions with `side` pixels each.
   [[nodiscard]] Color at(Point p, double t, int side) const {
     const Point far = rotated(p, angle_.at(t));
     const double zoom = std::exp(zoom_.at(t));

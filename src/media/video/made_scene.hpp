@@ -4,15 +4,16 @@
 
 #include "media/image.hpp"
 
-/// Videos that need no file: made of formulas and a seed, the same on every machine. bench/live_ink.py makes the same ones (but for
-/// roundings) to train models/live-ink on.
+/// Procedural videos without files, from formulas and a seed, equal on every machine. bench/live_ink.py generates
+/// the same videos (up to rounding) to train models/live-ink.
 namespace headroom {
 
-/// Frame `frame` of the clip of that seed: a textured ground under a camera that drifts, turns and zooms, and five shapes that move over it.
+/// Frame `frame` of the clip with that seed: a textured ground under a camera that drifts, turns and zooms, and
+/// five moving shapes.
 [[nodiscard]] Image draw_scene(std::uint32_t seed, std::int64_t frame, int side);
 
-/// What a camera with noise makes of it: normal noise of that standard deviation, as a share of white, rounded to 8 bits. Its numbers
-/// are a function of seed and frame.
+/// Adds camera noise: normal noise with this standard deviation, as a share of white, rounded to 8 bits. The noise
+/// depends only on seed and frame.
 [[nodiscard]] Image add_camera_noise(const Image& image, double deviation, std::uint64_t seed, std::int64_t frame);
 
 }  // namespace headroom

@@ -20,7 +20,7 @@ constexpr std::array<std::uint32_t, 3> kSeeds = {1, 7, 4'000'000'000};
 constexpr std::array<std::int64_t, 2> kFrames = {0, 41};
 constexpr int kSide = 64;
 
-/// A square of the golden.
+/// One square image of the golden.
 Image cell(const Image& sheet, std::size_t row, std::size_t column) {
   Image image = make_image(kSide, kSide, 3);
   for (int y = 0; y < kSide; ++y)
@@ -29,7 +29,7 @@ Image cell(const Image& sheet, std::size_t row, std::size_t column) {
   return image;
 }
 
-/// Of bytes that differ the share, and the largest difference.
+/// The share of bytes that differ, and the largest difference.
 struct Difference {
   double share = 0;
   int largest = 0;
@@ -49,7 +49,7 @@ class LiveInkGolden : public testing::Test {
   Image sheet_ = read_image(std::filesystem::path(kSourceDir) / "tests/goldens/media/live_ink.png");
 };
 
-/// The golden was computed in single precision, and all is rounded to bytes.
+/// The golden was computed in single precision, and all values are rounded to bytes.
 TEST_F(LiveInkGolden, ScenesAreThoseOfTheTraining) {
   for (std::size_t row = 0; row < kSeeds.size(); ++row)
     for (std::size_t i = 0; i < kFrames.size(); ++i) {

@@ -17,7 +17,7 @@ constexpr std::string_view kTest = "test:", kScene = "scene:", kNull = "null:";
 constexpr std::uint32_t kSceneSeed = 5;
 constexpr double kSceneNoise = 0.03;
 constexpr int kBits = 24;                 // of a frame's number
-constexpr int kFramesAround = 120;        // of the disc
+constexpr int kFramesAround = 120;        // frames per circle of the disc
 constexpr int kMostVideoPixels = 16'384;  // along a side
 constexpr std::int64_t kForever = -1;
 constexpr std::array<std::array<std::uint8_t, 3>, 8> kBars = {{{235, 235, 235},

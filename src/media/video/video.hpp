@@ -13,7 +13,7 @@
 
 namespace headroom {
 
-/// Frames in a second: 30000/1001 and the like.
+/// Frames per second: 30000/1001 and the like.
 struct FrameRate {
   int numerator = 30;
   int denominator = 1;
@@ -22,8 +22,8 @@ struct FrameRate {
   friend bool operator==(const FrameRate&, const FrameRate&) = default;
 };
 
-/// What a video's frames have in common. A frame is [height, width, 3], top row first, 8-bit RGB interleaved (sRGB's or
-/// BT.709's transfer: bytes are handed on as they are).
+/// The common format of a video's frames. A frame is [height, width, 3], top row first, 8-bit RGB interleaved
+/// (transfer function of sRGB or BT.709: bytes are passed on unchanged).
 struct VideoFormat {
   int width = 0;
   int height = 0;
@@ -35,9 +35,9 @@ struct VideoFormat {
   friend bool operator==(const VideoFormat&, const VideoFormat&) = default;
 };
 
-/// What a stream holds: a container that this program reads and writes itself, or one of FFmpeg's.
-///   y4m  YUV4MPEG2, what `ffmpeg -f yuv4mpegpipe` reads and writes
-///   rgb  frames of 8-bit RGB one behind another, without a header, what `ffmpeg -f rawvideo -pix_fmt rgb24` does
+/// The format of a stream: a container that this program reads and writes itself, or one of FFmpeg's.
+///  y4m  YUV4MPEG2, as `ffmpeg -f yuv4mpegpipe`
+///  rgb  frames of 8-bit RGB one after another, without a header, as `ffmpeg -f rawvideo -pix_fmt rgb24`
 enum class VideoContainer : std::uint8_t { kY4m, kRgb, kFfmpeg };
 
 /// "y4m", "rgb" or "ffmpeg". Throws Error (usage) for another.
@@ -47,43 +47,42 @@ enum class VideoContainer : std::uint8_t { kY4m, kRgb, kFfmpeg };
 [[nodiscard]] ColorMatrix color_matrix(std::string_view name);
 [[nodiscard]] ColorRange color_range(std::string_view name);
 
-/// The one that a name stands for: by its ending .y4m or .rgb, y4m for "-" (standard input or output), else FFmpeg's.
+/// The container of a file name: .y4m or .rgb by suffix, y4m for "-" (standard input or output), else FFmpeg's.
 [[nodiscard]] VideoContainer container_of(std::string_view file_name);
 
 struct VideoReadOptions {
-  std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
-  std::optional<VideoFormat> raw =
-      std::nullopt;  ///< what an rgb stream holds, which does not say it; for others refused
-  /// In place of what the video says, which for rgb is nothing: without, what it says, or else usual_matrix() (y4m never names one) and the
-  /// limited range.
+  std::optional<VideoContainer> container = std::nullopt;  ///< default: container_of() the name
+  std::optional<VideoFormat> raw = std::nullopt;  ///< format of an rgb stream, which has no header; refused for others
+  /// Overrides the video's matrix and range. The defaults are those of the video, else usual_matrix() (y4m never
+  /// states a matrix) and the limited range. Not for rgb.
   std::optional<ColorMatrix> matrix = std::nullopt;
   std::optional<ColorRange> range = std::nullopt;
-  /// Of FFmpeg's containers, frames in a second, in place of what the video says.
+  /// For FFmpeg's containers: frames per second, overriding the video's.
   std::optional<FrameRate> rate = std::nullopt;
-  /// The same where the video has no constant rate. Without either, the mean rate of its first frames.
+  /// The rate for videos without a constant rate. Without it, the mean rate of the first frames is used.
   std::optional<FrameRate> rate_where_none = std::nullopt;
 };
 
 struct VideoWriteOptions {
-  std::optional<VideoContainer> container = std::nullopt;  ///< container_of() the name where none is given
-  std::optional<ColorMatrix> matrix = std::nullopt;        ///< usual_matrix() where none is given; none for rgb
-  ColorRange range = ColorRange::kLimited;                 ///< none for rgb
-  bool full_chroma = false;  ///< y4m: 4:4:4, which keeps sharp colours, rather than 4:2:0, which all programs read
-  int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; of other encoders the nearest
-  std::string preset = "veryfast";  ///< x264's and x265's speed against size
-  std::string encoder = {};         ///< FFmpeg's name of one; none: libx264, or the best that there is
+  std::optional<VideoContainer> container = std::nullopt;  ///< default: container_of() the name
+  std::optional<ColorMatrix> matrix = std::nullopt;        ///< default: usual_matrix(); not for rgb
+  ColorRange range = ColorRange::kLimited;                 ///< not for rgb
+  bool full_chroma = false;  ///< y4m: 4:4:4, which keeps colours sharp, instead of 4:2:0, which all programs read
+  int quality = 18;  ///< FFmpeg's: x264's constant rate factor, 0 (lossless) to 51; nearest setting of other encoders
+  std::string preset = "veryfast";  ///< speed preset of x264 and x265
+  std::string encoder = {};         ///< FFmpeg's name of an encoder; empty: libx264, or the best available
 };
 
 /// A video that is read frame by frame, by one thread at a time.
 class VideoReader {
  public:
   virtual ~VideoReader() = default;
-  /// What was known after the header; the same until the end.
+  /// The format from the header; constant.
   [[nodiscard]] virtual const VideoFormat& format() const = 0;
-  /// What its user should know, a sentence each: what was guessed of the video, and what of it is left aside.
+  /// Facts for the user, a sentence each: guessed properties of the video, and ignored parts of it.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
-  /// The next frame into `rgb`, format().frame_bytes() long; blocks until there is one. False at the end, after which
-  /// `rgb` may hold anything. Throws Error that names the file and the frame, counted from 0.
+  /// Reads the next frame into `rgb`, format().frame_bytes() long; blocks until there is one. Returns false at the
+  /// end; `rgb` is then undefined. Throws Error that names the file and the frame, counted from 0.
   [[nodiscard]] virtual bool read(std::span<std::uint8_t> rgb) = 0;
 
  protected:
@@ -92,15 +91,15 @@ class VideoReader {
   VideoReader& operator=(const VideoReader&) = default;
 };
 
-/// A video that is written frame by frame, by one thread at a time. A file appears under its name with finish(), whole;
-/// without it, what stood there is untouched.
+/// A video that is written frame by frame, by one thread at a time. A file appears complete under its name with
+/// finish(); without it, an existing file is unchanged.
 class VideoWriter {
  public:
   virtual ~VideoWriter() = default;
-  /// One frame, of the format that was given. Blocks while what reads a pipe is busy. Throws Error, also where nobody
-  /// reads the pipe any more.
+  /// Writes one frame of the given format. Blocks while the reader of a pipe is busy. Throws Error, also if a pipe
+  /// has no reader any more.
   virtual void write(std::span<const std::uint8_t> rgb) = 0;
-  /// Writes what is left, and gives the file its name. Once, after the last frame.
+  /// Writes the remaining data and renames the file to its name. To be called once, after the last frame.
   virtual void finish() = 0;
 
  protected:
@@ -109,14 +108,14 @@ class VideoWriter {
   VideoWriter& operator=(const VideoWriter&) = default;
 };
 
-/// Opens a file, or standard input for "-", and reads its header. Of FFmpeg's containers the first video is read, at its
-/// constant rate or the one of the options (a picture is shown again or left out as it must), upright, pixels taken to be
-/// square; sound is left aside. Containers that name other files, such as playlists, are not read. Throws Error, one
-/// sentence with the name; among what is refused are interlaced and HDR video.
+/// Opens a file, or standard input for "-", and reads its header. For FFmpeg's containers, reads the first video
+/// stream at its constant rate or the rate of the options; frames are repeated or skipped as needed. Frames are
+/// made upright, pixels are assumed to be square, and sound is ignored. Containers that refer to other files, such
+/// as playlists, are not supported. Throws Error, one sentence with the name, also for interlaced and HDR video.
 [[nodiscard]] std::unique_ptr<VideoReader> open_video_reader(const std::string& name,
                                                              const VideoReadOptions& options = {});
 
-/// Begins a file, or standard output for "-". Throws Error.
+/// Creates a file, or opens standard output for "-". Throws Error.
 [[nodiscard]] std::unique_ptr<VideoWriter> open_video_writer(const std::string& name, const VideoFormat& format,
                                                              const VideoWriteOptions& options = {});
 

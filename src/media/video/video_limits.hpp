@@ -7,8 +7,8 @@
 
 namespace headroom {
 
-/// Throws Error, which begins with `name`, where an extent or the rate is less than 1, or a frame has more than
-/// kMostPixels, which nothing is allocated for.
+/// Throws Error, which begins with `name`, if an extent or the rate is less than 1, or if a frame has more than
+/// kMostPixels; nothing is allocated then.
 void check_video_format(std::string_view name, const VideoFormat& format);
 
 }  // namespace headroom

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kSignature = "YUV4MPEG2";
 constexpr std::string_view kFrame = "FRAME";
-/// ffmpeg writes 80 at most, and comments are rare.
+/// ffmpeg writes at most 80, and comments are rare.
 constexpr std::size_t kMostLineBytes = 1000;
 
 constexpr std::pair<std::string_view, Chroma> kChromas[] = {
@@ -28,7 +28,7 @@ constexpr std::pair<std::string_view, Chroma> kChromas[] = {
     {"mono", Chroma::kNone},
 };
 
-/// What a header says, nothing yet taken for granted.
+/// The parsed header, before validation.
 struct Y4mHeader {
   VideoFormat format;
   Chroma chroma = Chroma::k420Center;
@@ -156,7 +156,7 @@ class Y4mReader final : public VideoReader {
   Y4mHeader header_;
   YuvLayout layout_;
   YuvToRgb to_rgb_;
-  std::unique_ptr<std::uint8_t[]> bytes_;  // of a frame; not touched before one comes
+  std::unique_ptr<std::uint8_t[]> bytes_;  // of a frame; not touched before the first frame arrives
   std::uint64_t index_ = 0;
 };
 
@@ -190,7 +190,7 @@ class Y4mWriter final : public VideoWriter {
   OutputStream stream_;
   YuvLayout layout_;
   RgbToYuv to_yuv_;
-  std::vector<std::uint8_t> frame_;  // its line, then its planes: one write
+  std::vector<std::uint8_t> frame_;  // its line and its planes, for a single write
 };
 
 }  // namespace

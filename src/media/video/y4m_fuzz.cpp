@@ -1,5 +1,5 @@
-// A libFuzzer target: any bytes whatever are either a YUV4MPEG2 stream, whose frames then are read whole, or are refused
-// with an Error of one line. Built by cmake/fuzz.cmake; seeds are the streams in tests/fuzz/y4m.
+// A libFuzzer target. Any bytes either are a YUV4MPEG2 stream whose frames are read completely, or are refused with
+// an Error of one line. Built by cmake/fuzz.cmake; seeds are the streams in tests/fuzz/y4m.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-/// A file in memory, for the reader reads files and pipes.
+/// A file in memory, because the reader needs a file or pipe.
 class MemoryFile {
  public:
   MemoryFile(const std::uint8_t* data, std::size_t size) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -37,7 +37,7 @@ class MemoryFile {
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t kMostBytes = 3 << 16;  // so that a run sees many streams
+  constexpr std::size_t kMostBytes = 3 << 16;  // small, so that a run tests many streams
   const MemoryFile file(data, size);
   try {
     const auto reader = headroom::open_y4m_reader(file.name(), {});

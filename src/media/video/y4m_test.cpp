@@ -30,7 +30,7 @@ std::vector<std::vector<std::uint8_t>> frames_of(const fs::path& path, const Vid
   return frames;
 }
 
-/// What is wrong with a stream of these bytes, without its name.
+/// The error for a stream of these bytes, without its name.
 std::string complaint(const std::string& stream, const VideoReadOptions& options = {}) {
   const TempFolder folder;
   const std::string path = folder / "a.y4m";
@@ -198,7 +198,7 @@ TEST(Video, SaysWhatCannotBeOpened) {
             "a.y4m has a rate of 0/1 frames a second; expected more than none");
 }
 
-/// A pipe with a name, which open_video_reader() and open_video_writer() open like a file.
+/// A named pipe, which open_video_reader() and open_video_writer() open like a file.
 TEST(Video, FramesPassThroughAPipeInPieces) {
   const TempFolder folder;
   const std::string pipe = folder / "pipe";

@@ -1,11 +1,12 @@
 // Frames between Y, Cb, Cr and RGB, 8 bits a sample.
 //
-// Pixels are taken in pairs, the even and the odd one each in 16 bits: as two bytes of one number they are there without
-// a shuffle, and colour differences that stand for two pixels fit them as they lie. Products are those of SSSE3's
-// pmulhrsw, round(a * b / 2^15), which every vector unit has or imitates to the bit.
+// Pixels are processed in pairs, with the even and the odd pixel in 16 bits each. Both bytes of a 16-bit number are
+// then accessible without a shuffle, and subsampled colour differences, one per pair, fit as stored.
+// Multiplications are those of SSSE3's pmulhrsw, round(a * b / 2^15), which every vector unit has or emulates
+// exactly.
 //
-// 1920 by 1080 pixels of 4:2:0 take 0.8 ms to RGB and 0.9 ms from it on one core of an EPYC with AVX-512 that others use
-// too, 512 by 512 0.10 ms both ways: at 60 frames a second a tenth of a core.
+// 1920 x 1080 pixels of 4:2:0 take 0.8 ms to RGB and 0.9 ms from RGB on one core of a shared EPYC with AVX-512;
+// 512 x 512 pixels take 0.10 ms in each direction. At 60 frames per second this is a tenth of a core.
 
 #include "media/video/yuv.hpp"
 
@@ -15,7 +16,7 @@
 
 #include "base/error.hpp"
 
-// One unit that runs everywhere, AVX2, AVX-512.
+// Portable code, AVX2, AVX-512.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "media/video/yuv.cpp"
@@ -26,22 +27,22 @@
 #define HEADROOM_MEDIA_YUV_ONCE
 namespace headroom {
 
-/// Fixed point, a unit in the last place of a product's second factor being 2^-15 of what the names say.
+/// Fixed-point factors of multiplications: a unit in the last place is 2^-15 of the named quantity.
 struct ToRgbFactors {
-  std::int16_t black;                                // luma of black
-  std::int16_t luma;                                 // half of what a step of luma is worth
-  std::int16_t red, green_of_cb, green_of_cr, blue;  // a quarter of what a step of colour difference is worth
+  std::int16_t black;                                // luma value of black
+  std::int16_t luma;                                 // half the value of a luma step
+  std::int16_t red, green_of_cb, green_of_cr, blue;  // a quarter of the value of a colour difference step
 };
 struct ToYuvFactors {
   std::int16_t black;
-  std::int16_t luma[3], cb[3], cr[3];  // of red, green and blue
+  std::int16_t luma[3], cb[3], cr[3];  // for red, green and blue
 };
-/// Weights of colour differences before, at and behind a pair, for its even and its odd pixel; both sum up to 4.
+/// Weights of colour differences before, at and after a pair, for its even and its odd pixel; each sums up to 4.
 struct PairWeights {
   std::int16_t even_before, even_at, odd_at, odd_behind;
 };
 
-/// Samples of one row that a vector may read or write past its end, and before its begin.
+/// Samples of one row that a vector may access after its end, and before its beginning.
 inline constexpr std::size_t kRowMargin = 64;
 
 }  // namespace headroom
@@ -67,7 +68,7 @@ struct Pixels {
   EvenAndOdd red, green, blue;
 };
 
-// Bytes in turns even and odd, and back; numbers that are stored are within 0 to 255.
+// Interleaving of even and odd bytes, and the inverse; stored numbers are within 0 to 255.
 #if HWY_TARGET == HWY_SCALAR  // one lane: bytes of a pair have no vector
 HWY_INLINE EvenAndOdd pair_of(std::uint8_t even, std::uint8_t odd) {
   return {hn::Set(Numbers(), even), hn::Set(Numbers(), odd)};
@@ -130,7 +131,7 @@ HWY_INLINE Colors colors_of(const ToRgbFactors& k, Pairs y, Pairs cb, Pairs cr) 
           rounded_byte<6>(hn::SaturatedAdd(luma, times(blue_difference, k.blue)))};
 }
 
-/// Colour differences of a pair's pixels, times 16: `row` has them times 4.
+/// Colour differences of a pair's pixels, times 16; `row` has them times 4.
 HWY_INLINE EvenAndOdd of_pixels(const PairWeights& w, const std::int16_t* row) {
   const Numbers d;
   const Pairs at = hn::LoadU(d, row);
@@ -138,7 +139,7 @@ HWY_INLINE EvenAndOdd of_pixels(const PairWeights& w, const std::int16_t* row) {
   return {hn::Add(weighted(hn::LoadU(d, row - 1), w.even_before), weighted(at, w.even_at)),
           hn::Add(weighted(at, w.odd_at), weighted(hn::LoadU(d, row + 1), w.odd_behind))};
 }
-/// The same where each pixel has its own.
+/// The same if each pixel has its own.
 HWY_INLINE EvenAndOdd of_pixels_each(const std::int16_t* row) {
   const Numbers d;
   Pairs even, odd;
@@ -146,7 +147,7 @@ HWY_INLINE EvenAndOdd of_pixels_each(const std::int16_t* row) {
   return {hn::ShiftLeft<2>(even), hn::ShiftLeft<2>(odd)};
 }
 
-/// One row. `weights` is null where each pixel has its own colour differences.
+/// Converts one row. `weights` is null if each pixel has its own colour differences.
 void rgb_row(const ToRgbFactors& k, const PairWeights* weights, int width, const std::uint8_t* y,
              const std::int16_t* cb, const std::int16_t* cr, std::uint8_t* rgb) {
   constexpr int kPixels = 2 * kPairs;
@@ -169,7 +170,7 @@ void rgb_row(const ToRgbFactors& k, const PairWeights* weights, int width, const
   std::memcpy(rgb + std::ptrdiff_t{3} * x, to, 3 * rest);
 }
 
-/// to[i] = near_weight * near[i] + far_weight * far[i], and one more on both sides, which equals its neighbour.
+/// to[i] = near_weight * near[i] + far_weight * far[i], with the border values replicated once on both sides.
 void blend_rows(int n, const std::uint8_t* near, int near_weight, const std::uint8_t* far, int far_weight,
                 std::int16_t* to) {
   const Numbers d;
@@ -187,7 +188,7 @@ void blend_rows(int n, const std::uint8_t* near, int near_weight, const std::uin
   to[n] = to[n - 1];
 }
 
-/// The sum of products, which has as many fractional bits as the colours, 7, and `base` added before it is rounded.
+/// The weighted sum of the colours, with their 7 fractional bits; `base` is added before rounding.
 HWY_INLINE Pairs mixed(const std::int16_t (&k)[3], Pairs red, Pairs green, Pairs blue, int base) {
   const Pairs sum = hn::Add(hn::Add(times(red, k[0]), times(green, k[1])), times(blue, k[2]));
   return rounded_byte<7>(hn::SaturatedAdd(sum, hn::Set(Numbers(), static_cast<std::int16_t>(base << 7))));
@@ -198,7 +199,7 @@ HWY_INLINE EvenAndOdd mixed(const std::int16_t (&k)[3], const Pixels& p, int bas
           mixed(k, scaled(p.red.odd), scaled(p.green.odd), scaled(p.blue.odd), base)};
 }
 
-/// Calls step(x, rgb at x, pixels of it that there are) for each vector of a row's pixels. The last pixel is repeated.
+/// Calls step(x, rgb at x, number of valid pixels) for each vector of a row's pixels. The last pixel is repeated.
 template <class Step>
 HWY_INLINE void for_each_vector(int width, const std::uint8_t* rgb, const Step& step) {
   constexpr int kPixels = 2 * kPairs;
@@ -228,7 +229,7 @@ void luma_row(const ToYuvFactors& k, int width, const std::uint8_t* rgb, std::ui
   });
 }
 
-/// One of Cb and Cr for each pixel.
+/// Computes Cb or Cr for each pixel.
 void chroma_row(const ToYuvFactors& k, int width, const std::uint8_t* rgb, std::uint8_t* cb, std::uint8_t* cr) {
   for_each_vector(width, rgb, [&](int x, const std::uint8_t* from, int count) HWY_ATTR {
     const Pixels pixels = load_pixels(from);
@@ -237,7 +238,7 @@ void chroma_row(const ToYuvFactors& k, int width, const std::uint8_t* rgb, std::
   });
 }
 
-/// Adds up two rows: red, green and blue of even pixels, then of odd ones. One more of the odd ones stands before the
+/// Adds two rows: red, green and blue of even pixels, then of odd pixels. The odd sums have one element before the
 /// first, which equals the first even one.
 void sum_rows(int width, const std::uint8_t* upper, const std::uint8_t* lower, std::int16_t* const* sums) {
   const auto store = [&](int i, Pairs v, int x) HWY_ATTR { hn::StoreU(v, Numbers(), sums[i] + x / 2); };
@@ -256,7 +257,8 @@ void sum_rows(int width, const std::uint8_t* upper, const std::uint8_t* lower, s
   for (int i = 0; i < 3; ++i) sums[3 + i][-1] = sums[i][0];
 }
 
-/// `n` of Cb and Cr, each of two pairs of pixels, or where it is on their left of two pairs and the pixels before.
+/// Computes `n` values of Cb and Cr, each from a pair of columns, or with left siting from a pair and the column
+/// before it.
 void chroma_of_sums(const ToYuvFactors& k, bool is_left, int n, std::int16_t* const* sums, std::uint8_t* cb,
                     std::uint8_t* cr) {
   const Numbers d;
@@ -272,7 +274,7 @@ void chroma_of_sums(const ToYuvFactors& k, bool is_left, int n, std::int16_t* co
     std::memcpy(to + i, last, static_cast<std::size_t>(n - i));
   };
   for (int i = 0; i < n; i += kPairs) {
-    Pairs colors[3];  // of 7 fractional bits
+    Pairs colors[3];  // with 7 fractional bits
     for (int c = 0; c < 3; ++c) {
       const Pairs even = hn::LoadU(d, sums[c] + i);
       const Pairs odd = hn::LoadU(d, sums[3 + c] + i);
@@ -303,7 +305,7 @@ HWY_EXPORT(chroma_of_sums);
 
 std::int16_t fixed(double value) { return static_cast<std::int16_t>(std::lround(value * 0x1p15)); }
 
-/// What red and blue weigh in luma.
+/// Weights of red and blue in luma.
 struct LumaWeights {
   double red, green, blue;
 };
@@ -311,7 +313,7 @@ LumaWeights weights_of(ColorMatrix matrix) {
   return matrix == ColorMatrix::kBt709 ? LumaWeights{0.2126, 0.7152, 0.0722} : LumaWeights{0.299, 0.587, 0.114};
 }
 
-/// Steps that a range has for 255 of RGB.
+/// Number of steps of a range for 255 steps of RGB.
 struct Steps {
   double luma, chroma;
   std::int16_t black;
@@ -341,7 +343,7 @@ ToYuvFactors to_yuv(const YuvLayout& layout) {
                  .luma = {fixed(luma * w.red), 0, fixed(luma * w.blue)},
                  .cb = {fixed(-cb * w.red), 0, fixed(cb * (1 - w.blue))},
                  .cr = {fixed(cr * (1 - w.red)), 0, fixed(-cr * w.blue)}};
-  // Green makes up the sums, so that gray has no colour and white is white.
+  // Green takes the rounding remainder of the sums, so that gray has no colour and white is white.
   k.luma[1] = static_cast<std::int16_t>(std::lround(luma * 0x1p15) - k.luma[0] - k.luma[2]);
   k.cb[1] = static_cast<std::int16_t>(-k.cb[0] - k.cb[2]);
   k.cr[1] = static_cast<std::int16_t>(-k.cr[0] - k.cr[2]);
@@ -352,7 +354,7 @@ bool is_420(Chroma chroma) {
   return chroma == Chroma::k420Center || chroma == Chroma::k420Left || chroma == Chroma::k420TopLeft;
 }
 
-/// The two rows of colour difference about a row of pixels.
+/// The two colour difference rows around a row of pixels.
 struct RowBlend {
   int near, far;
   int near_weight, far_weight;

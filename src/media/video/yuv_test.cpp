@@ -53,14 +53,14 @@ Samples to_yuv(const YuvLayout& layout, const Samples& rgb) {
   return frame;
 }
 
-/// What the standards say, in double precision and without regard to speed.
+/// Reference conversion by the standards, in double precision.
 struct Exact {
   explicit Exact(const YuvLayout& described) : layout(described) {
     if (layout.matrix == ColorMatrix::kBt709) kr = 0.2126, kb = 0.0722;
     if (layout.range == ColorRange::kFull) black = 0, luma_steps = 255, chroma_steps = 255;
   }
 
-  /// A sample of colour difference at a place that is given in samples, with the outermost going on.
+  /// A colour difference at a position in samples, with replicated borders.
   [[nodiscard]] double sample(const std::uint8_t* plane, double x, double y) const {
     const int width = layout.chroma_width();
     const int height = layout.chroma_height();
@@ -99,7 +99,8 @@ struct Exact {
   }
 
   [[nodiscard]] std::vector<double> yuv(const Samples& rgb) const {
-    const auto mean = [&](int x, int y) {  // of what one sample of colour difference stands for: red, green, blue
+    // red, green and blue, averaged over the pixels of one colour difference sample
+    const auto mean = [&](int x, int y) {
       std::vector<double> sum(3);
       const bool is_halved = layout.chroma != Chroma::k444;
       const int weights[3] = {layout.chroma == Chroma::k420Left ? 1 : 0, layout.chroma == Chroma::k420Left ? 2 : 1,
@@ -143,7 +144,7 @@ double largest_error(const Samples& got, const std::vector<double>& exact) {
   return error;
 }
 
-/// Runs `body` once for each vector unit that this CPU has.
+/// Runs `body` once for each vector unit of this CPU.
 template <class Body>
 void on_every_vector_unit(const Body& body) {
   const std::int64_t all = hwy::SupportedTargets();
