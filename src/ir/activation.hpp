@@ -6,11 +6,12 @@
 
 namespace headroom {
 
-/// What the attribute "activation" of a product names: "none" or a unary op. Throws Error on anything else.
+/// The attribute "activation" of a matmul, convolution or norm as an enum: "none" or a unary op. Throws Error on
+/// anything else.
 [[nodiscard]] Activation activation_of(const Attributes& attributes);
-/// The activation that is the same as `op`; nothing where a product cannot take it over.
+/// The activation that computes the same as `op`; nothing if epilogues have no such activation.
 [[nodiscard]] std::optional<Activation> activation_for(Op op);
-/// FLOPs for an element.
+/// FLOPs per element.
 [[nodiscard]] double flops_of(Activation activation);
 
 }  // namespace headroom

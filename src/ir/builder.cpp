@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// Graphs hold non-negative axes only, so that equal nodes look equal. One that is out of range is left to infer().
+/// Graphs hold non-negative axes only, so that equal nodes compare equal. infer() reports one that is out of range.
 std::int64_t count_from_front(int axis, const Shape& shape) { return axis < 0 ? axis + shape.rank() : axis; }
 
 std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }

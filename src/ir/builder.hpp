@@ -13,7 +13,7 @@
 
 namespace headroom {
 
-/// Appends nodes to a graph with a call an op, under a module path and in a region. What models are written with.
+/// Appends nodes to a graph, with one call per op, under a module path and in a region. Models are written with it.
 class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}
@@ -24,7 +24,7 @@ class Builder {
   [[nodiscard]] const Shape& shape(ValueId x) const { return graph_.type(x).shape; }
   [[nodiscard]] DType dtype(ValueId x) const { return graph_.type(x).dtype; }
 
-  /// While it lives, nodes get `name` appended to their path and params to their name.
+  /// During its lifetime, nodes get `name` appended to their path and params to their name.
   class [[nodiscard]] Scope {
    public:
     Scope(Builder& builder, std::string_view name);
@@ -37,14 +37,14 @@ class Builder {
     std::size_t length_;
   };
   Scope scope(std::string_view name) { return Scope(*this, name); }
-  /// The same for one of the blocks that a model is a row of.
+  /// The same for one of the consecutive blocks of a model (Graph::blocks()).
   Scope block(std::string_view name);
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   void set_path(std::string path) { path_ = std::move(path); }
   [[nodiscard]] RegionId region() const noexcept { return region_; }
   void set_region(RegionId region) { region_ = region; }
 
-  /// While it lives, nodes go into a loop of trip_count iterations.
+  /// During its lifetime, nodes go into a loop of trip_count iterations.
   class [[nodiscard]] Loop {
    public:
     Loop(Builder& builder, std::int64_t trip_count, std::string counter_name);
@@ -52,7 +52,7 @@ class Builder {
     Loop(const Loop&) = delete;
     Loop& operator=(const Loop&) = delete;
     [[nodiscard]] ValueId counter() const noexcept { return counter_; }
-    /// What `value` is at the end of the last iteration, to be read after the loop.
+    /// The value that `value` has at the end of the last iteration, to be read after the loop.
     [[nodiscard]] ValueId yield(ValueId value) const { return builder_.graph_.add_region_result(region_, value); }
 
    private:
@@ -65,21 +65,21 @@ class Builder {
     return Loop(*this, trip_count, std::move(counter_name));
   }
 
-  /// Nodes that a branch builds, and the values that it yields.
+  /// Builds the nodes of a branch and returns the values that the branch yields.
   using Branch = std::function<std::vector<ValueId>()>;
-  /// An `if`: where `predicate`, a bool scalar, is true what `then` builds runs, else what `otherwise` builds. Returns,
-  /// for each value that they yield, the one of the branch that ran.
+  /// An `if` on `predicate`, a bool scalar: runs the nodes that `then` builds if it is true, else those that
+  /// `otherwise` builds. Returns one value for each that the branches yield, taken from the branch that ran.
   std::vector<ValueId> select(ValueId predicate, const Branch& then, const Branch& otherwise);
-  /// The same without an else: where the branch does not run, the results are the values `instead`.
+  /// The same without an else: if the branch does not run, the results are the values `instead`.
   std::vector<ValueId> run_if(ValueId predicate, const Branch& then, const std::vector<ValueId>& instead = {});
 
-  /// At the end of the current region's run, or of its iteration, `next` becomes what `state` reads.
+  /// At the end of the current region's run, or of each of its iterations, the state `state` takes the value `next`.
   void set_next(ValueId state, ValueId next) { graph_.set_next(state, next, region_); }
-  /// The value as it is now: of a state that a closed region updates, that region's result.
+  /// The value as it is now: for a state that a closed region updates, the result of that region.
   [[nodiscard]] ValueId read(ValueId value) { return graph_.read_after(value, region_); }
 
-  /// The param `name` below the current path, of the checkpoint called so where that has a name, declared on first use; a
-  /// second use must ask for the same type.
+  /// The param `name` below the current path, from the checkpoint of that name if checkpoints are named. It is
+  /// declared on first use; later uses must ask for the same type.
   ValueId param(std::string_view name, TensorType type, std::string_view checkpoint = {});
 
   // add(a, b), add_scalar(x, value), relu(x) and so on.
@@ -97,21 +97,22 @@ class Builder {
   }
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
-  /// "tanh" for gelu_tanh, "none" for gelu_erf.
+  /// `approximate`: "tanh" for gelu_tanh, "none" for gelu_erf.
   ValueId gelu(ValueId x, std::string_view approximate = "tanh");
-  /// x itself where it has that dtype already.
+  /// Returns x itself if it has that dtype already.
   ValueId cast(ValueId x, DType dtype);
 
   /// x[..., k], weight[n, k], bias[n] (or kNoValue) -> [..., n]
   ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue, std::string_view activation = "none");
-  /// x[..., k] -> q[..., k] in `dtype` (i8 or f8e4m3) and f32 scale[...], one a row
+  /// x[..., k] -> q[..., k] in `dtype` (i8 or f8e4m3) and f32 scale[...], one per row
   std::pair<ValueId, ValueId> quantize(ValueId x, DType dtype = DType::kI8);
-  /// The float that q[n, k] with a scale for each row stands for, [n, k] in f32.
+  /// q[n, k] times the scale of each row: the dequantized matrix, [n, k] in f32.
   ValueId dequantize_rows(ValueId q, ValueId scale);
   ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
   ValueId softmax(ValueId x);
-  /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]. A float `bias` is added to the
-  /// scores, a bool one says which keys a query sees; it is [b or 1, h or 1, s or 1, t], or kNoValue.
+  /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]. `bias` is [b or 1,
+  /// h or 1, s or 1, t], or kNoValue. A float bias is added to the scores; a bool one masks the keys that a query may
+  /// attend to (true: visible).
   ValueId attention(ValueId q, ValueId k, ValueId v, double scale = 1.0, ValueId bias = kNoValue, bool causal = false);
   /// x[..., d] with weight[d] and bias[d], or without either (kNoValue)
   ValueId layer_norm(ValueId x, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
@@ -119,7 +120,7 @@ class Builder {
   /// x[b, c, ...] with weight[c] and bias[c], or without either
   ValueId group_norm(ValueId x, std::int64_t groups, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
 
-  /// [shape...] of `dtype` with these elements in row-major order, or with one for all.
+  /// [shape...] of `dtype` with these elements in row-major order, or with one value for all elements.
   ValueId constant(std::vector<double> values, Shape shape, DType dtype = DType::kF32);
   /// key[b], offset[] -> f32 [b, shape...]
   ValueId random(ValueId key, ValueId offset, Shape shape, std::string_view distribution = "normal");
@@ -129,7 +130,7 @@ class Builder {
   ValueId rope(ValueId x, ValueId cos, ValueId sin);
   ValueId timestep_embedding(ValueId t, std::int64_t dim, double scale);
 
-  /// One extent may be -1: what is left.
+  /// One extent may be -1 and is then inferred.
   ValueId reshape(ValueId x, std::vector<std::int64_t> shape);
   ValueId transpose(ValueId x, std::vector<std::int64_t> perm);
   ValueId concat(std::vector<ValueId> parts, int axis);
@@ -144,14 +145,14 @@ class Builder {
   /// condition ? a : b, element by element
   ValueId where(ValueId condition, ValueId a, ValueId b);
 
-  /// How a convolution's weight goes over its image.
+  /// Stride, padding, dilation and groups of a convolution.
   struct Convolution {
     std::array<std::int64_t, 2> stride{1, 1};
     std::array<std::int64_t, 4> padding{};  ///< top, left, bottom, right
     std::array<std::int64_t, 2> dilation{1, 1};
     std::int64_t groups = 1;
   };
-  /// Of a square stride and the same padding on every side.
+  /// The same stride on both axes and the same padding on every side.
   [[nodiscard]] static Convolution evenly(std::int64_t stride, std::int64_t padding) {
     return {.stride = {stride, stride}, .padding = {padding, padding, padding, padding}};
   }
@@ -169,13 +170,13 @@ class Builder {
   ValueId amin(ValueId x, std::vector<std::int64_t> axes);
   ValueId mean(ValueId x, std::vector<std::int64_t> axes);
   ValueId argmax(ValueId x, int axis);
-  /// The k largest of each row and where they were.
+  /// The k largest elements of each row, and their indices.
   std::pair<ValueId, ValueId> topk(ValueId x, std::int64_t k);
 
-  /// The body's outputs with its inputs being these.
+  /// Applies `body` to these inputs and returns its outputs.
   std::vector<ValueId> fused(std::vector<ValueId> inputs, const Graph& body);
 
-  /// Any op, by enum; returns all results.
+  /// Any op, by enum. Returns all results.
   std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs,
                             std::vector<std::pair<std::string_view, Attribute>> attributes = {});
 
@@ -183,7 +184,7 @@ class Builder {
   std::vector<ValueId> build_branch(RegionId region, const Branch& branch);
   std::vector<ValueId> add_results(RegionId region, const std::vector<ValueId>& yields,
                                    const std::vector<ValueId>& others);
-  /// x, and the operands after it that there are.
+  /// Emits the op on `inputs` and on those operands of `optional` that are not kNoValue.
   std::vector<ValueId> emit_with(Op op, std::vector<ValueId> inputs, std::initializer_list<ValueId> optional,
                                  std::vector<std::pair<std::string_view, Attribute>> attributes);
   ValueId reduce(Op op, ValueId x, std::vector<std::int64_t> axes);

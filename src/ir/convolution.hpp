@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-/// What the attributes of a conv2d, conv2d_shortcut or conv_transpose2d say of how its weight goes over the image.
+/// The stride, padding, dilation and groups in the attributes of a conv2d, conv2d_shortcut or conv_transpose2d.
 [[nodiscard]] Builder::Convolution convolution_of(const Attributes& attributes);
 
 }  // namespace headroom

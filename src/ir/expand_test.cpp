@@ -148,7 +148,7 @@ TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
   EXPECT_NE(fused("gelu_erf"), fused("gelu_tanh"));
 }
 
-/// silu(a) * b and silu(a), the product rounded to bf16.
+/// silu(a) * b and silu(a), with the multiplication rounded to bf16.
 Graph gated_body() {
   Graph body("gated");
   Builder b(body);
@@ -175,7 +175,7 @@ TEST(ExpandNode, FusedIsItsBody) {
 TEST(BodyOf, IsOneForAllCopiesOfTheAttributesAndAnotherForAnotherText) {
   const std::string text = canonical_text(gated_body());
   const Attributes attributes(Op::kFused, {{"body", text}});
-  const Attributes copy = attributes;  // before anybody has asked
+  const Attributes copy = attributes;  // before the first request
   EXPECT_EQ(&body_of(copy), &body_of(attributes));
   EXPECT_EQ(canonical_text(body_of(copy)), text);
   EXPECT_EQ(attributes, Attributes(Op::kFused, {{"body", text}})) << "equal by their text, wherever bodies are";

@@ -7,8 +7,8 @@
 
 namespace headroom {
 
-/// The graph that a fused op's attribute `body` is the text of: made when it is first asked for, by whichever thread, for all copies of the
-/// attributes. A plan asks some twenty times for each op.
+/// The graph parsed from the attribute `body` of a fused op. It is parsed on first use, by any thread, once for all
+/// copies of the attributes. A plan asks for it about twenty times per op.
 struct FusedBody {
   std::once_flag is_made;
   std::optional<Graph> graph;

@@ -18,7 +18,7 @@ enum class ValueId : std::int32_t {};
 inline constexpr ValueId kNoValue{-1};
 [[nodiscard]] constexpr std::size_t index_of(ValueId id) { return static_cast<std::size_t>(id); }
 
-/// How a tensor's logical axes lie in memory where a kernel cares; strides belong to the plan.
+/// Memory order of a tensor's logical axes, as far as kernels depend on it. Strides belong to the plan.
 enum class Layout : std::uint8_t { kRowMajor, kChannelsLast };
 
 /// Logical shape (images are NCHW), element type and layout tag.
@@ -36,9 +36,9 @@ enum class ValueKind : std::uint8_t {
   kInput,         ///< given by the caller for each run
   kParam,         ///< from the checkpoint, by name
   kState,         ///< read on entry of its region, written on exit, outlives the run
-  kCounter,       ///< the iteration number of a loop: i32 scalar, 0 first
-  kResult,        ///< of a node
-  kRegionResult,  ///< of a region, for what stands after it
+  kCounter,       ///< the iteration number of a loop: i32 scalar, from 0
+  kResult,        ///< result of a node
+  kRegionResult,  ///< result of a region, read after the region
 };
 
 /// "input", "param", "state", "counter", "result", "region result".
@@ -46,11 +46,11 @@ enum class ValueKind : std::uint8_t {
 
 struct Value {
   ValueKind kind = ValueKind::kResult;
-  std::string name;  ///< of an input, param, state or counter; results have none
+  std::string name;  ///< name of an input, param, state or counter; results have none
   TensorType type;
 };
 
-/// Where a node runs. Region 0 is the straight line of the whole program; others nest in it.
+/// The region in which a node runs. Region 0 is the straight-line code of the whole program; others nest in it.
 using RegionId = std::int32_t;
 inline constexpr RegionId kTopRegion = 0;
 inline constexpr RegionId kNoRegion = -1;
@@ -58,24 +58,24 @@ inline constexpr RegionId kNoRegion = -1;
 
 enum class RegionKind : std::uint8_t { kStraight, kLoop, kThen, kElse };
 
-/// A value that a region returns to its parent: of a loop, what `from` was at the end of the last iteration; of an
-/// `if`, `from` where the then branch ran, and else `otherwise`.
+/// A value that a region returns to its parent. For a loop it is the value of `from` at the end of the last
+/// iteration. For an `if` it is `from` if the then branch ran, else `otherwise`.
 struct RegionResult {
   ValueId value = kNoValue;  ///< of kind kRegionResult; exists after the region, in its parent
   ValueId from = kNoValue;
-  ValueId otherwise = kNoValue;  ///< of an `if`: from its else branch, or from outside where it has none
+  ValueId otherwise = kNoValue;  ///< for an `if`: a value of its else branch, or of an outer region if there is no else
 };
 
-/// A stretch of the schedule: the top line; a loop that runs its nodes trip_count times; or a branch of an `if`, which
-/// is a region `kThen` and, where there is an else, a region `kElse` whose nodes follow at once.
+/// A contiguous range of the schedule: the top level, a loop that runs its nodes trip_count times, or a branch of an
+/// `if`. An `if` is a region `kThen` and, if it has an else, a region `kElse` whose nodes follow immediately.
 struct Region {
   RegionKind kind = RegionKind::kStraight;
   RegionId parent = kNoRegion;
   std::int64_t trip_count = 1;
-  ValueId counter = kNoValue;              ///< of a loop
-  ValueId predicate = kNoValue;            ///< of a then: bool scalar; it runs where this is true
-  RegionId branch = kNoRegion;             ///< of a then: its else, if it has one; of an else: its then
-  std::vector<RegionResult> results = {};  ///< of a loop, or of an `if` by its then
+  ValueId counter = kNoValue;              ///< for a loop
+  ValueId predicate = kNoValue;            ///< for a then: bool scalar; the branch runs if it is true
+  RegionId branch = kNoRegion;             ///< for a then: its else, if any; for an else: its then
+  std::vector<RegionResult> results = {};  ///< for a loop; for an `if`, held by its then
 };
 
 /// One operation. Nodes are in schedule order; a region's nodes are contiguous (its nested regions included).
@@ -84,12 +84,12 @@ struct Node {
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> results;
-  std::string path;  ///< the module it came from: "transformer_blocks.3.attn.to_q"
+  std::string path;  ///< the module that it was built in: "transformer_blocks.3.attn.to_q"
   RegionId region = kTopRegion;
 };
 
-/// A state's value on exit: at the end of each run of `region`, or of each iteration, `next` becomes what `value`
-/// reads. All updates of a region take effect together.
+/// The update of a state: at the end of each run of `region`, or of each iteration, the state `value` takes the value
+/// `next`. All updates of a region take effect together.
 struct StateUpdate {
   ValueId value = kNoValue;
   ValueId next = kNoValue;
@@ -116,30 +116,30 @@ class Graph {
 
   /// Opens a loop region under `parent` and declares its counter, called `counter_name`.
   RegionId add_loop(RegionId parent, std::int64_t trip_count, std::string counter_name);
-  /// Opens the branch of an `if` under `parent` that runs where `predicate`, a bool scalar, is true.
+  /// Opens the then branch of an `if` under `parent`; it runs if `predicate`, a bool scalar, is true.
   RegionId add_then(RegionId parent, ValueId predicate);
-  /// Opens the other branch.
+  /// Opens the else branch.
   RegionId add_else(RegionId then);
-  /// Makes what `from` is at the end of a loop, or of an `if` by its then, a value of the parent; `otherwise` is that
-  /// of an `if` whose then did not run. The same again gives the same value.
+  /// Returns `from` to the parent region, as it is at the end of a loop or of an `if` (given by its then).
+  /// `otherwise` is the value for an `if` whose then did not run. Repeated calls return the same value.
   ValueId add_region_result(RegionId region, ValueId from, ValueId otherwise = kNoValue);
-  /// The value that a read of `value` in `region` means after all that has been built: `value` itself, or, of a state
-  /// that a closed region has updated, that region's result, which is made where it does not exist.
+  /// The value that a read of `value` in `region` refers to after everything built so far. It is `value` itself, or,
+  /// for a state that a closed region has updated, the result of that region, which is created if it does not exist.
   ValueId read_after(ValueId value, RegionId region);
 
-  /// Makes a node's result values, inferring their types, without scheduling it: rewrites put nodes in place by
-  /// themselves. Throws Error where the inputs do not fit the op.
+  /// Creates a node and its result values, with inferred types, without scheduling it: rewrites schedule nodes
+  /// themselves. Throws Error if the inputs do not fit the op.
   [[nodiscard]] Node make_node(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path,
                                RegionId region);
-  /// make_node, scheduled last. Returns the node's first result.
+  /// Calls make_node and schedules the node last. Returns its first result.
   ValueId append(Op op, std::vector<ValueId> inputs, Attributes attributes, std::string path, RegionId region);
   /// Declares a value of kind kResult, for a parser that restores recorded nodes.
   ValueId add_result(TensorType type);
 
   void add_output(std::string name, ValueId value);
-  /// Says that the module at `path` is one of the blocks that the model is a row of, the next in their order.
+  /// Marks the module at `path` as the next of the consecutive blocks of the model.
   void add_block(std::string path);
-  /// At the end of each run or iteration of `region`, `next` becomes the value of `state`.
+  /// At the end of each run or iteration of `region`, `state` takes the value `next`.
   void set_next(ValueId state, ValueId next, RegionId region);
 
   [[nodiscard]] const Value& value(ValueId id) const;
@@ -148,8 +148,8 @@ class Graph {
   [[nodiscard]] std::span<const Node> nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::span<const Region> regions() const noexcept { return regions_; }
   [[nodiscard]] const Region& region(RegionId id) const;
-  /// Paths of the modules that the model is a row of, as it names them, in order: what lies between two of them passes
-  /// may cache or skip. A node is in the block that its path begins with.
+  /// Module paths of the consecutive blocks that the model consists of, in order. Passes may cache or skip the values
+  /// between two blocks. A node belongs to the block whose path is a prefix of its own.
   [[nodiscard]] std::span<const std::string> blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::span<const Output> outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::span<const StateUpdate> state_updates() const noexcept { return state_updates_; }
@@ -158,17 +158,17 @@ class Graph {
   /// The value of that kind and name, or kNoValue.
   [[nodiscard]] ValueId find(ValueKind kind, std::string_view name) const;
 
-  /// Replaces the schedule. Rewrites use this; verify() says whether the result is sound.
+  /// Replaces the schedule. Rewrites use this; verify() checks the result.
   void set_nodes(std::vector<Node> nodes) { nodes_ = std::move(nodes); }
-  /// Takes the schedule out, leaving none, so that a rewrite can move nodes into a new one.
+  /// Moves the schedule out of the graph, which then has none, so that a rewrite can move nodes into a new one.
   [[nodiscard]] std::vector<Node> take_nodes() { return std::move(nodes_); }
-  /// Makes every node, output, state update, predicate and region result that read `from` read `to`.
+  /// Makes every node, output, state update, predicate and region result that reads `from` read `to`.
   void replace_uses(ValueId from, ValueId to);
-  /// Leaves out the results of regions that `is_read` does not name, by value.
+  /// Removes the region results whose entry in `is_read`, indexed by value, is false.
   void drop_region_results(const std::vector<bool>& is_read);
-  /// Changes a value's dtype; the precision passes use this on results and states.
+  /// Changes a value's dtype. The precision passes use this on results and states.
   void set_dtype(ValueId id, DType dtype);
-  /// Changes how a value lies in memory; infer() only proposes a layout.
+  /// Changes the memory layout of a value; infer() only proposes a layout.
   void set_layout(ValueId id, Layout layout);
 
  private:
@@ -186,27 +186,28 @@ class Graph {
 
 /// Whether `inner` is `outer` or nested in it.
 [[nodiscard]] bool is_within(const Graph& graph, RegionId inner, RegionId outer);
-/// Whether a read of `value` in `inner` gives what one in `outer`, around it, gives: true of all but a state that a
-/// loop in between changes from one iteration to the next.
+/// Whether a read of `value` in `inner` gives the same as a read in `outer`, which encloses it. This is false only
+/// for a state that a loop in between changes from one iteration to the next.
 [[nodiscard]] bool reads_alike(const Graph& graph, ValueId value, RegionId inner, RegionId outer);
 
-/// A value that changes when a region ends: a state, or what the region returns.
+/// A value that changes at the end of a region: a state, or a result of the region.
 struct Assignment {
   ValueId to = kNoValue;
   ValueId from = kNoValue;
 };
-/// What changes when `region` ends; or, unless it `ran`, when that is a then without an else that is passed over. All
-/// of it is read before any is written, so two states may swap.
+/// The assignments at the end of `region`. With `ran` = false: the assignments if a then branch without else is
+/// skipped. All sources are read before any target is written, so two states may swap.
 [[nodiscard]] std::vector<Assignment> assignments_at_end(const Graph& graph, RegionId region, bool ran = true);
 
-/// What is read beside the nodes, once for each read: by outputs, state updates, predicates and region results.
+/// The values read by outputs, state updates, predicates and region results, once per read; reads by nodes are not
+/// included.
 [[nodiscard]] std::vector<ValueId> reads_beside_nodes(const Graph& graph);
-/// For each value, the index in graph.nodes() of the node that makes it, or -1.
+/// For each value, the index in graph.nodes() of the node that produces it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
-/// For each value, whether it depends on params and constants alone: a weight, or a transformation of weights.
+/// For each value, whether it depends only on params and constants: a weight, or a transformation of weights.
 [[nodiscard]] std::vector<bool> find_weight_values(const Graph& graph);
 
-/// The node as plain text for errors: `linear at transformer_blocks.0.attn.to_q`.
+/// The node as plain text for error messages: `linear at transformer_blocks.0.attn.to_q`.
 [[nodiscard]] std::string describe(const Node& node);
 
 }  // namespace headroom

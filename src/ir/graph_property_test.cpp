@@ -13,7 +13,7 @@
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 
-// Laws that hold for every graph, tried on random ones with nested loops, states, mixed dtypes and fused ops.
+// Properties of every graph, tested on random ones with nested loops, states, mixed dtypes and fused ops.
 
 namespace headroom {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::int64_t kBatch = 2;
 constexpr std::int64_t kSeq = 3;
 constexpr std::int64_t kWidth = 8;
 
-/// Builds a graph of [batch, seq, width] values by random choices; everything it makes stays finite and readable.
+/// Builds a graph of [batch, seq, width] values by random choices; all values stay finite and readable.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : random_(seed) {}
@@ -64,7 +64,7 @@ class RandomGraph {
     if (pick(2) == 0) update_state();
   }
 
-  /// One that has no update yet, for it may have no second one.
+  /// A state without an update, because a second one is not allowed.
   void update_state() {
     if (constant_states_.empty()) return;
     const auto state = constant_states_.begin() + pick(static_cast<int>(constant_states_.size()));
@@ -172,7 +172,7 @@ class RandomGraph {
   ValueId hit_ = kNoValue, table_ = kNoValue, cos_ = kNoValue, sin_ = kNoValue;
 };
 
-/// Random contents for every value of a kind.
+/// Random contents for all values of a kind.
 NamedTensors random_tensors(const Graph& graph, ValueKind kind, std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   NamedTensors tensors;
@@ -191,7 +191,7 @@ OracleResult run(const Graph& graph, std::uint64_t seed) {
   return interpret(graph, inputs, params, random_tensors(graph, ValueKind::kState, random));
 }
 
-/// Bit for bit: a NaN equals itself.
+/// Compares bits: a NaN equals itself.
 void expect_same(const NamedTensors& a, const NamedTensors& b) {
   ASSERT_EQ(a.size(), b.size());
   for (const auto& [name, tensor] : a) {
@@ -233,7 +233,7 @@ TEST_P(GraphLaws, AnExpandedGraphIsPlainAndComputesTheSame) {
   expect_same(expected.states, actual.states);
 }
 
-/// Guards the laws themselves: graphs in which nothing happens would satisfy them all.
+/// Checks the generator: graphs without any content would satisfy all properties.
 TEST(RandomGraphs, CoverLoopsStatesAndFusedOps) {
   int nested_loops = 0;
   int empty_loops = 0;

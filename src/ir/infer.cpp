@@ -21,7 +21,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 
 namespace {
 
-/// Whether the op takes images in any layout: what moves elements goes by their strides.
+/// Whether the op takes images in any layout: ops that move elements use strides.
 bool takes_any_layout(const OpDefinition& known) {
   return known.any_layout || known.kind == OpKind::kView || known.kind == OpKind::kCopy;
 }

@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-/// Result types of `op` on inputs of these types. Throws Error that names the op and the shapes where they do not fit.
+/// Result types of `op` on inputs of these types. Throws Error that names the op and the shapes if they do not fit.
 [[nodiscard]] std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<const TensorType> inputs);
 
-/// The shape that two operands broadcast to as in NumPy; throws Error where they do not.
+/// The shape that two operands broadcast to, as in NumPy. Throws Error if they do not.
 [[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace headroom

@@ -11,7 +11,7 @@
 #include "ir/interpreter.hpp"
 #include "ir/test_util.hpp"
 
-// Every plain op of the oracle against values worked out by hand or taken from its defining formula.
+// Every plain op of the oracle against values computed by hand or by its defining formula.
 
 namespace headroom {
 namespace {
@@ -285,7 +285,7 @@ TEST(OracleMovement, ReshapeKeepsRowMajorOrder) {
 TEST(OracleMovement, TransposePermutes) {
   const OracleTensor x = reals({2, 3, 1}, {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(evaluate(Op::kTranspose, {x}, {{"perm", ints({1, 2, 0})}}).reals, ElementsAre(1, 4, 2, 5, 3, 6));
-  // Not its own inverse, so a permutation applied backwards would show.
+  // Not its own inverse, so that a permutation applied in reverse is detected.
   const OracleTensor y = reals({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   EXPECT_THAT(evaluate(Op::kTranspose, {y}, {{"perm", ints({2, 0, 1})}}).reals,
               ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));

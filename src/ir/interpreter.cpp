@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// A tensor of that type, all zeros.
+/// A tensor of that type, filled with zeros.
 OracleTensor make_tensor(const TensorType& type) {
   OracleTensor tensor{type, {}, {}};
   const auto numel = static_cast<std::size_t>(type.shape.numel());
@@ -22,8 +22,8 @@ OracleTensor make_tensor(const TensorType& type) {
   return tensor;
 }
 
-/// Whether every number of dtype `declared` can be given as `given`: the same dtype, or a wider one of its kind.
-bool may_stand_for(DType given, DType declared) {
+/// Whether dtype `given` holds every number of dtype `declared`: the same dtype, or a wider one of its kind.
+bool may_be_given_for(DType given, DType declared) {
   return given == declared || (is_float(given) == is_float(declared) && size_of(given) > size_of(declared));
 }
 
@@ -32,7 +32,7 @@ OracleTensor load(const HostTensor& tensor, const TensorType& type) {
   for (std::size_t i = 0; i < loaded.reals.size(); ++i) loaded.reals[i] = tensor.at(static_cast<std::int64_t>(i));
   for (std::size_t i = 0; i < loaded.integers.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
-    // Not through a double, which does not hold every i64.
+    // Not through a double, which cannot hold every i64.
     loaded.integers[i] =
         tensor.dtype() == DType::kI64 ? tensor.as<std::int64_t>()[i] : static_cast<std::int64_t>(tensor.at(index));
   }
@@ -50,7 +50,7 @@ HostTensor store(const OracleTensor& tensor) {
   return stored;
 }
 
-/// A graph and what its values hold at this point of the run.
+/// A graph and the current contents of its values.
 class Interpreter {
  public:
   explicit Interpreter(const Graph& graph) : graph_(graph), schedule_(graph), values_(graph.value_count()) {}
@@ -64,7 +64,7 @@ class Interpreter {
         fail("the {} {} ({}) was not given", name_of(kind), value.name, value.type);
       }
       const HostTensor& tensor = found->second;
-      if (tensor.shape() != value.type.shape || !may_stand_for(tensor.dtype(), value.type.dtype)) {
+      if (tensor.shape() != value.type.shape || !may_be_given_for(tensor.dtype(), value.type.dtype)) {
         fail("the {} {} must be {}, but was given as {}{}", name_of(kind), value.name, value.type, tensor.dtype(),
              tensor.shape());
       }
@@ -77,7 +77,7 @@ class Interpreter {
   [[nodiscard]] OracleTensor& operator[](ValueId id) { return values_[index_of(id)]; }
 
  private:
-  /// What stands in a region, once, and then its state updates.
+  /// Runs the items of a region once, and then its state updates.
   void run_region(RegionId id) {
     for (const ScheduleItem& item : schedule_.items(id)) {
       if (item.region == kNoRegion) {
@@ -119,7 +119,7 @@ class Interpreter {
     for (std::size_t i = 0; i < results.size(); ++i) values_[index_of(node.results[i])] = std::move(results[i]);
   }
 
-  /// Gives states their next values and a region's results theirs; of a then without else also where it did not run.
+  /// Updates states and sets the region's results; also for a skipped then without an else.
   void end_region(RegionId id, bool ran = true) {
     std::vector<std::pair<ValueId, OracleTensor>> updates;
     for (const Assignment& assignment : assignments_at_end(graph_, id, ran))
@@ -132,7 +132,7 @@ class Interpreter {
   std::vector<OracleTensor> values_;
 };
 
-/// Runs the plain ops that a fused one stands for.
+/// Runs the plain ops of a fused one.
 std::vector<OracleTensor> interpret_fused(Op op, const Attributes& attributes, Operands in) {
   Graph graph(std::string(name_of(op)));
   std::vector<ValueId> inputs;

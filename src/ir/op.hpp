@@ -21,21 +21,21 @@ enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kText, kDType, kF
 using Attribute =
     std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string, DType, std::vector<double>>;
 
-/// What ops.def says about one attribute. `fallback` is set unless the attribute is required.
+/// The schema of one attribute in ops.def. `fallback` is set unless the attribute is required.
 struct AttributeSchema {
   std::string_view name;
   AttributeKind kind;
   std::optional<Attribute> fallback;
 };
 
-/// What ops.def says about one op.
+/// The schema of one op in ops.def.
 struct OpSchema {
   Op op;
   std::string_view name;
   int min_inputs;
   int max_inputs;
-  int results;  ///< the least; attributes may ask for more
-  bool fused;   ///< stands for plain ops given by expand()
+  int results;  ///< the minimum; attributes may add more
+  bool fused;   ///< defined by plain ops, given by expand()
   std::vector<AttributeSchema> attributes;
 };
 
@@ -46,7 +46,7 @@ struct OpSchema {
 
 struct FusedBody;
 
-/// The attributes of one node, in schema order, every one of them present.
+/// The attributes of one node, in schema order, all of them present.
 class Attributes {
  public:
   Attributes() = default;
@@ -66,16 +66,16 @@ class Attributes {
 
   /// Whether the op has an attribute of that name.
   [[nodiscard]] bool has(std::string_view name) const { return find(name) != nullptr; }
-  /// The same attributes but for one, which must be there and of the type of `value`.
+  /// The same attributes with one replaced. It must exist and have the type of `value`.
   [[nodiscard]] Attributes with(std::string_view name, Attribute value) const;
 
   [[nodiscard]] std::span<const std::pair<std::string_view, Attribute>> all() const noexcept { return values_; }
-  /// Of a fused op what its body is kept in (body_of() in ir/expand.hpp); null of others.
+  /// For a fused op, the holder of its parsed body (body_of() in ir/expand.hpp); null for other ops.
   [[nodiscard]] FusedBody* fused_body() const noexcept { return fused_body_.get(); }
   friend bool operator==(const Attributes& a, const Attributes& b) { return a.values_ == b.values_; }
 
  private:
-  [[nodiscard]] const Attribute* find(std::string_view name) const;  // null where the op has none
+  [[nodiscard]] const Attribute* find(std::string_view name) const;  // null if the op has none
   [[nodiscard]] const Attribute& at(std::string_view name) const;
   std::vector<std::pair<std::string_view, Attribute>> values_;
   std::shared_ptr<FusedBody> fused_body_;  // shared by copies

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// The enums of ops alone, which device code reads too.
+// The enums of ops alone, which device code includes too.
 
 namespace headroom {
 
@@ -13,10 +13,10 @@ enum class Op : std::uint8_t {
 #undef HR_OP
 };
 
-/// What may follow a product, element by element: the unary ops that kernels of products have in them.
+/// Elementwise activation applied after a matmul or convolution: the unary ops that epilogues support.
 enum class Activation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kSilu, kRelu };
 
-/// The op that does the same, of an activation that is one.
+/// The unary op that equals an activation other than kNone.
 constexpr Op op_of(Activation activation) {
   if (activation == Activation::kGeluTanh) return Op::kGeluTanh;
   if (activation == Activation::kGeluErf) return Op::kGeluErf;

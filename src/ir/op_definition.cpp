@@ -106,7 +106,7 @@ int axis_of(const TypeQuery& query) {
 }
 
 double round_to(DType dtype, double value) {
-  std::uint64_t bits = 0;  // room for the widest element
+  std::uint64_t bits = 0;  // large enough for the widest element
   store_from_double(&bits, dtype, value);
   return load_as_double(&bits, dtype);
 }
@@ -115,7 +115,7 @@ bool is_index(const TensorType& type) { return type.dtype == DType::kI32 || type
 
 std::size_t extent(const OracleTensor& x, int axis) { return static_cast<std::size_t>(x.type.shape[axis]); }
 
-/// Independent partial sums: they hide the latency of the adds and round less than one long sum.
+/// Independent partial sums hide the latency of the additions, and round less than one long sum.
 double dot(const double* a, const double* b, std::size_t count) {
   constexpr std::size_t kLanes = 8;
   std::array<double, kLanes> sums{};

@@ -17,7 +17,7 @@ struct OracleTensor;
 using Types = std::span<const TensorType>;
 using Operands = std::span<const OracleTensor* const>;
 
-/// What an op is asked for the types of its results with. Their number is that of ops.def.
+/// The input of type inference: an op, its attributes and operand types. The number of operands is valid by ops.def.
 struct TypeQuery {
   Op op;
   const Attributes& attributes;
@@ -27,13 +27,13 @@ struct TypeQuery {
   void require(bool holds, std::string_view expectation) const;
 };
 
-/// The arithmetic of an op. A transcendental function counts as one operation.
+/// The FLOP count of an op. A transcendental function counts as one operation.
 class Flops {
  public:
   using Rule = double (*)(const Attributes& attributes, Types in, Types out);
 
   // NOLINTNEXTLINE(google-explicit-constructor): a rule is one of the two
-  constexpr Flops(double each) : each_(each) {}  ///< for each element of the results
+  constexpr Flops(double each) : each_(each) {}  ///< per element of the results
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Flops(Rule rule) : rule_(rule) {}
 
@@ -45,27 +45,27 @@ class Flops {
 };
 
 enum class OpKind : std::uint8_t {
-  kElementwise,  ///< each element from the same place in every operand; they broadcast
-  kView,         ///< elements of operand 0 in another arrangement, which can be other strides alone
-  kCopy,         ///< elements of the operands
-  kContraction,  ///< sums of products of elements of two operands: work for a matrix unit
+  kElementwise,  ///< each result element from the same position in every operand; operands broadcast
+  kView,         ///< elements of operand 0 rearranged, possibly by strides alone
+  kCopy,         ///< copies of elements of the operands
+  kContraction,  ///< sums of products of elements of two operands, computed by matrix units
   kOther,
 };
 
-/// How an op's operands relate to the entries of the results' first axis, the samples.
+/// How the operands of an op relate to the samples: the entries of the results' first axis.
 enum class Samples : std::uint8_t {
-  kFirst,             ///< operand 0 by sample, the others whole
-  kFirstAndFourth,    ///< operands 0 and 3
-  kFirstTwoAndSixth,  ///< operands 0, 1 and 5
-  kEvery,             ///< every operand, but for those of one sample, which serves all
-  kBroadcast,         ///< every operand of the results' rank, but for those of one sample
+  kFirst,             ///< operand 0 is batched, the others are not
+  kFirstAndFourth,    ///< operands 0 and 3 are batched
+  kFirstTwoAndSixth,  ///< operands 0, 1 and 5 are batched
+  kEvery,             ///< every operand is batched, unless it has one sample, which all share
+  kBroadcast,         ///< every operand of the results' rank is batched, unless it has one sample
   kMixed,
 };
-/// Where it names them: the operands that are read by sample, as bits by number.
+/// The batched operands as a bit mask by operand number, if `samples` names them.
 [[nodiscard]] std::optional<std::uint32_t> operands_named_by(Samples samples);
 
-/// What is known of an op besides what ops.def says of it: a row of the tables in ops/. Passes, plans and kernels ask
-/// it and keep no lists of ops.
+/// Properties of an op that ops.def does not hold: a row of the tables in ops/. Passes, plans and kernels query it
+/// and keep no lists of ops.
 struct OpDefinition {
   static constexpr int kFixedRank = -1;
   static constexpr int kEveryOperand = std::numeric_limits<int>::max();
@@ -73,54 +73,58 @@ struct OpDefinition {
   Op op;
   OpKind kind = OpKind::kOther;
 
-  /// Types of the results; throws Error where the operands do not fit.
+  /// Types of the results. Throws Error if the operands do not fit.
   std::vector<TensorType> (*infer)(const TypeQuery& query);
-  /// A plain op: fills `out`, whose types are set and whose elements are there, in double precision.
+  /// For a plain op: computes the elements of `out` in double precision. Types are set and elements allocated.
   void (*evaluate)(const Attributes& attributes, Operands in, std::span<OracleTensor> out) = nullptr;
-  /// A fused op: emits the plain ops that it stands for.
+  /// For a fused op: emits the plain ops that define it.
   std::vector<ValueId> (*expand)(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) = nullptr;
   Flops flops = 0.0;
-  double exponentials = 0;  ///< of a plain op, for each element of its result: what is made of e^x is one
+  /// for a plain op, exponentials per element of its result; each function computed from e^x counts as one
+  double exponentials = 0;
 
   Samples samples = Samples::kMixed;
-  /// Elements mix within so many innermost axes of operand 0, and any number of axes may stand in front of those.
+  /// The op mixes elements only within this number of innermost axes of operand 0; any number of axes may precede
+  /// them.
   int inner_axes = kFixedRank;
-  /// Where it depends on the attributes: whether what `samples` says holds of these.
+  /// If it depends on the attributes: whether `samples` holds for these attributes.
   bool (*keeps_samples)(const Attributes& attributes) = nullptr;
-  /// The attributes with one more axis of that extent in front of every operand, where they name axes or extents.
+  /// If the attributes name axes or extents: the attributes after every operand gets one more leading axis of that
+  /// extent.
   Attributes (*under_axis)(const Attributes& attributes, std::int64_t extent) = nullptr;
 
-  /// Takes images, of four axes, in any layout, and gives what it makes that of operand 0.
+  /// Takes images (four axes) in any layout. Its result has the layout of operand 0.
   bool any_layout = false;
-  /// A row of what it makes needs one row of its operands alone, so that bodies of fused ops may hold it, as they may
-  /// elementwise ops: row_program_of() says of which form.
+  /// A row of the result depends on one row of the operands alone, so that bodies of fused ops may contain it next to
+  /// elementwise ops. row_program_of() says in which form.
   bool goes_along_rows = false;
   bool commutative = false;
-  bool reads_part = false;  ///< of operand 0: as much as it makes
-  /// Operands that only scale or shift what the op works on, as bits by number.
+  bool reads_part = false;  ///< reads only as much of operand 0 as it produces
+  /// Operands that only scale or shift the data, as a bit mask by operand number.
   std::uint32_t modulators = 0;
-  /// f32 wherever it stands: positions and time, which 16 bits cannot count, pools, for which they do not pay, and
-  /// what quantizers make or take, whose scales are f32 and whose products say themselves what they make.
+  /// bf16 and fp16 do not convert the op. Set for positions and timesteps, which need more than 16 bits; for random
+  /// numbers; for ops that make or take quantized values, whose scales are f32 and whose matmuls name their result
+  /// dtype; and for fused ops, whose bodies define the dtypes.
   bool stays_f32 = false;
-  /// So many operands, from the first, are stored in the dtype of the result; the others in what they have.
+  /// This number of operands, from the first, is stored in the dtype of the result; the others keep their own dtype.
   int narrow_operands = kEveryOperand;
-  /// So many results, from the first, are of the dtype that the op works on; the others have their own.
+  /// This number of results, from the first, has the dtype that the op works on; the others have their own dtype.
   int narrow_results = kEveryOperand;
 };
 
 [[nodiscard]] const OpDefinition& definition_of(Op op);
 
 [[nodiscard]] inline bool is_elementwise(Op op) { return definition_of(op).kind == OpKind::kElementwise; }
-/// Whether a node's result can be its operand's elements under other strides.
+/// Whether a node's result can alias its operand's memory, with other strides.
 [[nodiscard]] inline bool is_view(Op op) { return definition_of(op).kind == OpKind::kView; }
 [[nodiscard]] inline bool is_contraction(Op op) { return definition_of(op).kind == OpKind::kContraction; }
-/// Whether rows of operand 0 are multiplied with a weight, each by itself.
+/// Whether rows of operand 0 are multiplied with a weight, each independently.
 [[nodiscard]] inline bool is_matmul(Op op) { return is_contraction(op) && definition_of(op).inner_axes == 1; }
 
-/// The entries of a leading axis are called samples. Where sample i of each result of `node` needs only sample i of
-/// some operands, for i in [0, samples): for each operand, whether that is how it is read; the others are needed whole.
-/// Nothing where samples mix, where the results have another leading extent, and for a reshape, whose attribute names
-/// every extent.
+/// The entries of a leading axis are called samples. Returns for each operand whether it is batched: sample i of each
+/// result of `node` needs only its sample i, for i in [0, samples). Operands that are not batched are needed whole.
+/// Returns nothing if samples mix, if the results have another leading extent, and for a reshape, whose attribute
+/// names every extent.
 [[nodiscard]] std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node,
                                                                   std::int64_t samples);
 

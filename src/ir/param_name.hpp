@@ -5,10 +5,10 @@
 
 namespace headroom {
 
-/// What a param's name says: the tensor's name in a checkpoint, behind the name of that checkpoint where it has one, as
-/// in "vae:decoder.conv_in.weight".
+/// The parts of a param's name: the tensor's name in a checkpoint, prefixed by the checkpoint's name if it has one,
+/// as in "vae:decoder.conv_in.weight".
 struct ParamName {
-  std::string_view checkpoint;  ///< empty for the one without a name
+  std::string_view checkpoint;  ///< empty for the checkpoint without a name
   std::string_view tensor;
 };
 

@@ -20,7 +20,7 @@ struct Case {
   Op op;
   std::vector<std::pair<std::string_view, Attribute>> attributes;
   std::vector<Shape> inputs;
-  std::vector<bool> by_sample;  // as expected; empty where samples mix
+  std::vector<bool> by_sample;  // as expected; empty if samples mix
 };
 
 Attribute ints(std::vector<std::int64_t> values) { return values; }

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// Where regions begin, as the index of the node that they stand before.
+/// The first position of each region, as the index of the node that it precedes.
 class Places {
  public:
   explicit Places(const Graph& graph)
@@ -22,7 +22,7 @@ class Places {
         has_nodes_[r] = true;
       }
     find_readers();
-    // What one region must stand before may be another without nodes, whose place is found later.
+    // A region without nodes may have to precede another one, whose position is found later.
     bool has_moved = true;
     while (has_moved) {
       has_moved = false;
@@ -33,7 +33,7 @@ class Places {
 
   [[nodiscard]] std::size_t begin(RegionId region) const { return begins_[index_of(region)]; }
   [[nodiscard]] bool has_nodes(RegionId region) const { return has_nodes_[index_of(region)]; }
-  /// The region that stands in the schedule: of an else, its then.
+  /// The region that is an item of the schedule: for an else, its then.
   [[nodiscard]] RegionId item_of(RegionId region) const {
     const Region& it = graph_.region(region);
     return it.kind == RegionKind::kElse ? it.branch : region;
@@ -43,11 +43,11 @@ class Places {
   static constexpr std::size_t kAtEnd = std::numeric_limits<std::size_t>::max();
 
   struct Reader {
-    RegionId region;   // in which the value is read
-    std::size_t node;  // kAtEnd where the region reads it when it ends
+    RegionId region;   // the region of the read
+    std::size_t node;  // kAtEnd if the region reads it at its end
   };
 
-  /// A state that a region reads when it ends, as it was before.
+  /// The value of a state before the update, read by a region at its end.
   struct StateRead {
     ValueId state;
     RegionId region;
@@ -72,7 +72,7 @@ class Places {
     }
   }
 
-  /// Whether it stands earlier now.
+  /// Returns whether it moved to an earlier position.
   bool place_empty(RegionId region) {
     const RegionId parent = graph_.region(region).parent;
     const std::size_t before = begins_[index_of(region)];
@@ -88,13 +88,13 @@ class Places {
     return begin < before;
   }
 
-  /// Whether `inner` is the region that stands in the schedule, its else, or nested in them.
+  /// Whether `inner` is the region of the item, its else, or nested in one of them.
   [[nodiscard]] bool is_in_item(RegionId inner, RegionId item) const {
     const RegionId branch = graph_.region(item).branch;
     return is_within(graph_, inner, item) || (branch != kNoRegion && is_within(graph_, inner, branch));
   }
 
-  /// Where a reader stands in `parent`: itself, or the region there that it is in.
+  /// The position of a reader in `parent`: its own, or that of the region in `parent` that contains it.
   [[nodiscard]] std::size_t place_in(RegionId parent, const Reader& reader) const {
     if (reader.region == parent) return reader.node;
     RegionId child = reader.region;
@@ -104,9 +104,9 @@ class Places {
 
   const Graph& graph_;
   std::vector<std::size_t> begins_;           // by region
-  std::vector<bool> has_nodes_;               // by region; of an `if` by its then, whichever branch has them
+  std::vector<bool> has_nodes_;               // by region; for an `if` by its then, for both branches
   std::vector<std::vector<Reader>> readers_;  // by value, of region results
-  std::vector<StateRead> state_reads_;        // by what is no node
+  std::vector<StateRead> state_reads_;        // by readers that are not nodes
 };
 
 }  // namespace
@@ -115,7 +115,7 @@ Schedule::Schedule(const Graph& graph) : items_(graph.regions().size()) {
   const Places places(graph);
   struct Placed {
     std::size_t place;
-    int rank;  // in one place: regions without nodes, then the region that begins here, then the node
+    int rank;  // in one position: regions without nodes, then the region that begins here, then the node
     ScheduleItem item;
   };
   std::vector<std::vector<Placed>> placed(items_.size());

@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// One walk over a graph, in the order it runs, that throws at the first broken rule.
+/// One traversal of a graph, in execution order, that throws at the first violated rule.
 class Verifier {
  public:
   explicit Verifier(const Graph& graph)
@@ -37,7 +37,7 @@ class Verifier {
     for (const Output& output : graph_.outputs()) {
       const std::string user = "the output " + output.name;
       check_exists(output.value, user);
-      // Outputs are read at the very end, so one that names a state is what the state ends up as.
+      // Outputs are read at the very end, so an output that names a state has its final value.
       if (graph_.value(output.value).kind != ValueKind::kState) check_use(output.value, kTopRegion, user);
       if (is_channels_last(output.value)) broken("{} must be row-major, as callers take it", user);
     }
@@ -62,7 +62,7 @@ class Verifier {
 
   [[nodiscard]] bool is_channels_last(ValueId id) const { return graph_.type(id).layout == Layout::kChannelsLast; }
 
-  /// Images alone lie channels-last, and what callers give and get does not.
+  /// Only images are channels-last; inputs and outputs are not.
   void check_layout(ValueId id) const {
     if (!is_channels_last(id)) return;
     const ValueKind kind = graph_.value(id).kind;
@@ -128,7 +128,8 @@ class Verifier {
       broken("the predicate {} must be a bool scalar, not {}", name_of_value(region.predicate), type);
   }
 
-  /// The nodes of each region, nested ones included, must stand together, and those of an else behind its then's.
+  /// The nodes of each region, nested ones included, must be contiguous. Those of an else must follow those of its
+  /// then.
   void check_contiguity() const {
     std::vector<std::size_t> first(graph_.regions().size()), count(graph_.regions().size(), 0);
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -145,7 +146,7 @@ class Verifier {
       const Region& region = graph_.regions()[r];
       if (region.kind != RegionKind::kElse || count[r] == 0 || count[index_of(region.branch)] == 0) continue;
       if (first[r] != first[index_of(region.branch)] + count[index_of(region.branch)])
-        broken("the else {} must stand behind its then", r);
+        broken("the else {} must directly follow its then", r);
     }
   }
 
@@ -170,7 +171,7 @@ class Verifier {
     end(id, id);
   }
 
-  /// Each branch finds the states as they were before the `if`, and so do the values that stand for a missing else.
+  /// Each branch reads the states as they were before the `if`, and so do the values that replace a missing else.
   void walk_if(RegionId id, const Region& then) {
     check_use(then.predicate, then.parent, fmt::format("the if {}", id));
     const std::vector<bool> over_before = is_over_;
@@ -182,8 +183,8 @@ class Verifier {
     for (std::size_t i = 0; i < is_over_.size(); ++i) is_over_[i] = is_over_[i] || over_after_then[i];
   }
 
-  /// What a region gives its results and its states, which is all that may be read of them from then on. It is read in
-  /// `reader`: that region itself, or, where a then does not run, what is around it.
+  /// The values that a region assigns to its results and states; only these may be read from then on. They are read
+  /// in `reader`: the region itself, or, if a then does not run, its parent.
   void end(RegionId id, RegionId reader) {
     const std::vector<Assignment> assignments = assignments_at_end(graph_, id, reader == id);
     const auto is_state = [&](ValueId value) { return graph_.value(value).kind == ValueKind::kState; };
@@ -247,8 +248,8 @@ class Verifier {
     homes_[index_of(result)] = node.region;
   }
 
-  /// Of views and rows the layout is a tag that passes choose, and infer() only proposes one; a reshape makes what lies
-  /// channels-last of the same extents alone.
+  /// For views and rows the layout is a tag that passes choose; infer() only proposes one. A reshape makes
+  /// channels-last images only from operands of the same extents.
   void check_layout_of(const Node& node, ValueId result, Layout wanted) const {
     const Layout layout = graph_.type(result).layout;
     if (layout != wanted && !is_view(node.op) && node.op != Op::kRow)
@@ -263,8 +264,8 @@ class Verifier {
     if (index_of(id) >= graph_.value_count()) broken("{} reads {}, which does not exist", user, name_of_value(id));
   }
 
-  /// A use in `region` sees what is defined so far in it or around it, and a state until the region that updates it
-  /// ends.
+  /// A use in `region` refers to values defined so far in it or in enclosing regions. A state can be used until the
+  /// region that updates it ends.
   void check_use(ValueId id, RegionId region, const std::string& user) const {
     check_exists(id, user);
     const RegionId home = homes_[index_of(id)];
@@ -293,8 +294,8 @@ class Verifier {
 
   const Graph& graph_;
   const Schedule* schedule_ = nullptr;
-  std::vector<RegionId> homes_;  ///< by value: the region that it exists in, once it does
-  std::vector<bool> is_over_;    ///< by value: a state whose region has ended
+  std::vector<RegionId> homes_;  ///< by value: the region that defines it, once it has been defined
+  std::vector<bool> is_over_;    ///< by value: a state whose updating region has ended
 };
 
 }  // namespace

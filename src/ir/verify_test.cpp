@@ -11,7 +11,7 @@
 #include "ir/test_util.hpp"
 #include "ir/text/text.hpp"
 
-// One sound graph, and one test for each rule that a rewrite of it can break.
+// One valid graph, and one test for each rule that a rewrite of it can break.
 
 namespace headroom {
 namespace {
@@ -243,13 +243,13 @@ TEST_F(VerifyTest, PredicateThatIsNoBoolScalar) {
   expect_broken("the predicate %x", "bool scalar");
 }
 
-TEST_F(VerifyTest, ElseThatDoesNotStandBehindItsThen) {
+TEST_F(VerifyTest, ElseThatDoesNotFollowItsThen) {
   const ValueId hit = graph_.add_input("hit", {DType::kBool, Shape{}});
   const auto relu = [&] { return std::vector<ValueId>{b_.relu(x_)}; };
   b_.select(hit, relu, relu);
   EXPECT_NO_THROW(verify(graph_));
   rewrite([](auto& nodes) { std::swap(nodes.back(), nodes[nodes.size() - 2]); });
-  expect_broken("must stand behind its then");
+  expect_broken("must directly follow its then");
 }
 
 TEST_F(VerifyTest, SecondUpdateOfAStateOutsideTheOtherBranch) {
@@ -266,7 +266,7 @@ TEST_F(VerifyTest, SecondUpdateOfAStateOutsideTheOtherBranch) {
   EXPECT_EQ(std::ranges::count(graph_.state_updates(), t, &StateUpdate::value), 2);
 }
 
-/// Expects that verify() refuses the graph in the text, with that message.
+/// Expects that verify() rejects the graph in the text, with that message.
 void expect_refused(const char* text, const char* message) {
   const Graph graph = parse_graph(text);
   EXPECT_THAT([&] { verify(graph); }, testing::ThrowsMessage<std::logic_error>(HasSubstr(message)));

@@ -6,15 +6,15 @@
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Attention, and the plain ops that it stands for.
+// Attention, and the plain ops that define it.
 
 namespace headroom::ops {
 namespace {
 
 bool is_set(const Attributes& attributes, std::string_view name) { return attributes.get_int(name) != 0; }
 
-/// Whether [b or 1, h or 1, s or 1, t].
-bool is_beside_scores(const Shape& shape, const Shape& scores) {
+/// Whether its shape is [b or 1, h or 1, s or 1, t].
+bool broadcasts_to_scores(const Shape& shape, const Shape& scores) {
   if (shape.rank() != 4 || shape[3] != scores[3]) return false;
   for (int axis = 0; axis < 3; ++axis)
     if (shape[axis] != 1 && shape[axis] != scores[axis]) return false;
@@ -35,14 +35,14 @@ std::vector<TensorType> attention_types(const TypeQuery& given) {
   given.require(fits, "q[b, h, s, d], k[b, g, t, d] and v[b, g, t, e] of one floating-point dtype, h a multiple of g");
   if (given.in.size() == 4)
     given.require((given.in[3].dtype == dtype || given.in[3].dtype == DType::kBool) &&
-                      is_beside_scores(given.in[3].shape, Shape{q[0], q[1], q[2], k[2]}),
+                      broadcasts_to_scores(given.in[3].shape, Shape{q[0], q[1], q[2], k[2]}),
                   "a bias[b or 1, h or 1, s or 1, t] in the dtype of q, or a mask of bool");
   std::vector<TensorType> types = {{dtype, Shape{q[0], q[1], q[2], v[3]}}};
   if (is_set(given.attributes, "logsumexp")) types.push_back({DType::kF32, Shape{q[0], q[1], q[2]}});
   return types;
 }
 
-/// x[b, g, t, d] with each head as often as it serves one of `heads`.
+/// x[b, g, t, d] with each head repeated for the query heads that it serves.
 ValueId repeat_heads(Builder& builder, ValueId x, std::int64_t heads) {
   const Shape shape = builder.shape(x);
   if (shape[1] == heads) return x;
@@ -52,13 +52,13 @@ ValueId repeat_heads(Builder& builder, ValueId x, std::int64_t heads) {
   return builder.reshape(repeated, {shape[0], heads, shape[2], shape[3]});
 }
 
-/// What is added to the scores: nothing where `sees` is true, and -inf elsewhere.
+/// The values added to the scores: 0 where `sees` is true, -inf elsewhere.
 ValueId bias_of_mask(Builder& builder, ValueId sees, DType dtype) {
   const ValueId table = builder.constant({-std::numeric_limits<double>::infinity(), 0}, Shape{2}, dtype);
   return builder.gather(table, builder.cast(sees, DType::kI32));
 }
 
-/// Which keys a query sees that sees those up to its own place: bool [queries, keys].
+/// The causal mask: bool [queries, keys], true for keys up to the query's own position.
 ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys) {
   std::vector<double> sees;
   for (std::int64_t query = 0; query < queries; ++query)
@@ -66,7 +66,7 @@ ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys) {
   return builder.constant(std::move(sees), Shape{queries, keys}, DType::kBool);
 }
 
-/// A column behind the scores that counts only where all others are -inf: softmax then has something to give weight to.
+/// Appends a column to the scores that matters only if all others are -inf: softmax then has a finite entry.
 ValueId with_lowest(Builder& builder, ValueId scores) {
   const DType dtype = builder.dtype(scores);
   Shape shape = builder.shape(scores);
@@ -75,7 +75,7 @@ ValueId with_lowest(Builder& builder, ValueId scores) {
   return builder.concat({scores, builder.constant({lowest}, shape, dtype)}, 3);
 }
 
-/// log(sum(exp(scores))) in f32, `guarded` the scores with a finite one among them.
+/// log(sum(exp(scores))) in f32; `guarded` are the scores with a finite one added.
 ValueId logsumexp(Builder& builder, ValueId scores, ValueId guarded) {
   const ValueId most = builder.amax(guarded, {3});  // [b, h, s]
   const Shape shape = builder.shape(most);
@@ -108,7 +108,7 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   return results;
 }
 
-/// Both products, of the keys that are seen; the softmax between them runs beside.
+/// Both matmuls, over the visible keys. The softmax between them is not counted.
 double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
   const Shape& q = in[0].shape;  // [b, h, s, d]
   const Shape& v = in[2].shape;  // [b, g, t, e]

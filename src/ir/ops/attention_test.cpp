@@ -60,7 +60,7 @@ TEST(AttentionFlops, CountWhatIsSeen) {
   EXPECT_EQ(flops(4, 2, 1), 2.0 * 12 * (1 + 2 + 2 + 2) * 12);
 }
 
-/// One head of two queries and three keys, whose scores are 0, 1 and 2 and twice that.
+/// One head with two queries and three keys, whose scores are 0, 1 and 2, and twice that.
 const OracleTensor kQueries = reals({1, 1, 2, 1}, {1, 2}), kKeys = reals({1, 1, 3, 1}, {0, 1, 2}),
                    kValues = reals({1, 1, 3, 1}, {1, 10, 100});
 double weighted(const std::vector<double>& scores) {

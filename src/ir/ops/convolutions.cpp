@@ -7,7 +7,7 @@
 #include "ir/convolution.hpp"
 #include "ir/ops/families.hpp"
 
-// Convolutions, NCHW, and what is the same with image and result exchanged: transposed ones.
+// Convolutions, NCHW, and transposed convolutions, in which image and result are swapped.
 
 namespace headroom::ops {
 namespace {
@@ -20,7 +20,7 @@ std::int64_t padding_along(const Convolution& how, int axis) {
   return axis == 0 ? how.padding[kTop] + how.padding[kBottom] : how.padding[kLeft] + how.padding[kRight];
 }
 
-/// How far the first and last taps of the weight lie apart, plus one; axis 0 is the height.
+/// The distance between the first and last taps of the weight, plus one; axis 0 is the height.
 std::int64_t reach_of(const Convolution& how, const Shape& weight, int axis) {
   return how.dilation[static_cast<std::size_t>(axis)] * (weight[2 + axis] - 1) + 1;
 }
@@ -33,7 +33,7 @@ Convolution checked_convolution(const TypeQuery& given) {
   return how;
 }
 
-/// What both have: `channels` of the result, by the weight.
+/// Requirements on the operands of both convolutions; `channels` of the result follow from the weight.
 void require_operands(const TypeQuery& given, std::int64_t channels, std::string_view form) {
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype) && given.in[1].dtype == x.dtype, form);
@@ -89,7 +89,7 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
   if (more.size() != 2) fail("conv_transpose2d: output_padding must be 2 integers, but was given {}", more.size());
   for (const int axis : {0, 1}) {
     const auto at = static_cast<std::size_t>(axis);
-    if (more[at] < 0 || more[at] >= how.stride[at])  // else no convolution of the result makes x
+    if (more[at] < 0 || more[at] >= how.stride[at])  // otherwise no convolution of the result gives the shape of x
       fail("conv_transpose2d: output_padding must be less than the stride, but was given {}", more[at]);
     const std::int64_t extent = (x[2 + axis] - 1) * how.stride[at] + reach_of(how, weight, axis) + more[at];
     given.require(extent > padding_along(how, axis), "padding that leaves some of the result");
@@ -99,7 +99,7 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
 }
 
 /// Calls visit(pixel of image[b, c, h, w], element of weight[o, c/groups, kh, kw], pixel of result[b, o, oh, ow]) for
-/// every product that a convolution adds up; the pixels that it pads with are left out.
+/// every multiplication of a convolution. Padded pixels are skipped.
 template <class Visit>
 void for_each_matmul(const Shape& image, const Shape& weight, const Shape& result, const Convolution& how,
                      const Visit& visit) {
@@ -121,7 +121,7 @@ void for_each_matmul(const Shape& image, const Shape& weight, const Shape& resul
           }
 }
 
-/// What the sums begin with: bias and residual, or 0.
+/// Initializes the sums: bias and residual, or 0.
 void begin_sums(Operands in, OracleTensor& out) {
   const std::size_t image = extent(out, 2) * extent(out, 3), channels = extent(out, 1);
   for (std::size_t i = 0; i < out.reals.size(); ++i) {
@@ -138,7 +138,7 @@ void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> o
                   });
 }
 
-/// The same products, of the convolution whose image is our result and whose result is our image.
+/// The same multiplications, for the convolution with image and result swapped.
 void conv_transpose2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   begin_sums(in, out[0]);
   for_each_matmul(out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
@@ -147,7 +147,7 @@ void conv_transpose2d(const Attributes& attributes, Operands in, std::span<Oracl
                   });
 }
 
-/// The same without its activation, and that.
+/// The same op without its activation, followed by the activation.
 std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const Attributes plain = attributes.with("activation", std::string("none"));
   const ValueId sums = builder.emit(Op::kConv2d, {in.begin(), in.end()}, {plain.all().begin(), plain.all().end()})[0];
@@ -161,7 +161,7 @@ std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& 
   return expand_conv2d(builder, attributes, std::array{in[0], in[1], in[2], residual});
 }
 
-/// Two for each product of a pixel with an element of the weight, and one for each operand that is added.
+/// Two per multiplication of a pixel with an element of the weight, and one per operand that is added.
 double conv2d_flops(const Attributes& attributes, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
   const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);

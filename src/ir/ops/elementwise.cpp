@@ -15,7 +15,7 @@
 namespace headroom::ops {
 namespace {
 
-/// Of `dtype`, in the shape that the operands broadcast to and the layout of those that have it.
+/// The type with `dtype`, the broadcast shape of the operands, and the layout of the operands of that shape.
 TensorType broadcast_type(const TypeQuery& given, DType dtype) {
   TensorType result{dtype, given.in[0].shape};
   for (const TensorType& operand : given.in.subspan(1)) result.shape = broadcast_shapes(result.shape, operand.shape);
@@ -48,7 +48,7 @@ std::vector<TensorType> select_types(const TypeQuery& given) {
   return {broadcast_type(given, given.in[1].dtype)};
 }
 
-/// The operand's, where these attributes can be of its dtype.
+/// The operand's type, if these attributes are valid for its dtype.
 std::vector<TensorType> types_with(const TypeQuery& given, std::initializer_list<std::string_view> attributes) {
   given.require(given.in[0].dtype != DType::kBool, "numbers");
   for (const std::string_view name : attributes) {
@@ -71,7 +71,7 @@ std::vector<TensorType> cast_types(const TypeQuery& given) {
   return {{given.attributes.get_dtype("dtype"), given.in[0].shape, given.in[0].layout}};
 }
 
-/// The element strides with which an operand of `shape` is read over `out`: 0 along axes that it is broadcast along.
+/// The element strides for reading an operand of `shape` over `out`: 0 along axes that it is broadcast along.
 Shape broadcast_strides(const Shape& shape, const Shape& out) {
   const Shape dense = row_major_strides(shape);
   Shape strides = out;
@@ -99,11 +99,11 @@ void for_each_broadcast(const std::array<const OracleTensor*, N>& in, const Shap
   }
 }
 
-/// What formulas are made of, for reals, and for integers in 64 bits, which add and multiply unsigned.
+/// The functions used by formulas, for reals and for 64-bit integers. Integers add and multiply as unsigned.
 struct Math {
   static double positive(double a) { return a < 0 ? 0 : a; }
   static double swish(double a, double /*tail*/, double c, double d) {
-    const double slope = d == 0 ? c : c + d * a * a;  // 0 times infinity is none
+    const double slope = d == 0 ? c : c + d * a * a;  // avoids 0 times infinity, which is NaN
     return a / (1 + std::exp(-a * slope));
   }
   static double normal(double a) { return 0.5 * a * std::erfc(-a / std::numbers::sqrt2); }
@@ -145,7 +145,7 @@ struct Math {
   static bool equal(Word a, Word b) { return a == b; }
 };
 
-/// The op's formula, of reals, or of integers in 64 bits: overflow wraps, as it does in every integer unit we run on.
+/// The op's formula, for reals or for 64-bit integers: overflow wraps, as on all supported integer units.
 template <Op kOp, class T>
 auto formula(T a, [[maybe_unused]] T b = {}, [[maybe_unused]] T c = {}) {
   [[maybe_unused]] constexpr Math m{};
@@ -157,12 +157,12 @@ auto formula(T a, [[maybe_unused]] T b = {}, [[maybe_unused]] T c = {}) {
 
 std::int64_t round_to_integer(DType dtype, double value) {
   if (dtype != DType::kI64) return static_cast<std::int64_t>(round_to(dtype, value));
-  std::int64_t integer = 0;  // not through round_to: a double cannot hold what i64 saturates to
+  std::int64_t integer = 0;  // not through round_to: a double cannot hold the saturated values of i64
   store_from_double(&integer, dtype, value);
   return integer;
 }
 
-/// `value` as the integer dtype holds it; saturates as casts from floats do.
+/// `value` in the integer dtype; saturates as casts from floats do.
 std::int64_t saturate(DType dtype, std::int64_t value) {
   const auto clamp_to = [&](auto limits) {
     return std::clamp<std::int64_t>(value, decltype(limits)::min(), decltype(limits)::max());
@@ -197,7 +197,8 @@ void unary(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor
   std::ranges::transform(in[0]->reals, out[0].reals.begin(), [](double a) { return formula<kOp>(a); });
 }
 
-/// The formula of these operands, which broadcast. Of a comparison of whatever it compares, else of what it makes.
+/// Applies the formula to these operands, which broadcast. For a comparison kReals refers to the operands, else to
+/// the result.
 template <Op kOp, bool kReals, std::size_t N>
 void apply(const std::array<const OracleTensor*, N>& in, OracleTensor& out) {
   using Number = std::conditional_t<kReals, double, std::uint64_t>;
@@ -228,7 +229,7 @@ void binary(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   apply<kOp, false, 2>({in[0], in[1]}, out[0]);
 }
 
-/// Attributes in place of the operands behind the first.
+/// Passes attributes in place of the operands after the first.
 template <Op kOp, std::size_t N>
 void with_numbers(const Attributes& attributes, Operands in, std::span<OracleTensor> out,
                   std::array<std::string_view, N> names) {
@@ -276,7 +277,7 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .any_layout = true};
 }
 
-/// Functions of formulas that a CPU makes of e^x; those of the C library, as erf and pow, are something else.
+/// Functions in formulas that a CPU computes from e^x; those of the C library, such as erf and pow, do not count.
 constexpr double exponentials_in(std::string_view formula) {
   double count = 0;
   for (const std::string_view function : {"m.exp(", "m.swish(", "m.normal(", "m.tanh(", "m.sigmoid("})

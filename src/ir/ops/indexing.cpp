@@ -4,12 +4,12 @@
 #include "base/error.hpp"
 #include "ir/ops/families.hpp"
 
-// Rows of tables, by their numbers.
+// Rows of tables, by index.
 
 namespace headroom::ops {
 namespace {
 
-/// The shape of what a row of `table` is.
+/// The shape of one row of `table`.
 Shape row_shape(const TensorType& table) { return Shape(table.shape.dims().subspan(1)); }
 
 std::vector<TensorType> selected_row_types(const TypeQuery& given) {
@@ -39,7 +39,7 @@ std::vector<TensorType> scatter_add_types(const TypeQuery& given) {
   return {x};
 }
 
-/// A row's number, or fails.
+/// Checks a row index; throws if it is out of range.
 std::size_t checked_row(Op op, std::int64_t id, std::int64_t rows) {
   if (id < 0 || id >= rows) fail("{}: the index must be in 0..{}, but is {}", name_of(op), rows - 1, id);
   return static_cast<std::size_t>(id);

@@ -7,7 +7,7 @@
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Products, and what quantizes their operands.
+// Matmuls, and the quantization of their operands.
 
 namespace headroom::ops {
 namespace {
@@ -146,7 +146,7 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   return {builder.cast(y, attributes.get_dtype("dtype"))};
 }
 
-/// Where x and its weight have so many scales, and a bias may follow, and a residual.
+/// For kScales operands after x and weight that are scales; optional bias and residual follow.
 template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
   const auto added = static_cast<double>(in.size() - 2 - kScales);

@@ -8,7 +8,7 @@
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 
-// Shapes, and what moves data.
+// Shape ops, and ops that move data.
 
 namespace headroom::ops {
 namespace {
@@ -64,7 +64,7 @@ std::vector<TensorType> slice_types(const TypeQuery& given) {
   return {{given.in[0].dtype, shape, given.in[0].layout}};
 }
 
-/// As many numbers as x has axes, none of them negative.
+/// One number per axis of x, none of them negative.
 bool are_margins(const std::vector<std::int64_t>& margins, const TensorType& x) {
   return margins.size() == static_cast<std::size_t>(x.shape.rank()) &&
          std::ranges::all_of(margins, [](std::int64_t margin) { return margin >= 0; });
@@ -98,14 +98,14 @@ std::vector<TensorType> broadcast_types(const TypeQuery& given) {
   return {{given.in[0].dtype, Shape(extents)}};
 }
 
-/// out[i] = x[source(i)] for whichever element kind the tensors hold.
+/// out[i] = x[source(i)] for the element kind of the tensors.
 template <typename Source>
 void gather(const OracleTensor& x, OracleTensor& out, Source source) {
   for (std::size_t i = 0; i < out.reals.size(); ++i) out.reals[i] = x.reals[source(i)];
   for (std::size_t i = 0; i < out.integers.size(); ++i) out.integers[i] = x.integers[source(i)];
 }
 
-/// Elements in one step along `axis`: the product of the extents after it.
+/// Elements in one step along `axis`: the extents after it, multiplied.
 std::size_t inner_size(const Shape& shape, int axis) {
   return static_cast<std::size_t>(Shape(shape.dims().subspan(static_cast<std::size_t>(axis) + 1)).numel());
 }
@@ -166,7 +166,8 @@ void slice(const Attributes& attributes, Operands in, std::span<OracleTensor> ou
   copy_steps(x, attributes.get_int("start"), out[0], 0, attributes.get_int("size"), axis);
 }
 
-/// out[i] = x at the place of i, where `inside` says that it has one and gives its coordinate, axis by axis; else `value`.
+/// out[i] = x at the coordinates of i. `inside` gives the coordinate for each axis, or says that there is none; then
+/// out[i] = `value`.
 template <typename Inside>
 void take_places(const OracleTensor& x, OracleTensor& out, double value, Inside inside) {
   const Shape x_strides = row_major_strides(x.type.shape);
@@ -231,7 +232,7 @@ bool pads_no_samples(const Attributes& attributes) {
 bool never(const Attributes& /*attributes*/) { return false; }
 
 constexpr std::array kMovements = {
-    // Its attribute names every extent, those of the samples too.
+    // Its attribute names every extent, including that of the samples.
     OpDefinition{.op = Op::kReshape,
                  .kind = OpKind::kView,
                  .infer = reshape_types,

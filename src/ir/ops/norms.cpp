@@ -8,7 +8,7 @@
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Norms, and running sums along the innermost axis.
+// Norms, and cumulative sums along the innermost axis.
 
 namespace headroom::ops {
 namespace {
@@ -18,11 +18,11 @@ std::vector<TensorType> row_types(const TypeQuery& given) {
   return {given.in[0]};
 }
 
-/// The operands behind x: weight and bias, of one element for each of `count` rows or columns.
+/// The operands after x: weight and bias, with one element for each of `count` rows or columns.
 void require_affine(const TypeQuery& given, std::int64_t count, std::string_view form) {
-  for (const TensorType& beside : given.in.subspan(1)) {
-    given.require(beside.shape == Shape{count}, form);
-    given.require(fits_beside(beside.dtype, given.in[0].dtype) && beside.dtype == given.in[1].dtype,
+  for (const TensorType& vector : given.in.subspan(1)) {
+    given.require(vector.shape == Shape{count}, form);
+    given.require(fits_beside(vector.dtype, given.in[0].dtype) && vector.dtype == given.in[1].dtype,
                   "weight and bias of one dtype, that of x or f32");
   }
 }
@@ -34,7 +34,7 @@ std::vector<TensorType> norm_types(const TypeQuery& given) {
   return {given.in[0]};
 }
 
-/// How many of a group_norm's channels are counted.
+/// The number of real channels of a group_norm.
 std::int64_t counted_channels(const Attributes& attributes, const Shape& x) {
   const std::int64_t channels = attributes.get_int("channels");
   return channels == 0 ? x[1] : channels;
@@ -74,7 +74,7 @@ void softmax(const Attributes& /*attributes*/, Operands in, std::span<OracleTens
   });
 }
 
-/// Column i of a normalized row, times the weight and plus the bias where there are any.
+/// Column i of a normalized row, times the weight and plus the bias if they are given.
 double affine(Operands in, std::size_t i, double value) {
   if (in.size() > 1) value *= in[1]->reals[i];
   return in.size() > 2 ? value + in[2]->reals[i] : value;
@@ -121,7 +121,7 @@ void group_norm(const Attributes& attributes, Operands in, std::span<OracleTenso
   }
 }
 
-/// With an activation: the norm, and that.
+/// With an activation: the norm, followed by the activation.
 std::vector<ValueId> expand_group_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId normed = builder.emit(Op::kGroupNorm, {in.begin(), in.end()},
                                       {{"groups", attributes.get_int("groups")},

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "ir/ops/families.hpp"
 
-// Sums and the like over axes, and which elements are the largest.
+// Reductions over axes, and the indices of the largest elements.
 
 namespace headroom::ops {
 namespace {
@@ -45,7 +45,7 @@ std::vector<TensorType> topk_types(const TypeQuery& given) {
   return {{x.dtype, shape}, {DType::kI32, shape}};
 }
 
-/// Strides of what is kept of x, in x's axes: 0 along those that disappear.
+/// Strides of the kept axes of x, in x's axes: 0 along reduced axes.
 Shape kept_strides(const Shape& x, const std::vector<std::int64_t>& axes) {
   Shape strides = x;
   std::int64_t stride = 1;
@@ -57,7 +57,7 @@ Shape kept_strides(const Shape& x, const std::vector<std::int64_t>& axes) {
   return strides;
 }
 
-/// Calls visit(x's element, the result that it goes into), in row-major order.
+/// Calls visit(index in x, index in the result), in row-major order.
 template <typename Visit>
 void for_each_reduced(const Attributes& attributes, const OracleTensor& x, OracleTensor& out, Visit visit) {
   const Shape dense = row_major_strides(x.type.shape);

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "ir/ops/families.hpp"
 
-// Images, NCHW, of another size: resized, and pooled.
+// Images, NCHW: resizing and pooling.
 
 namespace headroom::ops {
 namespace {
@@ -54,12 +54,13 @@ void nearest(const OracleTensor& x, OracleTensor& out) {
   });
 }
 
-/// Two neighbours along an axis, and how much the second one counts.
+/// Two neighbours along an axis, and the weight of the second one.
 struct Neighbours {
   std::size_t first, second;
   double weight;
 };
-/// Where the centre of element `i` of `size` falls among `extent` elements, whose edges go on outside.
+/// The position of the centre of element `i` of `size` among `extent` elements. Edge elements extend beyond the
+/// border.
 Neighbours neighbours_of(std::size_t i, std::size_t extent, std::size_t size) {
   const double centre = (static_cast<double>(i) + 0.5) * static_cast<double>(extent) / static_cast<double>(size) - 0.5;
   const double at = std::max(0.0, centre);

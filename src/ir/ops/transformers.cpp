@@ -9,7 +9,7 @@
 namespace headroom::ops {
 namespace {
 
-/// Whether `vector` is [batch, 1, d] beside x[batch, seq, d].
+/// Whether `vector` is [batch, 1, d] for x[batch, seq, d].
 bool is_per_sample(const TensorType& vector, const TensorType& x) {
   return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
 }
@@ -49,7 +49,8 @@ std::vector<TensorType> qk_norm_rope_types(const TypeQuery& given) {
   return {{x.dtype, Shape{x.shape[0], heads, x.shape[1], head_dim}}};
 }
 
-/// The dtype a fused op of x works in beside operands of dtype `other`: the wider, so that no operand is rounded.
+/// The dtype in which a fused op computes for x and operands of dtype `other`: the wider one, so that no operand is
+/// rounded.
 DType working_dtype(DType x, DType other) { return size_of(other) > size_of(x) ? other : x; }
 
 /// layer_norm(x) * (1 + scale) + shift in `working`.
@@ -93,7 +94,7 @@ std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes
 constexpr int kGateFlops = 2, kNormFlops = 6 + 2;
 constexpr std::uint32_t kGate = 0b010, kScaleAndShift = 0b110;
 
-/// On tokens [b, s, d] and vectors for each sample.
+/// For tokens [b, s, d] and one vector per sample.
 constexpr OpDefinition of_tokens(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::expand) expand,
                                  Flops::Rule flops, std::uint32_t modulators) {
   return {.op = op,

@@ -8,12 +8,12 @@
 #include "base/tensors/random.hpp"
 #include "ir/ops/families.hpp"
 
-// Values that are made of nothing: constants, and random numbers.
+// Ops without tensor operands: constants, and random numbers.
 
 namespace headroom::ops {
 namespace {
 
-/// The attribute "shape" behind `first`, or fails.
+/// The shape `first` followed by the attribute "shape"; throws if that is invalid.
 Shape shape_behind(const TypeQuery& given, std::initializer_list<std::int64_t> first) {
   const std::vector<std::int64_t>& extents = given.attributes.get_ints("shape");
   if (!std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; }) ||
@@ -55,7 +55,7 @@ std::vector<TensorType> random_types(const TypeQuery& given) {
   return {{DType::kF32, shape_behind(given, {key.shape[0]})}};
 }
 
-/// In f32, for these are the bits that every kernel makes.
+/// In f32, because every kernel computes exactly these bits.
 void random(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const bool is_normal = attributes.get_text("distribution") == "normal";
   const std::size_t images = extent(*in[0], 0);

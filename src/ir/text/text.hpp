@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// The graph as text that parse() reads back to an equal graph. One line a declaration or node:
+/// The graph as text, which parse_graph() reads back to an equal graph. One line per declaration or node:
 ///
 ///     graph toy {
 ///       input %x: f32[2, 4]
@@ -30,10 +30,10 @@ namespace headroom {
 ///       output sample = %8
 ///     }
 ///
-/// A fused op has its body in braces as it stands: `fused(%x) {body = graph g { ... }}`, whose numbers are its own.
-/// Results are numbered by their ValueId; names that are not [A-Za-z0-9_.] are quoted: %"odd name". An `if` without
-/// else says for each result what it is where the branch does not run: `yield %8: f32[2, 8] = %6 else %5`. After the
-/// region that updates it, a state's name is read as that region's result: %latents as %5, or as a new one.
+/// The body of a fused op is printed in braces: `fused(%x) {body = graph g { ... }}`. It has a numbering of its own.
+/// Results are numbered by their ValueId. Names that are not [A-Za-z0-9_.] are quoted: %"odd name". An `if` without
+/// else gives for each result the value to use if the branch does not run: `yield %8: f32[2, 8] = %6 else %5`. After
+/// the region that updates a state, reads of the state refer to that region's result: %latents to %5, or to a new one.
 [[nodiscard]] std::string print(const Graph& graph);
 
 /// Reads what print() writes, renumbering values in order of appearance. Throws Error with line and column.

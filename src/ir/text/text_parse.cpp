@@ -25,18 +25,18 @@ using text_syntax::TokenKind;
 /// A line `yield` of a region; the parent gets the result when the region ends.
 struct Yield {
   Token number;
-  std::optional<TensorType> type = {};  ///< an else leaves it out
+  std::optional<TensorType> type = {};  ///< omitted in an else
   ValueId from = kNoValue;
-  std::optional<ValueId> otherwise = {};  ///< what an `if` without else says for the case that it does not run
+  std::optional<ValueId> otherwise = {};  ///< the value if an `if` without else does not run
   std::optional<Token> otherwise_place = {};
 };
 
-/// Recursive descent over the grammar that text.hpp shows. Values are known by the text that refers to them.
+/// Recursive descent over the grammar in text.hpp. Values are looked up by the text that refers to them.
 class Parser {
  public:
   explicit Parser(Lexer& lexer) : lexer_(lexer), graph_("") {}
 
-  /// One graph, after which more may follow.
+  /// Parses one graph; more may follow.
   Graph run() {
     lexer_.expect_word("graph");
     graph_ = Graph(lexer_.expect_name("the graph's name").text);
@@ -48,7 +48,7 @@ class Parser {
   }
 
  private:
-  /// Runs `action`, putting the place in the text before what it complains of.
+  /// Runs `action` and prefixes its errors with the position in the text.
   template <typename Action>
   static auto located(const Token& place, Action action) {
     try {
@@ -160,7 +160,7 @@ class Parser {
     return yield;
   }
 
-  /// What stands for a branch that does not run: a state that the branch updates is then what it was.
+  /// The value for a branch that does not run. For a state that the branch updates it is the former value.
   ValueId parse_instead(RegionId then) {
     const RegionId parent = graph_.region(then).parent;
     const ValueId value = parse_visible(parent);
@@ -178,7 +178,7 @@ class Parser {
     define(yield.number, graph_.add_region_result(region, yield.from, otherwise), graph_.region(region).parent);
   }
 
-  /// Calls a value by the number in the text from now on, in `home` and what is nested there.
+  /// Binds the number in the text to a value, in `home` and the regions nested in it.
   void define(const Token& number, ValueId value, RegionId home) {
     if (!results_.emplace(number.text, value).second)
       Lexer::fail_at(number, fmt::format("%{} is defined twice", number.text));
@@ -208,7 +208,7 @@ class Parser {
   void parse_output() {
     const Token name = lexer_.expect_name("the output's name");
     lexer_.expect('=');
-    // Outputs are read at the very end, so the name of a state is that of what it ends up as.
+    // Outputs are read at the very end, so the name of a state refers to its final value.
     const ValueId value = parse_visible(kTopRegion);
     located(name, [&] { graph_.add_output(name.text, value); });
   }
@@ -237,7 +237,7 @@ class Parser {
     nodes_.push_back(std::move(node));
   }
 
-  /// The types in the text are a claim; infer() settles it.
+  /// The types in the text are checked against infer().
   void check_types(const Node& node, const std::vector<TensorType>& types, const Token& place) const {
     std::vector<TensorType> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(graph_.type(input));
@@ -257,7 +257,7 @@ class Parser {
     return operands;
   }
 
-  /// What `parse_item` reads, in brackets, with commas between.
+  /// Parses a list of `parse_item`, in brackets, separated by commas.
   template <typename Item>
   void parse_list(char open, char close, Item parse_item) {
     lexer_.expect(open);

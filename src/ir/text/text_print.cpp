@@ -15,7 +15,7 @@ namespace {
 
 using text_syntax::bare_or_quoted;
 
-/// Whether values of that kind are called by number.
+/// Whether values of that kind are referred to by number.
 bool is_numbered(ValueKind kind) { return kind == ValueKind::kResult || kind == ValueKind::kRegionResult; }
 
 std::string text_of(const TensorType& type) {
@@ -67,7 +67,7 @@ class Printer {
     text_ += '\n';
   }
 
-  /// What stands in a region, and what it does when it ends.
+  /// Prints the items of a region and the updates at its end.
   void print_region(RegionId id) {
     for (const ScheduleItem& item : schedule_.items(id)) {
       if (item.region == kNoRegion)
@@ -129,7 +129,7 @@ class Printer {
     line(content);
   }
 
-  /// A body, as deep as the node that holds it; without the end of its last line.
+  /// A body, indented below its node, without its final line break.
   [[nodiscard]] std::string indented(std::string_view body) const {
     std::string text;
     for (const char c : body.substr(0, body.size() - 1)) {
@@ -139,19 +139,19 @@ class Printer {
     return text;
   }
 
-  /// Names made of digits alone are quoted, for a bare %7 is a result.
+  /// Names that consist only of digits are quoted, because a bare %7 is a result.
   [[nodiscard]] std::string declared_name(ValueId id) const {
     const std::string& name = graph_.value(id).name;
     const bool numeric = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
     return "%" + (numeric ? text_syntax::quoted(name) : bare_or_quoted(name));
   }
 
-  /// Names are unique within a kind only; one that several kinds share is told apart by the kind: %state:latents.
+  /// Names are unique within a kind only. A name that several kinds share is prefixed by the kind: %state:latents.
   [[nodiscard]] std::string reference(ValueId id) const {
     const Value& value = graph_.value(id);
     if (is_numbered(value.kind)) {
       const auto number = numbers_.find(id);
-      // A result that nothing makes has no number of its own; a broken graph can still be printed.
+      // A result that no node makes has no number of its own; a broken graph can still be printed.
       if (renumber_ && number == numbers_.end()) return fmt::format("%undefined.{}", index_of(id));
       return fmt::format("%{}", renumber_ ? number->second : index_of(id));
     }

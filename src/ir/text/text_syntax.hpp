@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-// What printing and parsing of graph text share: how names are spelt, and the tokens.
+// Shared by printing and parsing of graph text: the spelling of names, and the tokens.
 
 namespace headroom::text_syntax {
 
-/// Whether `c` may stand in a name without quotes: [A-Za-z0-9_.].
+/// Whether `c` may be part of a name without quotes: [A-Za-z0-9_.].
 [[nodiscard]] bool is_bare(char c);
 /// `text` in double quotes; \" \\ \n \t are escaped.
 [[nodiscard]] std::string quoted(std::string_view text);
@@ -29,7 +29,7 @@ struct Token {
   int column = 1;  ///< in bytes, from 1
 };
 
-/// Cuts graph text into tokens, one ahead. Errors name line and column.
+/// Splits graph text into tokens, with one token of lookahead. Errors name line and column.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) { advance(); }
@@ -39,12 +39,12 @@ class Lexer {
 
   [[nodiscard]] bool at_symbol(char symbol) const;
   [[nodiscard]] bool at_word(std::string_view word) const;
-  /// Takes the symbol if it comes next.
+  /// Consumes the symbol if it comes next.
   bool accept(char symbol);
   bool accept_word(std::string_view word);
   void expect(char symbol);
   void expect_word(std::string_view word);
-  /// Takes a word or a string: what bare_or_quoted() writes.
+  /// Consumes a word or a string, as bare_or_quoted() writes it.
   Token expect_name(std::string_view what);
   Token expect_string(std::string_view what);
   std::int64_t expect_integer(std::string_view what);

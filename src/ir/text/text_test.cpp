@@ -61,7 +61,7 @@ TEST(Text, NumbersAreIdsInPrintAndOrderOfAppearanceInCanonicalText) {
   Graph graph("g");
   Builder b(graph);
   const ValueId x = graph.add_input("x", {kF32, Shape{2}});
-  (void)graph.add_result({kF32, Shape{9}});  // left behind by some rewrite
+  (void)graph.add_result({kF32, Shape{9}});  // as some rewrites leave it
   graph.add_output("y", b.relu(b.silu(x)));
   EXPECT_EQ(print(graph), wrap("  %2: f32[2] = silu(%x)\n  %3: f32[2] = relu(%2)\n  output y = %3"));
   EXPECT_EQ(canonical_text(graph), wrap("  %0: f32[2] = silu(%x)\n  %1: f32[2] = relu(%0)\n  output y = %1"));
