@@ -18,7 +18,7 @@ struct NoProgram {
 
 [[noreturn]] void refuse_body(std::string reason) { throw NoProgram{std::move(reason)}; }
 
-/// Reads a body from its result backwards, and counts its nodes on the way, so that none is left over.
+/// Matches a body from its result backwards, and counts the matched nodes, so that none is left over.
 class GroupNormBody {
  public:
   explicit GroupNormBody(const Graph& body)
@@ -42,7 +42,7 @@ class GroupNormBody {
     const ValueId x = beneath_shift(norm->inputs[0]);
     read_parts(x);
     read_whole(x);
-    if (read_nodes_ != body_.nodes().size()) refuse_body("a group norm and more than what goes in front of it");
+    if (read_nodes_ != body_.nodes().size()) refuse_body("a group norm with ops outside its pattern");
     check_types(body_.type(result));
     return program_;
   }
@@ -66,7 +66,7 @@ class GroupNormBody {
     program_.activation = *activation;
     return maker->inputs[0];
   }
-  /// What is scaled and then offset, each channel by a number of its own.
+  /// The value under a per-channel scale and offset.
   ValueId beneath_modulation(ValueId value) {
     const Node* sum = maker_of(value);
     if (sum == nullptr || sum->op != Op::kAdd) return value;
@@ -75,7 +75,7 @@ class GroupNormBody {
     if (scaled == nullptr || scaled->op != Op::kMul) refuse_body("a group norm that is offset and not scaled");
     return beneath_channel_vector(*scaled, program_.scale);
   }
-  /// The image that an addition or a product has beside a number for each channel, which is operand `number`.
+  /// The image that a node adds to or multiplies by a per-channel vector, which becomes operand `number`.
   ValueId beneath_channel_vector(const Node& node, int& number) {
     ++read_nodes_;
     const Shape& image = body_.type(node.results[0]).shape;
@@ -90,16 +90,16 @@ class GroupNormBody {
         number = input_number(vector);
         return node.inputs[1 - k];
       }
-    refuse_body("a group norm beside anything but a number for each channel");
+    refuse_body("a group norm with an operand that is not a per-channel vector");
   }
-  /// Of an input, cast or as it is.
+  /// The number of an input, which may be cast.
   int input_number(ValueId value) {
     const auto found = std::ranges::find(inputs_, beneath_cast(value));
     if (found == inputs_.end()) refuse_body("a group norm of what is computed");
     return static_cast<int>(found - inputs_.begin());
   }
 
-  /// What is shifted, if x is a sum of an image and a number for each channel.
+  /// The value under the shift, if x is the sum of an image and a per-channel vector.
   ValueId beneath_shift(ValueId x) {
     const Node* sum = maker_of(x);
     return sum == nullptr || sum->op != Op::kAdd ? x : beneath_channel_vector(*sum, program_.shift);
@@ -120,7 +120,7 @@ class GroupNormBody {
     program_.makes_whole = body_.outputs().size() > 1;
     if (!program_.makes_whole) return;
     if (program_.parts.size() < 2 || program_.shift >= 0 || beneath_cast(body_.outputs()[1].value) != x)
-      refuse_body("a group norm that gives anything but what it is of besides");
+      refuse_body("a group norm whose second result is not its input");
     if (body_.type(body_.outputs()[1].value) != body_.type(body_.outputs()[0].value))
       refuse_body("a group norm of images of several kinds");
   }
@@ -140,7 +140,8 @@ class GroupNormBody {
     for (const int side : {program_.shift, program_.weight, program_.bias, program_.scale, program_.offset}) {
       if (side < 0) continue;
       const DType dtype = body_.type(inputs_[static_cast<std::size_t>(side)]).dtype;
-      if (dtype != made.dtype && dtype != DType::kF32) refuse_body(fmt::format("a group norm beside {}", dtype));
+      if (dtype != made.dtype && dtype != DType::kF32)
+        refuse_body(fmt::format("a group norm with an operand of {}", dtype));
     }
     if (!fits_packs(made.shape[1] / program_.groups, made.shape[1], size_of(made.dtype)))
       refuse_body("a group norm of groups of an odd number of channels, or of so many");

@@ -9,42 +9,43 @@
 
 namespace headroom {
 
-/// What a kernel does for the body of a fused op that is a group norm and what goes in front of it and behind, on channels-last
-/// images:
+/// The program of a fused op whose body is a group norm with ops before and after it, on channels-last images:
 ///
 ///     normed = (x + shift - mean) / sqrt(variance + eps) * weight + bias,  x = concat(parts) along the channels
 ///     y = activation(normed * (scale + more) + offset)
 ///
-/// so that nothing of it but parts and y is ever in memory. Operands are given by their numbers, -1 where there is none. A second
-/// result may be x itself, for others that read it.
+/// Only parts and y are in memory. Operands are given by number, -1 if absent. A second result may be x itself, for
+/// other readers.
 struct GroupNormProgram {
-  std::vector<int> parts;  ///< one or two: [b, c of its own, h, w]
+  std::vector<int> parts;  ///< one or two: [b, c, h, w], each with its own c
   int shift = -1;          ///< [b or 1, c, 1, 1]
   int weight = -1;         ///< [c]
   int bias = -1;           ///< [c]
-  int scale = -1;          ///< [b or 1, c, 1, 1], as
-  int offset = -1;         ///< this, which stands beside it
+  int scale = -1;          ///< [b or 1, c, 1, 1]; the factor is scale + more
+  int offset = -1;         ///< [b or 1, c, 1, 1]
   double more = 0;
-  bool makes_whole = false;  ///< x is the second result
+  bool makes_whole = false;  ///< the second result is x
   std::int64_t groups = 1;
   double eps = 0;
   Activation activation = Activation::kNone;
 };
 
-/// Of one image; kernels count them in an int.
+/// The largest number of pixels of one image; kernels count them in an int.
 inline constexpr std::int64_t kMostNormedPixels = std::int64_t{1} << 28;
 
-/// The program of a body, or why it has none, in words that end "... is not fused". Parts and result are of one dtype, f32, bf16
-/// or f16, and stored channels-last, their channels in whole packs of 16 bytes (fits_packs() below).
+/// The program of a body, or the reason why it has none, a phrase that ends "... is not fused". Parts and result
+/// share one dtype, f32, bf16 or f16, are channels-last, and their channels fill whole packs of 16 bytes
+/// (fits_packs() below).
 [[nodiscard]] std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body);
 
-/// Whether it is a number for each channel of an image, [b or 1, c, 1, 1] beside [b, c, h, w].
+/// Whether `shape` is a per-channel vector of an image: [b or 1, c, 1, 1] for [b, c, h, w].
 [[nodiscard]] bool is_channel_vector(const Shape& shape, const Shape& image);
 
-/// Pairs of channels that are whole groups and whole packs of 16 bytes, at most: a thread of a block takes one.
+/// The most channel pairs in a run of channels that ends with a group and with a pack of 16 bytes: one thread of a
+/// block takes one pair.
 inline constexpr std::int64_t kMostNormedPairs = 480;
-/// Whether channels in groups of so many, each `bytes` large, are whole packs, groups whole pairs, and the fewest that are groups and
-/// packs not too many.
+/// Whether channels of `bytes` each fill whole packs, groups consist of whole pairs, and the shortest run of whole
+/// groups and packs has at most kMostNormedPairs pairs.
 [[nodiscard]] bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes);
 
 }  // namespace headroom

@@ -10,7 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Of a body over images a and b, a number t for each channel and a gain: what comes before the norm, and the norm's own.
+/// The program of a body over images a and b, a per-channel vector t and a gain. `before` are the statements before
+/// the norm, `x` its input.
 std::variant<GroupNormProgram, std::string> program_of(std::string_view before, std::string_view x, int groups = 3,
                                                        std::string_view layout = " channels_last") {
   return group_norm_program_of(parse_graph(fmt::format(R"(graph g {{
@@ -94,7 +95,7 @@ TEST(GroupNormProgram, SaysWhyABodyHasNone) {
   EXPECT_THAT(reason(program_of(joined + "%4: f32[2, 24, 4, 4] channels_last = silu(%3)", "%4")),
               HasSubstr("what is computed is not fused"));
   EXPECT_THAT(reason(program_of(joined + "%4: f32[2, 24, 4, 4] channels_last = add(%3, %3)", "%4")),
-              HasSubstr("beside anything but a number for each channel"));
+              HasSubstr("with an operand that is not a per-channel vector"));
   EXPECT_THAT(reason(program_of(kWhole, "%4", 24)), HasSubstr("groups of an odd number of channels"));
   EXPECT_THAT(reason(program_of("%3: f32[2, 24, 4, 4] = concat(%0, %1) {axis = 1}", "%3", 3, "")),
               HasSubstr("anything but channels-last images"));
@@ -104,8 +105,8 @@ TEST(FitsPacks, TakesPairsOfChannelsInWholePacks) {
   EXPECT_TRUE(fits_packs(10, 320, 2));
   EXPECT_TRUE(fits_packs(2, 128, 2));
   EXPECT_TRUE(fits_packs(960, 1920, 2));
-  EXPECT_FALSE(fits_packs(5, 160, 2));     // no pairs
-  EXPECT_FALSE(fits_packs(10, 36, 2));     // half a pack at the end
+  EXPECT_FALSE(fits_packs(5, 160, 2));     // odd groups
+  EXPECT_FALSE(fits_packs(10, 36, 2));     // the last pack is half full
   EXPECT_FALSE(fits_packs(964, 1928, 2));  // 964 pairs until groups and packs end together
 }
 

@@ -17,7 +17,7 @@ namespace {
 using Do = RowProgram::Do;
 using Step = RowProgram::Step;
 
-/// Why a body has no row program.
+/// The reason why a body has no row program.
 struct Unfit {
   std::string reason;
 };
@@ -47,7 +47,7 @@ bool is_along_rows(Op op) {
 }
 bool is_sum_or_extreme(Op op) { return op == Op::kSum || op == Op::kMean || op == Op::kAmax || op == Op::kAmin; }
 
-/// The largest magnitude that quantize uses, of ops.def.
+/// The largest magnitude that quantize uses, from ops.def.
 double largest_of(DType dtype) { return dtype == DType::kI8 ? 127 : 448; }
 
 class Lowering {
@@ -71,12 +71,12 @@ class Lowering {
 
  private:
   struct Known {
-    int input = -1;              ///< number, of an input: loads are made where it is read
-    int step = -1;               ///< of what is computed
-    ValueId cast_of = kNoValue;  ///< an input that it is, as f32
-    bool is_read_whole = false;  ///< by more than what stretches it, or gathers from it
-    bool is_dropped = false;     ///< without the space's last axis
-    bool is_stored = false;      ///< cast to what it is stored as: `step` is what it was before
+    int input = -1;              ///< of an input, its number: loads are made where it is read
+    int step = -1;               ///< of a computed value
+    ValueId cast_of = kNoValue;  ///< the input whose f32 cast this is
+    bool is_read_whole = false;  ///< by an op other than a resize2d or gather
+    bool is_dropped = false;     ///< lacks the space's last axis
+    bool is_stored = false;      ///< cast to its storage dtype: `step` is the value before the cast
   };
 
   [[nodiscard]] const TensorType& type(ValueId value) const { return body_.type(value); }
@@ -85,7 +85,7 @@ class Lowering {
   [[nodiscard]] bool is_input(ValueId value) { return known(value).input >= 0; }
   [[nodiscard]] static bool is_scalar(const Shape& shape) { return shape.numel() == 1 && shape.rank() == 0; }
 
-  // First, which values lack the last axis, and what the space is.
+  // First pass: which values lack the last axis, and what the space is.
 
   void find_whole_reads() {
     for (const Node& node : body_.nodes()) {
@@ -108,7 +108,7 @@ class Lowering {
       survey_resize(node);
       cover(result);
     } else if (known(result).cast_of != kNoValue && !known(result).is_read_whole) {
-      return;  // what is stretched, or gathered from, need not be as large as the space
+      return;  // the input of a resize2d or gather may be smaller than the space
     } else if (node.op == Op::kGather) {
       survey_gather(node);
       cover(result);
@@ -141,7 +141,7 @@ class Lowering {
     }
   }
 
-  /// One that takes the last axis away, where its extent is 1, or puts it back.
+  /// A reshape that drops the last axis, of extent 1, or restores it.
   void survey_reshape(const Node& node) {
     const Shape& from = shape(node.inputs[0]);
     const Shape& to = shape(node.results[0]);
@@ -181,7 +181,7 @@ class Lowering {
     return it.input >= 0 ? x : it.cast_of;
   }
 
-  // Then, what is done.
+  // Second pass: the steps.
 
   int push(Step step) {
     for (const int arg : step.args) step.is_wide = step.is_wide || (arg >= 0 && is_wide(arg));
@@ -195,8 +195,8 @@ class Lowering {
   }
   int constant(double value) { return push({.what = Do::kConstant, .numbers = {value, 0}}); }
 
-  /// An input as elements of the space, or, `is_dropped`, of its rows; `seen` is its shape there, its own but for axes
-  /// of one element behind the others, and for axes along which elements are repeated.
+  /// Loads an input for each element of the space or, with `is_dropped`, for each row. `seen` is the input's shape
+  /// there: trailing axes of extent 1 may be added, and axes along which elements repeat are extended.
   int load(ValueId value, const Shape& seen, bool is_dropped) {
     RowAccess access{.operand = known(value).input, .axes = axes_of(seen, is_dropped), .repeats = {}};
     repeat(access, shape(value), seen);
@@ -210,7 +210,7 @@ class Lowering {
     return push(step);
   }
 
-  /// An element for each row, of a place that an input names.
+  /// Loads one element per row, at an index that another input holds.
   int gather(const Node& node) {
     const ValueId table = partly_read_input(node);
     if (!can_be_read(type(table).dtype)) throw Unfit{fmt::format("an operand is {}", type(table).dtype)};
@@ -226,10 +226,10 @@ class Lowering {
   void check_gathers() const {
     if (!program_.needs_rows &&
         std::ranges::any_of(program_.loads, [](const RowAccess& load) { return load.index >= 0; }))
-      throw Unfit{"gather stands beside nothing that goes over rows"};
+      throw Unfit{"gather is used without an op over rows"};
   }
 
-  /// Notes along which axes an operand of shape `own` is repeated to be seen as `seen`.
+  /// Records along which axes an operand of shape `own` repeats to reach the shape `seen`.
   static void repeat(RowAccess& access, const Shape& own, const Shape& seen) {
     std::vector<int> repeats(access.axes.size(), 1);
     for (std::size_t axis = 0; axis < access.axes.size(); ++axis) {
@@ -243,7 +243,8 @@ class Lowering {
     if (std::ranges::any_of(repeats, [](int count) { return count > 1; })) access.repeats = std::move(repeats);
   }
 
-  /// An axis that is repeated in several ways is taken apart into axes, each a multiple of the next.
+  /// If operands repeat an axis by different factors, the axis is split into axes; each factor must be a multiple of
+  /// the next.
   void check_repeats() const {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(program_.space.rank()); ++axis)
       for (const RowAccess& one : program_.loads)
@@ -255,7 +256,7 @@ class Lowering {
         }
   }
 
-  /// For each axis of the space the axis of an operand of that shape, -1 where it has one element.
+  /// The operand's axis for each axis of the space, or -1 where the operand has one element.
   [[nodiscard]] std::vector<int> axes_of(const Shape& seen, bool is_dropped) const {
     const int rank = program_.space.rank();
     const int shift = rank - (is_dropped ? 1 : 0) - seen.rank();
@@ -279,7 +280,7 @@ class Lowering {
     return known(value).is_stored ? rounded(node, value) : known(value).step;
   }
 
-  /// What was cast to a narrower float, as a cast back reads it.
+  /// The value of a narrower float that was cast, as the cast back to f32 reads it.
   int rounded(const Node& node, ValueId value) {
     const DType dtype = type(value).dtype;
     if (node.op != Op::kCast || (dtype != DType::kBF16 && dtype != DType::kF16))
@@ -370,7 +371,7 @@ class Lowering {
     const int x = operand(node, 0, false);
     if (!is_input(node.inputs[1]) || !is_input(node.inputs[2])) refuse(node, "computes its tables");
     const auto table = [&](ValueId value) {
-      const Shape& own = shape(value);  // [s, d/2], or more in front
+      const Shape& own = shape(value);  // or with leading axes
       Shape seen = own;
       seen.set(-1, 2 * own[-1]);
       return load(value, seen, false);
@@ -380,7 +381,7 @@ class Lowering {
     known(node.results[0]).step = push({.what = Do::kRotate, .args = {x, cosine, sine}});
   }
 
-  /// Operand 0 of an op that goes along rows.
+  /// Operand 0 of an op over rows.
   int row_operand(const Node& node) {
     const int x = operand(node, 0, false);
     if (!is_wide(x) || shape(node.inputs[0])[-1] != program_.space[-1]) refuse(node, "goes over other rows");
@@ -448,7 +449,7 @@ class Lowering {
     return {.step = value.step, .axes = axes_of(own, value.is_dropped)};
   }
 
-  /// What belongs together along a row lies together where operands and results are row-major.
+  /// Rows are contiguous only if operands and results are row-major.
   void check_layouts() const {
     const auto check = [&](ValueId value) {
       if (body_.type(value).layout != Layout::kRowMajor) throw Unfit{"an image lies in another order than its rows"};

@@ -66,7 +66,7 @@ std::string name_of(const RowProgram::Step& step) {
   return "?";
 }
 
-/// Steps as "mul 0 1", with a colon behind the name of those that have one value for the row.
+/// Steps as "mul 0 1"; a colon after the name marks steps with one value per row.
 std::vector<std::string> steps_of(const Body& body) {
   const auto program = row_program_of(body.graph);
   if (const auto* reason = std::get_if<std::string>(&program)) return {*reason};
@@ -222,7 +222,7 @@ TEST(RowProgram, GathersAnElementForEachRow) {
   EXPECT_EQ(program.loads[1], (RowAccess{.operand = 1, .axes = {-1, -1}, .repeats = {}, .index = 0, .places = 8}));
 }
 
-// Why there is none.
+// The reasons why a body has no row program.
 
 TEST(RowProgram, RefusesToGatherAnythingElse) {
   Body rows;
@@ -234,7 +234,7 @@ TEST(RowProgram, RefusesToGatherAnythingElse) {
   EXPECT_EQ(computed.reason(), "gather takes what the body computes, or where it does");
   Body flat;
   flat.output(flat->mul(flat.input({2, 4}), flat->gather(flat.input({8}), flat.input({2, 1}, DType::kI32))));
-  EXPECT_EQ(flat.reason(), "gather stands beside nothing that goes over rows");
+  EXPECT_EQ(flat.reason(), "gather is used without an op over rows");
 }
 
 TEST(RowProgram, RefusesToStretchAnythingElse) {
