@@ -7,17 +7,18 @@
 
 namespace headroom {
 
-/// A module under another name than the checkpoint's: what it gives is, in order, what `modules` give there.
+/// A module under another name than the checkpoint's. Its output is the concatenation, in order, of the outputs of
+/// `modules` in the checkpoint.
 struct ModuleAlias {
   std::string name;  ///< "double_blocks.0.img_attn.qkv"
   std::vector<std::string> modules;
-  bool swaps_halves = false;  ///< the second half of what it gives comes first in the checkpoint
+  bool swaps_halves = false;  ///< the second half of its output comes first in the checkpoint
 };
 
-/// How files of adapters name the modules of a network: behind one of the prefixes, as the checkpoint or by an alias, with
-/// dots or with underscores in their place.
+/// The module names of a network in adapter files: one of the prefixes, then the checkpoint's name or an alias, with
+/// dots or with underscores in place of dots.
 struct AdapterNames {
-  /// An end of modules' names, and another that files have for it.
+  /// A suffix of module names, and its spelling in adapter files.
   struct End {
     std::string_view name;   ///< "self_attn.q_proj"
     std::string_view other;  ///< "self_attn.to_q_lora"
@@ -26,8 +27,7 @@ struct AdapterNames {
   std::vector<std::string_view> prefixes = {};
   std::vector<ModuleAlias> (*aliases)(const nlohmann::json& config) = nullptr;
   std::vector<End> ends = {};
-  std::string_view optional_front =
-      {};  ///< of modules' names, which checkpoints and files may leave out: "text_model."
+  std::string_view optional_front = {};  ///< of module names; checkpoints and files may omit it: "text_model."
 };
 
 }  // namespace headroom

@@ -17,7 +17,8 @@ ValueId attention(Builder& b, ValueId q, ValueId k, ValueId v, std::int64_t head
   q = split_heads(b, q, heads);  // [batch, heads, tokens, head_dim]
   k = split_heads(b, k, heads);
   v = split_heads(b, v, heads);
-  if (scale != 1) q = b.mul_scalar(q, scale);             // the smallest place for it, and the scores stay within f16
+  // applied to the smallest tensor, and the scores stay within f16
+  if (scale != 1) q = b.mul_scalar(q, scale);
   ValueId scores = b.matmul(q, k, /*transpose_b=*/true);  // [batch, heads, tokens, tokens of k]
   if (bias != kNoValue) scores = b.add(scores, bias);
   const ValueId context = b.matmul(b.softmax(scores), v);  // [batch, heads, tokens, head_dim]

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kFile = "classifier config.json";
 constexpr std::int64_t kMaxClassifierExtent = 1 << 16;
 
-/// layer[key] as one number: a square window may be written [3, 3].
+/// layer[key] as one number: a square window may be written as [3, 3].
 std::int64_t get_side(const nlohmann::json& layer, const char* key, const std::string& context) {
   const std::vector<std::int64_t> sides = get_int_array(layer, key, context);
   if (sides.size() != 2 || sides[0] != sides[1] || sides[0] < 0 || sides[0] > kMaxClassifierExtent)

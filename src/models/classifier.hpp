@@ -31,7 +31,7 @@ struct ClassifierConfig {
   std::int64_t num_classes = 0;
 };
 
-/// Reads the classifier's config.json. Throws Error that names the layer and what is wrong with it.
+/// Reads the classifier's config.json. Throws Error that names the layer and its defect.
 [[nodiscard]] ClassifierConfig parse_classifier_config(const nlohmann::json& config);
 
 /// The classifier on `images` [batch, channels, height, width] f32 in [-1, 1]: outputs `features` [batch, feature_dim],

@@ -8,7 +8,7 @@
 namespace headroom::config {
 namespace {
 
-/// config[key], or null where it is missing or null.
+/// config[key], or null if it is missing or null.
 const nlohmann::json* find(const nlohmann::json& config, const char* key) {
   const auto found = config.find(key);
   return found == config.end() || found->is_null() ? nullptr : &*found;

@@ -43,7 +43,7 @@ ValueId ImageLayers::layer_norm(std::string_view name, ValueId x, double eps) {
 ValueId ImageLayers::resnet(std::string_view name, ValueId x, std::int64_t width, ValueId time) {
   const auto scope = b_.scope(name);
   const std::int64_t batch = b_.shape(x)[0];
-  // The narrower shortcut first: x, the largest of all, is then gone as soon as it is normalized.
+  // The shortcut to fewer channels first: x, the largest value, is then dead as soon as it is normalized.
   const ValueId residual = b_.shape(x)[1] == width ? x : conv("conv_shortcut", x, width, 1);
   const bool has_scale = time != kNoValue && time_norm_ == TimeNorm::kScaleShift;
   const std::int64_t channels = has_scale ? 2 * width : width;

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// Those asked for, or of a matrix that is stored as a 1x1 convolution those of that.
+/// The requested extents, or for a matrix stored as a 1x1 convolution those of the convolution.
 Shape stored_extents(const ParamSource& params, const std::string& name, const Shape& shape) {
   if (!params.shape || !params.has || !params.has(name) || shape.rank() != 2) return shape;
   const Shape pointwise{shape[0], shape[1], 1, 1};

@@ -37,7 +37,7 @@ TEST(Params, AreCalledAfterTheirCheckpointWhereItHasAName) {
   }
 }
 
-/// The whole table in f32 would be twice as large as it is stored.
+/// The whole table in f32 would be twice as large as stored.
 TEST(Params, OfATableAreCastRowByRow) {
   Graph graph("g");
   Builder builder(graph);

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-/// Latents as a denoiser has them are (z - shift) * scale of what the networks make and take.
+/// A denoiser's latents are (z - shift) * scale of the latents z that the networks produce and consume.
 ValueId normalize(Builder& b, ValueId z, double scale, double shift) {
   if (shift != 0) z = b.add_scalar(z, -shift);
   return scale == 1 ? z : b.mul_scalar(z, scale);

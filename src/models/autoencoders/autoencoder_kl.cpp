@@ -79,13 +79,15 @@ class AutoencoderKL {
   ImageLayers layers_;
 };
 
-/// Coding in overlapping tiles. Of what is coded a tile takes `side`, and the next begins `step` further; of what comes out the first
-/// `blended` rows and columns are blended with the neighbour's last, and `kept` stay.
+/// Coding in overlapping tiles. Each tile takes `side` pixels or latents of the input, and the next begins `step`
+/// further. In the output the first `blended` rows and columns are blended with the neighbour's last ones, and `kept`
+/// remain.
 struct Tiles {
   std::int64_t side, step, blended, kept;
 };
 
-/// b with its first `extent` places along an axis weighed against the last ones of a: linearly, from all of a to all of b.
+/// b, with its first `extent` positions along an axis blended with the last ones of a: linearly, from all of a to all
+/// of b.
 ValueId blend(Builder& builder, ValueId a, ValueId b, int axis, std::int64_t extent) {
   const std::int64_t a_size = builder.shape(a)[axis], b_size = builder.shape(b)[axis];
   extent = std::min({extent, a_size, b_size});
@@ -104,7 +106,7 @@ ValueId blend(Builder& builder, ValueId a, ValueId b, int axis, std::int64_t ext
   return builder.concat({mixed, builder.slice(b, axis, extent, b_size - extent)}, axis);
 }
 
-/// Row by row; each tile is blended with the one above, then with the one on its left, both as blended.
+/// Row by row; each tile is blended with the blended tile above, then with the blended tile on its left.
 ValueId code_in_tiles(Builder& builder, ValueId x, const Tiles& tiles, const std::function<ValueId(ValueId)>& code) {
   const Shape shape = builder.shape(x);  // [b, c, h, w]
   std::vector<ValueId> above, rows;

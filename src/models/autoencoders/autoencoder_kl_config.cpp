@@ -28,7 +28,7 @@ AutoencoderKLConfig parse_autoencoder_kl_config(const nlohmann::json& json) {
   vae.use_quant_conv = read_bool(json, "use_quant_conv", vae.use_quant_conv);
   vae.use_post_quant_conv = read_bool(json, "use_post_quant_conv", vae.use_post_quant_conv);
   vae.mid_block_add_attention = read_bool(json, "mid_block_add_attention", vae.mid_block_add_attention);
-  for (const char* const key : {"latents_mean", "latents_std"})  // by channel, of a few fine-tuned models
+  for (const char* const key : {"latents_mean", "latents_std"})  // per channel, in some fine-tuned models
     if (json.contains(key) && !json[key].is_null()) fail("config.json: {} is {}, expected null", key, json[key].dump());
   if (vae.block_out_channels.size() > kMaxBlocks)
     fail("config.json: block_out_channels is {}, expected at most {} blocks", json["block_out_channels"].dump(),

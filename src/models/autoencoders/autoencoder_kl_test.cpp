@@ -25,7 +25,7 @@ std::string error_of_config(nlohmann::json config, const char* key, const nlohma
   return "";
 }
 
-/// The graph of one pass of FLUX.1's, with the configuration changed.
+/// The graph of one pass of FLUX.1's autoencoder, with a changed configuration.
 Graph build(std::string_view pass, const PassSize& size, const nlohmann::json& changes = nlohmann::json::object(),
             const ParamSource& params = f32_params()) {
   nlohmann::json config = flux_vae_config();

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-/// A row of layers, of which each takes the next number in the checkpoint: `layers.0`, `layers.1` and so on.
+/// A sequence of layers with consecutive numbers in the checkpoint: `layers.0`, `layers.1` and so on.
 class TinyLayers {
  public:
   TinyLayers(Builder& builder, const ParamSource& params) : b_(builder), params_(params) {}
@@ -38,7 +38,7 @@ class TinyLayers {
     return b_.relu(x);
   }
 
-  /// Each pixel `factor` times along both sides.
+  /// Repeats each pixel `factor` times along both axes.
   ValueId upsample(ValueId x, std::int64_t factor) {
     const auto scope = b_.scope(next());
     const Shape shape = b_.shape(x);
@@ -117,7 +117,7 @@ AutoencoderTinyConfig parse_autoencoder_tiny_config(const nlohmann::json& json) 
                        vae.num_encoder_blocks);
   require_equal_widths(json, "decoder_block_out_channels", vae.decoder_block_out_channels, "num_decoder_blocks",
                        vae.num_decoder_blocks);
-  // The encoder halves the image between its blocks; what the decoder doubles must come to the same.
+  // The encoder halves the image between its blocks; the decoder's upsampling must match.
   static_cast<void>(read_int(json, "upsampling_scaling_factor", kUpsampling, kUpsampling, kUpsampling));
   if (vae.num_encoder_blocks.size() != vae.num_decoder_blocks.size() || vae.num_encoder_blocks.size() > kMaxBlocks)
     fail(
@@ -144,7 +144,7 @@ ValueId build_autoencoder_tiny_encode(Builder& builder, const AutoencoderTinyCon
 
 ValueId build_autoencoder_tiny_decode(Builder& builder, const AutoencoderTinyConfig& config, ValueId latents,
                                       const ParamSource& params) {
-  constexpr double kLimit = 3;  // of latents; whatever latent_magnitude says
+  constexpr double kLimit = 3;  // of latents, independent of latent_magnitude
   const auto scope = builder.scope("decoder");
   TinyLayers layers(builder, params);
   const std::int64_t width = config.decoder_block_out_channels.front();

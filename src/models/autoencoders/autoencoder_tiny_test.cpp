@@ -51,7 +51,7 @@ TEST(AutoencoderTiny, HasTheParametersOfTaesd) {
   const Graph encoder = build_taesd("encode", {.batch = 1, .height = 64, .width = 64});
   EXPECT_EQ(count_params(decoder), 1'222'531);
   EXPECT_EQ(count_params(encoder), 1'222'532);
-  // Where the numbers of layers go wrong first: behind the decoder's own ReLU, and behind what upsamples.
+  // The layer numbers most likely to be wrong: after the decoder's own ReLU, and after an upsampling layer.
   EXPECT_NE(decoder.find(ValueKind::kParam, "decoder.layers.2.conv.0.weight"), kNoValue);
   EXPECT_NE(decoder.find(ValueKind::kParam, "decoder.layers.16.weight"), kNoValue);
   EXPECT_EQ(decoder.find(ValueKind::kParam, "decoder.layers.16.bias"), kNoValue);
@@ -60,7 +60,7 @@ TEST(AutoencoderTiny, HasTheParametersOfTaesd) {
   EXPECT_EQ(encoder.find(ValueKind::kParam, "encoder.layers.10.bias"), kNoValue);
 }
 
-/// What each of two latents is to a decoder, and what they become behind an encoder, by the numbers of config.json.
+/// The scaling of latents before the decoder and after the encoder, by the numbers of config.json, for two latents.
 TEST(Autoencoder, ScalesLatentsAsTheDenoiserHasThem) {
   const auto scaled = [](nlohmann::json config) {
     config["scaling_factor"] = 0.5;

@@ -45,10 +45,10 @@ class ClipTextModel {
   }
 
  private:
-  /// As transformers writes a model of this class from version 5 on; published checkpoints are older.
+  /// The names that transformers uses for this class from version 5 on; published checkpoints are older.
   [[nodiscard]] bool has_bare_names() const { return params_.has && params_.has("final_layer_norm.weight"); }
 
-  /// Of a token and of its place: [batch, tokens, hidden_size].
+  /// Token embeddings plus position embeddings: [batch, tokens, hidden_size].
   ValueId embeddings(ValueId ids) {
     const auto scope = b_.scope("embeddings");
     const ValueId tokens = [&] {
@@ -60,7 +60,7 @@ class ClipTextModel {
     return b_.add(tokens, b_.slice(places, 0, 0, b_.shape(ids)[1]));
   }
 
-  /// [tokens, tokens]: nothing up to a query's own place, behind which it sees none.
+  /// [tokens, tokens]: 0 for keys up to the query's own position, kUnseen after it.
   ValueId causal_bias(std::int64_t tokens) {
     std::vector<double> bias;
     for (std::int64_t query = 0; query < tokens; ++query)
@@ -126,7 +126,7 @@ InputShapes id_shapes(const nlohmann::json& json, const PassSize& size) {
   return text_encoder::id_shapes(size, parse_clip_text_config(json).max_position_embeddings);
 }
 
-/// A graph that puts out what `put_out` chooses.
+/// A graph with the outputs chosen by `put_out`.
 template <class PutOut>
 Graph build(const nlohmann::json& json, const InputShapes& given, const ParamSource& params, const PutOut& put_out) {
   const ClipTextConfig config = parse_clip_text_config(json);
@@ -164,7 +164,7 @@ std::optional<InputRange> clip_input_range(const nlohmann::json& json, std::stri
   return InputRange{0, static_cast<double>(parse_clip_text_config(json).vocab_size)};
 }
 
-/// Numbers of places, and what else a whole CLIP is made of.
+/// Position indices, and other tensors of a whole CLIP.
 bool is_unread_by_clip(std::string_view tensor) {
   return tensor == "text_model.embeddings.position_ids" || tensor == "embeddings.position_ids" ||
          tensor == "logit_scale" || tensor == "text_projection.weight" || tensor == "visual_projection.weight" ||
@@ -182,7 +182,7 @@ ComponentClass class_named(std::string_view name) {
       .is_unread = is_unread_by_clip};
 }
 
-/// Files of 2023 name factors of attention as diffusers' attention processors did.
+/// Files of 2023 name attention's LoRA factors like diffusers' attention processors.
 AdapterNames adapter_names(std::vector<std::string_view> prefixes) {
   return {.prefixes = std::move(prefixes),
           .ends = {{"self_attn.q_proj", "self_attn.to_q_lora"},
@@ -208,7 +208,7 @@ ClipTextConfig parse_clip_text_config(const nlohmann::json& json) {
   if (clip.hidden_size % clip.num_attention_heads != 0)
     fail("config.json: hidden_size is {}, expected a multiple of num_attention_heads, which is {}", clip.hidden_size,
          clip.num_attention_heads);
-  constexpr std::int64_t kMostPositions = 8192;  // the causal bias is that large squared
+  constexpr std::int64_t kMostPositions = 8192;  // the causal bias grows with the square of this number
   clip.max_position_embeddings =
       read_int(json, "max_position_embeddings", clip.max_position_embeddings, 1, kMostPositions);
   clip.eos_token_id = read_int(json, "eos_token_id", clip.eos_token_id, 0, kMaxExtent);

@@ -20,32 +20,34 @@ struct ClipTextConfig {
   std::int64_t eos_token_id = 49407;
   double layer_norm_eps = 1e-5;
   Op activation = Op::kQuickGelu;
-  bool has_projection = false;  ///< a CLIPTextModelWithProjection
+  bool has_projection = false;  ///< it is a CLIPTextModelWithProjection
 };
 
-/// Reads config.json as transformers writes it for a `CLIPTextModel` or `CLIPTextModelWithProjection`. Throws Error
-/// that names the key and the value where it is neither, sizes do not fit each other, or an activation is not known.
+/// Reads config.json as written by transformers for a `CLIPTextModel` or `CLIPTextModelWithProjection`. Throws Error
+/// that names the key and the value for another class, for sizes that do not fit each other, or for an unknown
+/// activation.
 [[nodiscard]] ClipTextConfig parse_clip_text_config(const nlohmann::json& config);
-/// CLIP L's, which FLUX.1 and Stable Diffusion read prompts with: 123 million parameters.
+/// CLIP L's configuration, the prompt encoder of FLUX.1 and Stable Diffusion: 123 million parameters.
 [[nodiscard]] nlohmann::json clip_l_config();
 
-/// What it makes of a text. Graphs keep of it what they put out.
+/// The results of the text encoder. Graphs keep only those that they output.
 struct ClipText {
-  std::vector<ValueId> hidden_states;    ///< [batch, tokens, hidden_size]: the embeddings, then what each layer makes
+  /// [batch, tokens, hidden_size]: the embeddings, then the output of each layer
+  std::vector<ValueId> hidden_states;
   ValueId last_hidden_state = kNoValue;  ///< the last one, normalized
-  ValueId pooler_output = kNoValue;      ///< [batch, hidden_size]: of that the token that ends the text
-  ValueId text_embeds = kNoValue;        ///< [batch, projection_dim]: projected, where it has a projection
+  ValueId pooler_output = kNoValue;      ///< [batch, hidden_size]: its row for the token that ends the text
+  ValueId text_embeds = kNoValue;        ///< [batch, projection_dim]: the projection of pooler_output, if there is one
 };
 
 /// The text encoder of transformers' CLIP (Radford et al., "Learning transferable visual models from natural language
-/// supervision", 2021) in plain ops, of ids[batch, tokens]. A text ends at the first eos_token_id, or where that is 2,
-/// as old configurations have it whatever their vocabulary, at the largest id.
+/// supervision", 2021) in plain ops, for ids[batch, tokens]. A text ends at the first eos_token_id. If that is 2, as
+/// in old configurations with any vocabulary, it ends at the largest id.
 [[nodiscard]] ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId ids,
                                        const ParamSource& params);
 
-/// Its passes: `encode` makes of `input_ids` `last_hidden_state` and `pooler_output`, or with a projection
-/// `text_embeds`; `penultimate`, as SDXL reads it, `penultimate_hidden_state`, what the last layer is given, and with a projection
-/// `text_embeds`; `hidden-states` the `hidden_states.0` and on.
+/// Its passes, all on `input_ids`: `encode` gives `last_hidden_state` and `pooler_output`, or `text_embeds` with a
+/// projection. `penultimate`, which SDXL uses, gives `penultimate_hidden_state`, the input of the last layer, and
+/// `text_embeds` with a projection. `hidden-states` gives `hidden_states.0` and so on.
 [[nodiscard]] ComponentClass clip_text_class();
 [[nodiscard]] ComponentClass clip_text_with_projection_class();
 

@@ -42,7 +42,7 @@ Graph build(std::string_view pass, const nlohmann::json& config, Shape ids, cons
   return graph;
 }
 
-/// What it makes of one text with weights that are no two alike.
+/// Runs a pass on one text, with weights that all differ.
 NamedTensors run(std::string_view pass, const nlohmann::json& config, const std::vector<int>& text) {
   const Shape shape{1, static_cast<std::int64_t>(text.size())};
   const Graph graph = build(pass, config, shape);
@@ -125,7 +125,7 @@ TEST(ClipText, SeesNoTokenThatComesLater) {
 TEST(ClipText, PoolsTheFirstTokenThatEndsTheText) {
   EXPECT_EQ(pooled_token(run("encode", small_config(), {10, 3, 11, 11, 11})), 2);
   EXPECT_EQ(pooled_token(run("encode", small_config({{"eos_token_id", 5}}), {10, 3, 11, 5, 5})), 3);
-  // Old configurations say 2 of a vocabulary whose end is its largest id.
+  // Old configurations have 2 for a vocabulary whose end token is its largest id.
   EXPECT_EQ(pooled_token(run("encode", small_config({{"eos_token_id", 2}}), {10, 2, 3, 11, 11})), 3);
 }
 

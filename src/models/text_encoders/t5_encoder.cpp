@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kClass = "T5EncoderModel";
 constexpr std::int64_t kTokens = 512;       // FLUX.1-dev's
-constexpr std::int64_t kMostTokens = 8192;  // the table of positions is that large squared
+constexpr std::int64_t kMostTokens = 8192;  // the position bias grows with the square of this number
 
 class T5Encoder {
  public:
@@ -36,14 +36,14 @@ class T5Encoder {
   }
 
  private:
-  /// The table goes by two names, of which a checkpoint holds either.
+  /// The table has two names, and a checkpoint holds either.
   ValueId embed(ValueId ids) {
     const bool is_shared = !params_.has || params_.has("shared.weight");
     const auto scope = b_.scope(is_shared ? "shared" : "encoder.embed_tokens");
     return read_rows(b_, params_, "weight", {config_.vocab_size, config_.d_model}, ids);
   }
 
-  /// What the first block knows, and all blocks add to their scores: [heads, tokens, tokens].
+  /// The position bias, which the first block holds and all blocks add to their scores: [heads, tokens, tokens].
   ValueId position_bias(std::int64_t tokens) {
     const auto scope = b_.scope("encoder.block.0.layer.0.SelfAttention.relative_attention_bias");
     const ValueId table = param("weight", {config_.relative_attention_num_buckets, config_.num_heads});
@@ -55,7 +55,7 @@ class T5Encoder {
     return b_.transpose(b_.gather(table, rows), {2, 0, 1});
   }
 
-  /// The bias with keys left out where the mask is 0: [batch, heads, tokens, tokens].
+  /// The bias with keys masked where the mask is 0: [batch, heads, tokens, tokens].
   ValueId hide(ValueId bias, ValueId mask) {
     const auto scope = b_.scope("attention_mask");
     const Shape shape = b_.shape(mask);
@@ -64,7 +64,7 @@ class T5Encoder {
     return b_.where(hidden, b_.constant({text_encoder::kUnseen}, {}, b_.dtype(bias)), bias);
   }
 
-  /// Of queries that are not scaled: what 1/sqrt(d_kv) would be is in the weights.
+  /// Attention with unscaled queries: the factor 1/sqrt(d_kv) is contained in the weights.
   ValueId self_attention(ValueId x) {
     const auto layer = b_.scope("layer.0");
     const ValueId n = norm("layer_norm", x);
@@ -129,7 +129,7 @@ std::optional<InputRange> t5_input_range(const nlohmann::json& json, std::string
   return InputRange{0, input == "input_ids" ? static_cast<double>(parse_t5_config(json).vocab_size) : 2};
 }
 
-/// The decoder's, and the second name of the table of tokens.
+/// Tensors of the decoder, and the second name of the token table.
 bool is_unread_by_t5(std::string_view tensor) {
   return tensor.starts_with("decoder.") || tensor == "lm_head.weight" || tensor == "encoder.embed_tokens.weight";
 }
@@ -150,14 +150,15 @@ T5Config parse_t5_config(const nlohmann::json& json) {
     fail("config.json: num_heads times d_kv is {}, expected {} at most", t5.inner_dim(), kMaxExtent);
   std::int64_t& buckets = t5.relative_attention_num_buckets;
   buckets = read_int(json, "relative_attention_num_buckets", buckets, 4, kMaxExtent);
-  std::int64_t& distance = t5.relative_attention_max_distance;  // beyond that of the last bucket of one distance
+  std::int64_t& distance = t5.relative_attention_max_distance;  // beyond that of the last bucket with a single distance
   distance = read_int(json, "relative_attention_max_distance", distance, buckets / 4 + 1, kMaxExtent);
   t5.layer_norm_epsilon = read_double(json, "layer_norm_epsilon", t5.layer_norm_epsilon);
 
   constexpr std::string_view kGated = "gated-";
   std::string projection = read_text(json, "feed_forward_proj", "relu");
   t5.is_gated = projection.starts_with(kGated);
-  if (projection == "gated-gelu") projection = "gated-gelu_new";  // T5 v1.1's: transformers means the same
+  // the name in T5 v1.1; transformers maps it to gelu_new, too
+  if (projection == "gated-gelu") projection = "gated-gelu_new";
   if (t5.is_gated) projection.erase(0, kGated.size());
   t5.activation = text_encoder::activation_named(json, "feed_forward_proj", projection);
   return t5;
@@ -178,7 +179,7 @@ std::int64_t t5_position_bucket(const T5Config& config, std::int64_t distance) {
   const std::int64_t half = config.relative_attention_num_buckets / 2, exact = half / 2;
   const std::int64_t behind = distance > 0 ? half : 0, apart = std::abs(distance);
   if (apart < exact) return behind + apart;
-  // In f32, as the weights were trained with.
+  // In f32, as in training.
   const auto ratio = static_cast<float>(apart) / static_cast<float>(exact);
   const auto most = static_cast<float>(
       std::log(static_cast<double>(config.relative_attention_max_distance) / static_cast<double>(exact)));

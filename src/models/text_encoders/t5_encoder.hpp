@@ -11,7 +11,7 @@ namespace headroom {
 struct T5Config {
   std::int64_t vocab_size = 32128;
   std::int64_t d_model = 512;
-  std::int64_t d_kv = 64;  ///< of a head
+  std::int64_t d_kv = 64;  ///< per head
   std::int64_t d_ff = 2048;
   std::int64_t num_layers = 6;
   std::int64_t num_heads = 8;
@@ -21,28 +21,28 @@ struct T5Config {
   Op activation = Op::kRelu;  ///< of feed_forward_proj
   bool is_gated = false;
 
-  /// Of all heads together; need not be d_model.
+  /// Width of all heads together; need not be d_model.
   [[nodiscard]] std::int64_t inner_dim() const { return num_heads * d_kv; }
 };
 
-/// Reads config.json as transformers writes it for a `T5EncoderModel`. Throws Error that names the key and the value
-/// where it is none, or has an activation that is not known.
+/// Reads config.json as written by transformers for a `T5EncoderModel`. Throws Error that names the key and the value
+/// for another class or an unknown activation.
 [[nodiscard]] T5Config parse_t5_config(const nlohmann::json& config);
-/// T5 v1.1 XXL's, which FLUX.1 reads its prompts with: 4.76 billion parameters.
+/// The configuration of T5 v1.1 XXL, a prompt encoder of FLUX.1: 4.76 billion parameters.
 [[nodiscard]] nlohmann::json t5_xxl_config();
 
-/// Which row of the table of position biases a key is given that stands `distance` tokens behind its query. One half of
-/// the rows is for keys in front; of each half the first half are distances of their own, the others grow with the
-/// distance's logarithm (Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text
-/// transformer", 2020, section 2.1).
+/// The row of the position bias table for a key `distance` tokens after its query. The second half of the rows is for
+/// keys after the query, the first for the others. Within each half, the first half of the rows has one distance
+/// each, and the others cover logarithmically growing ranges (Raffel et al., "Exploring the limits of transfer
+/// learning with a unified text-to-text transformer", 2020, section 2.1).
 [[nodiscard]] std::int64_t t5_position_bucket(const T5Config& config, std::int64_t distance);
 
 /// The encoder of transformers' T5EncoderModel in plain ops: ids[batch, tokens] -> last_hidden_state[batch, tokens,
-/// d_model]. A mask[batch, tokens], i32, is 0 where a token is not seen; without one (kNoValue) all are.
+/// d_model]. `mask` [batch, tokens], i32, is 0 for masked tokens; without one (kNoValue) all are visible.
 [[nodiscard]] ValueId build_t5_encoder(Builder& builder, const T5Config& config, ValueId ids, ValueId mask,
                                        const ParamSource& params);
 
-/// Its pass: `encode` makes of `input_ids`, and of `attention_mask` where that is given, `last_hidden_state`.
+/// Its pass: `encode` maps `input_ids`, and `attention_mask` if it is given, to `last_hidden_state`.
 [[nodiscard]] ComponentClass t5_encoder_class();
 
 }  // namespace headroom

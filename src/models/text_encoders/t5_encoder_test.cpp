@@ -40,7 +40,7 @@ Graph encode(const nlohmann::json& config, const InputShapes& given, const Param
   return graph;
 }
 
-/// last_hidden_state of the graph with weights that are no two alike.
+/// last_hidden_state of the graph, with weights that all differ.
 HostTensor run(const Graph& graph, const NamedTensors& inputs) {
   NamedTensors params;
   for (const ValueId param : graph.values_of(ValueKind::kParam)) {
@@ -93,7 +93,7 @@ TEST(T5Encoder, HasTheParametersOfXxl) {
   EXPECT_EQ(graph.blocks().size(), 24U);
 }
 
-/// Those that FLUX's text encoder steps at.
+/// Distances at which FLUX's text encoder changes buckets.
 TEST(T5Encoder, PutsDistancesInBuckets) {
   const T5Config config;
   std::vector<std::int64_t> steps;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNormEps = 1e-6;
 constexpr std::int64_t kTimestepChannels = 256;
-constexpr double kTimestepScale = 1000.0;  // timestep and guidance are given in [0, 1] and embedded as thousandths
+constexpr double kTimestepScale = 1000.0;  // timestep and guidance are given in [0, 1] and embedded in thousandths
 
 /// Queries, keys and values of one stream, [batch, heads, tokens, head_dim].
 struct Heads {
@@ -58,7 +58,7 @@ class Flux {
  private:
   ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
 
-  /// x[..., in] -> [..., out] with the bias that every projection of FLUX has.
+  /// x[..., in] -> [..., out] with a bias, as in every projection of FLUX.
   ValueId linear(std::string_view name, ValueId x, std::int64_t out) {
     const auto scope = b_.scope(name);
     const ValueId w = weight("weight", {out, b_.shape(x)[-1]});
@@ -66,7 +66,7 @@ class Flux {
     return b_.linear(x, w, bias);
   }
 
-  /// linear_1, SiLU, linear_2: how each conditioning signal enters, [batch, in] -> [batch, dim].
+  /// linear_1, SiLU, linear_2: the embedding of each conditioning signal, [batch, in] -> [batch, dim].
   ValueId embedder(std::string_view name, ValueId x) {
     const auto scope = b_.scope(name);
     return linear("linear_2", b_.silu(linear("linear_1", x, dim_)), dim_);
@@ -82,7 +82,7 @@ class Flux {
     return b_.add(temb, embedder("text_embedder", inputs_.pooled_projections));  // [batch, dim]
   }
 
-  /// The `count` vectors that AdaLN makes of temb, each [batch, 1, dim].
+  /// The `count` vectors that AdaLN computes from temb, each [batch, 1, dim].
   std::vector<ValueId> modulations(std::string_view norm, ValueId temb, int count) {
     const auto scope = b_.scope(norm);
     const ValueId all = linear("linear", b_.silu(temb), count * dim_);  // [batch, count * dim]
@@ -139,7 +139,7 @@ class Flux {
     return linear("net.2", b_.gelu(linear("net.0.proj", x, 4 * dim_)), dim_);
   }
 
-  /// Attention over [text, image] together, everything else by stream.
+  /// Joint attention over [text, image]; all other layers are separate per stream.
   std::pair<ValueId, ValueId> double_block(ValueId image, ValueId text, ValueId temb) {
     const std::vector<ValueId> image_mod = modulations("norm1", temb, 6);
     const std::vector<ValueId> text_mod = modulations("norm1_context", temb, 6);
@@ -173,7 +173,7 @@ class Flux {
     return {image_out, text_out};
   }
 
-  /// Attention beside the MLP on one normed input, both projected back by one product.
+  /// Attention and the MLP in parallel on one normed input, both projected back by one matmul.
   ValueId single_block(ValueId tokens, ValueId temb) {
     const std::vector<ValueId> mod = modulations("norm", temb, 3);
     const Modulation modulation{mod[0], mod[1], mod[2]};
@@ -228,7 +228,7 @@ Graph build_forward(const nlohmann::json& json, const InputShapes& given, const 
   return build_flux_forward(config, {.batch = image[0], .image_tokens = image[1], .text_tokens = text[1]}, params);
 }
 
-/// Of AdaLN: 27% of FLUX.1-dev.
+/// The weights of AdaLN: 27% of FLUX.1-dev.
 bool is_modulation(std::string_view param) {
   return param.find("norm") != std::string_view::npos && param.ends_with(".linear.weight");
 }

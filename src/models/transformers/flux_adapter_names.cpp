@@ -63,7 +63,7 @@ class Aliases {
     }
     add("final_layer.linear", {"proj_out"});
     add("final_layer.adaLN_modulation.1", {"norm_out.linear"});
-    all_.back().swaps_halves = true;  // shift and scale there, scale and shift in the checkpoint
+    all_.back().swaps_halves = true;  // shift and scale in these files, scale and shift in the checkpoint
   }
 
   [[nodiscard]] std::vector<ModuleAlias> take() { return std::move(all_); }

@@ -4,8 +4,8 @@
 
 namespace headroom {
 
-/// How LoRA files name the modules of FLUX's transformer: as diffusers does, as Black Forest Labs' own code does, where one
-/// product makes queries, keys and values, or as XLabs' processors of attention.
+/// The module names of FLUX's transformer in LoRA files. Supported are the names of diffusers, of Black Forest Labs'
+/// own code, where one matmul computes queries, keys and values, and of XLabs' attention processors.
 [[nodiscard]] AdapterNames flux_adapter_names();
 
 }  // namespace headroom

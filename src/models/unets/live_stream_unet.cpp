@@ -57,7 +57,7 @@ class LiveStreamUNet {
   }
 
  private:
-  /// The memory's rows, each with what stands for its age: 0 of the frame before. [s, frames, dim]
+  /// The memory's rows, each with the embedding of its age, which is 0 for the previous frame. [s, frames, dim]
   ValueId read(ValueId memory, ValueId position) {
     const auto scope = b_.scope("memory.age_embedding");
     const std::int64_t frames = config_.memory_frames;
@@ -65,22 +65,22 @@ class LiveStreamUNet {
     return b_.add(memory, read_rows(b_, params_, "weight", {frames, config_.memory_dim}, ages));
   }
 
-  /// x[b, c, h, w] + attention of its pixels over memory[s, frames, dim] and themselves.
+  /// x[b, c, h, w] + attention of its pixels over memory[s, frames, dim] and the pixels themselves.
   ValueId attention(std::string_view name, ValueId x, ValueId memory) {
     const auto scope = b_.scope(name);
     const Shape shape = b_.shape(x);
     const std::int64_t width = shape[1];
     const ValueId pixels = layers_.to_tokens(layers_.norm("group_norm", x));  // [b, h w, c]
     const ValueId q = layers_.linear("to_q", pixels, width);
-    const ValueId k = beside(layers_.linear("add_k_proj", memory, width), layers_.linear("to_k", pixels, width));
-    const ValueId v = beside(layers_.linear("add_v_proj", memory, width), layers_.linear("to_v", pixels, width));
+    const ValueId k = joined(layers_.linear("add_k_proj", memory, width), layers_.linear("to_k", pixels, width));
+    const ValueId v = joined(layers_.linear("add_v_proj", memory, width), layers_.linear("to_v", pixels, width));
     const double scale = 1 / std::sqrt(static_cast<double>(config_.attention_head_dim));
     const ValueId seen = headroom::attention(b_, q, k, v, width / config_.attention_head_dim, scale);  // [b, h w, c]
     return b_.add(layers_.to_image(layers_.linear("to_out.0", seen, width), shape), x);
   }
 
   /// of_memory[s, frames, c] and of_pixels[b, h w, c] -> [b, frames + h w, c]
-  ValueId beside(ValueId of_memory, ValueId of_pixels) {
+  ValueId joined(ValueId of_memory, ValueId of_pixels) {
     const std::int64_t batch = b_.shape(of_pixels)[0];
     const Shape memory = b_.shape(of_memory);
     if (memory[0] != batch) of_memory = b_.broadcast(of_memory, {batch, memory[1], memory[2]});
@@ -103,7 +103,7 @@ class LiveStreamUNet {
   ImageLayers layers_;
 };
 
-/// A graph of one pass, whose inputs it declares as they are given.
+/// A graph of one pass, with its inputs in the given shapes.
 class PassGraph {
  public:
   PassGraph(const nlohmann::json& json, const InputShapes& given, const char* name)
@@ -127,7 +127,7 @@ class PassGraph {
     return {.memory = graph_.add_input("memory", TensorType{.shape = shape}),
             .position = graph_.add_input("position", TensorType{.dtype = DType::kI32, .shape = {}})};
   }
-  /// The frames' batch, once there is one.
+  /// The batch size of the frames, once it is known.
   [[nodiscard]] std::int64_t batch() const { return size_[0]; }
 
  private:

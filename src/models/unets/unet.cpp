@@ -30,7 +30,7 @@ class UNet {
   }
 
  private:
-  /// Every result of a level, the smaller image included, is a skip.
+  /// Every result of a level, the smaller image included, is a skip connection.
   ValueId down(std::size_t level, ValueId x) {
     const auto scope = b_.scope("down_blocks." + std::to_string(level));
     for (std::int64_t j = 0; j < config_.layers_per_block[level]; ++j)
@@ -52,7 +52,7 @@ class UNet {
     for (std::int64_t j = 0; j <= config_.layers_per_block[level]; ++j)
       x = layer(j, level, b_.concat({x, pop_skip()}, 1), config_.up_attends[level]);
     if (level == 0) return x;
-    const Shape& skip = b_.shape(skips_.back());  // an odd size was halved upwards
+    const Shape& skip = b_.shape(skips_.back());  // odd sizes are halved rounding up
     return layers_.upsample(x, {skip[2], skip[3]}, widths_[config_.upsample_narrows ? level - 1 : level]);
   }
 
@@ -70,10 +70,10 @@ class UNet {
   Builder& b_;
   const UNetConfig& config_;
   const std::vector<std::int64_t>& widths_;
-  ValueId time_;  // SiLU of its embedding, [b, time_embed_dim]
+  ValueId time_;  // SiLU of the time embedding, [b, time_embed_dim]
   const Attend& attend_;
   ImageLayers layers_;
-  std::vector<ValueId> skips_;  // of the way down, the last on top
+  std::vector<ValueId> skips_;  // skip connections of the encoder, the last on top
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ ValueId build_unet(Builder& builder, const UNetConfig& config, ValueId sample, V
 }
 
 ValueId time_sinusoids(Builder& builder, const UNetConfig& config, ValueId t, std::int64_t dim) {
-  // 10000^(-i / (half - shift)) is a power of -i / half as well, of another period.
+  // 10000^(-i / (half - shift)) is also a power of -i / half, with another period.
   const auto half = static_cast<double>(dim) / 2;
   const double period = std::pow(10000.0, half / (half - static_cast<double>(config.freq_shift)));
   const ValueId both = builder.emit(Op::kTimestepEmbedding, {t}, {{"dim", dim}, {"max_period", period}})[0];

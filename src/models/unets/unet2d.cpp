@@ -10,8 +10,8 @@
 namespace headroom {
 namespace {
 
-/// Sines and cosines of the logarithm of t[b] at random frequencies, [b, 2 C] (Song et al., "Score-based generative modeling through
-/// stochastic differential equations", 2021).
+/// Sines and cosines of the logarithm of t[b] at random frequencies, [b, 2 C] (Song et al., "Score-based generative
+/// modeling through stochastic differential equations", 2021).
 ValueId fourier_features(Builder& b, const UNet2DConfig& config, ValueId t, const ParamSource& params) {
   const auto scope = b.scope("time_proj");
   const ValueId frequencies = read_param(b, params, "weight", {config.block_out_channels.front()});

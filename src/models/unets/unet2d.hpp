@@ -15,25 +15,25 @@ inline constexpr std::string_view kUNet2D = "UNet2DModel";
 /// The configuration of a `UNet2DModel`, under the names of its config.json.
 struct UNet2DConfig : UNetConfig {
   bool has_fourier_time = false;                   ///< time_embedding_type is "fourier" and not "positional"
-  std::optional<std::int64_t> attention_head_dim;  ///< size of a head; without, there is one head
+  std::optional<std::int64_t> attention_head_dim;  ///< size of a head; if unset, there is one head
   std::optional<std::int64_t>
-      mid_norm_groups;  ///< attn_norm_num_groups: without, the middle attends to what is not normed
+      mid_norm_groups;  ///< attn_norm_num_groups; if unset, the attention of the middle block has no norm before it
 
-  /// Heads of a level.
+  /// The number of heads of a level.
   [[nodiscard]] std::int64_t heads(std::size_t level) const {
     return attention_head_dim ? block_out_channels[level] / *attention_head_dim : 1;
   }
 };
 
-/// Reads config.json as diffusers writes it, where a missing key means the class's default. Throws Error that names the key and the
-/// value where it asks for what is not supported, or sizes do not fit each other.
+/// Reads config.json as written by diffusers; a missing key means the class's default. Throws Error that names the
+/// key and the value for unsupported features and for sizes that do not fit each other.
 [[nodiscard]] UNet2DConfig parse_unet2d_config(const nlohmann::json& json);
-/// Pixels of 64x64 in RGB, attention where they are 32, 16 and 8 a side: 691.78 million parameters.
+/// RGB images of 64x64 pixels, attention at 32, 16 and 8 pixels per side: 691.78 million parameters.
 [[nodiscard]] nlohmann::json pixel_unet_config();
 
-/// diffusers' UNet2DModel (Ho et al., "Denoising diffusion probabilistic models", 2020), in plain ops: sample[b, in_channels, h, w] and
-/// timestep[b], which with `has_fourier_time` is a noise level above 0 -> [b, out_channels, h, w]. Where a level has no half of its height or
-/// width, padding makes one.
+/// diffusers' UNet2DModel (Ho et al., "Denoising diffusion probabilistic models", 2020), in plain ops: sample[b,
+/// in_channels, h, w] and timestep[b] -> [b, out_channels, h, w]. With `has_fourier_time` the timestep is a noise
+/// level above 0. If the height or width of a level is odd, padding makes it even.
 [[nodiscard]] ValueId build_unet2d(Builder& builder, const UNet2DConfig& config, ValueId sample, ValueId timestep,
                                    const ParamSource& params);
 

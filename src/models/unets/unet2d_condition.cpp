@@ -14,7 +14,7 @@ namespace headroom {
 namespace {
 
 constexpr double kLayerNormEps = 1e-5;
-constexpr double kTransformerNormEps = 1e-6;  // of the group norm in front, whatever norm_eps is
+constexpr double kTransformerNormEps = 1e-6;  // of the group norm before it, whatever norm_eps is
 constexpr std::int64_t kTextTokens = 77;
 
 class UNet2DCondition {
@@ -29,7 +29,7 @@ class UNet2DCondition {
   }
 
  private:
-  /// Of the time, and of the pooled text and sizes where there are any: [batch, time_embed_dim].
+  /// The embedding of the time, and of the pooled text and sizes if there are any: [batch, time_embed_dim].
   ValueId conditioning() {
     const ValueId t = time_sinusoids(b_, config_, inputs_.timestep, config_.block_out_channels.front());
     const ValueId time = time_embedding(b_, config_, "time_embedding", t, params_);
@@ -41,8 +41,8 @@ class UNet2DCondition {
     return b_.add(time, time_embedding(b_, config_, "add_embedding", added, params_));
   }
 
-  /// `Transformer2DModel`: x + blocks over its pixels as tokens, x[b, c, h, w]. Its projections are 1x1 convolutions in older
-  /// checkpoints, which is the same.
+  /// `Transformer2DModel`: x + blocks over its pixels as tokens, x[b, c, h, w]. Older checkpoints hold its
+  /// projections as 1x1 convolutions, which is equivalent.
   ValueId transformer(const UNetPlace& place, ValueId x) {
     const auto scope = b_.scope(place.name);
     const Shape shape = b_.shape(x);
@@ -63,7 +63,7 @@ class UNet2DCondition {
     return b_.add(x, feed_forward(layer_norm("norm3", x)));
   }
 
-  /// x[b, tokens, c] of `seen`[b, tokens of it, ...] -> [b, tokens, c]
+  /// x[b, tokens, c] attends to `seen`[b, tokens of it, ...] -> [b, tokens, c]
   ValueId attend(std::string_view name, ValueId x, ValueId seen, std::int64_t heads) {
     const auto scope = b_.scope(name);
     const std::int64_t width = b_.shape(x)[-1], head_dim = width / heads;
@@ -73,7 +73,8 @@ class UNet2DCondition {
     return layers_.linear("to_out.0", attention(b_, q, k, v, heads, scale), width);
   }
 
-  /// GEGLU (Shazeer, "GLU variants improve transformer", 2020): half of 8 c channels times GELU of the other half, back to c.
+  /// GEGLU (Shazeer, "GLU variants improve transformer", 2020): one half of 8 c channels times the GELU of the other
+  /// half, projected back to c.
   ValueId feed_forward(ValueId x) {
     const auto scope = b_.scope("ff");
     const std::int64_t width = b_.shape(x)[-1];
@@ -107,7 +108,7 @@ InputShapes condition_shapes(const nlohmann::json& json, const PassSize& size) {
   return shapes;
 }
 
-/// Throws Error unless the pooled text and the sinusoids of the ids are together as wide as the configuration has it.
+/// Throws Error unless the widths of the pooled text and of the ids' sinusoids add up to the configured one.
 void require_text_time(const InputShapes& given, const UNet2DConditionConfig& config, std::int64_t batch) {
   const Shape& text = require_shape(given, "text_embeds", {{"", batch}, {"width"}});
   const Shape& ids = require_shape(given, "time_ids", {{"", batch}, {"ids"}});

@@ -10,7 +10,8 @@
 namespace headroom {
 namespace {
 
-/// Stability's modules are rows of input and of output blocks, each a resnet, a transformer and a change of size, as far as there are such.
+/// Stability's names number the input blocks and the output blocks; each holds a resnet, a transformer and a change
+/// of size, if present.
 class UNetAliases {
  public:
   explicit UNetAliases(const UNet2DConditionConfig& config) : config_(config) {}
@@ -84,7 +85,7 @@ class UNetAliases {
       add(fmt::format("{}.{}", theirs, their_end), fmt::format("{}.{}", ours, our_end));
   }
 
-  /// Its modules have the same names in both.
+  /// Its modules have the same names in both naming schemes.
   void add_transformer(const std::string& theirs, const std::string& ours, std::size_t level) {
     for (const char* end : {".norm", ".proj_in", ".proj_out"}) add(theirs + end, ours + end);
     for (std::int64_t i = 0; i < config_.transformer_layers[level]; ++i) {

@@ -16,7 +16,7 @@ constexpr UNetBlockTypes kConditionTypes{.down = "DownBlock2D",
                                          .up_attending = "CrossAttnUpBlock2D",
                                          .mid = "UNetMidBlock2DCrossAttn"};
 
-/// Throws Error for what diffusers' class knows besides.
+/// Throws Error for other features that diffusers' class supports.
 void refuse_variants(const nlohmann::json& json) {
   using config::require_value;
   for (const char* key :
@@ -80,7 +80,7 @@ UNet2DConditionConfig parse_unet2d_condition_config(const nlohmann::json& json) 
   unet.heads = read_by_level(json, "attention_head_dim", 8, levels, kMaxExtent);
   unet.transformer_layers = read_by_level(json, "transformer_layers_per_block", 1, levels, kMostTransformers);
   unet.cross_attention_dim = read_int(json, "cross_attention_dim", unet.cross_attention_dim, 1, kMaxExtent);
-  static_cast<void>(read_bool(json, "use_linear_projection", false));  // the checkpoint's own shapes say it
+  static_cast<void>(read_bool(json, "use_linear_projection", false));  // it follows from the checkpoint's shapes
   static_cast<void>(read_bool(json, "upcast_attention", false));
   for (std::size_t level = 0; level < levels; ++level) {
     const bool attends = unet.down_attends[level] || unet.up_attends[level] || level + 1 == levels;

@@ -24,7 +24,7 @@ std::string error_of_unet(const nlohmann::json& changes, const nlohmann::json& c
   return error_of([&] { static_cast<void>(parse_unet2d_condition_config(changed(config, changes))); });
 }
 
-/// The graph of a network's own pass over an image of so many latents.
+/// The graph of a network's own pass over an image of that many latents.
 Graph forward(const nlohmann::json& config, std::int64_t height, std::int64_t width) {
   const ComponentPass& pass = class_of(config).passes.front();
   InputShapes shapes = pass.shapes(config, {.batch = 2, .height = 64, .width = 64, .text_tokens = 3});
@@ -85,7 +85,7 @@ TEST(UNet2DCondition, TakesAsManyTimeIdsAsFitBesideTheText) {
   EXPECT_EQ(shapes.at("time_ids"), (Shape{1, 6}));
   shapes["time_ids"] = Shape{1, 5};
   EXPECT_THROW((void)pass.build(config, shapes, f32_params()), Error);
-  shapes["text_embeds"] = Shape{1, 1536};  // as the refiner's ids are
+  shapes["text_embeds"] = Shape{1, 1536};  // as for the ids of the refiner
   EXPECT_NO_THROW((void)pass.build(config, shapes, f32_params()));
   shapes.erase("time_ids");
   EXPECT_THROW((void)pass.build(config, shapes, f32_params()), Error);

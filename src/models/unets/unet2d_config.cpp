@@ -14,14 +14,15 @@ bool read_has_fourier_time(const nlohmann::json& json) {
   return type == "fourier";
 }
 
-/// Null where config.json says null, which is not to say nothing.
+/// Null if config.json has an explicit null, which differs from a missing key.
 std::optional<std::int64_t> read_head_dim(const nlohmann::json& json) {
   constexpr const char* kKey = "attention_head_dim";
   if (json.contains(kKey) && json[kKey].is_null()) return std::nullopt;
   return config::read_int(json, kKey, 8, 1, config::kMaxExtent);
 }
 
-/// Where none are said, a middle whose resnets add the time is normed as these are; others are not.
+/// The default: if the resnets of the middle block add the time, its attention has a norm with their groups;
+/// otherwise it has none.
 std::optional<std::int64_t> read_mid_norm_groups(const nlohmann::json& json, const UNet2DConfig& unet) {
   constexpr const char* kKey = "attn_norm_num_groups";
   const std::int64_t width = unet.block_out_channels.back();

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostLayers = 64;
 
 bool is_given(const nlohmann::json& json, const char* key) { return json.contains(key) && !json[key].is_null(); }
 
-/// Whether each block attends. Throws Error unless each is of one of the two types.
+/// Whether each block has attention. Throws Error unless each is of one of the two types.
 std::vector<bool> read_attends(const nlohmann::json& json, const char* key, std::string_view plain,
                                std::string_view attending, std::vector<bool> fallback) {
   if (!is_given(json, key)) return fallback;
@@ -55,7 +55,7 @@ TimeNorm read_time_norm(const nlohmann::json& json) {
   return norm == "default" ? TimeNorm::kAdd : TimeNorm::kScaleShift;
 }
 
-/// Group norms go over the widths, and over those of what is concatenated with the skips.
+/// Group norms apply to the widths, and to those of concatenations with the skip connections.
 void require_groups(const UNetConfig& unet) {
   for (const std::int64_t width : unet.block_out_channels)
     if (width % unet.norm_num_groups != 0)
@@ -103,7 +103,7 @@ void read_unet_config(const nlohmann::json& json, const UNetBlockTypes& types, U
        {std::pair("down_block_types", &unet.down_attends), std::pair("up_block_types", &unet.up_attends)})
     if (attends->size() != levels)
       fail("config.json: {} are {}, expected {}, one for each of block_out_channels", key, attends->size(), levels);
-  std::reverse(unet.up_attends.begin(), unet.up_attends.end());  // the first block up is of the last level
+  std::reverse(unet.up_attends.begin(), unet.up_attends.end());  // the first decoder block belongs to the last level
   unet.has_mid_block = read_has_mid_block(json, types.mid);
   unet.downsample_padding = read_int(json, "downsample_padding", unet.downsample_padding, 0, 1);
   unet.norm_num_groups = read_int(json, "norm_num_groups", unet.norm_num_groups, 1, kMaxExtent);
