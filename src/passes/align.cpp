@@ -1,10 +1,11 @@
 // align: y: bf16[b, 60, h, w] = conv2d(x: bf16[b, 3, h, w], w: bf16[60, 3, kh, kw])
 //   -> x': bf16[b, 8, h, w] = pad(x), y': bf16[b, 64, h, w] = conv2d(x', pad(w)), y = slice(y')
 //
-// Matrix units take channels in vectors of 16 bytes. Numbers of channels that do not fill them are filled up with zeros, in weights once
-// and for all, and what lies between two convolutions is left filled up: elementwise ops that make zero of zeros, resizing, pooling,
-// and group norms, which count the channels that were there. Exact: products with zeros add nothing. Where hardly any of the arithmetic is on
-// such channels, as in an autoencoder of which only the first and last layer have three, it declines.
+// Matrix units read channels in vectors of 16 bytes. Numbers of channels that do not fill them are padded with zeros.
+// Weights are padded once. Values between two convolutions stay padded: elementwise ops that map zero to zero,
+// resizing, pooling, and group norms, which count only the real channels. Exact: multiplications with zeros add
+// nothing. The pass declines if hardly any of the FLOPs have such channels, as in an autoencoder of which only the
+// first and last layer have three.
 
 #include <algorithm>
 #include <map>
@@ -23,7 +24,7 @@ constexpr int kChannels = 1;  // the axis of images; of a convolution's weight, 
 
 std::int64_t round_up(std::int64_t channels, std::int64_t vector) { return (channels + vector - 1) / vector * vector; }
 
-/// Whether an elementwise op makes zero of zeros.
+/// Whether an elementwise op maps zeros to zero.
 bool keeps_zeros(const Node& node) {
   const OracleTensor zero{{DType::kF32, Shape{}}, {0.0}, {}};
   const std::vector<OracleTensor> operands(node.inputs.size(), zero);
@@ -57,7 +58,7 @@ class Align {
     return true;
   }
 
-  /// What leaves channels filled up where they come so.
+  /// Ops that keep channels padded if their input is padded.
   bool align_between(Rewriter& r, const Node& node) {
     const auto first = filled_.find(node.inputs.empty() ? kNoValue : node.inputs[0]);
     if (first == filled_.end()) return false;
@@ -83,7 +84,7 @@ class Align {
     return true;
   }
 
-  /// Lets those that read the node's result read the channels of `wide` that it has.
+  /// Makes readers of the node's result read its channels in `wide`.
   void replace(Rewriter& r, const Node& node, ValueId wide) {
     const std::int64_t channels = r.shape(node.results[0])[kChannels];
     if (r.shape(wide)[kChannels] == channels) return r.replace(node.results[0], wide);
@@ -94,7 +95,7 @@ class Align {
     r.replace(node.results[0], narrow);
   }
 
-  /// The image with so many channels: as it was made, or by a copy.
+  /// The image with that many channels: as it was made, or by a copy.
   ValueId filled(Rewriter& r, ValueId image, std::int64_t channels, const Node& reader) {
     const auto found = filled_.find(image);
     if (found != filled_.end() && r.shape(found->second)[kChannels] == channels) return found->second;
@@ -109,13 +110,13 @@ class Align {
     return r.emit(Op::kPad, {value}, {{"before", std::move(before)}, {"after", std::move(after)}}, reader.path);
   }
 
-  std::map<ValueId, ValueId> filled_;  // slices of what has zeros in further channels, and that
+  std::map<ValueId, ValueId> filled_;  // slices of values with zeros in additional channels, and these values
 };
 
 }  // namespace
 
 PassOutcome align(Graph& graph, const Target&) {
-  constexpr double kLeastShare = 0.01;  // of the arithmetic; less is not worth the copies
+  constexpr double kLeastShare = 0.01;  // of the FLOPs; less is not worth the copies
   Align align;
   int rewrites = 0;
   if (share_on_full_vectors(graph) < 1 - kLeastShare)

@@ -6,11 +6,11 @@
 
 namespace headroom {
 
-/// How many channels of a convolution of `dtype` fill the vector that matrix units of a GPU read, 16 bytes, or 1 where none
-/// computes it.
+/// The number of channels of a convolution in `dtype` that fill the 16-byte vector that matrix units of a GPU read,
+/// or 1 if no matrix unit computes it.
 [[nodiscard]] std::int64_t channels_in_vector(const Node& convolution, DType dtype);
 
-/// How much of the arithmetic of the graph's convolutions is on channels that fill vectors, from 0 to 1.
+/// The fraction, from 0 to 1, of the FLOPs of the graph's convolutions that have channels in full vectors.
 [[nodiscard]] double share_on_full_vectors(const Graph& graph);
 
 }  // namespace headroom

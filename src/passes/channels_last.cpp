@@ -1,14 +1,14 @@
 // channels-last: y: f32[b, c, h, w] = conv2d(x, w)
 //   -> x': f32[b, c, h, w] channels_last = reshape(x), y': ... channels_last = conv2d(x', w), y = reshape(y')
 //
-// Images keep their logical axes and get another order in memory, [b, h, w, c], between all the ops that take any:
-// products of convolutions then read their channels as one vector, as matrix units want it, and nothing is turned
-// around on the way. Every such op that is connected with a convolution is converted; a reshape to the same extents is
-// the change of layout at the edges, and attention over pixels, [b, h w, c], is then a view. What callers give and get,
-// states, and what regions return stay row-major. What is channels-last in the graph already stays that.
+// Images keep their logical axes and get another memory order, [b, h, w, c], between all ops that accept any layout.
+// Convolutions then read their channels as one vector, as matrix units require, without transposes in between. Every
+// such op connected with a convolution is converted; a reshape to the same extents changes the layout at the edges,
+// and attention over pixels, [b, h w, c], then needs only a view. Inputs, outputs, states and results of regions stay
+// row-major. Values that are already channels-last in the graph keep that layout.
 //
-// On a GPU it declines where most products are of channels that fill no vectors, which makes them slower than row-major
-// ones; `align`, which runs before, fills them up.
+// On a GPU it declines if most of the FLOPs are on channels that do not fill vectors, which makes them slower than
+// row-major ones; `align`, which runs before, pads them.
 
 #include <algorithm>
 #include <map>
@@ -43,11 +43,11 @@ class ChannelsLast {
     return graph_.type(value).layout == Layout::kChannelsLast;
   }
 
-  /// Whether the node can be converted. Weights stay as they are folded, so one that it has in place of an image keeps
-  /// it from that, but for an elementwise op, which reads any beside an image.
+  /// Whether the node can be converted. Weights keep the layout in which they are folded, so a weight in place of an
+  /// image prevents it. Elementwise ops are excepted, because they accept any layout next to an image.
   [[nodiscard]] bool may_convert(const Node& node) const {
     if (!definition_of(node.op).any_layout || is_weight_[index_of(node.results[0])]) return false;
-    if (node.op == Op::kFused) return false;  // its body says how they lie
+    if (node.op == Op::kFused) return false;  // its body determines their layout
     if (!is_image(node.results[0]) || is_channels_last(node.results[0])) return false;
     int images = 0, weights = 0;
     for (std::size_t k = 0; k < node.inputs.size(); ++k)
@@ -55,7 +55,7 @@ class ChannelsLast {
     return images > 0 && (weights == 0 || is_elementwise(node.op));
   }
 
-  /// Whether operand k is an image of the node's layout. The others are weights of products, or broadcast.
+  /// Whether operand k is an image of the node's layout. The others are weights of contractions, or broadcast.
   [[nodiscard]] bool has_image_at(const Node& node, std::size_t k) const {
     const ValueId value = node.inputs[k];
     if (!is_image(value)) return false;
@@ -63,7 +63,7 @@ class ChannelsLast {
     constexpr std::size_t kResidual = 3;
     return k == 0 || node.op == Op::kConcat || (node.op == Op::kConv2d && k == kResidual);
   }
-  /// The same of a node that is converted, where it is no weight.
+  /// The same for a converted node, if operand k is no weight.
   [[nodiscard]] bool is_image_operand(const Node& node, std::size_t k) const {
     return has_image_at(node, k) && !is_weight_[index_of(node.inputs[k])];
   }
@@ -104,12 +104,13 @@ class ChannelsLast {
     note_row_major_reads();
     std::vector<Node> nodes = graph_.take_nodes();
     for (std::size_t i = 0; i < nodes.size(); ++i) push(std::move(nodes[i]), converts_[i]);
-    for (const auto& [value, row_major] : row_major_) graph_.replace_uses(value, row_major);  // by what is no node
+    // by readers that are not nodes
+    for (const auto& [value, row_major] : row_major_) graph_.replace_uses(value, row_major);
     graph_.set_nodes(std::move(schedule_));
   }
 
-  /// Notes which converted values are also wanted row-major. A view op takes what there is: its result is a view of
-  /// that.
+  /// Records which converted values are also read as row-major. A view op takes the layout of its operand and keeps
+  /// it.
   void note_row_major_reads() {
     const std::span<const Node> nodes = graph_.nodes();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -123,7 +124,8 @@ class ChannelsLast {
     if (is_converted(value)) row_major_.emplace(value, kNoValue);
   }
 
-  /// Schedules a node with its operands as it takes them, then what is wanted row-major of its results.
+  /// Schedules a node with its operands in the layouts it takes, then row-major copies of its results for other
+  /// readers.
   void push(Node node, bool converts) {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       ValueId& input = node.inputs[k];
@@ -142,7 +144,7 @@ class ChannelsLast {
     }
   }
 
-  /// `value` in that layout for a node, shared with others of its region.
+  /// `value` in that layout for a node; the conversion is shared with other nodes of its region.
   ValueId channels_last(ValueId value, const Node& reader) {
     const auto [shared, is_new] = entering_.try_emplace({value, reader.region}, kNoValue);
     if (is_new) shared->second = push_layout(value, Layout::kChannelsLast, reader);
@@ -162,7 +164,7 @@ class ChannelsLast {
   std::vector<bool> is_weight_;                               // by value
   std::vector<int> producers_;                                // by value
   std::vector<bool> converts_;                                // by node
-  std::map<ValueId, ValueId> row_major_;                      // converted values that someone reads row-major
+  std::map<ValueId, ValueId> row_major_;                      // converted values that have row-major readers
   std::map<std::pair<ValueId, RegionId>, ValueId> entering_;  // other values that converted nodes read
   std::vector<Node> schedule_;
 };

@@ -33,7 +33,7 @@ TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdg
 }
 
 TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre) {
-  // Pixels become tokens by a view; a bias for each channel is broadcast whatever the layout.
+  // Pixels become tokens by a view; a per-channel bias is broadcast in any layout.
   expect_rewrite("channels-last", R"(graph g {
       input %x: f32[1, 2, 4, 4]
       param %w: f32[3, 2, 1, 1]
@@ -95,7 +95,7 @@ TEST(ChannelsLastPass, LeavesAConvolutionWhoseResidualIsAWeight) {
 
 TEST(ChannelsLastPass, DeclinesOnAGpuWhereMostChannelsFillNoVectors) {
   constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90};
-  // f16: vectors of 8. Two convolutions, of which the second does most of the arithmetic.
+  // f16: vectors of 8. Two convolutions, of which the second has most of the FLOPs.
   const auto graph_of = [](int channels) {
     return parse_graph(fmt::format(R"(graph g {{
       input %x: f16[1, 3, 4, 4]

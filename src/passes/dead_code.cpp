@@ -1,6 +1,6 @@
 // dead-code: y = silu(x), output x  ->  output x
 //
-// Drops nodes and region results that reach no output, no state's next value and no predicate.
+// Removes nodes and region results that no output, next value of a state or predicate depends on.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@ PassOutcome dead_code(Graph& graph, const Target&) {
   for (const Region& region : graph.regions()) read(region.predicate);
 
   std::vector<Node> nodes = graph.take_nodes();
-  // A region's result that something after it reads needs what stands in the region, which stands before that.
+  // If a region's result is read after it, the nodes of the region are needed; they precede the reader.
   std::ptrdiff_t before = 0;
   do {
     before = std::ranges::count(is_read, true);

@@ -32,7 +32,7 @@ TEST(DeadCode, KeepsStateUpdatesAndNodesWithOneResultRead) {
     })");
 }
 
-/// Nothing but the state says then where the first loop stands.
+/// Only the state then determines the position of the first loop.
 TEST(DeadCode, LeavesALoopWithoutNodesBeforeTheOneThatUpdatesWhatItReads) {
   expect_rewrite("dead-code", R"(graph g {
       input %x: f32[3]

@@ -1,10 +1,10 @@
 // dead-rows: y = slice(linear(x, w), rows)  ->  y = linear(slice(x, rows), w)
 //
-// Computes no rows that nothing reads. Where alone a slice reads what a chain of ops makes, all that goes along the
-// sliced axis is done for its part of the operands: elementwise ops, norms, products of rows, queries of an attention. In a
-// transformer that is the last block, of which only the tokens of the image that is made are read: not those of the text, nor
-// of an image that is edited, which it needs as keys and values alone. A chain without a product stays as it is, for a
-// slice of what is there is a view, which costs nothing.
+// Avoids computing rows that nothing reads. If a slice is the only reader of a chain of ops, every op along the
+// sliced axis is computed only for that part of its operands: elementwise ops, norms, matmuls of rows, queries of an
+// attention. In a transformer this concerns the last block, of which only the tokens of the generated image are read.
+// Tokens of the text, and of an image that is edited, are needed there as keys and values only. A chain without a
+// matmul is left unchanged, because a slice of an existing value is a view, which costs nothing.
 
 #include <algorithm>
 #include <optional>
@@ -21,24 +21,24 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-/// So many entries of an axis.
+/// A range of entries of an axis.
 struct Rows {
   std::int64_t axis = 0;
   std::int64_t start = 0;
   std::int64_t size = 0;
 };
 
-/// An operand of what makes some rows: the part of `value` that it needs, or all of it.
+/// An operand for computing some rows: the part of `value` that is needed, or all of it.
 struct Need {
   ValueId value;
   std::optional<Rows> rows = {};
 };
 
-/// How a node makes some rows of its result: what it needs, and its attributes then.
+/// The computation of some rows of a node's result: the operands, and the attributes for them.
 struct Part {
   std::vector<Need> operands;
   Attributes attributes;
-  bool is_operand = false;  ///< they are what it needs of its operand
+  bool is_operand = false;  ///< the rows that it needs of its operand
 };
 
 Rows along(Rows rows, std::int64_t axis) {
@@ -54,7 +54,8 @@ Rows rows_of(const Node& slice) {
           .size = slice.attributes.get_int("size")};
 }
 
-/// The axis of a reshape's operand that is this axis of its result: of the same extent, with as much behind it.
+/// The axis of a reshape's operand that corresponds to this axis of its result: of the same extent, with as many
+/// elements after it.
 std::optional<std::int64_t> axis_before(const Shape& from, const Shape& to, std::int64_t axis) {
   std::int64_t behind = 1, behind_from = 1;
   for (std::int64_t i = to.rank() - 1; i > axis; --i) behind *= extent(to, i);
@@ -67,7 +68,7 @@ class RowTrimmer {
  public:
   explicit RowTrimmer(Rewriter& rewriter) : r_(rewriter) {}
 
-  /// Whether a product would make fewer rows.
+  /// Whether a matmul would compute fewer rows.
   [[nodiscard]] bool pays(ValueId value, const Rows& rows) const {
     const Node* const node = producer(value);
     const std::optional<Part> part = node != nullptr ? part_of(*node, rows) : std::nullopt;
@@ -77,7 +78,7 @@ class RowTrimmer {
            });
   }
 
-  /// The rows of the value, computed alone as far as that can be.
+  /// Computes only these rows of the value, as far as possible.
   ValueId take(ValueId value, const Rows& rows, const std::string& path) {
     if (rows.size == extent(r_.shape(value), rows.axis)) return value;
     const Node* const node = pays(value, rows) ? producer(value) : nullptr;
@@ -92,7 +93,7 @@ class RowTrimmer {
   }
 
  private:
-  /// What makes the value, where nothing but the rows is read of it.
+  /// The node that makes the value, if only these rows of it are read.
   [[nodiscard]] const Node* producer(ValueId value) const {
     const Node* const node = r_.single_use_producer(value);
     return node != nullptr && node->results.size() == 1 ? node : nullptr;
@@ -129,7 +130,7 @@ class RowTrimmer {
     } else if (node.op == Op::kMatmul || node.op == Op::kRope) {
       if (rows.axis != to.rank() - 2) return std::nullopt;
       first(rows.axis);
-      // The tables of a rotation have a row for each position.
+      // The tables of a rotation have one row per position.
       if (node.op == Op::kRope)
         for (const std::size_t table : {1, 2}) part.operands[table].rows = along(rows, 0);
     } else if (known.samples == Samples::kFirst && known.inner_axes > 0 && known.keeps_samples == nullptr) {
@@ -142,13 +143,13 @@ class RowTrimmer {
     return part;
   }
 
-  /// The rows of an operand that elements of `to` are made of; nothing where one serves all.
+  /// The rows of an operand from which these rows of `to` are computed; nothing if one row serves all.
   static std::optional<Rows> broadcast_rows(const Shape& from, const Shape& to, const Rows& rows) {
     const std::int64_t axis = rows.axis - (to.rank() - from.rank());
     return axis < 0 || extent(from, axis) == 1 ? std::nullopt : std::optional(along(rows, axis));
   }
 
-  /// Of parts that follow each other along the rows only those that are read are kept.
+  /// Keeps only the concatenated parts that overlap the rows to read.
   void concat_part(Part& part, std::int64_t axis, const Rows& rows) const {
     if (axis != rows.axis) {
       for (Need& need : part.operands) need.rows = rows;
@@ -182,7 +183,7 @@ bool trim(Rewriter& r, const Node& slice) {
 
 PassOutcome dead_rows(Graph& graph, const Target&) {
   int rewrites = 0;
-  // Rows that are left out may be all that somebody else read besides what is read already.
+  // A removed read may have been the only one that kept other rows alive.
   for (int more = 1; more > 0; rewrites += more) more = rewrite_each(graph, trim);
   return {.rewrites = rewrites};
 }

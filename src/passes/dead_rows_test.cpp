@@ -110,7 +110,7 @@ TEST(DeadRows, LeavesWhatIsReadBesideTheSliceAndWhatMixesRows) {
   unchanged("silu(%0)", "1, 2, 4] = slice(%1) {axis = 1, start = 0, size = 2}", "\n      output all = %0");
   unchanged("softmax(%0)", "1, 4, 2] = slice(%1) {axis = 2, start = 0, size = 2}", "");
   unchanged("silu(%0)", "1, 4, 2] = slice(%1) {axis = 2, start = 0, size = 2}", "");
-  // Without a product nothing is saved.
+  // Without a matmul nothing is saved.
   unchanged("silu(%x)", "1, 2, 4] = slice(%1) {axis = 1, start = 0, size = 2}", "\n      output all = %0");
 }
 

@@ -1,7 +1,7 @@
 // fuse-common-subexpressions: a = silu(t), b = silu(t)  ->  a = silu(t), and b is a
 //
-// Nodes of equal op, attributes, inputs and layout become one: the silu(temb) that every modulation of a diffusion
-// transformer asks for, and slices of the rope tables.
+// Nodes of equal op, attributes, inputs and layout are merged: the silu(temb) of every modulation of a diffusion
+// transformer, and slices of the rope tables.
 
 #include <algorithm>
 #include <map>

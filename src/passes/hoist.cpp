@@ -1,20 +1,23 @@
 // hoist: loop n { t = row(times, step), m = linear(t, w), y = f(state, m) }
 //    ->  all = linear(times, w), loop n { m = row(all, step), y = f(state, m) }
 //
-// A prologue for what depends on request and step alone. Out of each loop go
-//  - what is the same in every iteration: it moves in front as it is (tables of rope, embeddings of text and guidance);
-//  - what depends on the counter only through rows of such tables (the embedding of time and every AdaLN modulation of
-//    it): it is computed for all iterations at once, with a leading axis [n, ...], and the loop reads its row.
-// Modulations may hold a quarter of the weights, and a step multiplies each of them with one vector a sample:
-// it spends its time on reading them. All steps together read them once.
+// A prologue for values that depend on request and step only. Two kinds of nodes leave each loop:
+//  - Nodes with the same value in every iteration move before the loop unchanged (tables of rope, embeddings of text
+//    and guidance).
+//  - Nodes that depend on the counter only through rows of such tables (the time embedding and every AdaLN modulation
+//    of it) are computed for all iterations at once, with a leading axis [n, ...], and the loop reads its row.
+// Modulations may hold a quarter of the weights. A step multiplies each of them with one vector per sample, so that
+// it is bound by reading them. All steps together read them once.
 //
-// Where this ends, by value: at the first op that reads a state that the loop changes, that has no rule in lift.cpp, or
-// whose result for all iterations would take more than kMaxLiftedBytes. The loop then takes a row of the value before.
-// Out of branches of an `if` in the loop, as a step cache has them, the same goes as out of the loop itself, whether they
-// are taken or not. A branch that would lose all of its nodes keeps them, and so do the others.
+// Hoisting ends, per value, at the first op that reads a state changed by the loop, that has no rule in lift.cpp, or
+// whose result for all iterations would take more than kMaxLiftedBytes. The loop then takes a row of the value
+// before. Nodes in branches of an `if` in the loop, which a step cache creates, are hoisted like those of the loop
+// itself, whether the branch is taken or not. A branch that would lose all of its nodes keeps them, and so do the
+// others.
 //
 // Views (slices and reshapes) of such a value stay in the loop, as views of one row: chunking a modulation into six
-// would otherwise copy six rows. Memory: the rows of all iterations exist at once, from the prologue to the last one.
+// would otherwise copy six rows. Memory: the rows of all iterations exist at once, from the prologue to the last
+// iteration.
 
 #include <fmt/format.h>
 
@@ -29,14 +32,14 @@
 namespace headroom {
 namespace {
 
-/// For one value in all iterations. A modulation of 18,432 takes 2 MiB in 28 steps, and 41 MiB for 20 images at
+/// Limit for one value in all iterations. A modulation of 18,432 takes 2 MiB in 28 steps, and 41 MiB for 20 images at
 /// once; the token stream of its text takes 168 MiB.
 constexpr std::size_t kMaxLiftedBytes = std::size_t{64} << 20U;
 
 /// One loop, whose nodes are `loop` in a schedule that has been taken out of the graph.
 class LoopHoister {
  public:
-  /// With `from_branches`, nodes in branches of the loop's own iterations leave it as well.
+  /// With `from_branches`, nodes in branches inside the loop's iterations are hoisted as well.
   LoopHoister(Graph& graph, RegionId region, bool from_branches)
       : graph_(graph),
         id_(region),
@@ -52,8 +55,8 @@ class LoopHoister {
         for (const RegionResult& result : graph.region(inner).results) changes_[index_of(result.value)] = true;
   }
 
-  /// Sorts the loop's nodes into what stays and what runs before. Returns how many nodes left the loop or became a row;
-  /// 0 leaves `loop` as it is.
+  /// Divides the loop's nodes into those that stay and those that run before. Returns the number of nodes that left
+  /// the loop or became a row; 0 leaves `loop` unchanged.
   int run(std::vector<Node>& loop, const std::vector<bool>& read_outside) {
     for (const Node& node : loop) sort_out(node);
     std::vector<Node> staying = take_rows(loop, read_outside);
@@ -64,7 +67,7 @@ class LoopHoister {
   }
 
   [[nodiscard]] const std::vector<Node>& prologue() const { return prologue_; }
-  /// Nodes that would have been computed for all iterations but for their size.
+  /// Nodes that were not computed for all iterations only because of their size.
   [[nodiscard]] int too_large() const { return too_large_; }
 
  private:
@@ -81,7 +84,7 @@ class LoopHoister {
     return region == id_;
   }
 
-  /// A region without nodes would run in another place.
+  /// A region without nodes would run at another position.
   bool empties_region(const std::vector<Node>& loop, const std::vector<Node>& staying) const {
     const auto has_nodes = [](const std::vector<Node>& nodes, RegionId region) {
       return std::ranges::find(nodes, region, &Node::region) != nodes.end();
@@ -112,7 +115,7 @@ class LoopHoister {
     return prologue_.back().results[0];
   }
 
-  /// A table's rows are what its row is in each iteration.
+  /// The rows of a table equal its row in each iteration.
   ValueId lift_row(const Node& node) {
     const ValueId table = node.inputs[0];
     const std::int64_t rows = graph_.type(table).shape[0];
@@ -138,7 +141,7 @@ class LoopHoister {
                 });
   }
 
-  /// What stays in the loop, where lifted values that are read there come from a row.
+  /// The nodes that remain in the loop, with a row for each lifted value that they read.
   std::vector<Node> take_rows(const std::vector<Node>& loop, const std::vector<bool>& read_outside) {
     std::vector<bool> is_read = read_outside;
     std::vector<Node> staying;  // last first
@@ -163,7 +166,7 @@ class LoopHoister {
     return staying;
   }
 
-  /// Drops what was computed for all iterations and is read by nothing.
+  /// Removes values computed for all iterations that nothing reads.
   void drop_unread(const std::vector<Node>& loop) {
     std::vector<bool> is_read(graph_.value_count(), false);
     const auto read = [&](const Node& node) {
@@ -195,7 +198,7 @@ class LoopHoister {
   int too_large_ = 0;
 };
 
-/// By value: read by a node outside the loop, or by what is no node.
+/// By value: read by a node outside the loop, or by a reader that is not a node.
 std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
   std::vector<bool> is_read(graph.value_count(), false);
   for (const Node& node : graph.nodes())
@@ -211,7 +214,7 @@ PassOutcome hoist(Graph& graph, const Target&) {
   const auto is_loop = [](const Region& region) { return region.kind == RegionKind::kLoop; };
   if (std::ranges::none_of(graph.regions(), is_loop)) return {.declined = "there is no denoise loop here"};
   int moved = 0, too_large = 0;  // nodes
-  // Inner loops first: what leaves one may go on out of the loop around it.
+  // Inner loops first: nodes hoisted from one may also leave the enclosing loop.
   for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {
     if (!is_loop(graph.region(region))) continue;
     const std::vector<bool> read_outside = find_reads_outside(graph, region);

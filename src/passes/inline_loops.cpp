@@ -1,14 +1,16 @@
 // inline-loops: loop 1 i { t = row(times, i), y = f(s, t), next s = y }
 //           ->  t = reshape(slice(times, 0, 1)), y = f(s, t), next s = y
 //
-// A loop that runs once is a straight line. Nothing else is computed, and nothing in another order; what it takes away is
-//  - the loop itself: on a GPU a WHILE node with a kernel before and one behind its body, on the host a counter to upload;
-//  - rows by the counter, each of which is a launch: the only row is a view;
-//  - what cannot be fused, placed or moved across the edge of a loop.
-// Live streams in one step and images in one are made of such loops.
+// A loop that runs once becomes straight-line code. The same is computed in the same order; the pass removes
+//  - the loop itself: on a GPU a WHILE node with a kernel before and one after its body, on the host a counter to
+//    upload;
+//  - rows indexed by the counter, each of which is a launch: the only row is a view;
+//  - the boundary of the loop, across which nothing can be fused, placed or moved.
+// Live streams in one step and images in one step consist of such loops.
 //
-// A loop stays where its end is needed: for what a state was then that something behind it changes. And all stay beside a region that is
-// kept and gives results: where such a region stands may be told by the loops around what reads them.
+// A loop is kept if its end is needed: a later node reads a state's value at that point, and the state changes
+// afterwards. All loops are kept next to a remaining region that returns results, because the position of that region
+// may depend on the loops around its readers.
 
 #include <algorithm>
 #include <map>
@@ -21,8 +23,8 @@
 namespace headroom {
 namespace {
 
-/// Whether the end of a loop is the only place for something that happens there: a state is read that another region updates, which may stand
-/// behind it; or is a result, and may be put out, where its name would be what it ends up as.
+/// Whether only the end of the loop can define a value: a state is read that another, possibly later, region updates;
+/// or a region result is a state, and may be an output, under whose name the final value would appear.
 bool needs_its_end(const Graph& graph, RegionId loop) {
   const auto is_state = [&](ValueId value) { return graph.value(value).kind == ValueKind::kState; };
   for (const Assignment& assignment : assignments_at_end(graph, loop))
@@ -40,7 +42,7 @@ bool is_read(const Graph& graph, ValueId value) {
   return std::ranges::any_of(graph.nodes(), reads) || std::ranges::count(reads_beside_nodes(graph), value) > 0;
 }
 
-/// Makes views of the first row of what the loop takes its rows of.
+/// Replaces reads of rows by the counter by views of the first row.
 void take_first_rows(Graph& graph, ValueId counter) {
   std::vector<Node> nodes;
   for (Node& node : graph.take_nodes()) {
@@ -63,7 +65,7 @@ void take_first_rows(Graph& graph, ValueId counter) {
   graph.set_nodes(std::move(nodes));
 }
 
-/// The number of the only iteration, at the front, where whatever stands in a region may read it.
+/// The counter of the only iteration, at the start of the schedule, where all regions may read it.
 ValueId add_zero(Graph& graph) {
   Node zero = graph.make_node(
       Op::kConstant, {},
@@ -77,8 +79,8 @@ ValueId add_zero(Graph& graph) {
   return value;
 }
 
-/// A graph without some of its loops, whose counters nothing reads: what stands in them stands around them, and their results are what
-/// these are of.
+/// A copy of a graph without some loops, whose counters nothing reads. Their items move into the enclosing region,
+/// and their results are replaced by the values that these return.
 class WithoutLoops {
  public:
   WithoutLoops(const Graph& from, const std::vector<bool>& dissolved)
@@ -89,7 +91,7 @@ class WithoutLoops {
         regions_{kTopRegion} {
     for (RegionId id = kTopRegion + 1; index_of(id) < from.regions().size(); ++id)
       if (dissolved[index_of(id)])
-        for (const RegionResult& result : from.region(id).results) stands_for_.emplace(result.value, result.from);
+        for (const RegionResult& result : from.region(id).results) returned_by_.emplace(result.value, result.from);
   }
 
   Graph build() {
@@ -111,11 +113,11 @@ class WithoutLoops {
   }
 
  private:
-  /// What `value` is in the new graph.
+  /// The value in the new graph that corresponds to `value`.
   [[nodiscard]] ValueId value_of(ValueId value) const {
     if (value == kNoValue) return kNoValue;
-    const auto found = stands_for_.find(value);
-    return found != stands_for_.end() ? value_of(found->second) : values_[index_of(value)];
+    const auto found = returned_by_.find(value);
+    return found != returned_by_.end() ? value_of(found->second) : values_[index_of(value)];
   }
 
   void add_value(ValueId id) {
@@ -124,7 +126,7 @@ class WithoutLoops {
     if (value.kind == ValueKind::kInput) made = to_.add_input(value.name, value.type);
     if (value.kind == ValueKind::kParam) made = to_.add_param(value.name, value.type);
     if (value.kind == ValueKind::kState) made = to_.add_state(value.name, value.type);
-    // A region's result can be read by what must be there before it, so something else stands for it at first.
+    // A region's result may be read by items that must precede the region, so a placeholder represents it at first.
     if (value.kind == ValueKind::kResult || value.kind == ValueKind::kRegionResult) made = to_.add_result(value.type);
   }
 
@@ -152,8 +154,8 @@ class WithoutLoops {
   }
 
   const Graph& from_;
-  const std::vector<bool>& dissolved_;     // by region
-  std::map<ValueId, ValueId> stands_for_;  // results of loops that are dissolved, and what they are of
+  const std::vector<bool>& dissolved_;      // by region
+  std::map<ValueId, ValueId> returned_by_;  // results of removed loops, and the values that they return
   Graph to_;
   std::vector<ValueId> values_;    // in the new graph, by value of the old one
   std::vector<RegionId> regions_;  // likewise

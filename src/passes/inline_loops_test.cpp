@@ -84,8 +84,8 @@ TEST(InlineLoops, CountsWithAZeroWhereTheCounterIsReadOtherwise) {
     })");
 }
 
-/// The outer loop's body is the inner ones', whose states then change from one of its iterations to the next; the numbers of the
-/// regions behind change.
+/// The outer loop's body becomes that of the inner ones, whose states then change between its iterations. Later
+/// regions are renumbered.
 TEST(InlineLoops, FindsLoopsInLoopsAndBranches) {
   expect_rewrite("inline-loops", R"(graph g {
       input %x: f32[2]
@@ -200,7 +200,7 @@ TEST(InlineLoops, LeavesWhatRunsAgainAndBranches) {
     })");
 }
 
-/// What another loop, or the end of the program, does to the state comes behind it.
+/// Another loop, or the end of the program, changes the state afterwards.
 TEST(InlineLoops, LeavesALoopWhoseEndReadsAStateThatChangesLater) {
   expect_unchanged("inline-loops", R"(graph g {
       input %x: f32[2]

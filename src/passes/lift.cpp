@@ -1,9 +1,10 @@
-// How a node runs for all steps of a loop at once: given operands [steps, ...], what makes the result [steps, ...].
+// Execution of a node for all steps of a loop at once: given operands [steps, ...], nodes that compute the result
+// [steps, ...].
 //
-// Steps are one more axis in front of what the op looks at, so it is the op itself wherever an axis may stand there,
-// and never another. That leaves out the fused ops on token streams (norm_modulate, gate_residual, qk_norm_rope): they
-// have as much to compute for all steps together as one after the other, and their results are as large as the
-// activations of a step, for every step.
+// Steps are one more leading axis, so the lifted op is the same op, if it accepts a leading axis, and never a
+// different one. This excludes the fused ops on token streams (norm_modulate, gate_residual, qk_norm_rope): computing
+// all steps together costs as much as one after the other, and their results are as large as the activations of a
+// step, for every step.
 
 #include "passes/lift.hpp"
 
@@ -22,7 +23,7 @@ struct Site {
   std::int64_t steps;
   const EmitLifted& emit;
 
-  // Of a step. Copies, because emitting nodes moves what the graph holds.
+  // The shape in one step. Returned by value, because emitting nodes may move the graph's data.
   [[nodiscard]] Shape shape(std::size_t input) const { return graph.type(node.inputs[input]).shape; }
   [[nodiscard]] Shape result_shape() const { return graph.type(node.results[0]).shape; }
 };
@@ -43,9 +44,9 @@ ValueId same_op(const Site& site, Attributes attributes) {
   return site.emit(site.node.op, std::move(inputs), std::move(attributes));
 }
 
-/// The op itself on operands of which those that it reads by sample hold all steps, and the others are the same in
-/// each: linear with its weight and bias, rope with its tables. A matmul of which one operand is a constant is refused,
-/// and so is a concat: it would be repeated for every step.
+/// The op itself with batched operands that hold all steps and others that are the same in each: linear with its
+/// weight and bias, rope with its tables. Not lifted are a matmul with one constant operand and a concat: the
+/// constant would be repeated for every step.
 ValueId lift_under_axis(const Site& site) {
   const OpDefinition& known = definition_of(site.node.op);
   const std::uint32_t by_step = operands_named_by(known.samples).value_or(~std::uint32_t{0});
@@ -55,9 +56,9 @@ ValueId lift_under_axis(const Site& site) {
   return known.inner_axes == OpDefinition::kFixedRank ? kNoValue : same_op(site, site.node.attributes);
 }
 
-/// a + b, where the smaller broadcasts. A lifted operand of fewer axes gets axes of 1 behind the steps, so that it
-/// meets the same axes as in a step. Refused where a constant operand is the larger one: lifted, it would be repeated
-/// for every step, and sums over it are no fewer.
+/// a + b, where the smaller broadcasts. A lifted operand of fewer axes gets axes of extent 1 after the steps, so that
+/// its axes align as in a step. Not lifted if a constant operand is the larger one: it would be repeated for every
+/// step, and the number of additions would not decrease.
 ValueId lift_broadcast(const Site& site) {
   const Shape result = site.result_shape();
   std::vector<ValueId> inputs;
@@ -77,7 +78,7 @@ ValueId lift_broadcast(const Site& site) {
   return fills_result ? site.emit(site.node.op, std::move(inputs), site.node.attributes) : kNoValue;
 }
 
-/// t[b] -> [b, dim], which takes one axis: [steps, b] as [steps * b].
+/// t[b] -> [b, dim], which accepts one axis: [steps, b] as [steps * b].
 ValueId lift_timestep_embedding(const Site& site) {
   const ValueId t = reshaped(site, site.operands[0].value, {site.steps * site.shape(0)[0]});
   return reshaped(site, site.emit(Op::kTimestepEmbedding, {t}, site.node.attributes),

@@ -7,8 +7,8 @@
 namespace headroom {
 namespace {
 
-/// A loop of 4 steps whose `body` makes %9 of `shape` from %1: f32[2, 3] and %2: f32[3], which change with the step,
-/// and from constants, and adds it to the state.
+/// A loop of 4 steps. Its `body` makes %9 of `shape` from constants and from %1: f32[2, 3] and %2: f32[3], which
+/// change with the step, and adds it to the state.
 Graph loop_of(std::string_view body, std::string_view shape) {
   Graph graph = parse_graph(fmt::format(R"(graph g {{
       input %table: f32[4, 2, 3]

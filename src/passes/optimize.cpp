@@ -48,7 +48,7 @@ PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target, std::s
                     .notes = std::move(outcome.notes)};
 }
 
-/// Why the passes of a switch that was asked for did nothing, or nothing if one of them did something.
+/// The reason why the passes of a requested switch did nothing; empty if one of them did something.
 std::optional<std::string> why_declined(std::string_view switch_name, std::span<const PassRecord> records) {
   bool ran = false;
   std::optional<std::string> reason;

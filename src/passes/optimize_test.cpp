@@ -42,9 +42,10 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
   std::ptrdiff_t last = -1;
   for (const Pass& pass : pipeline()) {
     EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
-    // Caches stand first, on the model as it is written, and as switches last, since others change no picture.
+    // Caches come first, on the model as written, and last among the switches, since the other switches do not change
+    // the image.
     if (pass.rewrite_as != nullptr) continue;
-    // Some of `fuse` and `hoist` take in what precision has left.
+    // Some passes of `fuse` and `hoist` absorb ops that precision has left.
     constexpr std::array<std::string_view, 6> kBehindPrecision = {
         "fuse-quantized-patterns", "hoist-scales", "fuse-residual", "fuse-shortcut", "fuse-group-norm", "fuse-rows"};
     if (pass.switch_name.empty() || std::ranges::find(kBehindPrecision, pass.name) != kBehindPrecision.end()) continue;
@@ -55,7 +56,8 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
   }
 }
 
-/// What a pass left is told by name, also where no module made it: here every product, and a sum that cannot be joined.
+/// Notes name the nodes that a pass left unchanged, even those of no module: here every matmul, and a sum that cannot
+/// be joined.
 TEST(Optimize, NotesNameEveryNode) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[1, 128, 32]
@@ -159,7 +161,7 @@ TEST(Optimize, SaysWhyASwitchDidNothing) {
 TEST(Optimize, VerifiesTheGraphItIsGiven) {
   Graph graph = parse_graph(kMlp);
   std::vector<Node> nodes = graph.take_nodes();
-  std::swap(nodes[1], nodes[2]);  // gelu before the product it reads
+  std::swap(nodes[1], nodes[2]);  // gelu before the linear that it reads
   graph.set_nodes(std::move(nodes));
   try {
     static_cast<void>(optimize(graph, {}, kCapableCpu, {.disabled = {}, .verify = true}));

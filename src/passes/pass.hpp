@@ -12,35 +12,35 @@
 
 namespace headroom {
 
-/// What a pass left as it is, though its switch might be thought to change it, and why; or what else there is to say of it.
+/// A remark of a pass: nodes that it left unchanged although its switch might be expected to change them, with the
+/// reason; or another remark.
 struct PassNote {
   std::string reason;
-  /// Paths of the modules, or an op's name for what no module makes; none where it is about the whole.
+  /// Paths of the modules, or the op's name for nodes outside modules; empty if the remark concerns the whole graph.
   std::vector<std::string> nodes;
 };
 
-/// Puts a node into the note of that reason, once for each module. What no module makes is named by its op.
+/// Adds a node to the note of that reason, once per module. A node outside modules is named by its op.
 void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node);
 
-/// What one pass did: how many places it rewrote, or why it could do nothing at all on this target.
+/// The result of one pass: the number of places rewritten, or the reason why it cannot apply to this target at all.
 struct PassOutcome {
   int rewrites = 0;
   std::optional<std::string> declined = {};
   std::vector<PassNote> notes = {};
 };
 
-/// What a pass did that declines with `reason` where there is nothing to rewrite.
+/// The outcome of a pass that declines with `reason` if it rewrote nothing.
 [[nodiscard]] PassOutcome outcome_of(int rewrites, std::string reason);
 
-/// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and cost nothing to
-/// keep.
+/// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and have no cost.
 struct Pass {
   std::string_view name;         ///< "fuse-activation"
   std::string_view switch_name;  ///< the switch it belongs to, or ""
   PassOutcome (*rewrite)(Graph& graph, const Target& target);
-  std::optional<Capability> needs = {};  ///< of the target; without, it is declined
-  /// In place of `rewrite`, of a pass that does what the argument of its switch says. Throws a usage Error for one that
-  /// says nothing.
+  std::optional<Capability> needs = {};  ///< of the target; a target without it declines the pass
+  /// Used instead of `rewrite` by a pass that depends on the argument of its switch. Throws a usage Error for an
+  /// invalid argument.
   PassOutcome (*rewrite_as)(Graph& graph, std::string_view argument) = nullptr;
 
   PassOutcome run(Graph& graph, const Target& target, std::string_view argument = {}) const;
@@ -49,7 +49,7 @@ struct Pass {
 /// The passes in the order they run; pipeline.cpp justifies the order.
 [[nodiscard]] std::span<const Pass> pipeline();
 
-/// What the runner saw of one pass.
+/// The runner's record of one pass.
 struct PassRecord {
   std::string_view name;
   std::string_view switch_name;
@@ -65,17 +65,17 @@ struct Declined {
 };
 
 struct OptimizeReport {
-  std::vector<PassRecord> passes;  ///< those that ran
-  std::vector<Declined> declined;  ///< switches asked for whose passes rewrote nothing, with the reason
+  std::vector<PassRecord> passes;  ///< passes that ran
+  std::vector<Declined> declined;  ///< requested switches whose passes rewrote nothing, with the reason
 };
 
 struct OptimizeOptions {
-  std::vector<std::string> disabled;  ///< passes to leave out, by name; unknown names are a usage Error
-  /// verify() before the first and after every pass; always on where HEADROOM_VERIFY_PASSES is defined.
+  std::vector<std::string> disabled;  ///< passes to skip, by name; unknown names are a usage Error
+  /// verify() before the first and after every pass; always on if HEADROOM_VERIFY_PASSES is defined.
   bool verify = false;
 };
 
-/// Runs the pipeline's passes whose switch is on (and those that always run) over `graph`, in place.
+/// Runs the pipeline's passes whose switch is on, and those that always run, over `graph`, in place.
 OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target,
                         const OptimizeOptions& options = {});
 

@@ -31,8 +31,8 @@ Pattern Pattern::shared() const {
   return shared;
 }
 
-/// Tries the orders of operands one after the other. What is still to be matched is `then`, called with what has been
-/// bound so far: where it fails, the next order is tried.
+/// Tries the orders of operands one after the other. `then` matches the rest of the pattern, given the bindings so
+/// far; if it fails, the next order is tried.
 class Matcher {
  public:
   using Then = std::function<bool(const Match&)>;

@@ -11,24 +11,24 @@
 
 namespace headroom {
 
-/// What a fusion looks for, written like the expression that it is:
+/// The pattern that a fusion searches for, written like an expression:
 ///
 ///     op(Op::kAdd, {any("residual"), op(Op::kMul, {any("gate"), any("x")})})
 ///
-/// Operands of add and mul stand in either order. Nothing but the pattern may read what an op inside it makes, unless
-/// it is `.shared()`.
+/// Operands of add and mul match in either order. The result of an inner op must have no reader outside the pattern,
+/// unless the op is `.shared()`.
 class Pattern {
  public:
-  /// Any value, by a name to refer to it; the same name twice means the same value.
+  /// Matches any value and binds it to `name`; the same name twice means the same value.
   friend Pattern any(std::string name);
-  /// A node of that op over these operands; by its name, if it has one, its attributes can be read.
+  /// Matches a node of that op over these operands. If it has a name, Match gives the node, with its attributes.
   friend Pattern op(Op op, std::vector<Pattern> operands, std::string name);
-  /// The same, which other nodes may read as well: its work is then done twice.
+  /// The same, but other nodes may read the result as well: its work is then duplicated.
   [[nodiscard]] Pattern shared() const;
 
  private:
   friend class Matcher;
-  std::optional<Op> op_;  // nothing: any value
+  std::optional<Op> op_;  // unset: any value
   std::vector<Pattern> operands_;
   std::string name_;
   bool is_shared_ = false;
@@ -36,7 +36,7 @@ class Pattern {
 [[nodiscard]] Pattern any(std::string name);
 [[nodiscard]] Pattern op(Op op, std::vector<Pattern> operands, std::string name = {});
 
-/// Where a pattern was found.
+/// One occurrence of a pattern.
 class Match {
  public:
   /// The value called `name`.
@@ -50,8 +50,8 @@ class Match {
   std::map<std::string, const Node*, std::less<>> nodes_;
 };
 
-/// The pattern with the shown node `root` as its last op, in the first order of operands that `fits`; nothing where
-/// there is none.
+/// The match of the pattern with the current node `root` as its last op, in the first order of operands for which
+/// `fits` is true. Nothing if there is none.
 [[nodiscard]] std::optional<Match> find(const Rewriter& r, const Node& root, const Pattern& pattern,
                                         const std::function<bool(const Match&)>& fits);
 

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// The value called "x" where the pattern is found in the last node of `text` and `fits`, or kNoValue.
+/// The value bound to "x" if the pattern matches the last node of `text` and `fits`, or kNoValue.
 ValueId find_x(
     const std::string& text, const Pattern& pattern,
     const std::function<bool(const Match&)>& fits = [](const Match&) { return true; }) {

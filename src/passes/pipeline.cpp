@@ -4,9 +4,9 @@
 
 namespace headroom {
 
-// Each is defined in the file of its name, whose header says what it turns into what; bf16 and fp16 in
-// half_precision.cpp, int8 and fp8 in quantize_products.cpp, fuse-quantized-patterns in fuse_patterns.cpp, fuse-conditioning
-// in fuse_qkv.cpp.
+// Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
+// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-quantized-patterns in fuse_patterns.cpp,
+// fuse-conditioning in fuse_qkv.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);
@@ -42,94 +42,96 @@ PassOutcome fuse_rows(Graph& graph, const Target& target);
 
 namespace {
 
-/// A pass that its switch's argument tells what to do.
-constexpr Pass told(std::string_view name, PassOutcome (*rewrite)(Graph& graph, std::string_view argument)) {
+/// A pass that depends on its switch's argument.
+constexpr Pass with_argument(std::string_view name, PassOutcome (*rewrite)(Graph& graph, std::string_view argument)) {
   return {.name = name, .switch_name = name, .rewrite = nullptr, .rewrite_as = rewrite};
 }
 
 constexpr std::array kPipeline = {
-    // Before the step caches, which have nothing to reuse in one step and say so, and before all that is kept from seeing two
-    // nodes at once by a loop that stands between them.
+    // Before the step caches, which have nothing to reuse in one step and report that, and before all passes that
+    // cannot match two nodes across the boundary of a loop.
     Pass{"inline-loops", "", inline_loops},
 
-    // On the model as it is written: what they move into a branch is then rewritten like the rest.
-    told("fbcache", fbcache),
-    told("teacache", teacache),
-    told("meancache", meancache),
+    // On the model as written: nodes that they move into a branch are then rewritten like the rest.
+    with_argument("fbcache", fbcache),
+    with_argument("teacache", teacache),
+    with_argument("meancache", meancache),
 
-    // Before the fusions, which join and scale weights wherever they are needed: a loop then never transforms one.
+    // Before the fusions, which join and scale weights at their place of use: a loop then never transforms one.
     Pass{"weights-first", "", weights_first},
 
-    // Before everything that merges what some rows are needed of with what others are.
+    // Before the passes that merge values of which different rows are needed.
     Pass{"dead-rows", "", dead_rows},
 
-    // Before the fusions, which need nothing of what it absorbs: the scale becomes an attribute, which costs no more
-    // than fuse-attention-scale's detour through the norm's weight, and keeps the weight as it is. Before bf16, so that
-    // scores and probabilities are never rounded on their way through memory.
+    // Before the fusions, which do not need the ops that it absorbs. The scale becomes an attribute; this costs no
+    // more than fuse-attention-scale's scaling of the norm's weight, and leaves the weight unchanged. Before bf16, so
+    // that scores and probabilities are never rounded to be stored in memory.
     Pass{"flash-attention", "flash", flash_attention},
 
-    // Before fuse-patterns, which gives a convolution a residual that a transposed one cannot have.
+    // Before fuse-patterns, which gives a convolution a residual; a transposed convolution cannot have one.
     Pass{"fuse-upsample", "fuse", fuse_upsample},
-    // Before what takes in a product, with all that a pattern has put into it.
+    // Before the passes that fuse ops into a matmul, with all that a pattern has added to it.
     Pass{"fuse-patterns", "fuse", fuse_patterns},
-    // Before fuse-qkv, which leaves linears with an activation alone: an epilogue saves a pass over the whole result,
-    // and merging such a product with its neighbours would put a slice between it and its activation.
+    // Before fuse-qkv, which ignores linears with an activation: an epilogue saves a pass over the whole result, and
+    // merging such a matmul with its neighbours would put a slice between it and its activation.
     Pass{"fuse-activation", "fuse", fuse_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
-    // After that, which makes neighbours of keys and values.
+    // After fuse-qkv, which makes keys and values adjacent.
     Pass{"fuse-concats", "fuse", fuse_concats},
     Pass{"fuse-qk-norm-rope", "fuse", fuse_qk_norm_rope},
     // After fuse-qk-norm-rope, whose result it scales through the norm's weight.
     Pass{"fuse-attention-scale", "fuse", fuse_attention_scale},
-    // After the other fusions: they ask that what they absorb is used once, which sharing would spoil, and they leave
-    // duplicates behind, such as one slice of the rope tables for every attention.
+    // After the other fusions. They require that the ops they absorb have one reader, which sharing would break, and
+    // they leave duplicates, such as one slice of the rope tables for every attention.
     Pass{"fuse-common-subexpressions", "fuse", fuse_common_subexpressions},
-    // After that, which has one value where every block computes its own silu(temb).
+    // After that pass, which leaves one silu(temb) instead of one per block.
     Pass{"fuse-conditioning", "fuse", fuse_conditioning},
 
-    // After fusion, whose patterns it would take apart: the 1 + scale of a modulated norm depends on the step alone,
-    // and the norm does not. Before precision, which then decides on what a step really computes, and whose casts and
-    // scales need no rules for being lifted.
+    // After fusion, whose patterns it would break: the 1 + scale of a modulated norm depends on the step alone, and
+    // the norm does not. Before precision, which then decides on the ops that remain in a step, and whose casts and
+    // scales need no rules for lifting.
     Pass{"hoist", "hoist", hoist},
 
     // After fusion: a fused op keeps its intermediate values in fp32, so nothing inside it is rounded, and patterns
-    // need not look through casts. What fp16 has converted is no longer f32, which is all that bf16 looks at.
+    // need not look through casts. Values converted by fp16 are no longer f32, and bf16 converts only f32.
     Pass{"fp16", "fp16", fp16, Capability::kFp16},
     Pass{"bf16", "bf16", bf16, Capability::kBf16},
-    // After those, for the products that they left in f32.
+    // After those, for the matmuls and convolutions that they left in f32.
     Pass{"tf32", "tf32", tf32, Capability::kTf32},
 
-    // After bf16, which has then decided what every product reads and writes: int8 and fp8 quantize x as it is stored
-    // and make results of the dtype that was chosen for them. Before, a cast would stand between each quantize and its
-    // x. No target takes both.
+    // After bf16, which has then decided the dtypes of every matmul's operands and result: int8 and fp8 quantize x as
+    // it is stored and keep the chosen result dtype. Before bf16, a cast would separate each quantize from its x. No
+    // target supports both.
     Pass{"int8", "int8", int8, Capability::kInt8Products},
     Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Products, .rewrite_as = fp8},
 
-    // After fp8, whose products have scales that take in a gate.
+    // After fp8, whose matmuls have scales that can absorb a gate.
     Pass{"fuse-quantized-patterns", "fuse", fuse_quantized_patterns},
-    // Again, after what has put a gate into scales: they depend on the step alone, as the gate does.
+    // Again, after the passes that multiply a gate into scales: they depend on the step alone, as the gate does.
     Pass{"hoist-scales", "hoist", hoist},
 
-    // After precision, which says how many channels fill a vector.
+    // After precision, which determines how many channels fill a vector.
     Pass{"align", "align", align},
-    // After precision, whose casts of images it takes in, and after align, without which few channels are slower so.
+    // After precision, whose casts of images it absorbs, and after align, because small numbers of channels are
+    // slower in this layout without padding.
     Pass{"channels-last", "channels-last", channels_last},
 
-    // Behind those: precision passes put a cast wherever two dtypes meet, and every pass may leave nodes that nothing reads.
-    // Casts before dead code, because they leave some too.
+    // After those: precision passes insert a cast wherever two dtypes meet, and every pass may leave nodes that
+    // nothing reads. Casts before dead code, because their removal leaves some too.
     Pass{"simplify-casts", "", simplify_casts},
-    // After precision, which decides in which dtype each table is kept: rows of one dtype are joined. Only hoist leaves
-    // any.
+    // After precision, which decides the dtype of each table: rows of one dtype are joined. Only hoist creates such
+    // rows.
     Pass{"merge-rows", "", merge_rows},
     Pass{"dead-code", "", dead_code},
-    // After precision, whose products in 8 bits have a residual of their own, and layout, which makes views of what it turns.
+    // After precision, whose 8-bit matmuls have a residual of their own, and after layout, which turns transposes
+    // into views.
     Pass{"fuse-residual", "fuse", fuse_residual},
-    // After fuse-patterns, which has the one convolution add the other, and after layout, which its kernel needs.
+    // After fuse-patterns, which makes one convolution the residual of the other, and after layout, which its kernel
+    // needs.
     Pass{"fuse-shortcut", "fuse", fuse_shortcut},
-    // After layout, which it needs; before fuse-rows, which would take the sum for an op of its own.
+    // After layout, which it needs; before fuse-rows, which would make the sum a separate op.
     Pass{"fuse-group-norm", "fuse", fuse_group_norm},
-    // After all others: precision has decided what is stored and layout how, no pass needs to look into a body, and what
-    // nothing reads is gone.
+    // After all others: precision and layout are decided, no pass needs to look into a body, and dead nodes are gone.
     Pass{"fuse-rows", "fuse", fuse_rows},
 };
 

@@ -8,8 +8,8 @@ namespace headroom {
 
 namespace {
 
-/// Whether `value` may be read anywhere further on in `region`: it is no state that a region standing there updates,
-/// after which its name is no longer read.
+/// Whether `value` may be read anywhere later in `region`: it is not a state updated by a region in between, after
+/// which it must not be read.
 bool stays_readable(const Graph& graph, ValueId value, RegionId region) {
   return std::ranges::all_of(graph.state_updates(), [&](const StateUpdate& update) {
     return update.value != value || is_within(graph, region, update.region);
@@ -25,9 +25,9 @@ Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
   front_end_ = shown_ = schedule_.end();
   for (Node& node : graph_.take_nodes()) {
     const bool reads_weights = std::ranges::all_of(node.inputs, [&](ValueId input) { return is_weight(input); });
-    const bool in_front = reads_weights && node.region == kTopRegion && front_end_ == schedule_.end();
-    const Place place = insert(schedule_.end(), std::move(node), schedule_.size() + 1, in_front);
-    if (!in_front && front_end_ == schedule_.end()) front_end_ = place;
+    const bool at_start = reads_weights && node.region == kTopRegion && front_end_ == schedule_.end();
+    const Place place = insert(schedule_.end(), std::move(node), schedule_.size() + 1, at_start);
+    if (!at_start && front_end_ == schedule_.end()) front_end_ = place;
   }
 }
 
@@ -105,21 +105,21 @@ ValueId Rewriter::emit_like(const Node& node, std::vector<ValueId> inputs, Attri
 
 const Node& Rewriter::schedule(Op op, std::vector<ValueId> inputs, Attributes attributes, const std::string& path) {
   HR_CHECK(shown_ != schedule_.end());
-  const bool in_front = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
-  const RegionId region = in_front ? kTopRegion : shown_->node.region;
+  const bool at_start = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
+  const RegionId region = at_start ? kTopRegion : shown_->node.region;
   Node node = graph_.make_node(op, std::move(inputs), std::move(attributes), path, region);
   links_.resize(graph_.value_count());
 
-  const bool shown_in_front = is_weight(shown_->node.results.front());
-  const Place place = insert(in_front && !shown_in_front ? front_end_ : shown_, std::move(node), 0, in_front);
-  if (!in_front && front_end_ == shown_) front_end_ = place;
+  const bool shown_at_start = is_weight(shown_->node.results.front());
+  const Place place = insert(at_start && !shown_at_start ? front_end_ : shown_, std::move(node), 0, at_start);
+  if (!at_start && front_end_ == shown_) front_end_ = place;
   return place->node;
 }
 
 void Rewriter::replace(ValueId from, ValueId to) {
   HR_CHECK(from != to);
   HR_CHECK(type(from) == type(to));
-  graph_.replace_uses(from, to);  // by what is no node; the schedule is here
+  graph_.replace_uses(from, to);  // by readers that are not nodes; the schedule is here
   links(to).reads_from_outside += std::exchange(links(from).reads_from_outside, 0);
   for (Entry* reader : std::exchange(links(from).readers, {})) {
     *std::ranges::find(reader->node.inputs, from) = to;

@@ -13,9 +13,9 @@
 
 namespace headroom {
 
-/// A graph while a pass rewrites it. The pass is shown each node in schedule order. Where one is the root (the last
-/// node) of the pattern it looks for, the pass emits what computes the same and replaces the root's value. Nodes that
-/// nothing reads any more vanish at once.
+/// A graph during the rewrite by a pass. Every node is passed to the pass in schedule order, as the current node. If
+/// it is the root (the last node) of the pattern searched, the pass emits an equivalent and replaces the root's
+/// value. Nodes that nothing reads any more are removed at once.
 class Rewriter {
  public:
   explicit Rewriter(Graph& graph);
@@ -26,55 +26,59 @@ class Rewriter {
   [[nodiscard]] const TensorType& type(ValueId id) const { return graph_.type(id); }
   [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
 
-  /// The node that makes `value`, if its op is `op` and the shown node may take over its work: it runs in the same
+  /// The node that makes `value`, if its op is `op` and the current node may take over its work: it is in the same
   /// region and reads nothing that may not be read later. Null otherwise.
   [[nodiscard]] const Node* match(ValueId value, Op op) const;
-  /// match(), if nothing else reads `value`: then the node vanishes with the pattern, and its work is not done twice.
+  /// match(), if nothing else reads `value`: then the node is removed with the pattern, and its work is not
+  /// duplicated.
   [[nodiscard]] const Node* match_single_use(ValueId value, Op op) const;
-  /// The node that makes `value` whatever its op, on the same terms.
+  /// The node that makes `value`, whatever its op, under the same conditions.
   [[nodiscard]] const Node* single_use_producer(ValueId value) const;
-  /// The nodes that read `value`, in schedule order, from the shown one on.
+  /// The nodes that read `value`, in schedule order, from the current one on.
   [[nodiscard]] std::vector<const Node*> readers_from_here(ValueId value) const;
-  /// Whether a node before the shown one reads `value`, or a region that may end before it does at its end.
+  /// Whether a node before the current one reads `value`, or the end of a region that may end before it does.
   [[nodiscard]] bool is_read_before_here(ValueId value) const;
-  /// Whether `value` is a weight that can be read anywhere: a param, or made from params at the front of the schedule,
-  /// where the pass weights-first puts such nodes.
+  /// Whether `value` is a weight that can be read anywhere: a param, or computed from params at the start of the
+  /// schedule, where the pass weights-first puts such nodes.
   [[nodiscard]] bool is_weight(ValueId value) const { return links(value).is_weight; }
 
-  /// The node that makes a weight; null where it is a param.
+  /// The node that makes a weight; null for a param.
   [[nodiscard]] const Node* weight_producer(ValueId weight) const;
 
-  /// Schedules a node before the shown one, in its region, and returns its first result. A node that reads weights
-  /// alone goes to the front of the schedule and is a weight itself.
+  /// Schedules a node before the current one, in its region, and returns its first result. A node that reads only
+  /// weights goes to the start of the schedule and is a weight itself.
   ValueId emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
                const std::string& path);
-  /// The same for an op with several results: all of them.
+  /// The same for an op with several results; returns all of them.
   std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs,
                                 std::vector<std::pair<std::string_view, Attribute>> attributes,
                                 const std::string& path);
   /// The same op as `node` at its path, on other inputs or with other attributes (`node.attributes.with(...)`).
   ValueId emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes);
-  /// Says how an image lies that a view has made: infer() only proposes a layout.
+  /// Sets the layout of an image made by a view: infer() only proposes a layout.
   void set_layout(ValueId image, Layout layout) { graph_.set_layout(image, layout); }
-  /// Makes everything that reads `from` read `to`, and drops the nodes that are then read by nothing.
+  /// Makes everything that reads `from` read `to`, and removes the nodes that nothing reads afterwards.
   void replace(ValueId from, ValueId to);
 
-  /// Shows every node to `rewrite`, which returns whether it rewrote something there, and puts the schedule back in the
-  /// graph. Nodes emitted on the way are not shown. Returns how many calls rewrote something.
+  /// Calls `rewrite` for every node; it returns whether it rewrote something there. Afterwards the schedule is put
+  /// back into the graph. Nodes emitted meanwhile are not visited. Returns the number of calls that rewrote
+  /// something.
   int run(const std::function<bool(Rewriter&, const Node&)>& rewrite);
 
  private:
   struct Entry {
     Node node;
-    std::size_t turn;  // when it is shown; 0 for emitted nodes, which never are and stand before what is shown
+    // position in the order of visits; 0 for emitted nodes, which are not visited and precede the current node
+    std::size_t turn;
     bool dropped = false;
   };
-  using Place = std::list<Entry>::iterator;  // a list, so that nodes stay where they are when others are put before
+  // a list, so that nodes keep their address when others are inserted before them
+  using Place = std::list<Entry>::iterator;
 
   struct Links {
-    Entry* producer = nullptr;           // null for what no node makes
-    std::vector<Entry*> readers;         // one for each operand that is this value
-    std::size_t reads_from_outside = 0;  // by what is no node: outputs, state updates, predicates, region results
+    Entry* producer = nullptr;           // null for values that no node makes
+    std::vector<Entry*> readers;         // one entry per operand that is this value
+    std::size_t reads_from_outside = 0;  // reads by outputs, state updates, predicates and region results
     bool is_weight = false;
   };
 
@@ -87,15 +91,15 @@ class Rewriter {
   Graph& graph_;
   std::vector<Links> links_;  // by value
   std::list<Entry> schedule_;
-  Place front_end_;  // the first node that is not a weight's
+  Place front_end_;  // the first node that does not make a weight
   Place shown_;
 };
 
 /// Rewriter(graph).run(rewrite)
 int rewrite_each(Graph& graph, const std::function<bool(Rewriter&, const Node&)>& rewrite);
 
-/// Lets `rewrite` change the nodes of a region (nested ones included), while the schedule is taken out of the graph,
-/// and puts what it returns in front of them. It is given what stands before the region, too.
+/// Lets `rewrite` change the nodes of a region (nested ones included) while the schedule is taken out of the graph,
+/// and inserts the nodes that it returns before them. `before` holds the nodes scheduled before the region.
 using RewriteRegion = std::function<std::vector<Node>(std::span<const Node> before, std::vector<Node>& nodes)>;
 void rewrite_region(Graph& graph, RegionId region, const RewriteRegion& rewrite);
 

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-/// Rewrites relu(x) to x + 0, for tests of the walk itself.
+/// Rewrites relu(x) to x + 0, for tests of the traversal itself.
 bool relu_to_offset(Rewriter& r, const Node& node) {
   if (node.op != Op::kRelu) return false;
   r.replace(node.results[0], r.emit(Op::kAddScalar, {node.inputs[0]}, {{"value", 0.0}}, node.path));
@@ -160,7 +160,7 @@ TEST(Rewriter, NamesTheReadersThatAreStillToCome) {
     EXPECT_EQ(ops_of_readers(), (std::vector{Op::kRelu, Op::kMul})) << "silu is past, and mul is one reader";
     r.replace(node.results[0], x);  // now gelu reads x too, and relu is gone
     static_cast<void>(r.emit(Op::kAddScalar, {x}, {{"value", 0.0}}, ""));
-    EXPECT_EQ(ops_of_readers(), (std::vector{Op::kMul, Op::kGeluTanh})) << "an emitted node stands before this place";
+    EXPECT_EQ(ops_of_readers(), (std::vector{Op::kMul, Op::kGeluTanh})) << "an emitted node precedes the current one";
     return true;
   });
 }

@@ -1,14 +1,14 @@
 // split_setup: frame(pixels, text) { k = linear(text, w), y = attention(q(pixels), k) }
 //    ->  setup(text) { kept.0 = linear(text, w) }, frame(pixels, text, kept.0) { y = attention(q(pixels), kept.0) }
 //
-// A live stream runs one graph for each frame, and between frames little changes but the pixels: what the prompt, the noise and the
-// levels make is the same until somebody asks for another. Of a U-Net under a prompt that is every key and value of cross-attention and
-// the whole embedding of time.
+// A live stream runs one graph per frame, and between frames little changes but the pixels. Values that depend on the
+// prompt, the noise and the levels stay the same until the user changes these. For a U-Net with a prompt these are
+// all keys and values of cross-attention and the whole time embedding.
 //
-// What leaves is what reads weights, other inputs and what has left, wherever it stands: a value is the same in every iteration, and
-// nodes have no effects. Views stay, since they cost nothing where they are and a copy where they end a graph; so do images that lie
-// channels-last, for what goes from one program to another is row-major. Regions keep their nodes where all would leave: without any, a region
-// would stand elsewhere.
+// Nodes that read only weights, other inputs and moved values are moved, in whatever region they are: their value is
+// the same in every iteration, and nodes have no side effects. Views stay, since they cost nothing inside a graph,
+// and a copy as an output. Channels-last images stay too, because values passed between programs are row-major. If
+// all nodes of a region would move, they stay, since an empty region would get another position.
 
 #include "passes/split_setup.hpp"
 
@@ -65,14 +65,14 @@ class Splitter {
     return true;
   }
 
-  /// Whether what a node makes can be handed from one program to another.
+  /// Whether a node's result can be passed from one program to another.
   [[nodiscard]] bool can_be_kept(const Node& node) const {
     return !is_view(node.op) && std::ranges::none_of(node.results, [&](ValueId result) {
       return graph_.type(result).layout == Layout::kChannelsLast;
     });
   }
 
-  /// From what is read last to what is read first: which nodes leave, and which of their results are read by those that stay.
+  /// In reverse order of reading: determines the nodes to move, and which of their results the remaining nodes read.
   void sort_out() {
     const std::span<const Node> nodes = graph_.nodes();
     leaves_.assign(nodes.size(), false);
@@ -90,7 +90,7 @@ class Splitter {
         if (leaves_[i] && is_read[index_of(result)]) kept_.push_back(result);
   }
 
-  /// Whether a region would be left without nodes; it stays as it is, and all must be sorted anew.
+  /// Whether a region would be left without nodes; then it stays unchanged, and the nodes must be sorted again.
   bool keeps_another_region() {
     std::vector<bool> has_nodes(graph_.regions().size(), false), has_some_left = has_nodes;
     for (std::size_t i = 0; i < leaves_.size(); ++i)
@@ -106,7 +106,7 @@ class Splitter {
     return found;
   }
 
-  /// What leaves and is needed for what is kept, with the weights that it reads.
+  /// The moved nodes that are needed for kept values, with the weights that they read.
   [[nodiscard]] Graph build_setup() const {
     std::vector<bool> is_needed(graph_.value_count(), false);
     for (const ValueId kept : kept_) is_needed[index_of(kept)] = true;
@@ -139,7 +139,7 @@ class Splitter {
     return setup;
   }
 
-  /// What stays reads as inputs what is kept.
+  /// Replaces kept values by inputs in the remaining graph.
   void leave() {
     std::vector<Node> nodes = graph_.take_nodes(), staying;
     for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -156,7 +156,7 @@ class Splitter {
   std::vector<bool> settles_;      // by value: depends on weights and inputs that are not fresh
   std::vector<bool> stays_whole_;  // by region
   std::vector<bool> leaves_;       // by node
-  std::vector<ValueId> kept_;      // results of nodes that leave which are read by what stays
+  std::vector<ValueId> kept_;      // results of moved nodes that the remaining part reads
 };
 
 }  // namespace

@@ -8,10 +8,10 @@
 
 namespace headroom {
 
-/// Takes out of `graph`, whose runs follow each other, what depends on none of its `fresh` inputs, which are new in each run, nor on states:
-/// a graph of its own, to be run whenever another input or a param has changed. Its outputs are inputs of `graph` by the same names,
-/// which begin with "kept."; all inputs that `graph` had it still declares. Nothing where there is nothing to take. Throws
-/// std::logic_error for a fresh input that there is not.
+/// Splits off the part of `graph` that depends on none of its `fresh` inputs, which change in each run, nor on
+/// states. The part becomes a separate graph, to be run whenever another input or a param has changed. Its outputs
+/// are inputs of `graph` by the same names, which begin with "kept."; `graph` still declares all its former inputs.
+/// Returns nothing if there is nothing to split off. Throws std::logic_error for a fresh input that does not exist.
 [[nodiscard]] std::optional<Graph> split_setup(Graph& graph, std::span<const std::string> fresh);
 
 }  // namespace headroom

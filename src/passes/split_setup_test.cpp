@@ -7,7 +7,7 @@ namespace {
 
 const std::vector<std::string> kFresh = {"x"};
 
-/// Expects these two graphs, and that they compute together what the one did.
+/// Expects these two graphs, and that together they compute the same as the original.
 void expect_split(std::string_view whole, std::string_view setup, std::string_view rest) {
   const Graph original = parse_graph(whole);
   Graph graph = original;
@@ -151,7 +151,7 @@ TEST(SplitSetup, TakesOutOfLoopsAndBranches) {
     })");
 }
 
-/// Of a node with two results the one that is read.
+/// Only the result that is read, of a node with two.
 TEST(SplitSetup, KeepsResultsStatesAndOutputsRead) {
   expect_split(R"(graph g {
       input %x: f32[3, 2]

@@ -16,16 +16,16 @@
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
 
-/// What tests of passes share; included by *_test.cpp only.
+/// Shared by tests of passes; included by *_test.cpp only.
 namespace headroom {
 
-/// A CPU on which no pass declines for want of units.
+/// A CPU on which no pass declines because a matrix or vector unit is missing.
 inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
 
 /// A GPU for which kernels are generated.
 inline constexpr Target kGeneratingGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
 
-/// Runs the pipeline's pass of that name, between two verifications; where its switch has an argument, with that.
+/// Runs the pipeline's pass of that name, between two verifications; with the argument of its switch, if any.
 inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu,
                             std::string_view argument = {}) {
   const auto pass = std::ranges::find(pipeline(), name, &Pass::name);
@@ -56,7 +56,7 @@ inline OracleResult interpret_on_random(const Graph& graph, std::uint64_t seed) 
                    random_tensors(graph, ValueKind::kParam, seed), random_tensors(graph, ValueKind::kState, seed));
 }
 
-/// The largest ||a - b||_2 / ||b||_2 over the tensors of b; infinite where a lacks one or holds a NaN.
+/// The largest ||a - b||_2 / ||b||_2 over the tensors of b; infinite if a lacks one or holds a NaN.
 inline double distance(const NamedTensors& a, const NamedTensors& b) {
   double largest = 0;
   for (const auto& [name, expected] : b) {
@@ -69,7 +69,7 @@ inline double distance(const NamedTensors& a, const NamedTensors& b) {
   return largest;
 }
 
-/// How far apart two results of the oracle are: outputs and states.
+/// The largest relative distance between two results of the oracle: outputs and states.
 inline double distance(const OracleResult& a, const OracleResult& b) {
   return std::max(distance(a.outputs, b.outputs), distance(a.states, b.states));
 }
@@ -87,7 +87,7 @@ inline void expect_rewrite(std::string_view pass, std::string_view before, std::
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), tolerance);
 }
 
-/// Expects the pass to find nothing in the graph and to leave it as it is.
+/// Expects the pass to find nothing in the graph and to leave it unchanged.
 inline void expect_unchanged(std::string_view pass, std::string_view text) {
   Graph graph = parse_graph(text);
   const std::string before = canonical_text(graph);

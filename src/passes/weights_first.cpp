@@ -1,8 +1,8 @@
 // weights-first: x = ..., w = cast(param), linear(x, w)  ->  w = cast(param), x = ..., linear(x, w)
 //
-// Moves every node that depends on params and constants alone out of its loop and to the front of the schedule, keeping their
-// order. Such nodes are folded once at load, so where they stand costs nothing; in front, a rewrite may read them
-// from anywhere.
+// Moves every node that depends only on params and constants out of its loop and to the start of the schedule,
+// keeping their order. Such nodes are folded once at load, so their position costs nothing. At the start of the
+// schedule they can be read by a rewrite at any position.
 
 #include <algorithm>
 #include <iterator>

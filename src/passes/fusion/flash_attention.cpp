@@ -2,9 +2,9 @@
 //                  matmul(softmax(add(matmul(mul_scalar(q, a), k^T), bias)), v)
 //                                                                         ->  attention(q, k, v, bias) {scale = a}
 //
-// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e], bias of as many axes as there are or fewer, [b or 1, h or 1, s or 1, t].
-// The scale may as well multiply k or the scores, several scales multiply, and there may be none. Scores and
-// probabilities, [b, h, s, t] each, then exist only tile by tile inside a kernel.
+// q[b, h, s, d], k[b, h, t, d], v[b, h, t, e]; bias has at most as many axes, [b or 1, h or 1, s or 1, t]. The scale
+// may also multiply k or the scores; several scales multiply, and there may be none. Scores and probabilities,
+// [b, h, s, t] each, then exist only tile by tile inside a kernel.
 // Exact: the softmax is the same, summed in another order.
 
 #include <optional>
@@ -17,7 +17,7 @@
 namespace headroom {
 namespace {
 
-/// The value under any scales that nothing else reads, their product taken into `scale`.
+/// The value below any scales that have no other reader; multiplies these into `scale`.
 ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   while (const Node* scaled = r.match_single_use(value, Op::kMulScalar)) {
     scale *= scaled->attributes.get_float("value");
@@ -26,11 +26,11 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   return value;
 }
 
-/// What is added to scores before their softmax.
+/// The tensor added to the scores before their softmax.
 struct Biased {
   ValueId scores, bias;
 };
-/// Of softmax's operand, if it is a sum of which nothing else reads the scores, a scaled product.
+/// Matches softmax's operand if it is the sum of a bias and of scores without other readers.
 std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   const Node* sum = r.match_single_use(value, Op::kAdd);
   if (sum == nullptr) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   return std::nullopt;
 }
 
-/// A row-major bias with as many axes as scores have.
+/// A row-major bias with as many axes as the scores.
 ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
   constexpr std::size_t kRank = 4;
   const auto [dtype, shape, layout] = r.type(bias);

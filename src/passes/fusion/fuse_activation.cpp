@@ -1,8 +1,8 @@
-// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}, and so for gelu_erf, silu and relu, and for
-// every op that has such an attribute
+// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}
 //
-// The activation becomes the op's epilogue: it runs on values still in registers instead of reading and writing the whole result. Fires
-// where nothing else reads it.
+// The same for gelu_erf, silu and relu, and for every op with such an attribute. The activation becomes the op's
+// epilogue: it runs on values still in registers instead of reading and writing the whole result. Applies if nothing
+// else reads the result of the op.
 
 #include <algorithm>
 

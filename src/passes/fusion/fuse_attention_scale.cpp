@@ -1,9 +1,9 @@
 // fuse-attention-scale: mul_scalar(qk_norm_rope(x, w, cos, sin), a)  ->  qk_norm_rope(x, mul_scalar(w, a), cos, sin)
 //
-// and rope(rms_norm(x, w), cos, sin) likewise, and through a concat of several such streams.
+// The same for rope(rms_norm(x, w), cos, sin), and through a concat of several such streams.
 //
-// The 1 / sqrt(head_dim) of attention moves into the norm's weight, where it is folded once at load instead of
-// costing a pass over the queries. Exact: a norm is linear in its weight and a rotation is linear.
+// The 1 / sqrt(head_dim) of attention is multiplied into the norm's weight. There it is folded once at load instead
+// of costing a pass over the queries. Exact: a norm is linear in its weight, and a rotation is linear.
 
 #include <optional>
 
@@ -13,10 +13,10 @@
 namespace headroom {
 namespace {
 
-/// What norms and rotates heads: one op, or a norm below a rotation.
+/// The norm and rotation of heads: one op, or a norm below a rotation.
 struct QueryStream {
   const Node* norm = nullptr;  // x, weight, ...
-  const Node* rope = nullptr;  // of the norm's result; null where the norm rotates too
+  const Node* rope = nullptr;  // of the norm's result; null if the norm op also rotates
 };
 
 std::optional<QueryStream> match_query_stream(const Rewriter& r, ValueId heads) {

@@ -1,8 +1,9 @@
 // fuse-concats: k = concat(slice(x, 0..n), slice(m, 0..n)), v = concat(slice(x, n..p), slice(m, n..p))
 //            -> kv = concat(slice(x, 0..p), slice(m, 0..p)), and k, v are slices of it
 //
-// fuse-qkv makes keys and values of tokens neighbours, and those of a memory or of an image likewise. Where attention reads both behind
-// each other, that is one copy, and its parts are views. Joined are concatenations along another axis than the slices'.
+// fuse-qkv makes keys and values of tokens adjacent, and likewise those of a memory or of an image. If attention
+// reads both concatenated, this is one copy, and its parts are views. Only concatenations along another axis than the
+// slices' are joined.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// Along `axis`, which says of what it is a part.
+/// A slice of `whole` along `axis`.
 struct Part {
   ValueId whole;
   std::int64_t axis, start, size;
@@ -52,7 +53,7 @@ class ConcatFuser {
     return false;
   }
 
-  /// Whether every input of the second follows that of the first in one value, along the axis.
+  /// Whether every input of the second is the continuation of that of the first in one value, along the axis.
   static bool are_neighbours(const Rewriter& r, const Node& first, const Node& second, std::int64_t axis) {
     if (second.op != Op::kConcat || second.region != first.region || second.inputs.size() != first.inputs.size() ||
         second.attributes != first.attributes)
@@ -86,7 +87,7 @@ class ConcatFuser {
   }
 
   std::map<std::tuple<ValueId, std::int64_t, std::int64_t>, ValueId>
-      slices_;  // of a value along an axis from an element on
+      slices_;  // a slice of a value along an axis, from an element on
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 // fuse-group-norm: silu(group_norm(concat(a, b) + shift) * (scale + 1) + offset)
 //   -> fused(a, b, shift, scale, offset, ...) {body = concat, add, group_norm, mul, add, silu}
 //
-// A group norm reads its image once for the moments and once more to write what comes of it; what stands around it, numbers for
-// each channel (a U-Net's step) and a concatenation (its skips), costs nothing there and a pass over memory each by themselves.
-// Of channels-last images, where kernels are generated. Where others read the concatenation as well, as the shortcut around a residual
-// block does, it is a second result.
+// A group norm reads its image once for the moments and once more to write the result. Ops around it, with
+// per-channel vectors (a U-Net's step) or a concatenation (its skip connections), cost nothing inside this kernel and
+// a pass over memory each outside. Applies to channels-last images if kernels are generated. If the concatenation has
+// other readers, such as the shortcut of a residual block, it becomes a second result.
 
 #include <fmt/format.h>
 
@@ -24,13 +24,13 @@
 namespace headroom {
 namespace {
 
-/// What stands around a norm: its image in parts, a number for each channel that is added to it, and what scales and offsets
-/// each channel of what comes of it.
+/// The ops around a norm: its image in parts, a per-channel vector that is added to it, and per-channel scale and
+/// offset of its result.
 struct Around {
   std::vector<ValueId> parts;
   ValueId shift = kNoValue;
   ValueId scale = kNoValue, offset = kNoValue;
-  double more = 0;  ///< than scale
+  double more = 0;  ///< added to scale
   Activation activation = Activation::kNone;
 };
 
@@ -38,7 +38,7 @@ bool joins_two_along_channels(const Node& concat) {
   return concat.op == Op::kConcat && concat.attributes.get_int("axis") == 1 && concat.inputs.size() == 2;
 }
 
-/// The norm and what stands around it as one op's operands and body; nothing where no kernel would run that.
+/// The norm and the ops around it as the operands and body of one op; nothing if no kernel would run that.
 struct Fused {
   std::vector<ValueId> inputs;
   Graph body;
@@ -78,23 +78,23 @@ std::optional<Fused> fuse_norm(const Rewriter& r, const Node& norm, const Around
   return fused;
 }
 
-/// Of an image and a number for each channel, as an addition or a product reads them, which is which; nothing where it reads
-/// anything else.
-struct BesideImage {
+/// The image and the per-channel vector among the operands of an addition or multiplication; nothing if the operands
+/// are others.
+struct ImageAndVector {
   ValueId image, vector;
 };
-std::optional<BesideImage> beside_image(const Rewriter& r, const Node& node) {
+std::optional<ImageAndVector> image_and_vector(const Rewriter& r, const Node& node) {
   const Shape& image = r.shape(node.results[0]);
   for (const std::size_t k : {1U, 0U})
     if (const Shape& shape = r.shape(node.inputs[k]); shape != image && is_channel_vector(shape, image))
-      return BesideImage{node.inputs[1 - k], node.inputs[k]};
+      return ImageAndVector{node.inputs[1 - k], node.inputs[k]};
   return std::nullopt;
 }
 
-void take_in_front(const Rewriter& r, const Node& norm, Around& around) {
+void take_ops_before(const Rewriter& r, const Node& norm, Around& around) {
   around.parts = {norm.inputs[0]};
   if (const Node* sum = r.match_single_use(norm.inputs[0], Op::kAdd))
-    if (const auto shifted = beside_image(r, *sum)) {
+    if (const auto shifted = image_and_vector(r, *sum)) {
       around.parts = {shifted->image};
       around.shift = shifted->vector;
     }
@@ -112,12 +112,12 @@ bool replace(Rewriter& r, const Node& norm, const Around& around, ValueId made) 
 bool fuse_front(Rewriter& r, const Node& norm) {
   if (norm.op != Op::kGroupNorm) return false;
   Around around;
-  take_in_front(r, norm, around);
+  take_ops_before(r, norm, around);
   if (around.parts.size() == 1 && around.shift == kNoValue) return false;
   return replace(r, norm, around, norm.results[0]);
 }
 
-/// The last op of what stands behind a norm: the offset, or the activation of that.
+/// The last op after a norm: the offset, or the activation of that.
 bool fuse_both_sides(Rewriter& r, const Node& last) {
   Around around;
   const Node* sum = &last;
@@ -130,9 +130,9 @@ bool fuse_both_sides(Rewriter& r, const Node& last) {
   } else {
     return false;
   }
-  const auto offset = sum == nullptr ? std::nullopt : beside_image(r, *sum);
+  const auto offset = sum == nullptr ? std::nullopt : image_and_vector(r, *sum);
   const Node* product = offset ? r.match_single_use(offset->image, Op::kMul) : nullptr;
-  const auto scaled = product == nullptr ? std::nullopt : beside_image(r, *product);
+  const auto scaled = product == nullptr ? std::nullopt : image_and_vector(r, *product);
   const Node* norm = scaled ? r.match_single_use(scaled->image, Op::kGroupNorm) : nullptr;
   if (norm == nullptr) return false;
   around.offset = offset->vector;
@@ -141,7 +141,7 @@ bool fuse_both_sides(Rewriter& r, const Node& last) {
     around.scale = more->inputs[0];
     around.more = more->attributes.get_float("value");
   }
-  take_in_front(r, *norm, around);
+  take_ops_before(r, *norm, around);
   return replace(r, *norm, around, last.results[0]);
 }
 

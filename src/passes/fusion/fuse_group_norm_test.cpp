@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// Runs the pass; expects so many rewrites and the same results, up to what is rounded no more.
+/// Runs the pass; expects that many rewrites and the same results, up to roundings that fusion avoids.
 Graph fuse(std::string_view text, int rewrites, double tolerance = 1e-12) {
   const Graph original = parse_graph(text);
   Graph graph = original;
@@ -22,7 +22,8 @@ std::vector<Op> ops_of(const Graph& graph) {
   return ops;
 }
 
-/// A resnet of a U-Net's way up: the skip is joined to what comes from below, and the step added to each channel.
+/// A resnet of a U-Net's decoder: the skip connection is concatenated with the lower level's image, and the step is
+/// added per channel.
 constexpr std::string_view kResnet = R"(graph g {
   input %x: f16[2, 16, 3, 5]
   input %skip: f16[2, 8, 3, 5]
@@ -90,7 +91,7 @@ TEST(FuseGroupNorm, MakesNothingOfAConcatenationThatItAloneReads) {
   EXPECT_EQ(fused->results.size(), 1U);
 }
 
-/// As resnets have it whose step scales and shifts what is normed.
+/// As in resnets whose step scales and shifts the normed image.
 std::string modulated(std::string_view last) {
   return fmt::format(R"(graph g {{
     input %x: f16[2, 16, 2, 3]
@@ -124,7 +125,7 @@ TEST(FuseGroupNorm, TakesInWhatScalesAndOffsetsEachChannel) {
 void expect_nothing(std::string_view text) { fuse(text, 0); }
 
 TEST(FuseGroupNorm, LeavesWhatNoKernelRuns) {
-  // Row-major images, channels that fill no packs, groups of which three share one, and a concatenation of rows.
+  // Row-major images, channels that do not fill packs, groups of which three share one, and a concatenation of rows.
   expect_nothing(R"(graph g {
     input %x: f16[1, 16, 2, 2]
     input %time: f16[1, 16, 1, 1]
@@ -157,7 +158,7 @@ TEST(FuseGroupNorm, LeavesWhatNoKernelRuns) {
   })");
 }
 
-/// A sum with a number for each channel is no result of its own.
+/// A sum with a per-channel vector is not a second result.
 TEST(FuseGroupNorm, LeavesSumsThatOthersReadAsWell) {
   expect_nothing(R"(graph g {
     input %a: f16[1, 16, 2, 2]

@@ -1,8 +1,7 @@
-// fuse-patterns, fuse-quantized-patterns: a tree of ops that stands below  ->  the fused op beside it
+// fuse-patterns, fuse-quantized-patterns: the tree of ops in a pattern  ->  the fused op given next to it
 //
-// One pass over memory instead of several. Another fusion of this kind is one
-// more function: what it looks for, when it fits, and what it puts there. Each goes over the whole graph before the next
-// does.
+// One pass over memory instead of several. Another fusion of this kind is one more function: the pattern, the
+// condition and the replacement. Each fusion is applied to the whole graph before the next.
 
 #include <vector>
 
@@ -16,18 +15,18 @@ namespace {
 struct Fusion {
   Pattern pattern;
   bool (*fits)(const Rewriter& r, const Match& match);
-  /// Emits what computes the same as `root`, the last op of the pattern: a value for each of its results.
+  /// Emits nodes equivalent to `root`, the last op of the pattern. Returns a value for each of its results.
   std::vector<ValueId> (*emit)(Rewriter& r, const Match& match, const Node& root);
 };
 
-/// Whether `vector` is [b, 1, d] where x is [b, s, d], of the same dtype.
+/// Whether `vector` is [b, 1, d] for x of shape [b, s, d], with the same dtype.
 bool is_vector_for(const Rewriter& r, ValueId vector, ValueId x) {
   const TensorType& type = r.type(x);
   return type.shape.rank() == 3 &&
          r.type(vector) == TensorType{.dtype = type.dtype, .shape = {type.shape[0], 1, type.shape[2]}};
 }
 
-/// linear(x, weight) + bias[n], as graphs have it that were exported op by op. The product is then not rounded before
+/// linear(x, weight) + bias[n], as in graphs exported op by op. The result of the matmul is then not rounded before
 /// the bias is added.
 Fusion linear_bias() {
   return {.pattern = op(Op::kAdd, {op(Op::kLinear, {any("x"), any("weight")}, "linear"), any("bias")}),
@@ -62,8 +61,8 @@ Fusion norm_modulate() {
               }};
 }
 
-/// residual + gate * x. After norm_modulate: on sequences of one token scale, shift and x have one shape, and the shift
-/// of a modulated norm would pass for a residual.
+/// residual + gate * x. After norm_modulate: on sequences of one token, scale, shift and x have one shape, and the
+/// shift of a modulated norm would match as a residual.
 Fusion gate_residual() {
   return {.pattern = op(Op::kAdd, {any("residual"), op(Op::kMul, {any("gate"), any("x")})}),
           .fits =
@@ -102,8 +101,8 @@ ValueId emit_with_residual(Rewriter& r, const Match& m, ValueId w_scale, ValueId
   return r.emit_like(product, {m["xq"], m["x_scale"], m["wq"], w_scale, bias, m["residual"]}, product.attributes);
 }
 
-/// A value that adds to a product in 8 bits where it is stored: the product's epilogue, which reads the residual while the tensor
-/// cores work, in place of a pass over memory.
+/// A value added to an 8-bit matmul in its epilogue, which reads the residual while the tensor cores work. This
+/// replaces a pass over memory.
 bool is_residual_of(const Rewriter& r, ValueId residual, const Node& product) {
   return activation_of(product.attributes) == Activation::kNone && r.type(residual) == r.type(product.results[0]) &&
          r.type(product.inputs[0]).dtype == DType::kF8E4M3;
@@ -117,8 +116,8 @@ Fusion product_residual() {
                      const Node& /*root*/) { return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])}; }};
 }
 
-/// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate, where all rows
-/// have one gate: its elements belong to the columns of the product, as those of w_scale do.
+/// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate,
+/// if all rows have one gate: its elements belong to the columns of the matmul, like those of w_scale.
 Fusion product_gate_residual() {
   return {.pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_product()}),
           .fits =

@@ -4,11 +4,11 @@
 //
 // x is [b, s, h*d], split into heads by reshape to [b, s, h, d] and transpose to [b, h, s, d]. One pass over queries
 // or keys instead of three. Streams that are joined along s (text and image of a joint attention) are normed and
-// rotated each by itself, with its own rows of the tables, and the joining of finished parts is left to the plan,
-// which can write them in place.
+// rotated separately, each with its own rows of the tables. The plan can write the finished parts of the
+// concatenation in place.
 //
-// Where kernels are generated, fuse-rows makes a kernel of the norm and rotation of a stream as they are, and of those of queries
-// and keys together: there the streams are only parted, rope(concat(...)) -> concat(rope(...), ...).
+// If kernels are generated, fuse-rows makes one kernel of the norm and rotation of a stream, or of those of queries
+// and keys together. This pass then only splits the streams: rope(concat(...)) -> concat(rope(...), ...).
 
 #include <optional>
 
@@ -30,7 +30,7 @@ struct Stream {
 
 std::optional<Stream> match_stream(const Rewriter& r, ValueId normed) {
   const Node* norm = r.match_single_use(normed, Op::kRmsNorm);
-  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;  // one without a weight is left alone
+  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;  // a norm without a weight is left unchanged
   const Node* transpose = r.match(norm->inputs[0], Op::kTranspose);
   if (transpose == nullptr || transpose->attributes.get_ints("perm") != kHeadsFirst) return std::nullopt;
   const Node* reshape = r.match(transpose->inputs[0], Op::kReshape);

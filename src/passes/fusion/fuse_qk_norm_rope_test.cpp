@@ -61,7 +61,7 @@ TEST(FuseQkNormRope, GivesEachJoinedStreamItsRowsOfTheTables) {
     })");
 }
 
-/// Where fuse-rows makes the kernels: one stream stays as it is, and joined ones are parted.
+/// If fuse-rows generates the kernels, a single stream is left unchanged, and joined ones are split.
 TEST(FuseQkNormRope, PartsStreamsWhereKernelsAreGenerated) {
   const std::string_view joined = R"(graph g {
       input %text: f32[2, 3, 8]
@@ -136,8 +136,8 @@ TEST(FuseQkNormRope, LeavesANormWithoutAWeight) {
 }
 
 TEST(FuseQkNormRope, LeavesHeadsThatAreSplitInAnotherWay) {
-  // [b, s*h, d] split as if it were [b, s, h*d] has the right number of elements; the transpose is another one in the
-  // second.
+  // [b, s*h, d] split as if it were [b, s, h*d] has the right number of elements; in the second case the transpose
+  // differs.
   expect_unchanged("fuse-qk-norm-rope", R"(graph g {
       input %x: f32[2, 6, 4]
       input %y: f32[2, 3, 12]

@@ -1,18 +1,20 @@
 // fuse-qkv: q = linear(x, wq, bq), k = linear(x, wk, bk), v = linear(x, wv, bv)
 //        -> qkv = linear(x, concat(wq, wk, wv), concat(bq, bk, bv)), and q, k, v are slices of its last axis
 //
-// One wide product reads x once and fills the machine better than several narrow ones. Merged are linears without
-// activation that belong to one parent module (attn.to_q, attn.to_k, ...) and read the same value. Why one parent:
-// products of different modules that happen to read one value (the modulations of every block read silu(temb)) would
-// join into a weight so large that folding it dominates the peak memory of loading, and blocks could no longer be
+// One wide matmul reads x once and uses the machine better than several small ones. It merges linears without
+// activation that belong to one parent module (attn.to_q, attn.to_k, ...) and read the same value. Reason for one
+// parent: linears of different modules may read one value (the modulations of every block read silu(temb)). Merged,
+// their weight would be so large that folding it dominates the peak memory of loading, and blocks could no longer be
 // streamed one by one.
 //
-// fuse-conditioning: the same of linears of all blocks, of few rows, up to 256 MiB of weights in 16 bits
+// fuse-conditioning: the same for linears of all blocks, with a small number of rows, up to 256 MiB of weights in 16
+// bits
 //
-// Such a product reads its weight and does little else: modulations of 113 or 57 MB each, a launch that takes a
-// fifth of its time to begin and to end (3.5 of 4.3 TB/s on an H200). Small ones, a U-Net's projections of the step (1 MB)
-// and of the text (5 MB), are little else than a launch, also with as many rows as a prompt has tokens; those are merged across
-// the whole network, and the large ones with others of the same row of blocks. On a CPU, which has no launches, small ones stay.
+// Such a matmul is bound by reading its weight. Modulations have weights of 113 or 57 MB each, and their launch
+// spends a fifth of its time on start and end (3.5 of 4.3 TB/s on an H200). Small ones, a U-Net's projections of the
+// step (1 MB) and of the text (5 MB), are dominated by the launch, even with as many rows as a prompt has tokens.
+// Small ones are merged across the whole network, large ones with others of the same sequence of blocks. On a CPU,
+// which has no launches, small ones are not merged.
 
 #include <algorithm>
 #include <functional>
@@ -28,7 +30,7 @@ constexpr std::size_t kMaxParts = 64;  // inputs of one concat
 constexpr std::int64_t kFewRows = 16, kFewRowsOfSmall = 1024;
 constexpr std::int64_t kLargeWeight = std::int64_t{16} << 20, kMostWeights = std::int64_t{128} << 20;  // elements
 
-/// Of several linears those that may be merged with the first.
+/// Selects from several linears those that may be merged with the first.
 using Choose = std::function<void(const Rewriter& r, std::vector<const Node*>& linears)>;
 
 /// "blocks.3.attn" of "blocks.3.attn.to_q"; empty for a module at the root.
@@ -37,17 +39,17 @@ std::string_view parent_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
-/// Whether the node is a linear of some module, without activation, on weights that can be joined, and no weight
-/// itself: those are made once, one by one, and what the next one reads may not have been made yet.
+/// Whether the node is a linear of some module, without activation, whose weights can be joined, and which is not a
+/// weight itself. Weights are made once, one by one, and the operands of the next may not be available yet.
 bool is_projection(const Rewriter& r, const Node& node) {
   return node.op == Op::kLinear && activation_of(node.attributes) == Activation::kNone && !node.path.empty() &&
          !r.is_weight(node.results[0]) &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
 }
 
-/// What several linears are called as one: "blocks" of "blocks.3.norm" and "blocks.4.norm", and where no module holds them all what
-/// they are of it, "norm" of "down.norm" and "up.0.norm". The first's own path where they have neither in common:
-/// not empty, as no projection's is.
+/// The path for several merged linears: "blocks" for "blocks.3.norm" and "blocks.4.norm". If no module contains them
+/// all, it is their common last name, "norm" for "down.norm" and "up.0.norm". If they share neither, it is the
+/// first's own path, which is not empty, as no projection's is.
 std::string common_path(const std::vector<const Node*>& linears) {
   const std::string& first = linears.front()->path;
   std::string parent(parent_of(first));

@@ -139,8 +139,8 @@ TEST(FuseQkv, MergesAsManyAsOneConcatTakes) {
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
 }
 
-/// Five modulations of 32 Mi elements each: four and one. Products of many rows are no such thing, and one of a small weight is not
-/// merged with those of large ones.
+/// Five modulations of 32 Mi elements each: four and one. Matmuls of many rows do not count as conditioning, and one
+/// of a small weight is not merged with those of large ones.
 TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
   Graph graph;
   Builder builder(graph);
@@ -167,7 +167,8 @@ TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
   EXPECT_EQ(run_pass("fuse-qkv", graph).rewrites, 0);
 }
 
-/// A U-Net's projections of the text, across its blocks; those of as many rows as an image has tokens are left.
+/// A U-Net's projections of the text are merged across its blocks; those with as many rows as an image has tokens are
+/// not.
 TEST(FuseConditioning, MergesSmallProductsAcrossTheNetwork) {
   Graph graph;
   Builder builder(graph);

@@ -1,12 +1,13 @@
-// fuse-residual: image + to_image(linear(tokens, w[o, c], bias))  ->  conv2d(to_image(tokens), w[o, c, 1, 1], bias, image)
+// fuse-residual: image + to_image(linear(tokens, w[o, c], bias))
+//   -> conv2d(to_image(tokens), w[o, c, 1, 1], bias, image)
 //
-// A product can add what it is added to where it is stored, at no cost (1% of its time at most, on an H200), in place of a
-// launch that reads and writes the image once more. Of the two that are the same, a linear over tokens and a convolution of single
-// pixels, the latter has an operand for that; from tokens to channels-last pixels and back is a view. On a GPU, where kernels of such
-// convolutions are products.
+// A matmul can add a residual in its epilogue at almost no cost (1% of its time at most, on an H200). This replaces a
+// launch that reads and writes the image once more. A linear over tokens equals a 1x1 convolution, and the
+// convolution has an operand for the residual; conversion from tokens to channels-last pixels and back is a view.
+// Applies on a GPU, where the kernels of such convolutions are GEMMs.
 //
-// So it is with tokens that are added to tokens, [b, s, c], unless a norm reads the sum: fuse-rows has it take the addition in. A product in
-// 8 bits has a residual of its own, which the image becomes as tokens.
+// The same applies to tokens added to tokens, [b, s, c], unless a norm reads the sum: then fuse-rows fuses the
+// addition with the norm. An 8-bit matmul has a residual operand of its own, which takes the image as tokens.
 
 #include <algorithm>
 #include <string>
@@ -39,7 +40,8 @@ ValueId to_tokens(Rewriter& r, ValueId image, const std::string& path) {
   return r.emit(Op::kReshape, {pixels}, {{"shape", Ints{shape[0], shape[2] * shape[3], shape[1]}}}, path);
 }
 
-/// The product over tokens[b, s, c] in 8 bits that makes a value which nothing else reads; null where there is none that can add.
+/// The 8-bit matmul over tokens[b, s, c] that makes a value without other readers; null if there is none that can add
+/// a residual.
 const Node* quantized_behind(const Rewriter& r, ValueId value) {
   const Node* product = r.match_single_use(value, Op::kScaledLinear);
   const bool can_add = product != nullptr && product->inputs.size() == 5 && r.shape(product->inputs[0]).rank() == 3 &&
@@ -48,7 +50,8 @@ const Node* quantized_behind(const Rewriter& r, ValueId value) {
   return can_add ? product : nullptr;
 }
 
-/// The linear over tokens[b, s, c] that makes a value which nothing else reads; null where there is none that can be a convolution.
+/// The linear over tokens[b, s, c] that makes a value without other readers; null if there is none that can become a
+/// convolution.
 const Node* linear_behind(const Rewriter& r, ValueId value) {
   const Node* linear = r.match_single_use(value, Op::kLinear);
   if (linear == nullptr || linear->inputs.size() != 3 || r.shape(linear->inputs[0]).rank() != 3) return nullptr;
@@ -57,10 +60,10 @@ const Node* linear_behind(const Rewriter& r, ValueId value) {
   return is_plain && !r.is_weight(value) ? linear : nullptr;
 }
 
-/// The same behind the views that make an image of tokens, in 8 bits or not.
+/// The same through the views that make an image of tokens, in 8 bits or not.
 const Node* product_behind_image(const Rewriter& r, ValueId image) {
   const Node* reshape = r.match_single_use(image, Op::kReshape);
-  if (reshape != nullptr && r.shape(reshape->inputs[0]) == r.shape(image))  // a change of layout
+  if (reshape != nullptr && r.shape(reshape->inputs[0]) == r.shape(image))  // a layout change
     reshape = r.match_single_use(reshape->inputs[0], Op::kReshape);
   if (reshape == nullptr || r.shape(reshape->inputs[0]).rank() != 3) return nullptr;
   const Shape &rows = r.shape(reshape->inputs[0]), &pixels = r.shape(image);

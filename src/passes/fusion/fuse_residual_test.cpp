@@ -6,7 +6,7 @@
 namespace headroom {
 namespace {
 
-/// Runs the pass; expects so many rewrites and the same results.
+/// Runs the pass; expects that many rewrites and the same results.
 Graph fuse_residuals(std::string_view text, int rewrites) {
   const Graph original = parse_graph(text);
   Graph graph = original;
@@ -16,7 +16,7 @@ Graph fuse_residuals(std::string_view text, int rewrites) {
 }
 std::ptrdiff_t count_of(const Graph& graph, Op op) { return std::ranges::count(graph.nodes(), op, &Node::op); }
 
-/// Attention over pixels: tokens become an image again, and that is added to what it was made of.
+/// Attention over pixels: the resulting tokens become an image, which is added to the input image.
 constexpr std::string_view kImage = R"(graph g {
   input %seen: f32[2, 12, 3]
   input %x: f32[2, 5, 4, 3]
@@ -100,7 +100,7 @@ TEST(FuseResidual, LeavesSumsToTheNormsThatReadThem) {
 
 TEST(FuseResidual, LeavesWhatIsActivatedFirst) { fuse_residuals(tokens("silu", "mul_scalar(%1) {value = 2}"), 0); }
 
-/// Rows that lie the other way round would have to be copied.
+/// Rows in the other order would have to be copied.
 TEST(FuseResidual, LeavesRowMajorImages) {
   fuse_residuals(R"(graph g {
   input %seen: f32[2, 12, 3]

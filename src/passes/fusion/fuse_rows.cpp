@@ -1,22 +1,24 @@
 // fuse-rows: a = f(x), y = norm(a), z = g(y, ...)  ->  a, z = fused(x, ...) {body = f, norm, g}
 //
-// Ops that go along the same rows become one op with a body, which one kernel runs: elementwise ops, casts, selects, rotations, and norms,
-// softmax, quantizers and sums along the innermost axis, and what stretches an image to nearest neighbours before any of these (on a CPU
-// of channels-last images, and where nothing is reduced). What is inside is never in memory, and rounded by casts alone: a value that something outside reads as well is
-// one more result. Bodies compute in f32. Beside a row that is reduced a generated kernel may have one element that is gathered, as a
-// label's logit.
+// Ops over the same rows become one op with a body, which one kernel runs. Bodies hold elementwise ops, casts,
+// selects, rotations, and norms, softmax, quantizers and sums along the innermost axis. They may begin with the
+// nearest-neighbour upsampling of an image (on a CPU only of channels-last images, and without reductions).
+// Intermediate values are never in memory, and are rounded by casts only; a value that is also read outside becomes
+// one more result. Bodies compute in f32. Next to a reduced row a generated kernel may read one gathered element,
+// such as the logit of a label.
 //
-// Two neighbours are joined where the body that they make has a row program (lower/row_program.hpp), where nothing stands between them that
-// needs the one and is needed by the other, and where it pays: an edge saves writing and reading what lies on it, and the price is registers,
-// of which a kernel has so many for each operand and value. Why two were not joined is noted.
+// Two neighbours are joined if their joint body has a row program (lower/row_program.hpp), if no node between them
+// depends on the first and is needed by the second, and if it pays. Fusing an edge saves writing and reading its
+// value. The cost is registers: a kernel needs some for each operand and value. The reason why two were not joined
+// is noted.
 //
-// Where kernels are generated, then neighbours that share an operand, or read parts of one, and go over the same rows: queries and
-// keys that are normed and rotated with one table, the gates of a block's modulation. One launch in place of two (about 2 us, which
-// is 8 MB of traffic on an H200), and the operand is read once.
+// If kernels are generated, neighbours that share an operand, or read parts of one, over the same rows, are joined
+// next: queries and keys that are normed and rotated with one table, the gates of a block's modulation. This gives
+// one launch in place of two (about 2 us, which is 8 MB of traffic on an H200), and the operand is read once.
 //
-// Elsewhere, on CPUs, a body costs what its values do in the first-level cache, and kernels of single ops run at the rate of theirs: what
-// is joined becomes one op only where that reads and writes kLeastSaved times less. An addition and a norm do not; a weight's update, a
-// masked softmax and most of a loss do.
+// Without generated kernels, on CPUs, a body is limited by the first-level cache that its values occupy, and kernels
+// of single ops run at memory rate. Nodes are joined only if the result reads and writes kLeastSaved times less. An
+// addition and a norm do not; a weight's update, a masked softmax and most of a loss do.
 
 #include <fmt/format.h>
 
@@ -41,19 +43,20 @@
 namespace headroom {
 namespace {
 
-/// More operands, or more steps, would leave a thread too few registers to have enough reads under way.
+/// More operands or steps would leave a thread too little register space to keep enough reads in flight.
 constexpr std::size_t kMostOperands = 12;
 constexpr std::size_t kMostSteps = 96;
-/// A broadcast over so many bytes, or an image that is stretched to so many, is worth a kernel of its own: those for any
-/// shapes find each element's place among the operands at 0.85 of a copy's rate, and 0.5 for an image (H200).
+/// A broadcast over this number of bytes, or an image upsampled to as many, is worth a kernel of its own. The generic
+/// kernels compute the position of each operand element and reach 0.85 of a copy's rate, 0.5 for an image (H200).
 constexpr std::size_t kLeastAlone = std::size_t{1} << 20;
 
-/// Of single ops what a body reads and writes, on a CPU. (Measured on one core with AVX2 and tensors that no cache holds: what saves 1.25
-/// times is at 0.8 to 1.0 of those ops' rate, silu(x) y, which saves 1.7 times, at 1.4 in f32 and 1.15 in bf16, an image that is
-/// stretched and added to another, 1.9 times, at 1.9 and 1.0.)
+/// The required ratio of bytes read and written by single ops to those of a body, on a CPU. Measured on one core with
+/// AVX2 and tensors larger than any cache, relative to the single ops: a saving of 1.25 times gives 0.8 to 1.0 of
+/// their rate. silu(x) y, which saves 1.7 times, runs at 1.4 in f32 and 1.15 in bf16. An image that is upsampled and
+/// added to another, 1.9 times, runs at 1.9 and 1.0.
 constexpr double kLeastSaved = 1.6;
 
-/// Nodes that may become one, by their places in the schedule, in order.
+/// Nodes that may become one, by schedule index, in order.
 using Members = std::vector<std::size_t>;
 
 class RowFusion {
@@ -64,10 +67,10 @@ class RowFusion {
         nodes_(graph.nodes()),
         is_weight_(find_weight_values(graph)),
         producers_(find_producers(graph)),
-        is_read_beside_(graph.value_count(), false),
+        is_read_elsewhere_(graph.value_count(), false),
         readers_(graph.value_count()),
         group_(nodes_.size()) {
-    for (const ValueId read : reads_beside_nodes(graph)) is_read_beside_[index_of(read)] = true;
+    for (const ValueId read : reads_beside_nodes(graph)) is_read_elsewhere_[index_of(read)] = true;
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       for (const ValueId input : nodes_[i].inputs) readers_[index_of(input)].push_back(i);
     std::iota(group_.begin(), group_.end(), std::size_t{0});
@@ -78,7 +81,7 @@ class RowFusion {
   PassOutcome run() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       if (may_fuse(nodes_[i]) && nodes_[i].op != Op::kGather) join_with_makers(i);
-    for (std::size_t i = 0; i < nodes_.size(); ++i)  // when the rows that they stand beside are there
+    for (std::size_t i = 0; i < nodes_.size(); ++i)  // after the rows next to which they are read have been joined
       if (may_fuse(nodes_[i]) && nodes_[i].op == Op::kGather) join_with_readers(i);
     if (is_generated_) {
       for (const auto& [_, readers] : readers_by_base()) join_readers(readers);
@@ -90,7 +93,7 @@ class RowFusion {
   }
 
  private:
-  /// Whether a node is of a kind that bodies hold; row_program_of() says whether it fits where it stands.
+  /// Whether bodies can hold nodes of this kind; row_program_of() decides whether it fits in a specific body.
   [[nodiscard]] bool may_fuse(const Node& node) const {
     if (is_weight_[index_of(node.results[0])]) return false;
     const auto is_number = [&](ValueId value) {
@@ -106,7 +109,7 @@ class RowFusion {
     return is_elementwise(node.op) || definition_of(node.op).goes_along_rows;
   }
 
-  /// Whether a reshape gives what was reduced over an axis that axis again, with one element, for its row to broadcast.
+  /// Whether a reshape restores a reduced axis with extent 1, so that the value broadcasts over its row.
   [[nodiscard]] bool puts_axis_back(const Node& node) const {
     const TensorType &from = graph_.type(node.inputs[0]), &to = graph_.type(node.results[0]);
     Shape longer = from.shape;
@@ -114,8 +117,8 @@ class RowFusion {
     return to == TensorType{.dtype = from.dtype, .shape = longer};
   }
 
-  /// Numbers the stretches of the schedule whose nodes may change places: those of one region, with no other in between. One
-  /// without nodes stands before what reads its results first.
+  /// Numbers the runs of the schedule whose nodes may be reordered: those of one region without another region in
+  /// between. A region without nodes counts at the first reader of its results.
   void find_lines() {
     std::set<ValueId> read;
     const auto reads_first = [&](ValueId value) {
@@ -145,7 +148,7 @@ class RowFusion {
         try_to_join(group_[maker], group_[reader]);
   }
 
-  /// The nodes that read a value or a view of it, in the order of the schedule.
+  /// The nodes that read a value or a view of it, in schedule order.
   [[nodiscard]] std::map<ValueId, std::vector<std::size_t>> readers_by_base() const {
     std::vector<ValueId> base(readers_.size());
     for (std::size_t value = 0; value < base.size(); ++value) base[value] = static_cast<ValueId>(value);
@@ -158,8 +161,8 @@ class RowFusion {
     return readers;
   }
 
-  /// Joins groups that read one value, each with the last before it that goes over the same rows. Those that do not fit together
-  /// stay what they are without a note: nothing was to be expected of them.
+  /// Joins groups that read one value, each with the last group before it over the same rows. Groups that do not fit
+  /// together stay separate without a note, as no fusion was to be expected.
   void join_readers(const std::vector<std::size_t>& readers) {
     std::map<std::string, std::size_t> last;  // by rows
     std::set<std::size_t> seen;
@@ -174,7 +177,7 @@ class RowFusion {
     }
   }
 
-  /// The rows that a group goes over as an op, and where in the schedule, as text; empty where it is none.
+  /// A group's key: its run of the schedule and its row space, as text; empty if its body has no row program.
   [[nodiscard]] std::string rows_of(std::size_t group) {
     const auto program = row_program_of(body_of_members(members_[group]).graph);
     const auto* rows = std::get_if<RowProgram>(&program);
@@ -210,9 +213,9 @@ class RowFusion {
     }
   }
 
-  /// Why these nodes cannot be one, or should not; empty where they can.
+  /// The reason why these nodes cannot be one op, or should not; empty if they can.
   [[nodiscard]] std::string obstacle_to(const Members& members) {
-    if (is_between(members)) return "not fused: what stands between needs the one and is needed by the other";
+    if (is_between(members)) return "not fused: an op between needs the one and is needed by the other";
     const Body body = body_of_members(members);
     if (body.results.empty()) return "not fused: nothing reads what it makes";
     if (body.inputs.size() + body.results.size() > kMostOperands)
@@ -230,10 +233,10 @@ class RowFusion {
     return std::ranges::any_of(members, [&](std::size_t member) { return nodes_[member].op == Op::kResize2d; });
   }
 
-  /// Whether a path leads from one of the members out and back to another.
+  /// Whether a path leads from one member to a node outside and back to another member.
   [[nodiscard]] bool is_between(const Members& members) const {
     const std::size_t begin = begin_of_line(members.back()), end = end_of_returns(members.back());
-    std::vector<bool> seen(end + 1 - begin, false);  // by place from there on
+    std::vector<bool> seen(end + 1 - begin, false);  // by schedule index, relative to there
     std::vector<std::size_t> open;
     const auto follow = [&](std::size_t node) {
       for (const ValueId result : nodes_[node].results)
@@ -248,12 +251,12 @@ class RowFusion {
       if (is_among(members, node)) return true;
       if (seen[node - begin]) continue;
       seen[node - begin] = true;
-      for (const std::size_t other : members_[group_[node]]) follow(other);  // groups run as one
+      for (const std::size_t other : members_[group_[node]]) follow(other);  // groups that run as one op
     }
     return false;
   }
 
-  /// The last place from which a path may lead back to one up to `last`: it goes backwards only inside of a group.
+  /// The last index from which a path may lead back to one up to `last`: paths go backwards only inside a group.
   [[nodiscard]] std::size_t end_of_returns(std::size_t last) const {
     std::size_t end = last;
     for (std::size_t i = begin_of_line(last); i <= end; ++i) end = std::max(end, members_[group_[i]].back());
@@ -267,7 +270,7 @@ class RowFusion {
     return std::ranges::binary_search(members, node);
   }
 
-  /// What a group is as an op: its body, and what stands for the body's inputs and outputs.
+  /// A group as an op: its body, and the values of the graph for the body's inputs and outputs.
   struct Body {
     Graph graph;
     std::vector<ValueId> inputs;
@@ -324,7 +327,7 @@ class RowFusion {
     return name.empty() ? "cast" : name;
   }
 
-  /// The number that a value is in all its elements, where that is known and it has one element.
+  /// The known value of all elements of a one-element tensor.
   [[nodiscard]] std::optional<double> constant_at(ValueId value) const {
     const int maker = producers_[index_of(value)];
     if (maker < 0) return std::nullopt;
@@ -335,13 +338,13 @@ class RowFusion {
   }
 
   [[nodiscard]] bool is_read_outside(ValueId value, const Members& inside) const {
-    if (is_read_beside_[index_of(value)]) return true;
+    if (is_read_elsewhere_[index_of(value)]) return true;
     return std::ranges::any_of(readers_[index_of(value)],
                                [&](std::size_t reader) { return !is_among(inside, reader); });
   }
 
-  /// Whether a group becomes an op: of two nodes or more, or of one that broadcasts over or stretches to a large tensor; where no
-  /// kernel is generated if that pays.
+  /// Whether a group becomes an op: it has two nodes or more, or one that broadcasts or upsamples to a large tensor.
+  /// Without a generator it must also pay.
   [[nodiscard]] bool is_fused(const Members& members) {
     if (members.empty() || !is_generated_) return !members.empty() && pays_without_generator(members);
     if (members.size() != 1) return true;
@@ -370,7 +373,7 @@ class RowFusion {
     return false;
   }
 
-  /// Whether elements of one byte are made of floats or become them, which no CPU's kernel of a single op does in vectors.
+  /// Whether it converts floats from or to one-byte elements, which the CPU kernels of single ops do not vectorize.
   [[nodiscard]] bool goes_by_bytes(const Node& node) const {
     if (!may_fuse(node)) return false;
     const DType from = graph_.type(node.inputs[0]).dtype, to = graph_.type(node.results[0]).dtype;
@@ -378,7 +381,7 @@ class RowFusion {
     return (node.op == Op::kCast && is_between) || (node.op == Op::kQuantize && to == DType::kF8E4M3);
   }
 
-  /// Puts a fused node in the place of each group, and the schedule back in order. Returns how many there are.
+  /// Replaces each group by a fused node, and sorts the schedule. Returns the number of fused nodes.
   int rebuild() {
     std::vector<Node> made(nodes_.size());
     std::vector<std::pair<ValueId, ValueId>> renamed;
@@ -407,7 +410,7 @@ class RowFusion {
     return count;
   }
 
-  /// The member whose module the fused node is said to be of: the one that computes most.
+  /// The member whose module path the fused node gets: the one with the most FLOPs.
   [[nodiscard]] const Node& node_to_name(const Members& members) const {
     const auto types_of = [&](const std::vector<ValueId>& values) {
       std::vector<TensorType> types;
@@ -421,7 +424,7 @@ class RowFusion {
     return nodes_[std::ranges::max(members, {}, flops)];
   }
 
-  /// Groups in an order in which each comes after what it reads: as it was, a group where its last member stood.
+  /// Groups in topological order, with the original order kept: a group takes the position of its last member.
   [[nodiscard]] std::vector<std::size_t> ordered() const {
     std::vector<std::size_t> waits(members_.size(), 0);
     std::vector<std::set<std::size_t>> next(members_.size());
@@ -457,10 +460,10 @@ class RowFusion {
   std::span<const Node> nodes_;
   std::vector<bool> is_weight_;                    // by value
   std::vector<int> producers_;                     // by value
-  std::vector<bool> is_read_beside_;               // by value
+  std::vector<bool> is_read_elsewhere_;            // by value
   std::vector<std::vector<std::size_t>> readers_;  // by value: nodes
   std::vector<int> line_;                          // by node
-  std::vector<std::size_t> line_begin_;            // by line: its first node
+  std::vector<std::size_t> line_begin_;            // by run: its first node
   std::vector<std::size_t> group_;                 // by node: its group, named by one of its members
   std::vector<Members> members_;                   // by group
   std::vector<PassNote> notes_;
@@ -468,7 +471,8 @@ class RowFusion {
 
 }  // namespace
 
-/// Where nothing runs bodies every op keeps its kernel, and the others of `fuse` what they have joined: nothing declines.
+/// If the target has no kernel for bodies, every op keeps its kernel. The other passes of `fuse` keep their results,
+/// so this pass does not decline.
 PassOutcome fuse_rows(Graph& graph, const Target& target) {
   if (!obstacle_to(Capability::kFusedBodies, target).empty()) return {};
   return RowFusion(graph, obstacle_to(Capability::kGeneratedKernels, target).empty()).run();

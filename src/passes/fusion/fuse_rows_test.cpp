@@ -6,7 +6,7 @@
 namespace headroom {
 namespace {
 
-/// Runs the pass; expects so many fused nodes and the same results, up to what is rounded no more.
+/// Runs the pass; expects that many fused nodes and the same results, up to roundings that fusion avoids.
 Graph fuse_rows(std::string_view text, int fused, double tolerance = 1e-12, const Target& target = kGeneratingGpu) {
   const Graph original = parse_graph(text);
   Graph graph = original;
@@ -39,7 +39,7 @@ TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
   EXPECT_EQ(graph.nodes()[0].results.size(), 3U);
 }
 
-/// Queries and keys, which one table rotates; the values beside them have other rows.
+/// Queries and keys are rotated with one table; the values next to them have other rows.
 TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
   const Graph graph = fuse_rows(R"(graph g {
   input %q: f32[1, 2, 3, 8]
@@ -63,7 +63,7 @@ TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
   EXPECT_EQ(graph.nodes().size(), 2U);
 }
 
-/// The second reads what a product makes of the first.
+/// The second reads the result of a matmul of the first.
 TEST(FuseRows, DoesNotJoinReadersOfOneOperandThatWaitForEachOther) {
   const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[4, 8]
@@ -109,7 +109,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
 })",
                            1, 1e-2);
   EXPECT_EQ(graph.nodes().size(), 1U);
-  // What is computed is stored before it is stretched, not computed for each pixel.
+  // An upsampled value is computed once and stored, not computed for each pixel.
   EXPECT_EQ(fuse_rows(R"(graph g {
   input %x: f32[1, 4, 3, 5]
   input %skip: f32[1, 4, 6, 10]
@@ -162,7 +162,7 @@ TEST(FuseRows, LeavesWhatStandsAlone) {
 }
 
 TEST(FuseRows, DoesNotReachAroundAProduct) {
-  // The sum is read by the product, and the product by the last sum: two ops, not one.
+  // The matmul reads the sum, and the last sum reads the matmul: two ops, not one.
   const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[2, 16]
   param %w: f32[16, 16]
@@ -230,7 +230,7 @@ TEST(FuseRows, LeavesWhatNothingReads) {
        0);
 }
 
-/// Of seven reads and writes it leaves three, of the five of a sum and a norm four.
+/// Three of seven reads and writes remain; for a sum and a norm, four of five.
 TEST(FuseRows, JoinsOnACpuWhatThenReadsAndWritesHalfAsMuch) {
   constexpr Target kCpu{.device = DeviceKind::kCpu};
   const Graph graph = fuse_rows(R"(graph g {

@@ -1,11 +1,12 @@
 // fuse-shortcut: conv2d(x, weight, bias, conv2d(other, shortcut[o, d, 1, 1], more))
 //   -> conv2d_shortcut(x, weight, bias + more, other, shortcut)
 //
-// Around a residual block whose channels change goes a convolution of single pixels, and the block's last convolution adds what it
-// makes. Both are sums over channels for the same results: as one, the second image is more channels of the sums, which need not be
-// rounded and stored between the two, and a launch less, of 6 us on an H100 for 2 us of work. Either may be the one that adds the other.
-// On a Hopper GPU in 16 bits, where a kernel takes both: not by a capability, since nothing else depends on it. Not of large images,
-// where a launch is nothing and the one that the shortcut reads would be held throughout the block.
+// A residual block whose number of channels changes has a 1x1 convolution as its shortcut, and the block's last
+// convolution adds its result. Both sum over channels for the same results. As one convolution, the second image
+// contributes more channels to the sums, and its result need not be rounded and stored. One launch is saved: 6 us on
+// an H100 for 2 us of work. Either convolution may be the one that adds the other. Applies on a Hopper GPU in 16
+// bits, if a kernel supports both. There is no capability for it, since nothing else depends on it. Large images are
+// excluded: there a launch hardly matters, and the shortcut's input would be held throughout the block.
 
 #include <algorithm>
 #include <array>
@@ -23,13 +24,13 @@ constexpr std::int64_t kPack = 8;                               // channels
 constexpr std::int64_t kMostTaps = 7;                           // along an axis
 constexpr std::int64_t kMostElements = std::int64_t{32} << 20;  // of an image
 
-/// Whether a convolution is of pixels, each by itself.
+/// Whether it is a 1x1 convolution without padding.
 bool is_of_pixels(const Rewriter& r, const Node& conv) {
   const Shape& weight = r.shape(conv.inputs[1]);
   return weight[2] == 1 && weight[3] == 1 && convolution_of(conv.attributes).padding == Builder::Convolution().padding;
 }
 
-/// Whether a kernel takes a convolution: its filter, its image and its result.
+/// Whether the kernel supports a convolution: its filter, its image and its result.
 bool is_taken(const Rewriter& r, const Node& conv) {
   const Builder::Convolution how = convolution_of(conv.attributes), plain{};
   const Shape& weight = r.shape(conv.inputs[1]);

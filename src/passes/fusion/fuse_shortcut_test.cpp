@@ -8,14 +8,14 @@
 namespace headroom {
 namespace {
 
-/// A convolution that makes a pixel for each that it reads, but for stride and rim.
+/// A convolution that keeps the size of its image, except for stride and padding.
 struct Conv {
-  int channels = 8;  // of what it reads
+  int channels = 8;  // of its input
   std::array<int, 2> filter = {3, 3};
   int stride = 1;
   int dilation = 1;
   int groups = 1;
-  int rim = 0;  // padding beyond what makes as many pixels
+  int rim = 0;  // padding beyond that which keeps the size
 
   [[nodiscard]] std::string image(int height, int width) const {
     return fmt::format("[2, {}, {}, {}]", channels, stride * height - 2 * rim, stride * width - 2 * rim);
@@ -30,7 +30,7 @@ struct Conv {
   }
 };
 
-/// What stands at the end of a residual block, and what goes around it.
+/// The end of a residual block, and its shortcut.
 struct Block {
   std::string_view dtype = "bf16";
   std::string_view layout = " channels_last";
@@ -39,11 +39,11 @@ struct Block {
   int width = 3;
   Conv conv = {};
   Conv shortcut = {.channels = 16, .filter = {1, 1}};
-  bool shortcut_adds = false;                  // rather than the block's own convolution
-  std::string_view activation = "none";        // of the one that adds
-  std::string_view added_activation = "none";  // of the one that is added
+  bool shortcut_adds = false;                  // instead of the block's own convolution
+  std::string_view activation = "none";        // of the convolution that adds
+  std::string_view added_activation = "none";  // of the convolution that is added
   bool is_added_with_bias = true;
-  std::string_view more = "";  // that reads what is added
+  std::string_view more = "";  // that reads the added image
 
   [[nodiscard]] std::string text() const {
     const std::string result = fmt::format("{}[2, {}, {}, {}]", dtype, made, height, width);

@@ -1,9 +1,10 @@
 // fuse-upsample: conv2d(resize2d(x, nearest, twice the size), w[o, c, 3, 3]) {padding = 1}
 //   -> conv_transpose2d(x, w'[c, o, 4, 4]) {stride = 2, padding = 1}
 //
-// Of the nine pixels under a filter that goes over an image of doubled pixels only four differ, so it is one of four 2x2 filters on the small
-// image, by the parity of row and column: 4/9 of the products, and the large image is never written. The transposed convolution has
-// all four in one weight: along each axis [w2, w1 + w2, w0 + w1, w0]. Exact but for the sums of weights, which are rounded once more.
+// Only four of the nine pixels under a 3x3 filter on an image of doubled pixels differ. The filter therefore equals
+// one of four 2x2 filters on the small image, chosen by the parity of row and column. This takes 4/9 of the
+// multiplications, and the large image is never written. The transposed convolution has all four in one weight: along
+// each axis [w2, w1 + w2, w0 + w1, w0]. Exact except for the sums of weights, which are rounded once more.
 
 #include <array>
 

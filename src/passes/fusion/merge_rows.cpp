@@ -1,10 +1,10 @@
 // merge-rows: loop { a = row(x, step), b = row(y, step), c = row(z, step) }
 //          -> all = concat(x, y, z), loop { r = row(all, step), a = slice(r), b = slice(r), c = slice(r) }
 //
-// Hoisting leaves a table for every modulation, some 77 of them, and a loop that copies a row of each in a
-// launch of a few microseconds. Side by side their rows are one row and one copy; its parts are views wherever memory
-// is planned, and so are the parts of the concatenation. Joined are tables of one dtype that differ in their last
-// extent alone, are computed before the loop, and are read with one index.
+// Hoisting leaves a table for every modulation, about 77 of them, and a loop that copies a row of each in a launch of
+// some microseconds. Concatenated, the rows are one row and one copy. Its parts are views whenever memory is planned,
+// and so are the parts of the concatenation. The tables that are joined have one dtype, differ in their last extent
+// only, are computed before the loop, and are read with one index.
 
 #include <algorithm>
 #include <map>
@@ -19,7 +19,7 @@
 namespace headroom {
 namespace {
 
-/// What rows must have in common to be joined, as text.
+/// The properties that rows must share to be joined, as text.
 std::string group_of(const Graph& graph, const Node& row) {
   const TensorType& type = graph.type(row.results[0]);
   std::string key =
@@ -32,8 +32,8 @@ class RowMerger {
  public:
   RowMerger(Graph& graph, RegionId region) : graph_(graph), region_(region), parent_(graph.region(region).parent) {}
 
-  /// Joins the rows of the loop whose nodes are `loop`. What must run before it is in prologue(). Returns how many rows
-  /// were joined.
+  /// Joins the rows of the loop whose nodes are `loop`. Nodes that must run before it are in prologue(). Returns the
+  /// number of rows joined.
   int run(std::span<const Node> before, std::vector<Node>& loop) {
     std::vector<bool> made_before(graph_.value_count(), false);
     for (const Node& node : before)
@@ -67,7 +67,7 @@ class RowMerger {
   [[nodiscard]] const std::vector<Node>& prologue() const { return prologue_; }
 
  private:
-  /// The row of all, whose parts the members become.
+  /// The joint row; the members become its slices.
   Node join(std::vector<Node>& loop, std::span<const std::size_t> members) {
     std::vector<ValueId> tables;
     for (const std::size_t i : members) tables.push_back(loop[i].inputs[0]);

@@ -117,7 +117,7 @@ TEST(Bf16, KeepsStatesAndTheSumsOfASamplerInF32) {
       state %latents: f32[2, 4]
       loop 2 %step {
         %1: f32[2, 4] = linear(%latents, %w) @ in
-        %2: f32[2, 4] = linear(%latents, %w) @ beside
+        %2: f32[2, 4] = linear(%latents, %w) @ gate
         %3: f32[2, 4] = mul(%1, %2) @ product
         %4: f32[2, 4] = linear(%3, %w) @ out
         %5: f32[2, 4] = mul_scalar(%4) {value = 0.1} @ sampler
@@ -132,7 +132,7 @@ TEST(Bf16, KeepsStatesAndTheSumsOfASamplerInF32) {
       loop 2 %step {
         %2: bf16[2, 4] = cast(%latents) {dtype = bf16} @ in
         %3: bf16[2, 4] = linear(%2, %1) @ in
-        %4: bf16[2, 4] = linear(%2, %1) @ beside
+        %4: bf16[2, 4] = linear(%2, %1) @ gate
         %5: bf16[2, 4] = mul(%3, %4) @ product
         %6: bf16[2, 4] = linear(%5, %1) @ out
         %7: f32[2, 4] = cast(%6) {dtype = f32} @ out

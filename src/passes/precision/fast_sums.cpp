@@ -16,12 +16,13 @@ namespace {
 struct Loss {
   double length, share;
 };
-/// Products of positive numbers, each with a tensor core's sum of its own (bench/results/h200/fp8_sums/sums.jsonl).
+/// Dot products of positive numbers, each accumulated by one tensor core (bench/results/h200/fp8_sums/sums.jsonl).
 constexpr std::array kLosses = {Loss{128, 0.0006}, Loss{512, 0.006}, Loss{3072, 0.049}, Loss{15360, 0.088}};
 
-/// Rounding a sum to bfloat16 costs up to 0.4%: shorter sums lose less than that.
+/// Rounding a sum to bfloat16 costs up to 0.4%, more than the loss of shorter sums.
 constexpr double kLeastLoss = 1.0 / 256;
-/// From this length on, sums after a GELU are off by as much as bfloat16 rounds away (0.17%), where f32 sums are off by a tenth of that.
+/// From this length on, the error of sums after a GELU is as large as the rounding of bfloat16 (0.17%); that of f32
+/// sums is a tenth of that.
 constexpr std::int64_t kLongSum = 12288;
 constexpr double kLongSumError = 0.0016, kLongSumExactError = 0.00016;
 

@@ -7,17 +7,17 @@
 
 namespace headroom {
 
-/// The share by which FP8 tensor cores make a sum of `length` positive products too small where they add up in fewer bits than
-/// f32's: what is cut off always lowers such a sum. Interpolated between what an H200 showed for lengths of 128 to 15360, constant
-/// outside them; some algorithms of cuBLASLt add up parts and lose less. Sums of numbers of both signs lose far less.
-/// Source: docs/gpu_facts.md, FP8 sums.
+/// The fraction by which FP8 tensor cores underestimate a sum of `length` positive terms if they accumulate in fewer
+/// bits than f32: truncation always lowers such a sum. The values are interpolated between measurements on an H200
+/// for lengths from 128 to 15360, and constant outside. Some algorithms of cuBLASLt sum in parts and lose less. Sums
+/// of terms of both signs lose far less. Source: docs/gpu_facts.md, FP8 sums.
 [[nodiscard]] double loss_of_positive_sum(std::int64_t length);
 
-/// Whether a value's elements cannot be negative: results of relu, softmax, sigmoid, exp, squares and the like, and what only
-/// moves, casts or joins these.
+/// Whether a value has no negative elements: results of relu, softmax, sigmoid, exp, squares and similar ops, and
+/// results that only move, cast or join such values.
 [[nodiscard]] bool is_never_negative(const Graph& graph, ValueId value);
 
-/// What a product in FP8 over x[..., k] loses by fast sums, in a sentence; empty where that hardly matters.
+/// A sentence on the loss of an FP8 matmul over x[..., k] from fast accumulation; empty if the loss hardly matters.
 [[nodiscard]] std::string loss_of_fast_sums(const Graph& graph, ValueId x);
 
 }  // namespace headroom

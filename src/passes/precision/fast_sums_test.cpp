@@ -24,7 +24,7 @@ TEST(FastSums, LosesWhatWasMeasuredAndMoreOfLongerSums) {
     EXPECT_LT(loss_of_positive_sum(length), loss_of_positive_sum(2 * length)) << length;
 }
 
-/// What is said of the last result, [8, length], of nodes that read %x, one a line.
+/// The sentences on the last result, [8, length], of nodes that read %x, one per line.
 std::string reason_of(const std::string& node, std::int64_t length = 1024) {
   std::string text = "graph g {\n  input %x: f32[8, " + std::to_string(length) + "]\n  param %w: f32[" +
                      std::to_string(length) + ", " + std::to_string(length) + "]\n" + node + "  output y = %" +

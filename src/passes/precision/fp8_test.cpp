@@ -12,7 +12,7 @@ using testing::UnorderedElementsAre;
 
 constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90};
 
-/// in, two products that share their input, one of an odd width, out.
+/// The first, two matmuls that share their input, one of an odd width, and the last.
 constexpr const char* kFp8Model = R"(graph model {
   input %x: f32[1, 128, 16]
   param %w0: f32[32, 16]
@@ -71,7 +71,7 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   EXPECT_GE(error, 1e-3) << "this is not FP8";
 }
 
-/// Biases come in the dtype of the result, as the epilogue of a product wants them.
+/// Biases have the dtype of the result, as the epilogue of a matmul requires.
 TEST(Fp8, MakesWhatTheProductMade) {
   for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {
     Graph graph = parse_graph(kFp8Model);
@@ -91,7 +91,8 @@ TEST(Fp8, MakesWhatTheProductMade) {
   }
 }
 
-/// Few rows wait for the weight: a large one is worth it, a small one is not.
+/// With a small number of rows the matmul is bound by reading the weight: a large weight is worth it, a small one is
+/// not.
 TEST(Fp8, QuantizesRowsTogetherWithAllOfThemWhereTheyLieTogether) {
   const auto quantizers = [](std::int64_t batch, std::int64_t rows) {
     Graph graph = parse_graph(fmt::format(R"(graph model {{
@@ -142,7 +143,7 @@ TEST(Fp8, LeavesFewRowsOfASmallWeight) {
   EXPECT_THAT(kept, testing::Contains("small: too few rows for so small a weight: 77, 2048 to 2048 channels"));
 }
 
-/// A modulation is one row a sample, and scales every token alike.
+/// A modulation has one row per sample, and scales every token alike.
 TEST(Fp8, LeavesModulationsAlone) {
   Graph graph = parse_graph(R"(graph model {
   input %x: f32[16, 8, 32]
@@ -200,7 +201,7 @@ TEST(Fp8, RefusesOtherArguments) {
   }
 }
 
-/// A product of 4096 numbers that are never negative, and one of numbers of both signs, between two others.
+/// A matmul over 4096 numbers that are never negative, and one over numbers of both signs, between two others.
 constexpr const char* kPositiveModel = R"(graph model {
   input %x: bf16[1, 128, 4096]
   param %w: bf16[4096, 4096]
@@ -214,12 +215,12 @@ constexpr const char* kPositiveModel = R"(graph model {
 TEST(Fp8, NamesProductsThatLoseByFastSums) {
   Graph graph = parse_graph(kPositiveModel);
   const PassOutcome outcome = run_pass("fp8", graph, kHopper);
-  std::vector<std::string> told;
+  std::vector<std::string> notes_of_nodes;
   for (const PassNote& note : outcome.notes)
     if (note.reason.find("fast sums") != std::string::npos)
-      for (const std::string& node : note.nodes) told.push_back(node + ": " + note.reason);
-  EXPECT_THAT(told, ElementsAre(testing::AllOf(HasSubstr("positive: inputs are never negative"),
-                                               HasSubstr("4096 positive products"))));
+      for (const std::string& node : note.nodes) notes_of_nodes.push_back(node + ": " + note.reason);
+  EXPECT_THAT(notes_of_nodes, ElementsAre(testing::AllOf(HasSubstr("positive: inputs are never negative"),
+                                                         HasSubstr("4096 positive products"))));
   Graph exact = parse_graph(kPositiveModel);
   for (const PassNote& note : run_pass("fp8", exact, kHopper, "exact").notes)
     EXPECT_EQ(note.reason.find("fast sums"), std::string::npos) << note.reason;

@@ -1,13 +1,13 @@
 // bf16, fp16: z = linear(softmax(linear(x, w)), v)   (f32)
 //    -> z = cast(linear(softmax(linear(cast(x, half), cast(w, half))), cast(v, half)), f32)   (half between the casts)
 //
-// The graph itself is converted, with no casts around single ops: products (linear, matmul, attention, convolutions) and every
-// floating-point op that lies downstream of one product and upstream of another run in 16 bits, bf16 or f16. What comes
-// before the first product and after the last one stays in f32: embeddings of time and position, sums over a sampler's
-// steps. A state that a loop carries is not a path from one step's last product to the next step's first. Each value is
-// cast once, where it is made; outputs and states keep their dtype; casts of weights are folded at load. Kernels
-// accumulate in f32, so the error is that of storing values with 8 or 11 significant bits. Softmax reads and writes 16
-// bits as well, like PyTorch's math attention.
+// The graph itself is converted, without casts around single ops. Contractions (linear, matmul, attention,
+// convolutions) run in 16 bits, bf16 or f16, and so does every floating-point op that is downstream of one
+// contraction and upstream of another. Ops before the first contraction and after the last stay in f32: embeddings of
+// time and position, sums over a sampler's steps. A state that a loop carries does not count as a path from one
+// step's last contraction to the next step's first. Each value is cast once, where it is made. Outputs and states
+// keep their dtype; casts of weights are folded at load. Kernels accumulate in f32, so the error is that of storing
+// values with 8 or 11 significant bits. Softmax reads and writes 16 bits as well, like PyTorch's math attention.
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-/// Whether operand `index` of a converted node is converted with it. A cast takes what there is.
+/// Whether operand `index` of a converted node is converted with it. A cast takes any dtype.
 bool is_converted_operand(Op op, std::size_t index) {
   return index < static_cast<std::size_t>(definition_of(op).narrow_operands);
 }
@@ -39,7 +39,7 @@ class HalfPrecision {
     for (const Node& node : graph_.nodes()) note_casts(node);
     for (const ValueId read : reads_beside_nodes(graph_)) note_widening(read);
     rebuild();
-    for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // by what is no node
+    for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // by readers that are not nodes
     graph_.set_nodes(std::move(schedule_));
     return converted;
   }
@@ -86,7 +86,7 @@ class HalfPrecision {
     if (is_converted_[index_of(value)]) widened_.emplace(value, kNoValue);
   }
 
-  /// Notes which of the node's operands must be read through a cast.
+  /// Records which of the node's operands must be read through a cast.
   void note_casts(const Node& node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
@@ -103,11 +103,11 @@ class HalfPrecision {
   void rebuild() {
     for (auto& [value, cast] : narrowed_)
       if (graph_.value(value).kind == ValueKind::kParam) cast.result = push_cast(value, half_, cast.path, kTopRegion);
-    bool in_front = true;
+    bool at_start = true;
     for (Node& node : graph_.take_nodes()) {
-      // A loop's weights may still stand in it: inputs are cast before the loop, and not between its nodes.
-      if (in_front && (!is_weight_[index_of(node.results[0])] || node.region != kTopRegion)) {
-        in_front = false;
+      // Weights of a loop may still be computed inside it: inputs are cast before the loop, not between its nodes.
+      if (at_start && (!is_weight_[index_of(node.results[0])] || node.region != kTopRegion)) {
+        at_start = false;
         for (auto& [value, cast] : narrowed_)
           if (graph_.value(value).kind == ValueKind::kInput)
             cast.result = push_cast(value, half_, cast.path, kTopRegion);
@@ -116,7 +116,7 @@ class HalfPrecision {
     }
   }
 
-  /// Schedules a node with its operands as it needs them, then the casts of its results that others need.
+  /// Schedules a node with its operands in the dtypes it needs, then the casts of its results for other readers.
   void push(Node node) {
     const bool converted = converts(node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -141,7 +141,7 @@ class HalfPrecision {
   ValueId narrow_operand(const Node& node, std::size_t index) {
     const ValueId value = node.inputs[index];
     const auto cast = narrowed_.find(value);
-    // Nothing to cast where it is in 16 bits already, is not a float, or may have any dtype.
+    // No cast if it is in 16 bits already, is not a float, or may have any dtype.
     if (cast == narrowed_.end() || !is_converted_operand(node.op, index)) return value;
     if (cast->second.result != kNoValue) return cast->second.result;
     // No node makes it (a state, a region's result), so its cast belongs to the region that reads it.
@@ -156,15 +156,15 @@ class HalfPrecision {
   }
 
   struct Cast {
-    std::string path;           // of the first node that asks for it
-    ValueId result = kNoValue;  // once what is cast has been made by a node, or stands at the front
+    std::string path;           // the path of the first node that requests it
+    ValueId result = kNoValue;  // set once the value to cast has been made by a node, or is available from the start
   };
 
   Graph& graph_;
   DType half_;
   std::vector<bool> is_weight_;         // by value
   std::vector<bool> is_converted_;      // by value: made in 16 bits instead of f32
-  std::map<ValueId, ValueId> widened_;  // converted values that someone reads in f32, and their cast
+  std::map<ValueId, ValueId> widened_;  // converted values that have readers in f32, and their cast
   std::map<ValueId, Cast> narrowed_;    // other f32 values that converted nodes read
   std::map<std::pair<ValueId, RegionId>, ValueId> region_casts_;
   std::vector<Node> schedule_;
@@ -180,7 +180,7 @@ PassOutcome to_half_precision(Graph& graph, DType half) {
 
 PassOutcome bf16(Graph& graph, const Target&) { return to_half_precision(graph, DType::kBF16); }
 
-/// Three bits more of mantissa than bfloat16, and a range of 65504: a model whose activations leave it makes infinities.
+/// Three more mantissa bits than bfloat16, and a range of 65504: activations beyond it become infinite.
 PassOutcome fp16(Graph& graph, const Target&) { return to_half_precision(graph, DType::kF16); }
 
 }  // namespace headroom

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// in, two products that share their input, a third of their sum, out.
+/// The first, two matmuls that share their input, one over a third of their sum, and the last.
 constexpr const char* kInt8Model = R"(graph model {
   input %x: f32[1, 16, 4]
   param %w0: f32[32, 4]
@@ -63,7 +63,7 @@ TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
   EXPECT_GE(error, 1e-4);
 }
 
-/// Weights that the checkpoint holds in i8: taken as they are, joined ones too, whatever they are cast to.
+/// Weights that the checkpoint holds in i8 are used directly, also joined ones, whatever they are cast to.
 TEST(Int8, TakesStoredWeightsAsTheyAre) {
   Graph graph = parse_graph(R"(graph model {
   input %x: f32[16, 32]

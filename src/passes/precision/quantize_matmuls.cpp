@@ -1,18 +1,18 @@
 // int8, fp8: linear(x, w, b)  ->  scaled_linear(quantize(x), quantize(w), b), all in i8 or f8e4m3
 //
-// Products of tokens with weights run in a narrow dtype: activations are scaled by row (a token), as they come, weights
-// by row of w (an output channel), once, when they are folded. All products of one x share its quantized form. What is
-// stored in that dtype already, as `headroom convert` writes it, is taken as it is.
+// Matmuls of tokens with weights run in an 8-bit dtype. Activations are scaled per row (a token), at run time;
+// weights are scaled per row of w (an output channel), once, when they are folded. All matmuls of one x share its
+// quantized form. Weights stored in that dtype already, as `headroom convert` writes them, are used as they are.
 //
-// Left as they are, each with its reason in the outcome's notes:
-//  - the first products after the inputs and the last before the outputs, whose errors nothing evens out;
+// Some matmuls are left unchanged, each with its reason in the outcome's notes:
+//  - the first matmuls after the inputs and the last before the outputs, whose errors are not averaged out;
 //  - conditioning, whose result scales or shifts every token of a sample alike;
-//  - products too small to pay for quantizing x, or of a shape that the unit does not take;
-//  - products of two activations (attention), which are no linears at all.
+//  - matmuls too small to pay for quantizing x, or of a shape that the unit does not support;
+//  - matmuls of two activations (attention), which are not linears.
 //
-// FP8 tensor cores add up in fewer bits than f32's (fast sums, the default) or in f32 (exact sums), which costs a step of FLUX.1 7%
-// (docs/gpu_facts.md). fp8=exact asks for exact ones, fp8=SUMS:modules=REGEX for SUMS in modules whose path matches and for the other
-// elsewhere. Products that lose much by fast sums are named in the notes.
+// FP8 tensor cores accumulate in fewer bits than f32's (fast sums, the default) or in f32 (exact sums), which costs a
+// step of FLUX.1 7% (docs/gpu_facts.md). fp8=exact selects exact sums. fp8=SUMS:modules=REGEX selects SUMS in modules
+// whose path matches and the other kind elsewhere. Matmuls that lose much by fast sums are named in the notes.
 
 #include <fmt/format.h>
 
@@ -31,21 +31,21 @@
 namespace headroom {
 namespace {
 
-/// A narrow dtype for products of tokens with weights, and for which of them it pays.
+/// An 8-bit dtype for matmuls of tokens with weights, and the conditions under which it pays.
 struct QuantizedForm {
   DType dtype;
-  bool bias_is_f32;  ///< or of the result's dtype
-  bool takes_f16;    ///< quantizes a checkpoint's f16; otherwise what it is cast to
+  bool bias_is_f32;  ///< else of the result's dtype
+  bool takes_f16;    ///< quantizes f16 of a checkpoint; otherwise the dtype that it is cast to
   std::int64_t least_rows, least_columns;
   std::int64_t least_sum;     ///< input channels
-  std::int64_t few_rows = 0;  ///< fewer pay only where the weight has least_weight elements
+  std::int64_t few_rows = 0;  ///< fewer pay only if the weight has least_weight elements
   std::int64_t least_weight = 0;
-  std::int64_t channel_multiple = 1;  ///< that the numbers of input and of output channels must be of
+  std::int64_t channel_multiple = 1;  ///< of which the numbers of input and output channels must be multiples
 };
 
-// Per element of x quantizing costs about 0.2 ns, and int8 saves about 1.7 ps a multiplication (two cores with VNNI):
-// 32 columns are too few by themselves, but pay where the next product shares x. Fewer rows or a shorter sum leave the
-// unit's blocks part empty. CPUs compute in f32 and bf16, and only move f16.
+// Quantizing costs about 0.2 ns per element of x, and int8 saves about 1.7 ps per multiplication (two cores with
+// VNNI). 32 columns are not enough alone, but pay if the next matmul shares x. Fewer rows or a shorter sum leave the
+// unit's blocks partly empty. CPUs compute in f32 and bf16, and only move f16.
 constexpr QuantizedForm kInt8{.dtype = DType::kI8,
                               .bias_is_f32 = true,
                               .takes_f16 = false,
@@ -53,11 +53,11 @@ constexpr QuantizedForm kInt8{.dtype = DType::kI8,
                               .least_columns = 32,
                               .least_sum = 32};
 
-// Scaled by row as they come (dynamic scales: nothing is calibrated), so that each row uses the whole range of E4M3,
-// 448. Tensor cores read 16 bytes of a row at once, 16 channels; fewer rows than 16 leave most of a tile empty. Fewer than
-// a tile's 128 wait for the weight alone, of which FP8 saves half; a launch that quantizes x takes as long as to read 8 MiB
-// (2 us on an H200), where no norm does it: CLIP's text encoder, 77 rows of 768 channels, takes 0.49 ms in bf16 and 0.61 in
-// FP8.
+// Scales are dynamic, one per row, without calibration, so that each row uses the whole range of E4M3, 448. Tensor
+// cores read 16 bytes of a row at once, 16 channels; fewer than 16 rows leave most of a tile empty. With fewer rows
+// than a tile's 128 the matmul is bound by reading the weight, of which FP8 saves half. A launch that quantizes x, if
+// no norm does it, takes as long as reading 8 MiB (2 us on an H200). Example: CLIP's text encoder, 77 rows of 768
+// channels, takes 0.49 ms in bf16 and 0.61 in FP8.
 constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
                              .bias_is_f32 = false,
                              .takes_f16 = true,
@@ -68,13 +68,14 @@ constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
                              .least_weight = std::int64_t{8} << 20,
                              .channel_multiple = 16};
 
-/// The dtypes that products have before they are quantized.
+/// The dtypes of matmuls that can be quantized.
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
 
-/// How FP8 products are summed: the argument of the switch fp8.
+/// Accumulation of FP8 matmuls: the argument of the switch fp8.
 class Sums {
  public:
-  /// "" for the default, "exact" or "fast", either followed by ":modules=REGEX"; throws a usage Error for anything else.
+  /// "" for the default, "exact" or "fast", either followed by ":modules=REGEX"; throws a usage Error for anything
+  /// else.
   explicit Sums(std::string_view text) {
     const SwitchArgument argument("fp8", text);
     if (argument.head() != "" && argument.head() != "exact" && argument.head() != "fast")
@@ -88,7 +89,7 @@ class Sums {
     any_named_ = any_named_ || is_named;
     return is_named == is_fast_;
   }
-  /// Whether modules were asked for, and none of those that are_fast() was asked about is one.
+  /// Whether modules were requested, and none of the modules passed to is_fast() matched.
   [[nodiscard]] bool match_nothing() const { return modules_ && !any_named_; }
 
  private:
@@ -97,7 +98,7 @@ class Sums {
   std::optional<NameFilter> modules_;
 };
 
-/// What a graph says about the place of its products.
+/// The positions of matmuls in a graph, relative to inputs, outputs and conditioning.
 class Places {
  public:
   Places(const Graph& graph, const QuantizedForm& form)
@@ -112,7 +113,7 @@ class Places {
     for (const Node& node : graph.nodes()) look_back(node);
   }
 
-  /// Why the product should stay as it is; empty where it need not.
+  /// The reason to leave the matmul unchanged; empty if there is none.
   [[nodiscard]] std::string reason_to_keep(const Node& linear) const {
     const TensorType& x = graph_.type(linear.inputs[0]);
     const Shape& weight = graph_.type(linear.inputs[1]).shape;  // [n, k]
@@ -153,7 +154,7 @@ class Places {
     for (const ValueId result : node.results) follows_contraction_[index_of(result)] = follows;
   }
 
-  /// Whether operand `index` only ever scales or shifts what the node works on, or becomes what does.
+  /// Whether operand `index` only scales or shifts the data of the node, or is used to compute such an operand.
   [[nodiscard]] bool conditions(const Node& node, std::size_t index) const {
     const OpDefinition& known = definition_of(node.op);
     if ((known.modulators >> index & 1U) != 0) return true;
@@ -172,26 +173,26 @@ class Places {
 };
 
 struct Quantized {
-  ValueId elements;  ///< in the narrow dtype, [..., k]
+  ValueId elements;  ///< in the 8-bit dtype, [..., k]
   ValueId scale;     ///< f32 [...]
 };
 
-/// The node that makes a weight at the front of the schedule, where the pass weights-first has put it; null where it is
-/// a param, or still stands behind something else.
-const Node* producer_in_front(const Rewriter& r, ValueId weight) {
+/// The node that makes a weight at the start of the schedule, where the pass weights-first has put it. Null for a
+/// param, or if the node is still elsewhere.
+const Node* producer_at_start(const Rewriter& r, ValueId weight) {
   return r.is_weight(weight) ? r.weight_producer(weight) : nullptr;
 }
 
-/// Elements in `dtype` and row scales that the checkpoint holds: what mul(cast(q), reshape(scale)) widens, or a
-/// concatenation of such weights.
+/// Elements in `dtype` and row scales from the checkpoint: the operands of mul(cast(q), reshape(scale)), or
+/// concatenations of such weights.
 std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, const std::string& path) {
-  const Node* node = producer_in_front(r, weight);
+  const Node* node = producer_at_start(r, weight);
   if (node == nullptr) return std::nullopt;
   if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
     return stored_form(r, node->inputs[0], dtype, path);
   if (node->op == Op::kMul) {
-    const Node* cast = producer_in_front(r, node->inputs[0]);
-    const Node* column = producer_in_front(r, node->inputs[1]);
+    const Node* cast = producer_at_start(r, node->inputs[0]);
+    const Node* column = producer_at_start(r, node->inputs[1]);
     if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
       return std::nullopt;
     const Shape& elements = r.shape(cast->inputs[0]);
@@ -212,10 +213,9 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
                    r.emit(Op::kConcat, std::move(scales), {{"axis", std::int64_t{0}}}, path)};
 }
 
-/// The weight before it was cast from one of f32, bf16 and f16 to another: what the checkpoint holds, or what was made
-/// of it in f32.
+/// The weight before it was cast between f32, bf16 and f16: as in the checkpoint, or as computed in f32.
 ValueId before_casts(const Rewriter& r, ValueId weight, const QuantizedForm& form) {
-  const Node* node = producer_in_front(r, weight);
+  const Node* node = producer_at_start(r, weight);
   if (node == nullptr || node->op != Op::kCast) return weight;
   const DType from = r.type(node->inputs[0]).dtype;
   const bool is_taken = is_computed_in(from) && (form.takes_f16 || from != DType::kF16);
@@ -224,7 +224,7 @@ ValueId before_casts(const Rewriter& r, ValueId weight, const QuantizedForm& for
 
 class Quantization {
  public:
-  /// Decides about every product before the first is rewritten.
+  /// Decides about every matmul before the first is rewritten.
   Quantization(const Graph& graph, const QuantizedForm& form, std::string_view sums) : form_(form), sums_(sums) {
     const Places places(graph, form);
     for (const Node& node : graph.nodes()) {
@@ -285,7 +285,7 @@ class Quantization {
     return shared->second;
   }
 
-  /// Rows of what is quantized as a whole for another product: a view.
+  /// Rows of a value that is quantized as a whole for another matmul: a view.
   Quantized quantized_rows(Rewriter& r, const Node& slice, const Node& node) {
     const Quantized whole = quantized_input(r, slice.inputs[0], node);
     const auto rows_of = [&](ValueId of) {
@@ -298,7 +298,7 @@ class Quantization {
     return {rows_of(whole.elements), rows_of(whole.scale)};
   }
 
-  /// Whether a slice takes rows that lie together.
+  /// Whether a slice takes contiguous rows.
   static bool takes_rows_in_a_row(const Rewriter& r, const Node& slice) {
     const auto axis = static_cast<std::size_t>(slice.attributes.get_int("axis"));
     const std::span<const std::int64_t> extents = r.shape(slice.inputs[0]).dims();

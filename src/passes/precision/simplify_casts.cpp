@@ -1,9 +1,9 @@
 // simplify-casts: cast(x: f32, f32)             ->  x
-//                 cast(cast(x: bf16, f32), d)   ->  cast(x, d), and x itself where d is bf16
+//                 cast(cast(x: bf16, f32), d)   ->  cast(x, d), and x itself if d is bf16
 //                 cast(concat(weights...), d)   ->  concat(cast(weights, d)...)
 //
-// Exact: widening loses nothing, so what follows it may start from the narrow value. Weights are narrowed before they
-// are joined so that folding them at load never holds the wide joined copy, and so that a cast back to the
+// Exact: widening loses nothing, so later casts may start from the value of fewer bits. Weights are cast before they
+// are joined, so that folding them at load never holds the joined copy in f32, and so that a cast back to the
 // checkpoint's dtype cancels.
 
 #include "passes/pass.hpp"
@@ -12,33 +12,33 @@
 namespace headroom {
 namespace {
 
-/// Whether every value of the floating-point dtype `from` is one of `to`. Integers are left alone.
+/// Whether `to` holds every value of the floating-point dtype `from`. Integers are excluded.
 bool widens(DType from, DType to) {
   if (!is_float(from) || !is_float(to)) return false;
   if (from == to || to == DType::kF64) return true;
   if (from == DType::kF64) return false;
   if (to == DType::kF32) return true;
-  // f16 and bf16 hold the f8 formats, which have fewer bits of exponent and mantissa, but not each other.
+  // f16 and bf16 hold the f8 formats, which have fewer exponent and mantissa bits, but not each other.
   return size_of(from) == 1 && size_of(to) == 2;
 }
 
-/// What cast(x, dtype) can start from instead of x: the source of an exact widening.
+/// The source of an exact widening, from which cast(x, dtype) can start instead of x.
 const Node* widening_of(const Rewriter& r, ValueId x) {
   const Node* cast = r.match(x, Op::kCast);
   return cast != nullptr && widens(r.type(cast->inputs[0]).dtype, r.type(x).dtype) ? cast : nullptr;
 }
 
-/// The joining of weights that makes x, if nothing else reads it: otherwise both copies would be kept.
+/// The concatenation of weights that makes x, if it has no other reader: otherwise both copies would be kept.
 const Node* joined_weights(const Rewriter& r, ValueId x) {
   return r.is_weight(x) ? r.match_single_use(x, Op::kConcat) : nullptr;
 }
 
-/// Whether `x` can stand in for a copy of itself: a state cannot, since it changes while the copy stays.
-bool can_stand_in(const Rewriter& r, ValueId x) { return r.graph().value(x).kind != ValueKind::kState; }
+/// Whether `x` can replace a copy of itself: a state cannot, since it changes while the copy does not.
+bool can_replace_copy(const Rewriter& r, ValueId x) { return r.graph().value(x).kind != ValueKind::kState; }
 
-/// cast(x, dtype), from as far up as is exact.
+/// cast(x, dtype), from the earliest source that is exact.
 ValueId cast_from_source(Rewriter& r, ValueId x, DType dtype, const std::string& path) {
-  if (r.type(x).dtype == dtype && can_stand_in(r, x)) return x;
+  if (r.type(x).dtype == dtype && can_replace_copy(r, x)) return x;
   if (const Node* widening = widening_of(r, x)) return cast_from_source(r, widening->inputs[0], dtype, path);
   if (const Node* concat = joined_weights(r, x)) {
     std::vector<ValueId> parts;
@@ -52,7 +52,7 @@ bool simplify(Rewriter& r, const Node& node) {
   if (node.op != Op::kCast) return false;
   const ValueId x = node.inputs[0];
   const DType dtype = node.attributes.get_dtype("dtype");
-  const bool is_copy = r.type(x).dtype == dtype && can_stand_in(r, x);
+  const bool is_copy = r.type(x).dtype == dtype && can_replace_copy(r, x);
   if (!is_copy && widening_of(r, x) == nullptr && joined_weights(r, x) == nullptr) return false;
   r.replace(node.results[0], cast_from_source(r, x, dtype, node.path));
   return true;

@@ -1,7 +1,7 @@
-// tf32: linear(x, w)  ->  linear(x, w) {tf32 = 1}, and so for matmul, attention and convolutions, in f32
+// tf32: linear(x, w)  ->  linear(x, w) {tf32 = 1}; the same for matmul, attention and convolutions, in f32
 //
-// Products whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and 11
-// significant bits. Sums are in f32. The attribute allows it; the plan says what runs.
+// Contractions whose operands stay f32 in memory run on tensor cores, which round them to TF32: the range of f32 and
+// 11 significant bits. Sums are in f32. The attribute permits TF32; the plan reports the compute type in use.
 
 #include "passes/pass.hpp"
 

@@ -2,17 +2,17 @@
 //      ->  loop { y = block0(x), r = y - x, if |r - anchor| <= T |anchor| { z = y + rest }
 //                 else { z = blocks(y), next rest = z - y, next anchor = r }, f(z) }
 //
-// First-block cache (ParaAttention, 2024; diffusers' FirstBlockCache): the first block runs in every step, and what it
-// adds to the residual stream tells whether the others would do what they did in the last step that ran them. If so, what
-// they added together is added again. Distances are means of magnitudes over the whole batch: its images share one
-// decision, and so do the two passes of classifier-free guidance, which are one batch. diffusers runs these one after
-// the other, each with a decision of its own; tokens of a reference count as the image's. Of text, which nothing
-// reads behind the blocks, nothing is kept.
+// First-block cache (ParaAttention, 2024; diffusers' FirstBlockCache). The first block runs in every step. Its change
+// of the residual stream predicts whether the other blocks would do the same as in the last step that ran them. If
+// so, their total change of that step is added again. Distances are means of magnitudes over the whole batch: its
+// images share one decision, and so do the two passes of classifier-free guidance, which are one batch. diffusers
+// runs these passes one after the other, each with its own decision. Tokens of a reference image count as the
+// image's. Text tokens are not kept if nothing reads them after the blocks.
 //
-// As in diffusers a step is a hit at the threshold itself; there is no warm-up but for the first step, no last step that
-// is always computed and no longest run of hits unless the switch says so. First of all passes: what is skipped is then
-// fused, hoisted and rounded like the rest. Two tensors of the stream's size stay beside the loop, in f32; with taylor=1 a
-// third.
+// As in diffusers, a step at exactly the threshold is a hit. By default only the first step is warm-up, no step at
+// the end is always computed, and runs of hits are unlimited; the switch can change each. This pass runs first, so
+// that the skipped part is fused, hoisted and rounded like the rest. Two tensors of the stream's size are held during
+// the loop, in f32; with taylor=1 a third.
 
 #include "passes/pass.hpp"
 #include "passes/step_caches/step_cache.hpp"

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A row of two blocks, each of which adds a product to the stream.
+/// A sequence of two blocks, each of which adds the result of a matmul to the stream.
 constexpr const char* kTwoBlocks = R"(graph g {
       input %times: f32[4, 1]
       param %wa: f32[2, 2]
@@ -96,7 +96,7 @@ TEST(FirstBlockCache, SkipsTheBlocksBehindTheFirst) {
                  1, 1e-12, "1e-9");
 }
 
-/// Text and image through one block apart, and through the next together, of which the image is what is read.
+/// Text and image pass separately through one block, and together through the next, of which only the image is read.
 constexpr const char* kTwoStreams = R"(graph g {
       input %text: f32[1, 2, 2]
       param %wa: f32[2, 2]
@@ -131,7 +131,7 @@ TEST(FirstBlockCache, FollowsTheStreamThatIsReadThroughOneThatIsJoined) {
   EXPECT_EQ(found.leaves, original.nodes()[8].results[0]);
 }
 
-/// The loop of kTwoBlocks by hand, in which step i is a hit where `hits` says so.
+/// The loop of kTwoBlocks computed by hand, with step i a hit if `hits` says so.
 struct Byhand {
   std::vector<double> x, rest, slope, anchor;
   std::vector<double> distances;
@@ -186,7 +186,7 @@ Byhand run_by_hand(const NamedTensors& inputs, const NamedTensors& params, const
   return run;
 }
 
-/// The pass's loop on some states of its own, such as an earlier request left, does as it is done by hand.
+/// The pass's loop, started with arbitrary states such as an earlier request leaves, equals the computation by hand.
 void expect_by_hand(const std::string& argument, int least_hits, int most_hits) {
   SCOPED_TRACE(argument);
   Graph graph = parse_graph(kTwoBlocks);
@@ -265,8 +265,8 @@ TEST(FirstBlockCache, DeclinesOtherGraphs) {
   expect_declined(with(kTwoBlocks, "mul(%5, %1)", "mul(%5, %4)"), "more of them than one stream");
 }
 
-/// What stands in the loop for every step on a GPU, where each is a launch: rows of three tables, and two small bodies. The
-/// reduction itself goes into the last op of the first block.
+/// The ops in the loop that run in every step on a GPU, where each is a launch: rows of three tables, and two small
+/// bodies. The reduction itself is fused into the last op of the first block.
 TEST(FirstBlockCache, DecidesInAFewLaunches) {
   constexpr Target kHopper{
       .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};

@@ -1,16 +1,16 @@
 // meancache: loop { v = model(x, t), next x = sampler(x, v) }
 //        ->  loop { if skips[step] { v = v_last + slope (t - t_last) }
-//                   else { v = model(x, t), next v_last = v, next slope = (v - v_last) / (t - t_last), next t_last = t },
+//                   else { v = model(x, t), next v_last = v, next slope = (v - v_last) / (t - t_last),
+//                          next t_last = t },
 //                   next x = sampler(x, v) }
 //
-// The velocity is kept, guidance and all, and a step that is skipped runs nothing of the model: it goes on along the
-// straight line through the last two velocities that were computed, by noise level. MeanCache (Gao et al., 2026) keeps
-// the velocity as well; it extrapolates by the mean of the last few steps' velocities, among them those that it made up
-// itself. Which steps are computed is fixed: nothing is decided on the way. `meancache=K` computes K of them: those of
-// spread_steps(), or of a schedule.
+// The velocity, after guidance, is cached, and a skipped step runs nothing of the model. It extrapolates linearly, in
+// the noise level, from the last two computed velocities. MeanCache (Gao et al., 2026) also caches the velocity, but
+// extrapolates by the mean velocity of the last steps, including those that were extrapolated themselves. The
+// computed steps are fixed in advance. `meancache=K` computes K of them: those of spread_steps(), or of a schedule.
 //
-// Where the velocity is: it is the one value of the model that the sampler reads. Nodes of the sampler are those whose
-// path begins so.
+// The velocity is the one value of the model that the sampler reads. Nodes of the sampler are recognized by the
+// prefix of their path.
 
 #include <algorithm>
 #include <numeric>
@@ -28,9 +28,9 @@ bool is_sampler(const Node& node) {
   return node.path.starts_with(kSampler) && (node.path.size() == kSampler.size() || node.path[kSampler.size()] == '.');
 }
 
-/// Where a velocity is made of a noise level.
+/// The computation of a velocity from a noise level.
 struct Velocity {
-  std::vector<bool> nodes;  // by place: what makes it, and is read by nothing else
+  std::vector<bool> nodes;  // by schedule index: nodes that make it, and have no other readers
   ValueId value = kNoValue;
   ValueId level = kNoValue;  // [batch]
 };
@@ -57,12 +57,12 @@ std::variant<Velocity, std::string> find_velocity(const Graph& graph, RegionId l
   if (velocity.level == kNoValue) return "the model is given no noise level by the sampler";
   velocity.value = read[0];
 
-  // From behind: what the velocity needs and nothing else, and what nothing needs.
+  // In reverse order: nodes that only the velocity needs, and nodes that nothing needs.
   std::vector<bool> is_needed(graph.value_count(), false), is_read(graph.value_count(), false);
   is_needed[index_of(velocity.value)] = true;
-  const auto read_besides = [&](ValueId value) { is_read[index_of(value)] = value != velocity.value; };
-  std::ranges::for_each(reads_beside_nodes(graph), read_besides);
-  read_besides(velocity.level);
+  const auto mark_read = [&](ValueId value) { is_read[index_of(value)] = value != velocity.value; };
+  std::ranges::for_each(reads_beside_nodes(graph), mark_read);
+  mark_read(velocity.level);
   for (std::size_t i = nodes.size(); i-- > 0;) {
     const Node& node = nodes[i];
     const auto is_one_of = [&](const std::vector<bool>& values) {
@@ -70,7 +70,7 @@ std::variant<Velocity, std::string> find_velocity(const Graph& graph, RegionId l
     };
     velocity.nodes[i] = node.region == loop && !is_one_of(is_read);
     if (!velocity.nodes[i])
-      std::ranges::for_each(node.inputs, read_besides);
+      std::ranges::for_each(node.inputs, mark_read);
     else if (is_one_of(is_needed))
       for (const ValueId input : node.inputs) is_needed[index_of(input)] = true;
   }
@@ -121,7 +121,7 @@ PassOutcome meancache(Graph& graph, std::string_view argument) {
                   [&](Builder& b) {
                     const ValueId steepness = b.div(b.sub(velocity.value, last), distance);
                     const ValueId zero = b.constant({0}, {});
-                    // Of the first step there is none, and none of two calls at one level, as Heun's are.
+                    // There is no slope in the first step, nor for two calls at one level, as in Heun's method.
                     const ValueId has_none = b.where(decision.is_first(), decision.is_first(), b.equal(distance, zero));
                     b.set_next(last, velocity.value);
                     b.set_next(slope, b.where(has_none, zero, steepness));

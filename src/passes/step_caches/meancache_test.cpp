@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A model of one product that reads the noise level, and Euler's sampler.
+/// A model of one matmul that reads the noise level, and Euler's sampler.
 constexpr const char* kModel = R"(graph g {
       input %times: f32[5, 1]
       input %steps: f32[5, 1, 1]
@@ -40,17 +40,17 @@ TEST(VelocityCache, SkipsTheModel) {
   }
 }
 
-/// A velocity that is a straight line in the noise level is what it is, however few steps compute it; with two of them.
+/// A velocity that is linear in the noise level is reproduced exactly, from any number of computed steps; here two.
 TEST(VelocityCache, FollowsAStraightLine) {
   const std::string text = [] {
     std::string linear = kModel;
-    // No sine and cosine, and none of x: the level itself.
+    // No sine and cosine, nor one of x: the level itself.
     const std::string from = "%4: f32[1, 2, 4] = add(%x, %3) @ head", to = "%4: f32[1, 2, 4] = mul(%c, %1) @ head";
     linear.replace(linear.find(from), from.size(), to);
     const std::string param = "param %w: f32[4, 4]";
     return linear.replace(linear.find(param), param.size(), "input %c: f32[1, 2, 4]\n      " + param);
   }();
-  // The embedding stays, unread, and tells where the level is.
+  // The embedding remains, unread, and identifies the level.
   const Graph original = parse_graph(text);
   for (const std::string argument : {"2:schedule=11000", "3:schedule=11010", "4"}) {
     Graph graph = original;
@@ -62,7 +62,7 @@ TEST(VelocityCache, FollowsAStraightLine) {
   EXPECT_GE(distance(interpret_on_random(held, 4), interpret_on_random(original, 4)), 1e-3);
 }
 
-/// Heun's method calls twice at a level, between which there is no slope.
+/// Heun's method calls the model twice at a level; there is no slope between these calls.
 TEST(VelocityCache, HasNoSlopeBetweenTwoCallsAtOneLevel) {
   Graph graph = parse_graph(kModel);
   run_pass("meancache", graph, kCapableCpu, "3:schedule=11010");
@@ -81,7 +81,7 @@ TEST(VelocityCache, RecordsTheVelocityOfEveryStep) {
   verify(graph);
   const OracleResult plain = interpret_on_random(original, 4), recorded = interpret_on_random(graph, 4);
   EXPECT_EQ(distance({{"x", recorded.outputs.at("x")}}, {{"x", plain.outputs.at("x")}}), 0);
-  // x ends as it began and, for each step, the velocity times the step's length.
+  // x ends as it began plus, for each step, the velocity times the step's length.
   const NamedTensors inputs = random_tensors(graph, ValueKind::kInput, 4);
   HostTensor x = random_tensors(graph, ValueKind::kState, 4).at("x");
   const HostTensor& velocities = recorded.outputs.at(std::string(kVelocities));

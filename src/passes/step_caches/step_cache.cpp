@@ -10,20 +10,20 @@
 namespace headroom {
 namespace {
 
-constexpr double kNever = -1e30;  // a threshold that no distance is below
+constexpr double kNever = -1e30;  // a threshold below every distance
 
 bool is_in_block(const Node& node, std::string_view block) {
   return node.path.starts_with(block) && (node.path.size() == block.size() || node.path[block.size()] == '.');
 }
 
-/// Follows a residual stream backwards: through sums with what each block adds, and through slices of concatenations of
-/// several streams.
+/// Follows a residual stream backwards: through sums with the output of each block, and through slices of
+/// concatenations of several streams.
 class TokenStream {
  public:
   TokenStream(const Graph& graph, std::size_t begin, std::size_t end)
       : graph_(graph), producers_(find_producers(graph)), begin_(begin), end_(end) {}
 
-  /// The value, made outside of [begin, end), that went in as `value`; kNoValue where there is none.
+  /// The value, made outside of [begin, end), from which the stream up to `value` starts; kNoValue if there is none.
   [[nodiscard]] ValueId source(ValueId value) const { return source(value, std::nullopt); }
 
  private:
@@ -70,11 +70,11 @@ class TokenStream {
   std::size_t end_;
 };
 
-/// What nodes outside of some, or what is no node, read of these.
+/// The reads of some nodes' values by other nodes, or by outputs and regions.
 struct Read {
   std::vector<ValueId> values;
-  std::vector<std::size_t> readers;  ///< by place
-  bool is_read_beside = false;
+  std::vector<std::size_t> readers;  ///< by schedule index
+  bool is_read_elsewhere = false;
 };
 Read read_of(const Graph& graph, const std::vector<bool>& nodes) {
   std::vector<bool> is_made(graph.value_count(), false);
@@ -92,11 +92,11 @@ Read read_of(const Graph& graph, const std::vector<bool>& nodes) {
     for (const ValueId input : graph.nodes()[i].inputs)
       if (add(input) && (read.readers.empty() || read.readers.back() != i)) read.readers.push_back(i);
   }
-  for (const ValueId value : reads_beside_nodes(graph)) read.is_read_beside = add(value) || read.is_read_beside;
+  for (const ValueId value : reads_beside_nodes(graph)) read.is_read_elsewhere = add(value) || read.is_read_elsewhere;
   return read;
 }
 
-/// The places of the blocks, in the loop, one behind the other.
+/// Finds the positions of the blocks in the loop, which must follow each other.
 std::optional<std::string> find_places(const Graph& graph, BlockLoop& found) {
   const std::span<const Node> nodes = graph.nodes();
   const auto last_of = [&](std::string_view block) {
@@ -113,7 +113,7 @@ std::optional<std::string> find_places(const Graph& graph, BlockLoop& found) {
   if (found.begin >= found.rest || found.rest >= found.end ||
       std::any_of(nodes.begin() + static_cast<std::ptrdiff_t>(found.begin),
                   nodes.begin() + static_cast<std::ptrdiff_t>(found.end), is_elsewhere))
-    return "the blocks do not stand one behind the other in the denoise loop";
+    return "the blocks do not follow each other in the denoise loop";
   return std::nullopt;
 }
 
@@ -125,7 +125,7 @@ std::variant<RegionId, std::string> find_step_loop(const Graph& graph) {
     if (graph.region(region).kind == RegionKind::kLoop && loop == kNoRegion)
       loop = region;
     else
-      return "there are other loops or branches beside the denoise loop, or in it: another step cache's, perhaps";
+      return "there are other loops or branches next to the denoise loop, or in it: another step cache's, perhaps";
   }
   if (loop == kNoRegion) return "there is no denoise loop here";
   if (graph.region(loop).trip_count == 1) return "the loop runs once, so there is no step before to reuse";
@@ -144,10 +144,10 @@ std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph) {
   std::size_t end = found.end;
   Read read = read_of(graph, rest);
   const auto is_cut = [&] {
-    return read.values.size() == 1 && !read.is_read_beside && read.readers.size() == 1 &&
+    return read.values.size() == 1 && !read.is_read_elsewhere && read.readers.size() == 1 &&
            graph.nodes()[read.readers[0]].op == Op::kSlice && graph.nodes()[read.readers[0]].region == found.loop;
   };
-  while (is_cut()) {  // the stream out of several that the last blocks go over together
+  while (is_cut()) {  // the stream, sliced from several that the last blocks process together
     rest[read.readers[0]] = found.follows[read.readers[0]] = true;
     end = std::max(end, read.readers[0] + 1);
     read = read_of(graph, rest);
@@ -177,10 +177,10 @@ void skip_nodes(Graph& graph, const Skipped& skipped, const Instead& instead) {
     (skipped.nodes[i] ? inside : needs ? after : before).push_back(std::move(node));
   }
   const auto redirect = [&](ValueId from, ValueId to) {
-    graph.replace_uses(from, to);  // by what is no node; the schedule is here
+    graph.replace_uses(from, to);  // by readers that are not nodes; the schedule is here
     for (Node& node : after) std::ranges::replace(node.inputs, from, to);
   };
-  const ValueId later = graph.add_result(graph.type(skipped.result));  // until the region's result is there
+  const ValueId later = graph.add_result(graph.type(skipped.result));  // until the region's result exists
   redirect(skipped.result, later);
 
   Builder b(graph);
@@ -211,7 +211,7 @@ StepDecision::StepDecision(Graph& graph, RegionId loop, StepCacheOptions options
       name_(std::move(name)),
       steps_(graph.region(loop).trip_count) {}
 
-/// By step: one below all distances where the step is computed in any case.
+/// Thresholds by step: one below all distances if the step is always computed.
 std::vector<double> StepDecision::thresholds() const {
   std::vector<double> thresholds(static_cast<std::size_t>(steps_), options_.threshold);
   for (std::int64_t step = 0; step < steps_; ++step)
@@ -229,7 +229,7 @@ ValueId StepDecision::decide(Builder& b, ValueId distance) {
   const ValueId step = b.row(all_steps, counter);
   is_first_ = b.equal(step, number(0));
 
-  ValueId run = kNoValue;  // hits so far, one after the other
+  ValueId run = kNoValue;  // consecutive hits so far
   if (options_.run > 0 || options_.forecasts) run = graph_.add_state(name_ + ".run", {.shape = {}});
   ValueId hit = kNoValue;
   if (!options_.schedule.empty()) {
@@ -269,13 +269,13 @@ ValueId KeptTensor::read(Builder& b, const StepDecision& decision) const {
 void KeptTensor::keep(Builder& b, const StepDecision& decision, ValueId value) const {
   b.set_next(value_, value);
   if (slope_ == kNoValue) return;
-  // Of the first step there is none, whatever an earlier request has left.
+  // There is no slope in the first step, whatever an earlier request has left.
   const ValueId slope = b.div(b.sub(value, value_), decision.steps_since());
   b.set_next(slope_, b.where(decision.is_first(), b.constant({0}, {}), slope));
 }
 
 ValueId relative_distance(Builder& b, ValueId now, ValueId before) {
-  // By row first, which goes into what makes x; the rest is one short row.
+  // By row first: that reduction is fused with the op that makes x; the rest is one short row.
   const auto mean_of_all = [&](ValueId x) { return b.mean(b.reshape(b.mean(x, {-1}), {-1}), {0}); };
   return b.div(mean_of_all(b.abs(b.sub(now, before))), mean_of_all(b.abs(before)));
 }

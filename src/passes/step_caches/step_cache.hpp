@@ -11,63 +11,65 @@
 #include "ir/builder.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 
-/// What the passes of step caches have in common: a part of a denoise loop that some steps skip.
+/// Code shared by the passes of step caches, which skip a part of a denoise loop in some steps.
 namespace headroom {
 
-/// Outputs of a loop with a cache, f32 [steps]: whether each step was computed (1 or 0), and, where there is one, what was
-/// held against the threshold (0 in the first step).
+/// Outputs of a loop with a cache, f32 [steps]: whether each step was computed (1 or 0), and, if there is one, the
+/// distance compared with the threshold (0 in the first step).
 inline constexpr std::string_view kComputedSteps = "computed_steps";
 inline constexpr std::string_view kCacheDistances = "cache_distances";
-/// Output of a loop that records: what `meancache` would keep of each step, f32 [steps, elements].
+/// Output of a recording loop: the value that `meancache` would keep of each step, f32 [steps, elements].
 inline constexpr std::string_view kVelocities = "velocities";
 
-/// A denoise loop whose steps are a row of blocks, and the residual stream that goes through them.
+/// A denoise loop whose steps are a sequence of blocks, and the residual stream through them.
 struct BlockLoop {
   RegionId loop = kNoRegion;
-  std::size_t begin = 0;      ///< in the schedule: the first node of the first block
-  std::size_t rest = 0;       ///< behind its last one
-  std::size_t end = 0;        ///< behind the last node of the last block
-  std::vector<bool> follows;  ///< by place: a view behind the last block that all but gives its result
-  ValueId enters = kNoValue;  ///< the stream as the first block finds it
-  ValueId passes = kNoValue;  ///< as it leaves the first block
-  ValueId leaves = kNoValue;  ///< as it leaves the last one
+  std::size_t begin = 0;      ///< schedule index of the first node of the first block
+  std::size_t rest = 0;       ///< one past the last node of the first block
+  std::size_t end = 0;        ///< one past the last node of the last block
+  std::vector<bool> follows;  ///< by schedule index: slices after the last block that cut the stream out of its result
+  ValueId enters = kNoValue;  ///< the stream at the input of the first block
+  ValueId passes = kNoValue;  ///< at the output of the first block
+  ValueId leaves = kNoValue;  ///< at the output of the last block
 };
-/// The loop, or why there is none: a sentence.
+/// The loop, or the reason why there is none: a sentence.
 [[nodiscard]] std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph);
 
-/// The one loop of the graph that a cache may work on, or why there is none: it runs more than once, and has no other
-/// regions within.
+/// The only loop of the graph that a cache may work on, or the reason why there is none. The loop runs more than
+/// once, and contains no other regions.
 [[nodiscard]] std::variant<RegionId, std::string> find_step_loop(const Graph& graph);
 
-/// Nodes of a loop that are to be skipped where a step is a hit; all that is read of them is one value.
+/// Nodes of a loop that are skipped if a step is a hit. Exactly one of their values is read by other nodes.
 struct Skipped {
   RegionId loop = kNoRegion;
-  std::vector<bool> nodes;  ///< by place in the schedule
+  std::vector<bool> nodes;  ///< by schedule index
   ValueId result = kNoValue;
 };
-/// What stands in their place.
+/// The nodes that replace skipped ones.
 struct Instead {
-  std::function<ValueId(Builder& b)> decide;  ///< in the loop, before them: a bool scalar, true where the step is a hit
-  std::function<ValueId(Builder& b)> reuse;   ///< where it is: the result
-  std::function<void(Builder& b)> keep;       ///< where it is not, after them: what is kept
+  std::function<ValueId(Builder& b)> decide;  ///< in the loop, before them: a bool scalar, true if the step is a hit
+  std::function<ValueId(Builder& b)> reuse;   ///< for a hit: the result
+  std::function<void(Builder& b)> keep;       ///< for a miss, after them: stores the values to keep
 };
-/// Moves them into the else of an `if` that the loop gets. What stands between them, and does not need them, goes in front.
+/// Moves the skipped nodes into the else branch of a new `if` in the loop. Nodes between them that do not depend on
+/// them are moved before the `if`.
 void skip_nodes(Graph& graph, const Skipped& skipped, const Instead& instead);
 
-/// Decides about a step, under the options, by how far it is from the one that was computed last: a hit is no further
-/// than the threshold, and no NaN. What a cache carries from step to step begins anew in every request, because
-/// the first step is computed.
+/// Decides about a step, under the options, by its distance from the step that was computed last. It is a hit if the
+/// distance is no NaN and at most the threshold. The state of a cache starts anew in every request, because the first
+/// step is always computed.
 class StepDecision {
  public:
-  /// `name` is that of its states: "fbcache".
+  /// `name` is the prefix of its states' names: "fbcache".
   StepDecision(Graph& graph, RegionId loop, StepCacheOptions options, std::string name);
 
-  /// Whether the step is a hit. Notes it, and the distance, an f32 scalar, in outputs of the graph. A schedule needs none.
+  /// Whether the step is a hit. Records the decision, and the distance, an f32 scalar, in outputs of the graph. A
+  /// schedule needs no distance.
   ValueId decide(Builder& b, ValueId distance = kNoValue);
-  /// Steps since the one that was computed last, this one among them: 1, 2, ..., an f32 scalar; there once decide() has
-  /// been called, where the options forecast.
+  /// Steps since the one that was computed last, counting this one: 1, 2, ..., an f32 scalar. Available after
+  /// decide(), if the options forecast.
   [[nodiscard]] ValueId steps_since() const { return since_; }
-  /// Whether this is the first step: a bool scalar; likewise.
+  /// Whether this is the first step: a bool scalar, available likewise.
   [[nodiscard]] ValueId is_first() const { return is_first_; }
 
  private:
@@ -82,8 +84,8 @@ class StepDecision {
   ValueId is_first_ = kNoValue;
 };
 
-/// A tensor that is kept when a step is computed, for those that are not: as it was, or as order 1 of Taylor's series
-/// has it go on (Liu et al., "From Reusing to Forecasting", 2025).
+/// A tensor that is kept when a step is computed and used in steps that are not. It is either reused unchanged, or
+/// extrapolated by a Taylor series of order 1 (Liu et al., "From Reusing to Forecasting", 2025).
 class KeptTensor {
  public:
   KeptTensor(Graph& graph, const std::string& name, const TensorType& type, bool forecasts);
@@ -93,10 +95,11 @@ class KeptTensor {
 
  private:
   ValueId value_;
-  ValueId slope_ = kNoValue;  // by step
+  ValueId slope_ = kNoValue;  // change per step
 };
 
-/// Adds the output kVelocities, of every step as it is computed. Or says why there is no velocity: a sentence.
+/// Adds the output kVelocities, of every step as it is computed. Returns a sentence with the reason if there is no
+/// velocity.
 [[nodiscard]] std::optional<std::string> record_velocities(Graph& graph);
 
 /// mean |a - b| / mean |b|, an f32 scalar.

@@ -89,7 +89,7 @@ std::vector<bool> spread_steps(std::int64_t computed, std::int64_t steps) {
   std::vector<bool> is_computed(static_cast<std::size_t>(steps), false);
   const std::int64_t most = std::min(computed, steps);
   is_computed.front() = true;
-  // Halves are rounded up; no two fall together, as there are no more than steps.
+  // Halves are rounded up. No two steps coincide, as there are at most `steps`.
   for (std::int64_t i = 1; i < most; ++i)
     is_computed[static_cast<std::size_t>((2 * i * (steps - 1) + most - 1) / (2 * (most - 1)))] = true;
   return is_computed;

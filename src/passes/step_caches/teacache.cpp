@@ -2,11 +2,12 @@
 //       ->  loop { m = norm0(x), sum = sum + p(|m - m_before| / |m_before|), if sum <= T { z = x + rest }
 //                  else { z = blocks(x), next rest = z - x, next sum = 0 }, next m_before = m, f(z) }
 //
-// TeaCache (Liu et al., "Timestep Embedding Tells: It's Time to Cache for Video Diffusion Model", 2024): what the first
-// block's norm makes of the stream under the time's modulation tells how much the blocks' work will change, without a
-// block being run. A polynomial p, fitted to a model, makes of it by how much; the changes since the last step that was
-// computed are summed up. Distances, and who shares a decision, are those of fbcache.cpp. The first step and, unless the
-// switch says otherwise, the last are computed. Without a fit the changes themselves are summed up.
+// TeaCache (Liu et al., "Timestep Embedding Tells: It's Time to Cache for Video Diffusion Model", 2024). The
+// modulated output of the first block's norm predicts how much the result of the blocks will change, without running
+// a block. A polynomial p, fitted to a model, maps its relative change to that of the result. The predicted changes
+// are summed since the last computed step. Distances and shared decisions are those of fbcache.cpp. The first step
+// and, unless the switch says otherwise, the last are computed. Without a fit the relative changes themselves are
+// summed.
 
 #include <algorithm>
 #include <span>
@@ -17,7 +18,7 @@
 namespace headroom {
 namespace {
 
-/// What the first block's first norm makes of the stream, modulated; kNoValue where the block begins otherwise.
+/// The modulated output of the first block's first norm; kNoValue if the block begins otherwise.
 ValueId find_modulated_input(const Graph& graph, const BlockLoop& blocks) {
   const Node* norm = nullptr;
   ValueId modulated = kNoValue;
@@ -35,20 +36,20 @@ ValueId find_modulated_input(const Graph& graph, const BlockLoop& blocks) {
   return modulated;
 }
 
-/// The nodes of the loop from `begin` to `end`, but for those that `value` needs.
-std::vector<bool> nodes_besides(const Graph& graph, const BlockLoop& blocks, ValueId value) {
+/// The nodes of the loop from `begin` to `end`, except those that `value` needs.
+std::vector<bool> nodes_except(const Graph& graph, const BlockLoop& blocks, ValueId value) {
   std::vector<bool> is_needed(graph.value_count(), false);
   is_needed[index_of(value)] = true;
-  std::vector<bool> besides(graph.nodes().size(), false);
+  std::vector<bool> chosen(graph.nodes().size(), false);
   for (std::size_t i = blocks.end; i-- > blocks.begin;) {
     const Node& node = graph.nodes()[i];
     const bool needed = std::ranges::any_of(node.results, [&](ValueId result) { return is_needed[index_of(result)]; });
     if (needed)
       for (const ValueId input : node.inputs) is_needed[index_of(input)] = true;
     else
-      besides[i] = true;
+      chosen[i] = true;
   }
-  return besides;
+  return chosen;
 }
 
 ValueId evaluate(Builder& b, std::span<const double> coefficients, ValueId x) {
@@ -67,7 +68,7 @@ PassOutcome teacache(Graph& graph, std::string_view argument) {
   const ValueId modulated = find_modulated_input(graph, blocks);
   if (modulated == kNoValue) return outcome_of(0, "the first block does not begin with a norm of the stream");
 
-  Skipped skipped{.loop = blocks.loop, .nodes = nodes_besides(graph, blocks, modulated), .result = blocks.leaves};
+  Skipped skipped{.loop = blocks.loop, .nodes = nodes_except(graph, blocks, modulated), .result = blocks.leaves};
   for (std::size_t i = 0; i < blocks.follows.size(); ++i) skipped.nodes[i] = skipped.nodes[i] || blocks.follows[i];
 
   const ValueId before = graph.add_state("teacache.before", graph.type(modulated));

@@ -60,7 +60,7 @@ TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
   const HostTensor& sums = all.outputs.at(std::string(kCacheDistances));
   for (std::int64_t step = 1; step < 5; ++step) EXPECT_GT(sums.at(step), sums.at(step - 1));
 
-  // With a fit, what is held against the threshold is the polynomial of each change.
+  // With a fit, the polynomial of each change is compared with the threshold.
   Graph fitted = parse_graph(kTwoCachedBlocks);
   run_pass("teacache", fitted, kCapableCpu,
            "100:last=0:schedule=10000:fit=498.651651/-283.781631/55.8554382/-3.82021401/0.264230861");
