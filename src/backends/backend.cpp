@@ -81,7 +81,7 @@ Buffer Backend::reserve(std::size_t bytes, MemoryCategory category) {
 
 std::size_t Backend::reserved_size(std::size_t bytes) const {
   const std::size_t granularity = reserve_granularity();
-  // What would wrap around when it is rounded fits no device, which says so.
+  // A size that would wrap around when rounded fits no device; the device reports it.
   if (granularity == 0 || bytes < granularity || bytes > SIZE_MAX - granularity) return bytes;
   return divide_up(bytes, granularity) * granularity;
 }
@@ -108,7 +108,7 @@ std::unique_ptr<DeviceTrace> Backend::make_trace() {
 std::shared_ptr<void> Backend::find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&)) {
   const std::scoped_lock lock(contexts_mutex_);
   if (const auto found = contexts_.find(type); found != contexts_.end()) return found->second;
-  std::shared_ptr<void> made = make(*this);  // before it is kept: it may throw
+  std::shared_ptr<void> made = make(*this);  // before it is inserted: it may throw
   contexts_.emplace(type, made);
   return made;
 }

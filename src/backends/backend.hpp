@@ -23,7 +23,7 @@ namespace headroom {
 
 class Backend;
 
-/// What device memory is held for; every byte is booked under one of these.
+/// The purpose of device memory; every byte is booked under one category.
 enum class MemoryCategory : std::uint8_t { kWeights, kActivations, kWorkspace, kState, kInputs };
 inline constexpr std::size_t kMemoryCategories = 5;
 [[nodiscard]] std::string_view name_of(MemoryCategory category);
@@ -36,8 +36,8 @@ struct MemoryUse {
   std::uint64_t allocations = 0;                      ///< calls of allocate() and reserve() so far
 };
 
-/// A block of device memory, freed with the object. Addresses are aligned to 64 bytes on a CPU, 256 on a GPU. The memory
-/// of one that can be unloaded may go and come back in the meantime: its place stays.
+/// A block of device memory, freed with the object. Addresses are aligned to 64 bytes on a CPU, 256 on a GPU. The
+/// memory of a buffer that can be unloaded may leave and return; its address stays the same.
 class Buffer {
  public:
   Buffer() = default;
@@ -47,17 +47,17 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  /// The place `offset` bytes into it; null of an empty one.
+  /// The address `offset` bytes into the buffer; null for an empty one.
   [[nodiscard]] DevicePointer at(std::size_t offset = 0) const noexcept { return {handle_, offset}; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// Whether it is one that Backend::reserve() gave addresses of its own.
+  /// Whether Backend::reserve() gave it addresses of its own.
   [[nodiscard]] bool can_unload() const noexcept { return can_unload_; }
   [[nodiscard]] bool is_loaded() const noexcept { return is_loaded_; }
-  /// Gives the memory back, when all is done that was submitted before. Until reload() nothing may be submitted that
-  /// reads or writes it: on a CPU that faults.
+  /// Returns the memory once all work submitted before is done. Until reload(), no submitted work may read or write
+  /// it: on a CPU that faults.
   void unload();
-  /// Takes memory again, contents undefined, for what is submitted from now on. Throws OutOfMemory.
+  /// Maps memory again, with undefined contents, for work submitted from now on. Throws OutOfMemory.
   void reload();
 
  private:
@@ -86,7 +86,7 @@ class Event;
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// What is submitted from now on runs after all that was submitted before `event` was recorded.
+  /// Work submitted from now on runs after all work submitted before `event` was recorded.
   virtual void wait(const Event& event) = 0;
   /// Returns when all work submitted so far is done.
   virtual void synchronize() = 0;
@@ -94,7 +94,7 @@ class Stream {
   [[nodiscard]] virtual void* native_handle() const noexcept = 0;
 };
 
-/// Work taken down from a stream, to be submitted again and again at the cost of one launch.
+/// Work captured from a stream, to be replayed many times at the cost of one launch.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -110,8 +110,8 @@ class Event {
   [[nodiscard]] virtual double milliseconds_since(const Event& start) const = 0;
 };
 
-/// A copy on the host of memory that a device has for itself, page-locked: it goes there and back at the rate of the
-/// link, and the host waits for neither.
+/// A page-locked host copy of device memory. Transfers run at the rate of the link, and the host waits for neither
+/// direction.
 class HostCopy {
  public:
   virtual ~HostCopy() = default;
@@ -119,7 +119,7 @@ class HostCopy {
   virtual void restore(Stream& stream, DevicePointer to) = 0;
 };
 
-/// One piece of work as a device did it.
+/// One kernel, copy or fill as a device executed it.
 struct DeviceActivity {
   enum class Kind : std::uint8_t { kKernel, kCopy, kHostCopy, kFill };
   Kind kind = Kind::kKernel;
@@ -128,57 +128,58 @@ struct DeviceActivity {
   std::int64_t end_ns = 0;
   std::int64_t stream = 0;
   std::size_t bytes = 0;        ///< of copies and fills
-  std::uint64_t launch = 0;     ///< rises from one submission of the host to the next; a replay is one
-  std::uint64_t in_replay = 0;  ///< rises from one piece of a recording to the next; 0 where it is none
+  std::uint64_t launch = 0;     ///< rises with each submission by the host; a replay is one
+  std::uint64_t in_replay = 0;  ///< rises with each piece of a recording; 0 outside recordings
 };
 
-/// Watches what a device does, from its making to its end. There can be one at a time.
+/// Traces a device's work during its lifetime. Only one can exist at a time.
 class DeviceTrace {
  public:
   virtual ~DeviceTrace() = default;
   /// Host time on the clock of the activities.
   [[nodiscard]] virtual std::int64_t now_ns() const = 0;
-  /// Waits for the device, and gives what it did since the trace began or was last collected, in order of start.
+  /// Waits for the device, and returns its work since the trace began or was last collected, in order of start.
   [[nodiscard]] virtual std::vector<DeviceActivity> collect() = 0;
 };
 
 struct DeviceProperties {
   std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14", "NVIDIA H200"
-  Target target;                    ///< what code may be chosen for it
+  Target target;                    ///< selects the code that may run on it
   std::size_t memory_bytes = 0;     ///< installed
-  std::size_t available_bytes = 0;  ///< not held by anyone when asked
-  // Of a GPU; 0 and empty on a CPU.
-  int clock_mhz = 0;         ///< the highest that its multiprocessors run at
+  std::size_t available_bytes = 0;  ///< free at the time of the query
+  // GPU fields; 0 and empty on a CPU.
+  int clock_mhz = 0;         ///< the highest clock of its multiprocessors
   int memory_clock_mhz = 0;  ///< the highest of its memory
   std::string driver = {};   ///< the newest CUDA version that the driver runs: "13.0"
   std::string runtime = {};  ///< the CUDA version this program was built with
 };
 
-/// A device: memory, copies, streams, events, properties. It knows no operation.
-/// Failures (out of memory, device lost) throw Error with what was needed and what there is.
+/// A device: memory, copies, streams, events, properties. It knows no operation. Failures (out of memory, device
+/// lost) throw Error with what was needed and what is available.
 ///
-/// Memory may be freed while work submitted earlier to streams of this backend still uses it: it is not handed out
-/// again before that work is done.
+/// Memory may be freed while work submitted earlier to streams of this backend still uses it: it is not reused
+/// before that work is done.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual DeviceProperties properties() const = 0;
-  /// Makes a GPU the calling thread's current one, as its opening did in the thread that opened it: each other thread that uses the
-  /// backend does so first.
+  /// Makes the GPU current in the calling thread. Opening the backend does so in the opening thread; every other
+  /// thread must call this before it uses the backend.
   virtual void make_current() const {}
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
-  /// The same with addresses of its own, so that it can be unloaded and reloaded, for what is large: it takes
-  /// reserved_size(bytes). Less than reserve_granularity() is allocated, and stays.
+  /// Like allocate(), with an address range of its own, so that the buffer can be unloaded and reloaded. For large
+  /// buffers: it takes reserved_size(bytes). Sizes below reserve_granularity() are allocated, and cannot be
+  /// unloaded.
   [[nodiscard]] Buffer reserve(std::size_t bytes, MemoryCategory category);
   [[nodiscard]] std::size_t reserved_size(std::size_t bytes) const;
-  /// 0 where memory cannot leave its addresses: then all is allocated.
+  /// 0 if memory cannot be unmapped from its addresses: then everything is allocated.
   [[nodiscard]] virtual std::size_t reserve_granularity() const { return 0; }
-  /// Of `bytes`, with nothing in it yet; null where host memory is the device's own. Throws Error where the host has
-  /// none left.
+  /// An uninitialized host copy of `bytes`; null if host memory is the device's own. Throws Error if the host is out
+  /// of memory.
   [[nodiscard]] virtual std::unique_ptr<HostCopy> make_host_copy(std::size_t /*bytes*/) { return nullptr; }
-  /// `host` may be changed or freed as soon as this returns, though the copy may still be under way.
+  /// `host` may be changed or freed as soon as this returns, though the copy may still be running.
   virtual void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) = 0;
   /// `host` holds the bytes once the stream has been synchronized.
   virtual void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) = 0;
@@ -190,48 +191,49 @@ class Backend {
   /// A stream that belongs to the caller, by its native handle (cudaStream_t), which must outlive the result.
   [[nodiscard]] virtual std::unique_ptr<Stream> adopt_stream(void* native_handle) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
-  /// Takes down what `submit` submits to `stream`, without running it: launches and copies on the device with the
-  /// addresses they are given now. It need not have run before: preparing a kernel sets up all that it needs. A CPU has
-  /// nothing to record, and throws std::logic_error.
+  /// Captures what `submit` submits to `stream`, without running it: launches and device copies with their current
+  /// addresses. The work need not have run before: preparing a kernel sets up all that it needs. A CPU has nothing
+  /// to record, and throws std::logic_error.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(Stream& stream, const std::function<void()>& submit);
 
-  /// Throws Error where this device, or what is installed for it, cannot be watched, saying why.
+  /// Throws Error with the reason if this device, or the software installed for it, cannot be traced.
   [[nodiscard]] virtual std::unique_ptr<DeviceTrace> make_trace();
 
-  /// Milliseconds that one copy of `bytes` from page-locked host memory to the device takes, after one that does not
-  /// count: what no other copy from the host can beat. Nothing where host memory is the device's own.
+  /// Milliseconds that one copy of `bytes` from page-locked host memory to the device takes, after one warm-up copy:
+  /// a lower bound for every copy from the host. Nothing if host memory is the device's own.
   [[nodiscard]] virtual std::optional<double> host_link_ms(std::size_t /*bytes*/) { return std::nullopt; }
 
-  /// Names what this thread submits until end_range(), for a profiler that looks on; ranges nest.
+  /// Names the work that this thread submits until end_range(), for an attached profiler; ranges nest.
   virtual void begin_range(const char* /*name*/) noexcept {}
   virtual void end_range() noexcept {}
 
-  /// What is kept for this device from one call to the next, a library's handle say: made as T(*this) at the first
-  /// request, and the same for all that ask. It lives as long as the backend and those that hold it, so it holds none
-  /// of the backend's memory.
+  /// An object kept per device, for example a library's handle. It is made as T(*this) at the first request, and
+  /// shared by all callers. It lives as long as the backend and its other holders, so it must not hold any of the
+  /// backend's memory.
   template <class T>
   [[nodiscard]] std::shared_ptr<T> context() {
     return std::static_pointer_cast<T>(find_context(
         typeid(T), [](Backend& backend) -> std::shared_ptr<void> { return std::make_shared<T>(backend); }));
   }
 
-  /// Device memory taken from the system: memory_use().total, and what a pool keeps to hand out again.
+  /// Device memory taken from the system: memory_use().total, and what a pool keeps for reuse.
   [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
-  /// Gives back to the system what is reserved and not in use, and waits for work that still uses it. Else what was freed or unloaded
-  /// is there beside what takes its place until memory is short.
+  /// Returns reserved memory that is not in use to the system, and waits for work that still uses it. Without this
+  /// call, freed or unloaded memory stays reserved in addition to its replacement until memory is short.
   virtual void release_unused() {}
-  /// All that a device with memory of its own has given up since the backend was opened, its context not counted: what
-  /// is reserved here, by libraries and for recordings (and by other programs, where there are any). Nothing on a CPU.
+  /// All memory that a device has given up since the backend was opened, its context not counted: what is reserved
+  /// here, by libraries and for recordings (and by other programs, if there are any). Nothing on a CPU.
   [[nodiscard]] virtual std::optional<std::size_t> taken_bytes() const { return std::nullopt; }
   [[nodiscard]] const MemoryUse& memory_use() const noexcept { return use_; }
-  /// Starts a new peak at what is held now.
+  /// Resets the peak to the current use.
   void reset_peak() noexcept { use_.peak = use_.total; }
 
  protected:
-  /// A buffer as the backend names it.
+  /// Returns the backend's handle of a buffer.
   [[nodiscard]] virtual void* allocate_bytes(std::size_t bytes) = 0;
   virtual void free_bytes(void* buffer, std::size_t bytes) noexcept = 0;
-  /// A buffer with addresses of its own, of a multiple of reserve_granularity(), for a device that has one.
+  /// A buffer with an address range of its own, a multiple of reserve_granularity() in size, for a device that
+  /// supports it.
   [[nodiscard]] virtual void* reserve_bytes(std::size_t bytes);
   virtual void unload_bytes(void* buffer, std::size_t bytes);
   virtual void reload_bytes(void* buffer, std::size_t bytes);
@@ -245,12 +247,12 @@ class Backend {
   std::shared_ptr<void> find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&));
 
   MemoryUse use_;
-  std::recursive_mutex contexts_mutex_;  // what makes one may ask for another
+  std::recursive_mutex contexts_mutex_;  // recursive: making one context may request another
   std::map<std::type_index, std::shared_ptr<void>> contexts_;
 };
 
-/// The backend of a device. `threads` limits CPU threads (0: all that the affinity mask allows).
-/// Throws Error for a device this build or machine does not have, saying which.
+/// The backend of a device. `threads` limits CPU threads (0: all that the affinity mask allows). Throws Error with
+/// the device's name if this build or machine does not have it.
 [[nodiscard]] std::unique_ptr<Backend> make_backend(DeviceKind device, int threads = 0);
 
 }  // namespace headroom

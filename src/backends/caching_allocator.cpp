@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kSmallSegment = 2 * kMiB;
 constexpr std::size_t kLargeSegment = 20 * kMiB;
-/// Requests from here on get a segment of their own size: sharing would tie up too much.
+/// Larger requests get a segment of their own size: sharing would tie up too much.
 constexpr std::size_t kOwnSegmentFrom = 10 * kMiB;
 
 constexpr std::size_t segment_bytes(std::size_t bytes, bool is_small) {
@@ -21,7 +21,7 @@ constexpr std::size_t segment_bytes(std::size_t bytes, bool is_small) {
   return bytes < kOwnSegmentFrom ? kLargeSegment : round_up(bytes, kSmallSegment);
 }
 
-/// The least remainder worth keeping as a block of its own; a smaller one stays attached, to be reused as it is.
+/// The smallest remainder that is split off as a block; a smaller one stays attached.
 constexpr std::size_t least_split(bool is_small) { return is_small ? CachingAllocator::kGranularity : kMiB; }
 
 constexpr auto kBySizeThenPlace = [](const auto& a, const auto& b) {
@@ -110,7 +110,7 @@ CachingAllocator::Index CachingAllocator::add_segment(std::size_t bytes, bool is
   try {
     buffer = backend_.allocate(size, category_);
   } catch (const Error&) {
-    trim();  // what is cached but unused may be what is missing
+    trim();  // cached, unused memory may suffice
     buffer = backend_.allocate(size, category_);
   }
   auto place = std::ranges::find(segments_, DevicePointer(), [](const Buffer& segment) { return segment.at(); });

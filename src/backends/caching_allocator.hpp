@@ -8,15 +8,14 @@
 
 namespace headroom {
 
-/// Hands out device memory from segments that it keeps, the way eager frameworks do: a freed block is reused by later
-/// requests instead of going back to the device. Requests are rounded to kGranularity; small ones (up to kSmallLimit)
-/// share segments of their own, so that they do not break up large blocks. The smallest free block that fits is taken,
-/// split where enough is left over, and joined with its free neighbours when freed. Nothing returns to the backend
-/// before trim() or destruction. Once the block table and the segments have grown to what the work needs, no call
-/// allocates anything.
+/// A caching allocator like those of eager frameworks: it takes segments of device memory, and reuses freed blocks
+/// for later requests instead of returning them to the device. Requests are rounded to kGranularity. Small requests
+/// (up to kSmallLimit) share segments of their own, so that they do not fragment large blocks. The allocator takes
+/// the smallest free block that fits, splits it if enough is left over, and merges a freed block with its free
+/// neighbours. Memory returns to the backend only at trim() or destruction. Once the block table and the segments
+/// have grown to the size that the work needs, no call allocates anything.
 ///
-/// For one stream and one thread: a block may be handed out again while work submitted earlier to that stream still
-/// uses it.
+/// For one stream and one thread: a block may be reused while work submitted earlier to that stream still uses it.
 class CachingAllocator {
  public:
   static constexpr std::size_t kGranularity = 512;
@@ -34,18 +33,18 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// Uninitialized memory, aligned as the backend's own. Zero bytes give a block of kGranularity. When the device has
-  /// no room for a new segment, free segments are given back (unless they are kept) before giving up with the backend's
-  /// Error.
+  /// Uninitialized memory, aligned like the backend's own. Zero bytes give a block of kGranularity. If the device
+  /// has no room for a new segment, free segments are returned first (unless they are kept); if that does not help,
+  /// the backend's Error is thrown.
   [[nodiscard]] Block allocate(std::size_t bytes);
   /// Takes `block` back. Freeing a block twice throws std::logic_error.
   void free(const Block& block);
-  /// Gives segments that are wholly free back to the backend, unless they are kept.
+  /// Returns entirely free segments to the backend, unless they are kept.
   void trim();
-  /// From now on no segment is given back: recorded work uses addresses in them, free or not.
+  /// From now on no segment is returned: recorded work uses addresses in them, free or not.
   void keep_segments() noexcept { keeps_segments_ = true; }
 
-  /// Held from the backend, in blocks handed out, and the most that used_bytes() has been since reset_peak().
+  /// Bytes taken from the backend, bytes in allocated blocks, and the maximum of used_bytes() since reset_peak().
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_; }
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }
   [[nodiscard]] std::size_t peak_used_bytes() const noexcept { return peak_used_; }
@@ -55,7 +54,7 @@ class CachingAllocator {
   using Index = std::int32_t;
   static constexpr Index kNone = -1;
 
-  /// A stretch of a segment, free or handed out; the pieces of a segment are linked in the order in which they lie.
+  /// A contiguous part of a segment, free or allocated; the pieces of a segment are linked in address order.
   struct Piece {
     DevicePointer at;
     std::size_t bytes = 0;
@@ -65,7 +64,7 @@ class CachingAllocator {
     bool is_free = false;
     bool is_small = false;
   };
-  /// What free lists are sorted by: best fit is the first entry that is large enough.
+  /// An entry of a free list, sorted by size and address: the best fit is the first entry that is large enough.
   struct FreeEntry {
     std::size_t bytes;
     DevicePointer at;
@@ -86,7 +85,7 @@ class CachingAllocator {
 
   Backend& backend_;
   MemoryCategory category_;
-  std::vector<Buffer> segments_;  ///< an empty Buffer marks a place that can be used again
+  std::vector<Buffer> segments_;  ///< an empty Buffer marks a reusable index
   std::vector<Piece> pieces_;
   Index unused_records_ = kNone;
   FreeList small_free_;

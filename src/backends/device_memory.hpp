@@ -7,13 +7,12 @@
 
 namespace headroom {
 
-/// A place in device memory: the buffer it lies in, as its backend names it (an address on a CPU and on CUDA), and how
-/// far into that.
+/// An address in device memory: a buffer's handle in its backend (an address on a CPU and on CUDA), and an offset.
 struct DevicePointer {
   void* buffer = nullptr;
   std::size_t offset = 0;  ///< in bytes
 
-  /// Where buffers have addresses: the place's own.
+  /// The raw address, on backends whose handles are addresses.
   template <class T = void>
   [[nodiscard]] T* address() const noexcept {
     return static_cast<T*>(static_cast<void*>(static_cast<std::byte*>(buffer) + offset));
@@ -26,13 +25,13 @@ struct DevicePointer {
   friend auto operator<=>(const DevicePointer&, const DevicePointer&) = default;
 };
 
-/// Device memory that belongs to somebody else.
+/// Device memory owned by someone else.
 struct DeviceMemory {
   DevicePointer at;
   std::size_t bytes = 0;
 };
 
-/// What the addresses of a device's buffers are multiples of, and kernels count on.
+/// The alignment of a device's buffers in bytes, which kernels rely on.
 [[nodiscard]] constexpr std::size_t buffer_alignment(DeviceKind device) {
   return device == DeviceKind::kCpu ? 64 : 256;
 }

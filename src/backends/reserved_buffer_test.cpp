@@ -1,4 +1,4 @@
-// Buffers whose memory goes and comes back at the same addresses.
+// Buffers whose memory is unmapped and mapped again at the same addresses.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ using ReservedBuffersOnAGpu = GpuTest;
 
 TEST_F(ReservedBuffersOnAGpu, GoAndComeBackAtTheSamePlace) { go_and_come_back(backend()); }
 
-/// A small block that stays, taken among large ones that go, keeps none of their memory.
+/// A small, long-lived block allocated among large temporary ones keeps none of their memory.
 TEST_F(ReservedBuffersOnAGpu, SmallBlocksKeepNoLargeOnes) {
   constexpr std::size_t kLarge = std::size_t{64} << 20;
   backend().release_unused();
@@ -82,7 +82,7 @@ TEST_F(ReservedBuffersOnAGpu, GiveTheirMemoryToOthers) {
   EXPECT_EQ(backend().reserved_bytes(), before + kBytes);
 }
 
-/// What is copied from a buffer before it goes is right, whoever writes there when it is back.
+/// A copy from a buffer before it is unloaded is right, whoever writes there after reload.
 TEST_F(ReservedBuffersOnAGpu, GoWhenWhatUsesThemIsDone) {
   constexpr std::size_t kBytes = std::size_t{256} << 20;
   const auto busy = backend().make_stream(), other = backend().make_stream();
@@ -111,7 +111,7 @@ TEST(ReservedBuffers, OfACpuAreNotThereWhileUnloaded) {
   };
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
-  /// Has the kernel read the last byte, which tells what a program's own read would be killed for.
+  /// Makes the kernel read the last byte: it returns an error where a program's own read would be fatal.
   const auto error_of_a_read = [&] {
     return write(ends[1], buffer.at(buffer.bytes() - 1).address(), 1) == 1 ? 0 : errno;
   };

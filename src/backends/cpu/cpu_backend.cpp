@@ -28,15 +28,15 @@ namespace {
 constexpr std::size_t kAlignment = buffer_alignment(DeviceKind::kCpu);
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = std::size_t{4} << 10;
-/// From here on memory is mapped by itself, so that what is freed goes back to the system: the C library would put small blocks that
-/// stay into it, and then have no room there for the next large one.
+/// Allocations from this size on get a mapping of their own, so that freed memory returns to the system. The C
+/// library would place small, long-lived blocks into it, and then have no room there for the next large one.
 constexpr std::size_t kMapFrom = std::size_t{1} << 20;
-/// From here on in whole huge pages: fewer TLB misses in large weights and activations.
+/// Allocations from this size on use whole huge pages: fewer TLB misses in large weights and activations.
 constexpr std::size_t kMapHugeFrom = 2 * kHugePage;
-/// A copy smaller than this is not worth waking another thread for: a fork and join costs a few microseconds.
+/// The least part of a copy per thread: a fork and join costs a few microseconds.
 constexpr std::size_t kCopyPerThread = std::size_t{256} << 10;
-/// From here on an allocation is checked against available memory first: Linux would grant it and kill the process
-/// later.
+/// Allocations from this size on are checked against available memory first: Linux would grant them and kill the
+/// process later.
 constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
 
 [[noreturn]] void fail_out_of_memory(std::size_t bytes) {
@@ -46,8 +46,8 @@ constexpr std::size_t kCheckFrom = std::size_t{64} << 20;
                                 memory.limit.empty() ? "" : ", by " + memory.limit));
 }
 
-/// Starts a team of so many threads, which OpenMP then keeps. Throws Error where there cannot be so many: OpenMP itself
-/// would end the process.
+/// Starts a team of `threads` threads, which OpenMP then keeps. Throws Error if that many cannot be started: OpenMP
+/// itself would end the process.
 void start_team(int threads) {
   static std::atomic<int> largest = 1;
   if (threads <= largest) return;
@@ -73,22 +73,22 @@ void start_team(int threads) {
   largest = threads;
 }
 
-/// What a mapping of `bytes` takes.
+/// The size of the mapping for `bytes`.
 constexpr std::size_t mapped_bytes(std::size_t bytes) {
   return round_up(bytes, bytes >= kMapHugeFrom ? kHugePage : kPage);
 }
 
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-/// `bytes` mapped, or null.
+/// Maps `bytes`; null on failure.
 void* map_pages(std::size_t bytes, int access = kReadWrite) {
   void* const mapped = mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
-/// `bytes` (whole huge pages) mapped at a multiple of the huge page size, or null.
+/// Maps `bytes` (whole huge pages) at a multiple of the huge page size; null on failure.
 void* map_huge(std::size_t bytes, int access = kReadWrite) {
-  // mmap aligns to small pages only, so one huge page more is mapped and what hangs over at both ends given back.
+  // mmap aligns to small pages only, so one huge page more is mapped, and the excess at both ends is unmapped.
   const std::size_t span = bytes + kHugePage;
   void* const mapped = map_pages(span, access);
   if (mapped == nullptr) return nullptr;
@@ -103,7 +103,7 @@ void* map_huge(std::size_t bytes, int access = kReadWrite) {
   return data;
 }
 
-/// Work runs where it is submitted, so there is never anything to wait for.
+/// Work runs synchronously on submission, so there is nothing to wait for.
 class CpuStream final : public Stream {
  public:
   void wait(const Event& /*event*/) override {}
@@ -158,7 +158,7 @@ class CpuBackend final : public Backend {
 
   void fill_normal(Stream& /*stream*/, DevicePointer device, DType dtype, std::uint64_t count,
                    const NormalStream& from) override {
-    constexpr std::uint64_t kPiece = 1 << 16;  // elements; any cut gives the same ones
+    constexpr std::uint64_t kPiece = 1 << 16;  // elements; results do not depend on the cut
     const auto pieces = static_cast<std::int64_t>((count + kPiece - 1) / kPiece);
 #pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
@@ -193,7 +193,7 @@ class CpuBackend final : public Backend {
     }
   }
 
-  /// Addresses are a mapping without access; memory is there when it has some, and has been touched.
+  /// An address range is a mapping without access; memory is present once the mapping has access and is touched.
   [[nodiscard]] void* reserve_bytes(std::size_t bytes) override {
     void* const data = bytes > SIZE_MAX - 2 * kHugePage ? nullptr : map_huge(bytes, PROT_NONE);
     if (data == nullptr) fail_out_of_memory(bytes);
@@ -216,8 +216,8 @@ class CpuBackend final : public Backend {
   void free_reserved_bytes(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
 
  private:
-  /// One thread cannot load the memory of a server by itself, so large copies are shared out; what the last-level cache
-  /// does not hold goes past it (memcpy does so by the size of one thread's share alone).
+  /// One thread cannot saturate the memory bandwidth of a server, so large copies are split among threads. Copies
+  /// larger than the last-level cache use non-temporal stores (memcpy decides so by one thread's share alone).
   void copy(void* to, const void* from, std::size_t bytes) const {
     if (bytes == 0) return;
     const auto team = static_cast<int>(std::min(bytes / kCopyPerThread, static_cast<std::size_t>(threads_)));

@@ -46,7 +46,7 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
 }
 
-/// AMX for bf16 and int8, and AVX-512 VBMI, which every CPU with AMX has beside it.
+/// AMX for bf16 and int8, and AVX-512 VBMI, which every CPU with AMX also has.
 bool has_amx() {
   constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25, kVbmi = 1U << 1;
   constexpr unsigned kAll = kBf16 | kTile | kInt8;
@@ -61,7 +61,7 @@ bool may_use_amx_tiles() {
 }
 #endif
 
-/// What the CPU has, whatever the limit.
+/// The instruction set of the CPU, ignoring the cap.
 CpuIsa find_cpu_isa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

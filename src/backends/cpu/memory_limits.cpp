@@ -32,7 +32,7 @@ std::optional<std::size_t> bytes_in(std::string_view text) {
   return error == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
-/// The number behind `key` and a blank, in the form of memory.stat.
+/// The number after `key` and a blank, in the format of memory.stat.
 std::size_t stat_bytes(const std::string& stat, std::string_view key) {
   std::istringstream lines(stat);
   for (std::string line; std::getline(lines, line);)
@@ -50,7 +50,8 @@ struct Hierarchy {
 constexpr Hierarchy kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Hierarchy kVersion2 = {"memory.max", "memory.current", "inactive_file"};
 
-/// No limit: version 2 says "max", which is no number, version 1 the largest whole number of pages.
+/// Values from here on mean no limit: version 2 writes "max", which is no number, version 1 the largest whole number
+/// of pages.
 constexpr std::size_t kNoLimit = std::numeric_limits<std::int64_t>::max() / 2;
 
 std::optional<MemoryRoom> room_of(const fs::path& group, const Hierarchy& files, const std::string& name) {
@@ -63,7 +64,7 @@ std::optional<MemoryRoom> room_of(const fs::path& group, const Hierarchy& files,
                     .limit = fmt::format("the control group {}, which allows {}", name, format_bytes(*limit))};
 }
 
-/// Where a hierarchy is mounted, and which of its groups stands there.
+/// The mount point of a hierarchy, and the group that the mount shows as its root.
 struct Mount {
   fs::path point;
   std::string root;
@@ -82,7 +83,7 @@ bool lists(const std::string& names, std::string_view name) {
   return std::ranges::find(all, name) != all.end();
 }
 
-/// Those with memory (proc(5), /proc/[pid]/mountinfo).
+/// The mounts with a memory controller (proc(5), /proc/[pid]/mountinfo).
 std::vector<Mount> find_mounts(const fs::path& root) {
   std::vector<Mount> mounts;
   std::istringstream lines(text_in(root / "proc/self/mountinfo"));

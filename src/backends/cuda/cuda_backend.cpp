@@ -1,4 +1,4 @@
-// One GPU through the CUDA runtime. Its memory is a pool (pool.cuh), and where it is to leave its addresses reserved
+// One GPU through the CUDA runtime. Memory comes from a pool (pool.cuh); memory that can be unloaded is reserved
 // (reserved_memory.cuh).
 
 #include "backends/cuda/cuda_backend.hpp"
@@ -40,9 +40,9 @@ using cuda::report;
 using cuda::StreamList;
 
 constexpr int kLeastComputeCapability = 80;
-/// Up to here the driver takes the bytes along with the command; larger copies are staged.
+/// Up to this size the driver embeds the bytes in the command; larger copies are staged.
 constexpr std::size_t kDirectCopyBytes = std::size_t{64} << 10;
-/// Less than what weights are reserved in.
+/// Smaller than the blocks in which weights are reserved.
 constexpr std::size_t kSmallBytes = std::size_t{2} << 20;
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -64,7 +64,7 @@ std::string name_of_gpu(int device) {
   return properties.name;
 }
 
-/// The form in which tools of the driver write it: "GPU-8f3c2a10-...".
+/// The UUID as the driver's tools print it: "GPU-8f3c2a10-...".
 std::string format_uuid(const cudaUUID_t& uuid) {
   std::string text = "GPU";
   for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
@@ -91,7 +91,7 @@ class CudaStream final : public Stream {
   ~CudaStream() override {
     list_->remove(stream_);
     if (owned_) {
-      report(cudaStreamSynchronize(stream_));  // what it works on may be freed next
+      report(cudaStreamSynchronize(stream_));  // the memory it uses may be freed next
       report(cudaStreamDestroy(stream_));
     }
   }
@@ -218,7 +218,7 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   void fill_normal(Stream& stream, DevicePointer device, DType dtype, std::uint64_t count,
                    const NormalStream& from) override {
     const std::optional<cuda::RealType> type = real_type(dtype);
-    if (!type) {  // the narrowest floats, which no checkpoint is made of
+    if (!type) {  // f8 floats, which no drawn checkpoint has
       std::vector<std::byte> drawn(count * size_of(dtype));
       store_normal(drawn.data(), dtype, count, from);
       return copy_from_host(stream, device, drawn.data(), drawn.size());
@@ -310,8 +310,8 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   void free_reserved_bytes(void* data, std::size_t /*bytes*/) noexcept override { reserved_.free(data); }
 
  private:
-  /// Small blocks apart: most of them stay, as biases do, and in a pool with large ones that come and go, as what weights are folded in,
-  /// each would keep the place of a large one from the system.
+  /// Small blocks have a pool of their own. Most of them stay, as biases do. In one pool with large temporary
+  /// blocks, such as those of weight folding, each would keep a large block from returning to the system.
   Pool& pool_of(std::size_t bytes) noexcept { return bytes < kSmallBytes ? small_pool_ : pool_; }
   void order_behind_allocations(cudaStream_t stream) {
     pool_.order_behind_allocations(stream);
@@ -329,7 +329,7 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
             .has_compiler = finds_compiler()};
   }
 
-  /// Whether NVRTC of this toolkit's version is there.
+  /// Whether NVRTC of this toolkit's version is installed.
   static bool finds_compiler() {
     constexpr int kMajor = CUDART_VERSION / 1000;
     try {
@@ -349,7 +349,7 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
 
   int device_;
   Target target_;
-  std::size_t at_opening_bytes_ = available_bytes();  // with the context made
+  std::size_t at_opening_bytes_ = available_bytes();  // after creation of the context
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_}, small_pool_{streams_};
   cuda::ReservedMemory reserved_{streams_, pool_};

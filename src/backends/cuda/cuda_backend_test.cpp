@@ -80,7 +80,7 @@ TEST_F(CudaBackendTest, CopiesOfEverySizeArriveWhole) {
     const Buffer a = backend().allocate(bytes, MemoryCategory::kInputs);
     const Buffer b = backend().allocate(bytes, MemoryCategory::kInputs);
     backend().copy_from_host(*stream, a.at(), values.data(), bytes);
-    std::fill(values.begin(), values.end(), 0U);  // which the copy must not see
+    std::fill(values.begin(), values.end(), 0U);  // the copy must not see this
     backend().copy_on_device(*stream, b.at(), a.at(), bytes);
     std::vector<std::uint32_t> back(bytes / 4);
     backend().copy_to_host(*stream, back.data(), b.at(), bytes);
@@ -115,7 +115,7 @@ TEST_F(CudaBackendTest, BlocksTakenWhileWorkRunsAreOrderedBehindIt) {
   const Buffer source = backend().allocate(kBytes, MemoryCategory::kActivations);
   std::vector<std::uint32_t> back(kBytes / 4);
   for (std::uint32_t round = 0; round < 4; ++round) {
-    // The block of the round before is freed under its copies; this one may lie in the same place.
+    // The previous round's block is freed while copies use it; this one may get the same address.
     const Buffer block = backend().allocate(kBytes, MemoryCategory::kActivations);
     const auto late = backend().make_stream();
     backend().fill_normal(*late, block.at(), DType::kF32, kBytes / 4, {.seed = round});
@@ -137,7 +137,7 @@ TEST_F(CudaBackendTest, DrawsTheSameBitsAsAHost) {
       const std::size_t bytes = count * size_of(dtype);
       std::vector<std::byte> back(bytes), expected(bytes);
       store_normal(expected.data(), dtype, count, from);
-      for (const std::size_t before : {std::size_t{0}, size_of(dtype)}) {  // as a part of a tensor may lie
+      for (const std::size_t before : {std::size_t{0}, size_of(dtype)}) {  // a part of a tensor may begin there
         const Buffer drawn = backend().allocate(before + bytes, MemoryCategory::kWeights);
         backend().fill_normal(*stream, drawn.at(before), dtype, count, from);
         backend().copy_to_host(*stream, back.data(), drawn.at(before), bytes);

@@ -17,7 +17,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<T>, Destroy<T, kDestroy>>;
 using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
 using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
 
-/// What is submitted behind a kernel of ours, as a graph.
+/// Captures a graph: one of our kernels, and then what `submit` submits.
 OwnedGraph record(cudaStream_t stream, const std::function<void(cudaStream_t)>& submit) {
   cudaGraph_t graph = nullptr;
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -46,7 +46,7 @@ bool uses_dependent_launch(const std::function<void(cudaStream_t)>& submit) {
   std::vector<cudaGraphEdgeData> how(count);
   check(cudaGraphGetEdges(graph.get(), from.data(), to.data(), how.data(), &count));
   for (std::size_t i = 0; i < count; ++i) {
-    std::size_t before = 0;  // of the kernel in front there is nothing
+    std::size_t before = 0;  // the kernel of record() has no predecessors
     check(cudaGraphNodeGetDependencies(from[i], nullptr, nullptr, &before));
     if (before == 0 && how[i].type == cudaGraphDependencyTypeProgrammatic) return true;
   }

@@ -6,11 +6,11 @@
 
 namespace headroom::cuda {
 
-/// Throws Error with the runtime's words, and where the call stands, unless `status` is success; OutOfMemory where that
-/// is what it says.
+/// Throws Error with the runtime's message and the call's source location unless `status` is success; OutOfMemory if
+/// it is that.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
-/// The form for destructors: says on stderr what went wrong, and not again while the same goes wrong: after a fault on
-/// the device every call fails. A driver that is being unloaded at exit is no error.
+/// For destructors: prints the error on stderr, and does not repeat it while the same error persists: after a fault
+/// on the device every call fails. A driver that is being unloaded at exit is no error.
 void report(cudaError_t status, std::source_location where = std::source_location::current()) noexcept;
 
 }  // namespace headroom::cuda

@@ -1,8 +1,9 @@
-// A whole program as one CUDA graph. A body is captured into the graph of its conditional node, on a stream that takes no part in the
-// capture around it; a kernel before the node, and in a loop one at the end of the body, says whether it runs.
+// Records a whole program as one CUDA graph. A body is captured into the graph of its conditional node, on a stream
+// that takes no part in the enclosing capture. A kernel before the node, and in a loop also one at the end of the
+// body, decides whether the body runs.
 //
-// Handles have no default: a default is set when the graph begins, which is too early for a node that is come to again. The graph
-// lives as long as what is instantiated of it, since its handles are its own.
+// Handles have no default value: it would be set when the graph begins, too early for a node that runs again. The
+// graph must outlive its instance, because it owns the handles.
 
 #include <cuda_runtime_api.h>
 
@@ -26,7 +27,7 @@ namespace {
 
 cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native_handle()); }
 
-/// Page-locked memory of the host that the device reads and writes over the link. Words are zero at first.
+/// Page-locked host memory that the device reads and writes over the link. Words are initially zero.
 template <class Word>
 class MappedWords {
  public:
@@ -63,7 +64,7 @@ class MappedWords {
   Word* device_ = nullptr;
 };
 
-/// The end of what a stream has been given, for the host to wait for.
+/// The end of a stream's submitted work, for the host to wait for.
 class EndOfWork {
  public:
   EndOfWork() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
@@ -77,18 +78,18 @@ class EndOfWork {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A loop that is in no other region: when it began, and when each of its iterations ended.
+/// An outermost loop: when it began, and when each of its iterations ended.
 struct WatchedLoop {
   std::int64_t trip_count = 0;
   MappedWords<std::uint64_t> ends_ns;
   Buffer looked_ns;
 };
 
-/// What the kernels that decide work with, for as long as the recording lives.
+/// Memory of the kernels that decide, for the lifetime of the recording.
 struct RegionMemory {
   MappedWords<std::uint32_t> is_stopped{1};
   std::vector<WatchedLoop> watched;
-  std::vector<Buffer> counters;  // of loops whose number nobody reads
+  std::vector<Buffer> counters;  // of loops whose iteration number is not read
 };
 
 class CudaRegionRecorder final : public RegionRecorder {
@@ -134,7 +135,7 @@ class CudaRegionRecorder final : public RegionRecorder {
  private:
   struct Captured {
     cudaGraph_t graph = nullptr;
-    const cudaGraphNode_t* last = nullptr;  // what comes next depends on these
+    const cudaGraphNode_t* last = nullptr;  // the next node depends on these
     const cudaGraphEdgeData* edges = nullptr;
     std::size_t count = 0;
   };
@@ -154,7 +155,7 @@ class CudaRegionRecorder final : public RegionRecorder {
     return handle;
   }
 
-  /// Puts the node behind all that the stream was given; its bodies are empty.
+  /// Adds the node after all work of the stream; its bodies are empty.
   static cudaGraph_t* add_node(Stream& stream, cudaGraphConditionalHandle handle, cudaGraphConditionalNodeType type,
                                unsigned bodies) {
     cudaGraphNodeParams parameters{};
@@ -189,7 +190,7 @@ class CudaRegionRecorder final : public RegionRecorder {
   int depth_ = 0;
 };
 
-/// What `submit` submits, as a graph.
+/// The work that `submit` submits, as a graph.
 class CapturedGraph {
  public:
   CapturedGraph(cudaStream_t stream, const std::function<void()>& submit) {
@@ -232,7 +233,7 @@ class CudaRegionRecording final : public RegionRecording {
     check(status);
   }
   ~CudaRegionRecording() override {
-    last_replay_.synchronize();  // it writes to memory of the host, which goes next
+    last_replay_.synchronize();  // it writes to host memory, which is freed next
     report(cudaGraphExecDestroy(instance_));
   }
   CudaRegionRecording(const CudaRegionRecording&) = delete;
@@ -269,7 +270,7 @@ class CudaRegionRecording final : public RegionRecording {
     }
   }
 
-  /// The time, once the device has written it.
+  /// Waits until the device has written the time, and returns it.
   static std::uint64_t wait_for(const MappedWords<std::uint64_t>& ends_ns, std::size_t i, Stream& stream) {
     constexpr int kLooksBetweenQueries = 1 << 12;
     for (int looks = 1;; ++looks) {
@@ -279,7 +280,7 @@ class CudaRegionRecording final : public RegionRecording {
     }
   }
 
-  /// Throws Error where the device has failed, or is done and has not come there.
+  /// Throws Error if the device has failed, or has finished without writing the time.
   static void require_running(const MappedWords<std::uint64_t>& ends_ns, std::size_t i, Stream& stream) {
     const cudaError_t status = cudaStreamQuery(native(stream));
     if (status == cudaErrorNotReady) return;
@@ -294,7 +295,7 @@ class CudaRegionRecording final : public RegionRecording {
   cudaGraphExec_t instance_ = nullptr;
 };
 
-/// What a node is that a region may not hold; null of others.
+/// Names a node that a region must not hold; null for others.
 const char* obstacle_of(cudaGraphNode_t node) {
   cudaGraphNodeType type{};
   check(cudaGraphNodeGetType(node, &type));

@@ -1,5 +1,5 @@
-// Loops and branches on the device, made of copies alone: what a loop did is in the row of a table that its counter chose, which
-// fill kernels and copies of single words can tell.
+// Loops and branches on the device, made of copies alone. The counter of a loop selects a row of a table, and fill
+// kernels or copies of single words record what the loop did.
 
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 namespace headroom {
 namespace {
 
-/// Words on the device that rise by one wherever add_one() is recorded: a kernel would do, and the backend has none, so a table of
-/// numbers is shifted by one word, from which the first is read.
+/// Words on the device that rise by one wherever add_one() is recorded. The backend has no kernel for this, so a
+/// table of numbers is shifted by one word, and the first word is the count.
 class Tally {
  public:
   static constexpr std::size_t kMost = 64;
@@ -251,7 +251,7 @@ TEST_F(ConditionalGraphTest, TellsOfEachIterationOfOuterLoopsAsItEnds) {
 struct Stop {};
 
 TEST_F(ConditionalGraphTest, AnObserverThatThrowsEndsTheLoop) {
-  constexpr std::size_t kBytes = std::size_t{512} << 20;  // the host must see an iteration while others are to come
+  constexpr std::size_t kBytes = std::size_t{512} << 20;  // the host must see one iteration before the others end
   constexpr std::int64_t kTrips = 100000;
   const Buffer a = backend().allocate(kBytes, MemoryCategory::kActivations);
   const Buffer b = backend().allocate(kBytes, MemoryCategory::kActivations);

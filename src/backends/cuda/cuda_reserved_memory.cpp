@@ -51,7 +51,7 @@ void ReservedMemory::unload(void* address) {
   take_away_unused(false);
 }
 
-/// What has not left yet stays: whoever writes to it next comes after what used it.
+/// Memory that has not been unmapped yet is kept: the next writer is ordered after its last user.
 void ReservedMemory::reload(void* address) {
   take_away_unused(false);
   Range& range = ranges_.at(address);
@@ -84,7 +84,7 @@ void ReservedMemory::map(void* address, Range& range) {
   check(opened);
 }
 
-/// What leaves, and what the pool keeps, may be what is missing.
+/// If memory is short, waits for unmapping, and releases unused memory of the pool.
 CUmemGenericAllocationHandle ReservedMemory::create(std::size_t bytes) {
   CUmemGenericAllocationHandle memory = 0;
   if (try_create(memory, bytes)) return memory;
@@ -108,8 +108,8 @@ void ReservedMemory::begin_leaving(void* address, Range& range) {
   leaving_.push_back(address);
 }
 
-/// Takes memory away that leaves and that nothing uses any more; waits for what uses it if asked to. Returns whether
-/// there was any.
+/// Unmaps memory that is to leave and is no longer used; with `waits`, waits for its users. Returns whether there
+/// was any.
 bool ReservedMemory::take_away_unused(bool waits) noexcept {
   bool any = false;
   for (; !leaving_.empty(); leaving_.pop_front()) {
@@ -117,7 +117,7 @@ bool ReservedMemory::take_away_unused(bool waits) noexcept {
     if (range == ranges_.end() || !range->second.leaves) continue;
     if (waits) report(cudaEventSynchronize(range->second.last_use));
     if (!waits && cudaEventQuery(range->second.last_use) == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());  // so that no launch is taken for the one that failed
+      static_cast<void>(cudaGetLastError());  // so that no later launch reports this error
       break;
     }
     unmap(range->first, range->second);

@@ -1,14 +1,14 @@
-// Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one thread of the
-// driver fills its buffers. One thread of ours moves 14 GB/s and four 30, so a team takes part, which is forked once a
-// tensor and whose threads get pieces of equal size, as many each: of pieces of one size for all tensors the last few
-// leave threads without work. Of a mapped file in the page cache, in tensors of 18 to 108 MiB, 12 threads with 2
-// buffers each move, by turns in three runs:
+// Copying from pageable memory through the driver reaches 12 GB/s on a link of 55 (H200, PCIe 5): one driver thread
+// fills its buffers. One thread of ours moves 14 GB/s and four 30, so an OpenMP team copies. It is forked once per
+// tensor, and all threads get the same number of equal pieces: with one piece size for all tensors, some threads
+// have no work at the end. Test: a mapped file in the page cache, tensors of 18 to 108 MiB, 12 threads with 2
+// buffers each, variants alternating over three runs:
 //   pieces of 2 MiB              48.8, 49.8, 50.0 GB/s
 //   equal ones of at most 2 MiB  50.2, 50.4, 50.3
 //   equal ones of at most 4 MiB  51.0, 51.8, 51.5
-// At most 1 MiB is slower (46.3), as are 14 threads (49.1). In another hour of a shared host all were slower: 46.0 and
-// 46.8 for the first two; reading the file in place of mapping it changed nothing there (45.5), nor did asking for the
-// pages of a piece at once (46.4); two streams of copies in place of one are slower.
+// At most 1 MiB is slower (46.3), as are 14 threads (49.1). In another hour on a shared host all were slower: 46.0
+// and 46.8 for the first two. There, reading the file instead of mapping it changed nothing (45.5), nor did
+// prefetching the pages of a piece (46.4). Two copy streams instead of one are slower.
 
 #include <omp.h>
 
@@ -28,7 +28,7 @@ constexpr std::size_t kMostPieceBytes = std::size_t{4} << 20;
 constexpr std::size_t kSlotsPerLane = 2;
 constexpr int kMostLanes = 12;
 
-/// What `bytes` are cut into: equal pieces, so many that each lane sends as many as the others, but none too small.
+/// The piece size for `bytes`: equal pieces, the same number for each lane, but none too small.
 std::size_t piece_bytes(std::size_t bytes, std::size_t lanes) {
   constexpr std::size_t kPage = 4096;
   const std::size_t of_each = divide_up(bytes, lanes * kMostPieceBytes);
@@ -74,7 +74,7 @@ void Staging::copy(cudaStream_t stream, void* device, const void* host, std::siz
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) {
     failure.guard([&] {
-      check(cudaSetDevice(device_));  // a thread's own choice; left alone, it would open the first GPU
+      check(cudaSetDevice(device_));  // the device is set per thread; the default would open the first GPU
       Lane& lane = lanes_[static_cast<std::size_t>(omp_get_thread_num())];
       const Slot& slot = lane.slots[lane.next];
       lane.next = (lane.next + 1) % lane.slots.size();

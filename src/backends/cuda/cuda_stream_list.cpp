@@ -36,7 +36,7 @@ void StreamList::put_behind(cudaEvent_t event) {
   bool is_ordered = true;
   for (const cudaStream_t user : streams_) {
     if (is_recording(user))
-      is_ordered = false;  // a wait would be recorded, and repeated each time
+      is_ordered = false;  // a capture would record the wait, and repeat it at each replay
     else
       check(cudaStreamWaitEvent(user, event, 0));
   }

@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend in a build without CUDA, so that callers need no #ifdef.
+// Replaces the CUDA backend in a build without CUDA, so that callers need no #ifdef.
 
 #include "backends/cuda/cuda_backend.hpp"
 #include "backends/device.hpp"

@@ -7,7 +7,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// Compiled as all kernels are: what holds for it holds for them. What is behind it begins when all before it has ended.
+/// Compiled like all kernels, so its attributes hold for all. Work after it begins when all work before it has
+/// ended.
 __global__ void like_all_kernels() { wait_alone(); }
 
 enum class Known : std::uint8_t { kNot, kWithout, kWith };
@@ -26,7 +27,7 @@ bool has_waits(const cudaFuncAttributes& code) { return code.ptxVersion >= 90; }
 
 bool has_waits() {
   constexpr std::size_t kMostDevices = 64;
-  static std::array<std::atomic<Known>, kMostDevices> known{};  // asked once of each, as a launch must take no time
+  static std::array<std::atomic<Known>, kMostDevices> known{};  // queried once per device: a launch must be fast
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());

@@ -1,16 +1,19 @@
 #pragma once
 
-// Kernels that may begin before those in front of them on the stream have ended (programmatic dependent launch, CUDA C++ Programming
-// Guide), so that the launch, the scheduling of blocks and the set-up of one lie over the end of the other: all kernels of ours, on
-// compute capability 9.0 and later, on streams and in recordings, whose graphs then have programmatic edges.
+// Programmatic dependent launch (CUDA C++ Programming Guide): a kernel may begin before its predecessors on the
+// stream have ended. Launch, block scheduling and set-up of one kernel then overlap the end of the previous one. All
+// our kernels use it on compute capability 9.0 and later, on streams and in recordings, whose graphs then have
+// programmatic edges.
 //
-// Nothing orders such a kernel but its own wait, and without that results are wrong in silence. So each begins with
-// wait_for_previous(), before it reads or writes anything but its parameters and shared memory, and every block of it waits, also one
-// that has nothing to do: what comes after this kernel waits for it alone, and through it for all before. tests/structure/check_waits.py
-// holds sources to that, and the tests of kernels run each behind work that is late (testing/late_work.hpp).
+// Only its own wait orders such a kernel; without the wait, results are silently wrong. Each kernel therefore begins
+// with wait_for_previous(), before it reads or writes anything but its parameters and shared memory. Every block
+// waits, even one without work: the next kernel waits for this kernel alone, and through it for all before.
+// tests/structure/check_waits.py enforces this in sources, and kernel tests run each kernel after late work
+// (testing/late_work.hpp).
 //
-// Copies, fills and most kernels of libraries are ordered by the stream as ever, and so is what waits for an event. A library's kernel that
-// begins early (uses_dependent_launch() below) and waits for less than all needs launch_wait() in front.
+// Copies, fills, most library kernels and work that waits for an event are ordered by the stream as usual. A library
+// kernel that begins early (uses_dependent_launch() below) but does not wait for all earlier work needs
+// launch_wait() before it.
 
 #include <cuda_runtime_api.h>
 
@@ -21,22 +24,24 @@ namespace headroom::cuda {
 
 #ifdef __CUDACC__
 
-/// From here on the next kernel may begin, where multiprocessors have room for it, once all blocks have said so or ended. Otherwise it
-/// may when all have ended, which leaves the way from there to the next kernel's blocks, and a convolution no time to copy its weights.
+/// Lets the next kernel begin, on multiprocessors with room, once all blocks have called this or ended. Without the
+/// call it may begin when all blocks have ended. Then the launch latency is exposed, and a convolution has no time
+/// to prefetch its weights.
 __device__ __forceinline__ void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// Until all kernels before this one have ended, and what they wrote can be read. The next may not begin meanwhile.
+/// Waits until all earlier kernels have ended and their writes are visible. The next kernel may not begin meanwhile.
 __device__ __forceinline__ void wait_alone() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// The same, while the next may begin: no block of this one has to wait for room that it takes, as all have theirs by then.
+/// Like wait_alone(), while the next kernel may begin. It takes no room from blocks of this kernel, which are all
+/// resident by then.
 __device__ __forceinline__ void wait_for_previous() {
   let_next_begin();
   wait_alone();
@@ -44,24 +49,24 @@ __device__ __forceinline__ void wait_for_previous() {
 
 #endif  // __CUDACC__
 
-/// Where and in how many threads a kernel runs.
+/// The grid, block, stream and shared memory of a launch.
 struct LaunchShape {
   dim3 blocks;
   dim3 threads;
   cudaStream_t stream = nullptr;
   std::size_t shared_bytes = 0;
-  int cluster = 0;  ///< blocks along x that are one; 0: none are
-  /// All blocks run at once, so that they may wait for each other (a cooperative launch): no more than multiprocessors have room for.
-  /// Such a kernel does not begin early.
+  int cluster = 0;  ///< blocks along x per cluster; 0: no clusters
+  /// All blocks run at the same time, so that they may use a grid barrier (a cooperative launch): at most as many as
+  /// fit on the multiprocessors. Such a kernel does not begin early.
   bool is_whole_at_once = false;
 };
 
-/// Whether code that was compiled so has wait_for_previous() in it: PTX for 8.0 that the driver has compiled for a later GPU has not.
+/// Whether the compiled code contains the wait: PTX for 8.0 that the driver compiled for a later GPU does not.
 [[nodiscard]] bool has_waits(const cudaFuncAttributes& code);
-/// Whether the code here has that is for the current GPU. False where there is none.
+/// Whether this program's code for the current GPU does. False if there is none.
 [[nodiscard]] bool has_waits();
 
-/// What the runtime takes of a launch but for kernel and arguments.
+/// The launch configuration for the runtime: all but kernel and arguments.
 class LaunchConfig {
  public:
   LaunchConfig(const LaunchShape& shape, bool uses_dependent_launch);
@@ -74,7 +79,7 @@ class LaunchConfig {
   cudaLaunchConfig_t config_{};
 };
 
-/// Launches a kernel that waits for those before it (see above). What is refused, cudaGetLastError() says.
+/// Launches a kernel that waits for its predecessors (see above). cudaGetLastError() reports a refused launch.
 template <class... Parameters, class... Arguments>
 void launch_early(void (*kernel)(Parameters...), const LaunchShape& shape, const Arguments&... arguments) {
   const auto submit = [&](Parameters... values) {
@@ -85,11 +90,11 @@ void launch_early(void (*kernel)(Parameters...), const LaunchShape& shape, const
   submit(arguments...);
 }
 
-/// Submits a kernel that ends when all before it has, for what behind it may begin when it ends.
+/// Submits a kernel that ends when all work before it has ended, for following work that may begin at that point.
 void launch_wait(cudaStream_t stream);
 
-/// Whether what is submitted may begin before a kernel in front of it has ended: found by recording it, without running it. Addresses
-/// that it is given are not read.
+/// Whether the submitted work may begin before the preceding kernel has ended. The work is recorded, not run; the
+/// addresses passed to it are not read.
 [[nodiscard]] bool uses_dependent_launch(const std::function<void(cudaStream_t stream)>& submit);
 
 }  // namespace headroom::cuda

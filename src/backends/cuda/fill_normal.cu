@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Pack {
     T value[4];
   };
-  // The part of a tensor may begin anywhere.
+  // A part of a tensor may begin at any element.
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(out) % alignof(Pack) == 0;
   const std::uint64_t blocks = (count + 3) / 4;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * kThreads;

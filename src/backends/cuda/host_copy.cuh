@@ -7,7 +7,7 @@
 
 namespace headroom::cuda {
 
-/// In page-locked memory. Throws Error where the host has none left.
+/// A host copy in page-locked memory. Throws Error if the host is out of memory.
 [[nodiscard]] std::unique_ptr<HostCopy> make_host_copy(std::size_t bytes);
 
 }  // namespace headroom::cuda

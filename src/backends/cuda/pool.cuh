@@ -9,10 +9,10 @@
 
 namespace headroom::cuda {
 
-/// Memory of the current device that is kept when it is freed, and the stream that it passes through.
+/// A memory pool of the current device that keeps freed memory, and the stream that orders its allocations.
 class Pool {
  public:
-  /// Memory that `users` use.
+  /// A pool whose memory the streams `users` use.
   explicit Pool(std::shared_ptr<StreamList> users);
   ~Pool();
   Pool(const Pool&) = delete;
@@ -21,10 +21,10 @@ class Pool {
   /// Throws OutOfMemory.
   [[nodiscard]] void* allocate(std::size_t bytes);
   void free(void* data) noexcept;
-  /// Makes a stream that is new wait for the blocks allocated so far.
+  /// Makes a new stream wait for the blocks allocated so far.
   void order_behind_allocations(cudaStream_t stream);
 
-  /// Gives back what is kept and not in use, and waits for work that still uses it.
+  /// Returns memory not in use to the system, and waits for work that still uses it.
   void release_unused();
   [[nodiscard]] std::size_t reserved_bytes() const;
 
@@ -37,7 +37,7 @@ class Pool {
   cudaMemPool_t pool_ = nullptr;
 };
 
-/// Throws OutOfMemory with what was needed and what there is.
+/// Throws OutOfMemory with what was needed and what is available.
 [[noreturn]] void fail_out_of_memory(std::size_t bytes);
 
 }  // namespace headroom::cuda

@@ -1,7 +1,7 @@
-// What decides, in a graph with conditional nodes, whether a body runs: kernels of one thread, which set the node's
-// handle. Where the host looks on, it does so through words in its own memory: a time for each iteration, written by one
-// store, and one that stops the loop. To read that over the link takes longer than all else here (1.3 us on an H200), so
-// a loop of short iterations does not after each.
+// Kernels of one thread that set the handle of a conditional node, and so decide whether its body runs. An observing
+// host shares words in its own memory: a time for each iteration, written by one store, and one that stops the loop.
+// Reading the latter over the link takes longer than all else here (1.3 us on an H200), so a loop of short
+// iterations does not read it after each.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@
 namespace headroom::cuda {
 namespace {
 
-/// A loop that is stopped goes on for no longer than this, or one iteration.
+/// The longest delay, or one iteration, until a stopped loop ends.
 constexpr std::uint64_t kNanosecondsBetweenLooks = 1000000;
 
 __device__ std::uint64_t clock_ns() {
@@ -45,7 +45,7 @@ __global__ void begin_loop_kernel(LoopControl loop) {
 __global__ void end_iteration_kernel(LoopControl loop) {
   wait_for_previous();
   const bool is_watched = loop.ends_ns != nullptr;
-  const std::uint64_t looked = is_watched ? *loop.looked_ns : 0;  // read beside the counter
+  const std::uint64_t looked = is_watched ? *loop.looked_ns : 0;  // its load overlaps that of the counter
   const std::int32_t iterations = *loop.counter + 1;
   bool goes_on = iterations < loop.trip_count;
   if (is_watched) {

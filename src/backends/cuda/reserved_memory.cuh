@@ -13,39 +13,39 @@
 
 namespace headroom::cuda {
 
-/// Memory whose addresses outlive it: ranges of addresses to which memory is mapped, from which it is taken, and to
-/// which it is mapped again. It leaves when all is done that its users had been given before; the host waits for that
-/// only where memory is short.
+/// Address ranges whose memory can be unmapped and mapped again. Memory is unmapped once all work submitted before
+/// to its users is done; the host waits for that only if memory is short.
 class ReservedMemory {
  public:
-  /// Of the current device, that `users` use. What `pool` keeps unused is given back where memory is short.
+  /// Memory of the current device, used by the streams `users`. If memory is short, unused memory of `pool` is
+  /// released.
   ReservedMemory(std::shared_ptr<StreamList> users, Pool& pool);
   ~ReservedMemory();
   ReservedMemory(const ReservedMemory&) = delete;
   ReservedMemory& operator=(const ReservedMemory&) = delete;
 
-  /// What sizes are multiples of; 0 where the device has no such memory.
+  /// Sizes are multiples of this; 0 if the device does not support such memory.
   [[nodiscard]] std::size_t granularity() const noexcept { return granularity_; }
 
-  /// Addresses with memory. Throws OutOfMemory, as reload() does.
+  /// An address range with memory. Throws OutOfMemory, like reload().
   [[nodiscard]] void* reserve(std::size_t bytes);
   void unload(void* address);
   void reload(void* address);
   void free(void* address) noexcept;
 
-  /// Waits until all has left that is unloaded or freed. Returns whether there was any.
+  /// Waits until all unloaded or freed memory is unmapped. Returns whether there was any.
   bool finish_leaving();
-  /// Mapped now, what has not left yet among it.
+  /// Bytes mapped now, including memory that is yet to be unmapped.
   [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
 
  private:
   struct Range {
     std::size_t bytes = 0;
     CUmemGenericAllocationHandle memory = 0;
-    cudaEvent_t last_use = nullptr;  ///< recorded when it begins to leave
+    cudaEvent_t last_use = nullptr;  ///< recorded when unmapping is requested
     bool is_mapped = false;
     bool leaves = false;
-    bool is_freed = false;  ///< its addresses go when its memory has left
+    bool is_freed = false;  ///< its addresses are freed after its memory
   };
   using Ranges = std::map<void*, Range>;
 
@@ -59,13 +59,13 @@ class ReservedMemory {
 
   std::shared_ptr<StreamList> users_;
   Pool& pool_;
-  cudaStream_t stream_ = nullptr;  // comes after what users have been given
+  cudaStream_t stream_ = nullptr;  // ordered after the users' work
   cudaEvent_t passed_ = nullptr;
   CUmemAllocationProp properties_{};
   std::size_t granularity_ = 0;
   std::size_t mapped_bytes_ = 0;
   Ranges ranges_;
-  std::deque<void*> leaving_;  // in the order of their last uses; what has been reloaded may still be listed
+  std::deque<void*> leaving_;  // in order of last use; reloaded ranges may still be listed
 };
 
 }  // namespace headroom::cuda

@@ -7,8 +7,8 @@
 
 namespace headroom::cuda {
 
-/// Copies from ordinary host memory at the rate of the link: each thread of an OpenMP team fills page-locked buffers of
-/// its own and sends them off, one while the others travel. The buffers are made at the first use. One caller at a
+/// Copies from pageable host memory at the rate of the link: each thread of an OpenMP team fills its own page-locked
+/// buffers and sends them, filling one while others transfer. The buffers are made at first use. One caller at a
 /// time.
 class Staging {
  public:
@@ -17,15 +17,15 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// `host` may be changed once this returns; the last pieces are then still on their way.
+  /// `host` may be changed once this returns; the last transfers may still be running.
   void copy(cudaStream_t stream, void* device, const void* host, std::size_t bytes);
 
  private:
   struct Slot {
     std::byte* buffer = nullptr;
-    cudaEvent_t sent = nullptr;  ///< recorded when its bytes have left
+    cudaEvent_t sent = nullptr;  ///< recorded when its bytes are sent
   };
-  /// What one thread sends through, in turn.
+  /// The buffers of one thread, used in rotation.
   struct Lane {
     std::vector<Slot> slots;
     std::size_t next = 0;

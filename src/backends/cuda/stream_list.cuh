@@ -7,16 +7,16 @@
 
 namespace headroom::cuda {
 
-/// The streams that memory is used on: those that freed memory must wait for, and that wait for memory taken. What they
-/// record runs later, and is neither.
+/// The streams that use memory: a free must wait for them, and they must wait for an allocation. Recorded work runs
+/// later, and does not count.
 class StreamList {
  public:
   void add(cudaStream_t stream);
   void remove(cudaStream_t stream);
 
-  /// What `stream` is given from now on comes after all that these have been given; `event` is used on the way.
+  /// Orders future work of `stream` after all work of these streams; `event` is overwritten.
   void put_before(cudaStream_t stream, cudaEvent_t event) noexcept;
-  /// What these are given from now on comes after `event`.
+  /// Orders future work of these streams after `event`.
   void put_behind(cudaEvent_t event);
 
  private:

@@ -1,5 +1,5 @@
-// CUPTI fills buffers that it asks for with records of what ran, and gives them back on a thread of its own or when
-// they are flushed. They are read at once into one list, which collect() takes.
+// CUPTI requests buffers, fills them with activity records, and returns them on a thread of its own or at a flush.
+// The records are moved at once into one list, which collect() takes.
 
 #include <cuda_runtime_api.h>
 #include <cupti.h>
@@ -55,7 +55,7 @@ void check_cupti(CUptiResult status, const char* what) {
   fail("CUPTI cannot {}: {}", what, text);
 }
 
-/// What the library's threads have handed over.
+/// The records that the library's threads have delivered.
 class Inbox {
  public:
   void add(DeviceActivity activity) {
