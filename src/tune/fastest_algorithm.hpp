@@ -14,16 +14,17 @@
 
 namespace headroom::tune {
 
-/// The ways to do some work on a device. A Way has a `name`, which tells it from the others in every process, and `workspace_bytes`.
+/// The algorithms that a device offers for some work. An Algorithm has a `name`, which is unique and the same in
+/// every process, and `workspace_bytes`.
 template <class Algorithm>
 struct Algorithms {
   std::function<std::vector<Algorithm>()> list;  ///< best guess first
   std::function<std::optional<Algorithm>(const std::string& name)> find;
-  /// Submits one to a stream (cudaStream_t), on operands of Work; throws Error where it is refused.
+  /// Submits one to a stream (cudaStream_t), on operands of Work; throws Error where the library refuses it.
   std::function<void(const Algorithm& algorithm, void* stream, std::span<void* const> operands, void* workspace)> run;
-  /// The way to this work for what was the fastest in another size; as `find` where there is none.
+  /// The algorithm for this work that corresponds to the fastest one of another size; null: `find` is used.
   std::function<std::optional<Algorithm>(const std::string& name)> find_nearest = {};
-  /// The best guesses among those that are made at once, best first; the first of `list` where there is none.
+  /// The best guesses among the algorithms that are quick to construct, best first; null: the first of `list`.
   std::function<std::vector<Algorithm>()> guess = {};
 };
 
@@ -38,7 +39,8 @@ template <class Algorithm>
                         });
 }
 
-/// What was the fastest in the nearest size in which this work has it too, and says so. Nothing where there is none.
+/// The algorithm that was fastest for the nearest tuned size and that this work accepts too; its name says so.
+/// Nothing if there is none.
 template <class Algorithm>
 [[nodiscard]] std::optional<Algorithm> algorithm_of_nearest_size(Tuner& search, const Work& work,
                                                                  const Algorithms<Algorithm>& algorithms) {
@@ -52,14 +54,13 @@ template <class Algorithm>
       continue;
     }
     const std::string from = taken_over_from(tuned.size);
-    if (!algorithm->name.ends_with(from))
-      algorithm->name += from;  // a product's algorithm was taken over from there as well
+    if (!algorithm->name.ends_with(from)) algorithm->name += from;  // a GEMM's name may have it already
     return algorithm;
   }
   return std::nullopt;
 }
 
-/// Nothing where none is accepted.
+/// The first guess that the device accepts; nothing if it accepts none.
 template <class Algorithm>
 [[nodiscard]] std::optional<Algorithm> guessed_algorithm(Tuner& search, const Work& work,
                                                          const Algorithms<Algorithm>& algorithms) {
@@ -71,9 +72,10 @@ template <class Algorithm>
 
 }  // namespace detail
 
-/// The fastest, or where work is too small to be timed the first. That it is the fastest as measured, here or before, its name then
-/// says at the end. Where new work is not to be timed it is what was fastest for its kin, as its name then says, or a guess; such a choice
-/// is kept nowhere. If none of those runs, it is timed after all. Throws Error where there is none.
+/// The fastest algorithm, or the first of the list for work too small to be timed. The name of a measured choice,
+/// made here or earlier, ends in ", fastest as measured". New work that is not to be timed gets the algorithm of the
+/// nearest tuned size, as its name then says, or a guess; such a choice is not stored. If none of those runs, the
+/// work is timed after all. Throws Error if there is no algorithm.
 template <class Algorithm>
 [[nodiscard]] Algorithm fastest_algorithm(Tuner& search, const Work& work, bool is_timed, NewWork new_work,
                                           const Algorithms<Algorithm>& algorithms) {
@@ -92,7 +94,7 @@ template <class Algorithm>
     }
   }
   std::vector<Algorithm> listed = algorithms.list();
-  if (listed.empty()) fail("this device has no way to run {}", work.text);
+  if (listed.empty()) fail("this device has no algorithm for {}", work.text);
   if (!is_timed || listed.size() == 1) return std::move(listed.front());
   std::vector<Candidate> candidates;
   for (const Algorithm& algorithm : listed) candidates.push_back({algorithm.name, algorithm.workspace_bytes});
@@ -100,7 +102,7 @@ template <class Algorithm>
       work, candidates, [&](std::size_t index, void* stream, std::span<void* const> operands, void* workspace) {
         algorithms.run(listed[index], stream, operands, workspace);
       });
-  if (!choice) fail("all {} ways to run {} were refused", listed.size(), work.text);
+  if (!choice) fail("all {} algorithms for {} were refused", listed.size(), work.text);
   Algorithm& chosen = listed[choice->index];
   return choice->is_measured ? as_measured(std::move(chosen)) : std::move(chosen);
 }

@@ -16,17 +16,17 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
 constexpr std::size_t kAlignment = 256;
-constexpr double kWarmUpMs = 40;  // from an idle GPU's clocks to those of work
-constexpr double kTimedMs = 1;  // of launches in a row, so that the clock's steps and the first's way there do not show
+constexpr double kWarmUpMs = 40;     // until an idle GPU reaches its clocks under load
+constexpr double kTimedMs = 1;       // launches in a row: hides the timer's resolution and the first launch's latency
 constexpr int kMostLaunches = 32;    // in a row
-constexpr int kRounds = 5;           // over all candidates, the median of which counts
-constexpr double kHopeless = 1.25;   // times the fastest at first sight: not timed again
-constexpr double kLeastGain = 0.02;  // below this the first stays: the next measurement might say otherwise
+constexpr int kRounds = 5;           // over all candidates; the median counts
+constexpr double kHopeless = 1.25;   // times the fastest first timing: not timed again
+constexpr double kLeastGain = 0.02;  // below this the first candidate stays: the next measurement might differ
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
-/// The operands of some work and the largest workspace in one block, and a stream to run on.
+/// The operands of some work and the largest workspace, in one block of memory, and a stream to run on.
 class Trial {
  public:
   /// Throws OutOfMemory.
@@ -61,15 +61,15 @@ class Trial {
   /// Waits for all launches. Throws Error where one of them failed.
   void finish() { stream_->synchronize(); }
 
-  /// Milliseconds that the device spends on a launch of so many in a row.
+  /// Device time of one launch in milliseconds, over that many launches in a row.
   [[nodiscard]] double time(std::size_t candidate, int launches) {
     return time_of(launches, [&] {
       for (int i = 0; i < launches; ++i) run(candidate);
     });
   }
 
-  /// Launches of a candidate in a row as runs have them: submitted at once, so that the host's time for each does not count, and each
-  /// begun as early as the one before it lets it.
+  /// A recording of several launches of a candidate, as in runs: they are submitted at once, so that the host's
+  /// launch overhead does not count, and each begins as early as its predecessor allows.
   struct Row {
     std::unique_ptr<Recording> recording;
     int launches = 0;
@@ -80,7 +80,7 @@ class Trial {
                               for (int i = 0; i < launches; ++i) run(candidate);
                             }),
             launches};
-    row.recording->replay(*stream_);  // the first takes it to the device
+    row.recording->replay(*stream_);  // the first replay uploads the graph
     return row;
   }
   [[nodiscard]] double time(const Row& row) {
@@ -106,7 +106,7 @@ class Trial {
   std::unique_ptr<Event> begin_, end_;
 };
 
-/// An idle GPU takes a while to reach the clocks of work: once is enough, for one search follows another.
+/// Brings an idle GPU up to its clocks under load. Once is enough, because searches follow each other.
 struct WarmUp {
   explicit WarmUp(Backend& /*backend*/) {}
 
@@ -118,7 +118,8 @@ struct WarmUp {
   std::atomic<bool> is_done = false;
 };
 
-/// At first sight: after a launch that loads its code; infinite where the library lists and then refuses it.
+/// The first timing of a candidate, after one launch that loads its code; infinite if the library lists the
+/// candidate and then refuses it.
 double first_sight(Trial& trial, std::size_t candidate) {
   try {
     trial.run(candidate);
@@ -140,7 +141,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// What one launch takes: a copy of each operand, whatever lies there.
+/// The work reduced to one copy of each operand, with arbitrary contents: enough for a single launch.
 Work once(const Work& work) {
   Work made = work;
   for (TrialOperand& operand : made.operands) operand.copies = 1, operand.is_result = true;
@@ -199,11 +200,11 @@ bool Tuner::accepts(const Work& work, const Candidate& candidate, const LaunchCa
   } catch (const Error&) {
     return false;
   }
-  return true;  // what it took the backend keeps for what is launched next
+  return true;  // the backend keeps that memory for later launches
 }
 
-/// The milliseconds a launch of each candidate takes, infinite where it is refused. They take turns, so that a GPU
-/// that slows down or speeds up does so for all of them.
+/// Milliseconds per launch of each candidate, infinite if it is refused. Candidates alternate round by round, so
+/// that a change of the GPU's clocks affects all of them.
 std::vector<double> Tuner::measure(const Work& work, std::span<const Candidate> candidates,
                                    const LaunchCandidate& launch) {
   Trial trial(backend_, fill_random_, work, candidates, launch);
@@ -241,7 +242,7 @@ std::optional<Choice> Tuner::find_fastest(const Work& work, std::span<const Cand
   std::vector<double> ms;
   try {
     ms = measure(work, candidates, launch);
-    backend_.release_unused();  // what models are given is what is reported
+    backend_.release_unused();  // memory reports of models must not include it
   } catch (const OutOfMemory&) {
     return Choice{};
   }

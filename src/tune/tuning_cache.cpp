@@ -17,14 +17,14 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSchema = "headroom.algorithms/1";
-/// A file may be written twice between two ticks of a file system's clock.
+/// A file may be written twice within one tick of the file system's clock.
 constexpr auto kSettled = std::chrono::milliseconds(100);
 
 json machine_json(const TuningCache::Machine& machine) {
   return {{"device", machine.device}, {"driver", machine.driver}, {"library", machine.library}};
 }
 
-/// Of an entry without it, as there were none at first, no kin.
+/// The size key of an entry; entries of early versions have none, and so no family.
 SizeKey size_key_of(const json& entry) {
   const auto family = entry.find("family"), size = entry.find("size");
   if (family == entry.end() || !family->is_string() || size == entry.end() || !size->is_array()) return {};
@@ -128,7 +128,7 @@ std::vector<TunedSize> TuningCache::find_family(const std::string& family) {
 
 void TuningCache::store(const std::string& work, const std::string& algorithm, double microseconds,
                         const SizeKey& size_key) {
-  Choices& all = choices();  // another process may have written meanwhile
+  Choices& all = choices();  // another process may have written since
   all[work] = {.algorithm = algorithm, .microseconds = microseconds, .size_key = size_key};
   write(all);
   trust(stamp());

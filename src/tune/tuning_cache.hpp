@@ -11,27 +11,26 @@
 
 namespace headroom::tune {
 
-/// Algorithms of a library that were found fastest before, in one JSON file (schema `headroom.algorithms/1`) for each GPU,
-/// driver and version of the library. It only saves time: where the file cannot be read, is not what it should be or
-/// cannot be written, it is as if there were none. Not for several threads at once; processes may share a file, which is read
-/// again when it has changed.
+/// The fastest algorithms of a library found so far, in one JSON file (schema `headroom.algorithms/1`) per GPU,
+/// driver and library version. The file only saves time: one that is unreadable, malformed or not writable is
+/// ignored. Not thread-safe; processes may share a file, which is read again when it has changed.
 class TuningCache {
  public:
-  /// All that a choice depends on beside the work.
+  /// All that a choice depends on in addition to the work.
   struct Machine {
     std::string device;   ///< "NVIDIA H200"
     std::string driver;   ///< "580.159.03"
     std::string library;  ///< "cuBLASLt 130100"
   };
   TuningCache(const std::filesystem::path& folder, Machine machine);
-  /// In ${XDG_CACHE_HOME:-~/.cache}/headroom/algorithms. Nothing where neither variable names a place.
+  /// The cache in ${XDG_CACHE_HOME:-~/.cache}/headroom/algorithms. Nothing if neither variable is set.
   [[nodiscard]] static std::optional<TuningCache> of_user(Machine machine);
 
-  /// What is kept for a piece of work, by its text.
+  /// The stored algorithm for the work with this text.
   [[nodiscard]] std::optional<std::string> find(const std::string& work);
-  /// What is kept for work of a kin, in any order.
+  /// The stored algorithms of a family, in any order.
   [[nodiscard]] std::vector<TunedSize> find_family(const std::string& family);
-  /// Keeps a choice beside those that are there; the file appears whole or stays as it was.
+  /// Adds a choice to the file, which is replaced atomically.
   void store(const std::string& work, const std::string& algorithm, double microseconds, const SizeKey& size_key = {});
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
@@ -43,7 +42,7 @@ class TuningCache {
     SizeKey size_key = {};
   };
   using Choices = std::map<std::string, Choice>;  // by work
-  /// Which writing of the file was read.
+  /// Identifies a version of the file.
   struct Stamp {
     std::filesystem::file_time_type written;
     std::uintmax_t bytes = 0;
@@ -53,9 +52,9 @@ class TuningCache {
   [[nodiscard]] std::optional<Stamp> stamp() const;
   [[nodiscard]] Choices read() const;
   void write(const Choices& choices) const;
-  /// As the file has them now.
+  /// The choices in the current version of the file.
   Choices& choices();
-  /// What was read or written with this stamp need not be read again before the stamp is another.
+  /// Marks choices_ as current until the file's stamp differs from this one.
   void trust(const std::optional<Stamp>& stamp);
 
   Machine machine_;

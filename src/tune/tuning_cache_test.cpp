@@ -97,11 +97,11 @@ TEST(TuningCache, KeepsSizesOfAFamily) {
               UnorderedElementsAre(TunedSize{"0123", {1, 32, 32}}, TunedSize{"ffff", {1, 64, 64}}));
   EXPECT_THAT(again.find_family("b"), UnorderedElementsAre(TunedSize{"89ab", {1, 32, 32}}));
   EXPECT_THAT(again.find_family("c"), IsEmpty());
-  EXPECT_THAT(again.find_family(""), IsEmpty()) << "what is alone has no kin";
+  EXPECT_THAT(again.find_family(""), IsEmpty()) << "work without a size key has no family";
   EXPECT_EQ(again.find("a small"), "0123");
 }
 
-/// As they were at first, or written by something else.
+/// Entries of early versions, or written by another program.
 TEST(TuningCache, TakesEntriesWithoutASizeKey) {
   const TempFolder folder;
   TuningCache cache(folder.path(), kMachine);
@@ -138,7 +138,7 @@ TEST(TuningCache, TakesNothingFromAFileThatIsBroken) {
 
 TEST(TuningCache, DoesWithoutAPlaceToWrite) {
   const TempFolder folder;
-  std::ofstream(folder / "file") << "in the way";
+  std::ofstream(folder / "file") << "in its place";
   TuningCache cache(folder / "file/algorithms", kMachine);
   cache.store("a", "0123", 1);
   EXPECT_EQ(cache.find("a"), std::nullopt);
