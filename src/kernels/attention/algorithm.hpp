@@ -7,7 +7,7 @@
 
 #include "kernels/attention/attention_problem.hpp"
 
-/// What the ways to run attention on a GPU share: cuDNN's and kernels of ours.
+/// Types that the algorithms for attention on a GPU share: cuDNN's and Headroom's own kernels.
 namespace headroom::attentions {
 
 /// Device addresses, all at multiples of 16 bytes but for the last.
@@ -17,22 +17,24 @@ struct Operands {
   float* logsumexp = nullptr;  ///< null where the problem has none
 };
 
-/// A way to run a problem, bound to a device.
+/// An algorithm for a problem, bound to a device.
 struct Algorithm {
-  /// What tells it from the others, in every process: "hopper 128 queries x 128 keys, 1 tile a block".
+  /// Identifies it in every process: "hopper 128 queries x 128 keys, 1 tile a block".
   std::string name;
   std::size_t workspace_bytes = 0;
   /// Submits it to a stream (cudaStream_t).
   std::function<void(void* stream, const Operands& operands, void* workspace)> run;
 };
 
-/// Under which the fastest ways are kept: what tells choices from those of other days.
+/// The versions of libraries and kernels, under which the fastest algorithms are kept: choices of other versions
+/// are not used.
 [[nodiscard]] std::string versions();
 
-/// A kernel's plan that runs a way.
+/// A kernel's plan that runs an algorithm.
 [[nodiscard]] KernelPlan bind(Algorithm algorithm);
 
-/// Why no way takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8, with nothing beside the scores.
+/// Why no algorithm takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8, without bias or mask of
+/// the scores.
 [[nodiscard]] Support check(const OpSpec& spec, std::int64_t most_dim);
 
 }  // namespace headroom::attentions

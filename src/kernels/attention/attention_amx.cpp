@@ -1,36 +1,37 @@
 // attention in bf16 on AMX tiles: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i] k[j] - m)
 //
-// Shapes   as in attention_cpu.cpp. bf16 in memory; products of bf16 with f32 sums; p by a table, rounded to bf16, then
+// Shapes   as in attention_cpu.cpp. bf16 in memory; matmuls of bf16 with f32 sums; p by a table, rounded to bf16, then
 //          summed and multiplied by the values (attention_amx_softmax_inl.hpp).
-// Scratch  keys and values once more, in the tiles' form: those of a few heads for each thread, which packs a head when
-//          it comes to it and finds it in its cache; of all heads together where there are fewer heads than threads.
+// Scratch  keys and values once more, in the tiles' layout. Each thread has those of a few heads: it packs a head
+//          when it comes to it and finds it in its cache. With fewer heads than threads, all heads are packed
+//          together.
 //
-// Softmax has the same result under any m that keeps p and its sums within range, so the largest score of a row is not
-// looked for: m = 22 serves all rows whose largest score is within 44 of 0, as nearly all are. An item whose sums say
-// otherwise, or whose keys and queries are huge or not finite, is done again under its rows' largest scores. Sums over
-// values of up to 1e26 in magnitude, not 3e38, then stay within f32.
+// The softmax has the same result under any m that keeps p and its sums within range, so the largest score of a row
+// is not searched for. m = 22 serves all rows whose largest score is within 44 of 0, as nearly all are. An item is
+// computed again under its rows' largest scores if its sums are out of range, or if its keys and queries are huge
+// or not finite. Sums over values of up to 1e26 in magnitude, not 3e38, then stay within f32.
 //
-// Work is cut into items, 16 queries by a block of keys, and items into groups of 32 keys. While one group has its
-// softmax, row by row, the tiles work between its rows on the scores of a group two later and on the values of a group
-// two earlier: the core finds all three in its window and fills both units, and what one writes has reached the
-// first-level cache before another reads it. Of the eight tiles four hold the sums of 16 queries by 64 columns of
-// values from one end of an item to the other, two a group's scores, two the operands; a head_dim beyond 64 takes more
-// sums than that, and its values meet the exponentials of a whole item, kept meanwhile, one item later. In cycles for
-// 16 scores, with a head_dim of 64:
+// Work is cut into items, 16 queries by a block of keys, and items into groups of 32 keys. While the softmax of one
+// group runs row by row, tile instructions are interleaved between its rows: for the scores of a group two later
+// and the values of a group two earlier. The core finds all three in its window and fills both units, and the
+// results of one have reached the first-level cache before another reads them. Four of the eight tiles hold the
+// sums of 16 queries by 64 columns of values from one end of an item to the other, two a group's scores, two the
+// operands. A head_dim beyond 64 needs more sums than that. Its values are multiplied by the exponentials of a
+// whole item, which are kept meanwhile, one item later. In cycles for 16 scores, with a head_dim of 64:
 //
-//   tile products                            4.0  16 for 16 x 16 x 32
+//   tile multiply-adds                       4.0  16 for 16 x 16 x 32
 //   tiles of keys and values, loaded         5.3  21 for one from the second-level cache, which all 16 queries share
 //   softmax, table and fixed m, as here      3.3  13 operations for 32 scores, two a cycle
-//   softmax, cubic and largest score         10   31 operations for 32 scores, and what brings a row together
+//   softmax, cubic and largest score         10   31 operations for 32 scores, and the reduction of a row
 //
-// GFLOP/s on two cores with AMX, best of repeats by turns, at [20, 3, 272, 64], [1, 2, 1024, 64], [1, 2, 4096, 64] and
-// [1, 2, 4096, 128]; attention_cpu.cpp there has 280, 250, 240 and 300:
+// GFLOP/s on two cores with AMX, best of alternating repeats, at [20, 3, 272, 64], [1, 2, 1024, 64], [1, 2, 4096, 64]
+// and [1, 2, 4096, 128]; attention_cpu.cpp there has 280, 250, 240 and 300:
 //
-//   items of 32 queries by 288 keys, each stage a whole item behind the other    870  1130  1200  1670
-//   items of 16 queries by 288 keys, values a whole item behind the softmax      970  1250  1410  1530
+//   items of 32 queries by 288 keys, each stage a whole item after the other     870  1130  1200  1670
+//   items of 16 queries by 288 keys, values a whole item after the softmax       970  1250  1410  1530
 //   as here                                                                     1090  1670  1800  1670
 //
-// Asking for the next group's tiles ahead of time makes it 3 to 20% slower.
+// Prefetching the next group's tiles makes it 3 to 20% slower.
 
 #include "kernels/attention/attention_amx_tiles.hpp"
 #include "kernels/attention/attention_problem.hpp"
@@ -136,7 +137,7 @@ class Attention {
     bool resumes = false;  ///< there are sums of other keys
   };
 
-  /// Where a packed head lies.
+  /// The address of a packed head.
   [[nodiscard]] std::byte* packed(const AmxItem& item) const {
     return tiles_.shared ? addresses_.shared + item.head * tiles_.head_bytes
                          : scratch_ + tiles_.packed + item.head % kInFlight * tiles_.head_bytes;
@@ -184,8 +185,8 @@ class Attention {
     return addresses_.q + problem.head_offset(problem.q, item.head) + item.first_query * problem.q.token;
   }
 
-  /// The queries of an item as [key_steps] tiles, their sign turned where the scale is negative, unless they are tiles
-  /// already; the largest of them in either case.
+  /// The queries of an item as [key_steps] tiles, negated if the scale is negative, unless they are tiles already;
+  /// and the largest of them in either case.
   void load_queries(const AmxItem& item) {
     const AttentionProblem& problem = tiles_.problem;
     const Bits* from = query_rows(item);
@@ -216,7 +217,7 @@ class Attention {
   /// Elements of a packed group of keys.
   [[nodiscard]] std::int64_t group_keys() const { return 2 * tiles_.key_steps * kTile; }
 
-  /// The work on the scores of the next group of a walk, whose item is entered with its first; none behind the last.
+  /// The work on the scores of the next group of a walk, whose item is entered with its first; none after the last.
   [[nodiscard]] ScoreWork next_scores(ScoreWalk& walk) {
     if (walk.at == walk.item.groups) {
       if (walk.items.done()) return {};
@@ -248,7 +249,7 @@ class Attention {
             .resumes = item.key_block != 0};
   }
 
-  /// One of the products of some scores: depths of 32 after the other, two of 16 keys in each.
+  /// One of the multiply-adds of some scores: depths of 32 after the other, two of 16 keys in each.
   [[gnu::always_inline]] static void score_product(const ScoreWork& work, std::int64_t product) {
     order_memory();
     if (product == 0) {
@@ -274,7 +275,7 @@ class Attention {
     store_scores(to, row);
   }
 
-  /// One of the four products of a group of keys and 64 columns of its values; the last two are for the second 32.
+  /// One of the four multiply-adds of a group of keys and 64 columns of its values; the last two are for the second 32.
   [[gnu::always_inline]] static void value_product(ValueWork& work, int product) {
     order_memory();
     const Bits* const values = work.values + work.at * work.value_step;
@@ -334,8 +335,8 @@ class Attention {
     work.values += 2 * work.pair_values;
   }
 
-  /// The tile work before a row of a softmax: products of scores before the first half of the rows, of values before
-  /// the second. kKeySteps and kValuePairs are the problem's, or 0 where they are not known here.
+  /// The tile work before a row of a softmax: multiply-adds of scores before the first half of the rows, of values
+  /// before the second. kKeySteps and kValuePairs are the problem's, or 0 where they are not known here.
   template <int kKeySteps, int kValuePairs, int kRow>
   [[gnu::always_inline]] void work_before_row(const ScoreWork& scored, float* to, ValueWork& weighted) const {
     constexpr int kHalf = kBlockQueries / 2;
@@ -386,8 +387,8 @@ class Attention {
       std::copy_n(row_sums(item, item.key_block), kCount, to);
   }
 
-  /// Exponentials of scores of groups [begin, end) of an item in turn, and between their rows the tile work on
-  /// `scored`, groups kAhead later, and on `weighted`.
+  /// Exponentials of the scores of groups [begin, end) of an item, one group after the other. Tile work is
+  /// interleaved between their rows: on `scored`, groups kAhead later, and on `weighted`.
   void softmax(const AmxItem& item, std::int64_t begin, std::int64_t end, const ScoreWork* scored,
                ValueWork& weighted) const {
     constexpr auto kRows = std::make_integer_sequence<int, kBlockQueries>();

@@ -36,7 +36,7 @@ inline To bits_as(From from) {
 
 inline constexpr double kLead = 22.0 / 256;
 
-/// What v becomes where x is 0.
+/// The value of v for x = 0.
 inline constexpr float kOffset = static_cast<float>(256 * (127 - kLead));
 
 inline std::array<std::uint8_t, 64> exponential_table() {
@@ -80,7 +80,7 @@ struct SumRange {
   }
 };
 
-/// What all exponentials share.
+/// Constants that all exponentials share.
 struct Exponential {
   __m512 scale;   ///< 256 log2(e) |scale of the scores|
   __m512i table;  ///< exponential_table()
@@ -101,7 +101,7 @@ struct Exponential {
   return _mm512_dpbf16_ps(sum, bits_as<__m512bh>(power), one);
 }
 
-/// What all rows of an item share.
+/// Parameters that all rows of an item share.
 struct RowOfScores {
   Exponential exponential;
   std::int64_t groups;     ///< of 32 keys

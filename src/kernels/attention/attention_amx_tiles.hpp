@@ -13,11 +13,12 @@
 namespace headroom {
 
 inline constexpr std::int64_t kBlockQueries = 16;  ///< of an item: the rows of a tile
-inline constexpr std::int64_t kGroupKeys = 32;     ///< the depth of a tile product
+inline constexpr std::int64_t kGroupKeys = 32;     ///< the depth of a tile multiply-add
 inline constexpr std::int64_t kTile = 512;         ///< bf16 elements of a tile
 inline constexpr std::int64_t kSumsTile = 256;     ///< f32 elements of a tile
-/// Of keys, in an item. Up to 64 columns of values have their sums in tiles from the first group of an item to the
-/// last, and meet the exponentials of a group kLag groups later; more columns meet those of all groups an item later.
+/// The most groups of keys in an item. Up to 64 columns of values have their sums in tiles from the first group of
+/// an item to the last, and are multiplied by the exponentials of a group kLag groups later. More columns are
+/// multiplied by those of all groups an item later.
 inline constexpr std::int64_t kMostGroups = 48, kMostGroupsOfWide = 16;
 inline constexpr std::int64_t kLag = 2;
 inline constexpr std::int64_t kAhead = 2;  ///< groups whose scores are made before the softmax of one
@@ -40,10 +41,10 @@ struct AmxTiles {
   std::int64_t query_blocks = 0;  ///< of a head
   std::int64_t task_blocks = 0;   ///< of queries in a task
   std::int64_t tasks = 0;         ///< of a head
-  // Of a packed head.
+  // Offsets in a packed head.
   std::int64_t keys = 0, values = 0, largest_keys = 0, head_bytes = 0;
   bool shared = false;  ///< all packed heads first of all, for every thread; else a few in each thread's part
-  // Of a thread.
+  // Offsets in a thread's scratch.
   std::int64_t packed = 0;
   std::int64_t queries = 0, scores = 0, exponentials = 0, sums = 0, references = 0, offsets = 0, row_sums = 0,
                largest_queries = 0;
@@ -102,8 +103,8 @@ struct AmxItem {
   std::int64_t slot;  ///< of what its queries keep from one block of keys to the next
   bool backward;      ///< its groups of keys are gone over from the last to the first
 
-  /// The group of keys that is `at`-th in turn, of those of the item. Neighbours turn at their ends, so that what the
-  /// one had last is still in the first-level cache when the other needs it.
+  /// The `at`-th group of keys that the item visits. Neighbouring items go in opposite directions, so that the last
+  /// groups of one are still in the first-level cache when the next one needs them.
   [[nodiscard]] std::int64_t group(std::int64_t at) const { return backward ? groups - 1 - at : at; }
 };
 

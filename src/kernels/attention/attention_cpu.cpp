@@ -1,16 +1,17 @@
-// attention: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i, :] . k[j, :] + bias[i, j] - m[i])
+// attention: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i, :] . k[j, :] + bias[i, j] -
+// m[i])
 //
-// Shapes   q[b, h, s, d], k[b, g, t, d], v[b, g, t, e], bias[b or 1, h or 1, s or 1, t]? -> y[b, h, s, e], logsumexp[b, h, s]?,
-//          rows with innermost stride 1; d, e up to 1024.
+// Shapes   q[b, h, s, d], k[b, g, t, d], v[b, g, t, e], bias[b or 1, h or 1, s or 1, t]? -> y[b, h, s, e],
+//          logsumexp[b, h, s]?, rows with innermost stride 1; d, e up to 1024.
 // Dtypes   f32 or bf16 in memory, the bias in that of q, or a mask of bool; f32 arithmetic.
-// Bytes    each operand once from memory; FLOPs 2 b h s t (d + e), on the same units as the b h s t exponentials. Tiles of
-//          keys that no query of a block sees are left out where the order is causal.
+// Bytes    each operand once from memory; FLOPs 2 b h s t (d + e), on the same units as the b h s t exponentials. In a
+//          causal order, tiles of keys that no query of a block sees are left out.
 //
-// A thread takes a group of queries of one head and goes over the keys tile by tile (FlashAttention-2, Dao 2023). For
-// each tile and block of queries: scores[key, query] = k q^T, exponentials in place, y = factor y + p v. Both products
-// are one register-blocked loop over vectors of B and single elements of A. Scores have a query in each lane, so that
-// maxima and sums need no work across lanes, and keys are read as they lie. Powers are of two: log2(e) is in q's scale.
-// A key that is not seen has a score of -inf.
+// A thread takes a group of queries of one head and goes over the keys tile by tile (FlashAttention-2, Dao 2023).
+// For each tile and block of queries: scores[key, query] = k q^T, exponentials in place, y = factor y + p v. Both
+// matmuls are one register-blocked loop over vectors of B and single elements of A. Scores have a query in each
+// lane, so that maxima and sums need no work across lanes, and keys are read as they are stored. Powers are of two:
+// log2(e) is in q's scale. A key that is not seen has a score of -inf.
 
 #include <cmath>
 #include <limits>
@@ -43,11 +44,11 @@ struct AttentionTiles {
   std::int64_t key_tile = 0;   ///< keys at a time
   std::int64_t value_row = 0;  ///< value_dim in whole vectors
   std::int64_t q = 0, k = 0, v = 0, scores = 0, sums = 0, row_max = 0, row_sum = 0, factor = 0;
-  std::int64_t bias = 0;  ///< of a vector of queries: as it lies in memory, and behind it by key
+  std::int64_t bias = 0;  ///< of a vector of queries: as stored in memory, and after it by key
   std::int64_t floats = 0;
 };
 
-/// Where a group of queries of one head lies.
+/// The addresses of a group of queries of one head.
 template <class T>
 struct AttentionGroup {
   std::int64_t first_query, queries;
@@ -105,7 +106,7 @@ HWY_INLINE void softmax_columns(std::int64_t keys, float* HWY_RESTRICT scores, s
   }
   if (j < keys) max0 = hn::Max(hn::LoadU(d, scores + j * row), max0);
   const Vector new_max = hn::Max(max0, max1);
-  // Where no key has been seen yet, exponentials are of -inf all the same.
+  // If no key has been seen yet, all exponentials are of -inf anyway.
   const Vector reference = hn::IfThenElse(hn::Eq(new_max, hn::Set(d, kUnseen)), hn::Zero(d), new_max);
   Vector sum0 = hn::Zero(d);
   Vector sum1 = hn::Zero(d);
@@ -206,7 +207,7 @@ HWY_INLINE Block block_of(std::int64_t queries, std::int64_t index) {
   return {from * lanes(), HWY_MIN(count * lanes(), queries - from * lanes()), count};
 }
 
-/// What a tile of keys finds of the scores of one vector of queries, the first of which is `query` of the head.
+/// The state of the scores of one vector of queries for a tile of keys; the first of these is `query` of the head.
 struct ScoreTile {
   float* scores;  // [keys, row]
   std::int64_t row;
@@ -214,7 +215,7 @@ struct ScoreTile {
   std::int64_t key, keys;
 };
 
-/// Adds what stands beside the scores, rows of queries in memory.
+/// Adds the bias to the scores, from rows of queries in memory.
 template <class T>
 void add_bias(const AttentionTiles& tiles, const void* bias, const ScoreTile& tile, float* scratch) {
   const Float d;
@@ -270,7 +271,7 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
   const std::int64_t blocks = count_blocks(queries);
   const float scale = static_cast<float>(problem.scale * 1.4426950408889634);
 
-  // q as [key_dim][queries of a block], by way of the memory for keys.
+  // q as [key_dim][queries of a block], through the memory for keys.
   const std::int64_t padded_dim = round_up(problem.key_dim, 4);
   for (std::int64_t i = 0; i < blocks; ++i) {
     const Block block = block_of(queries, i);

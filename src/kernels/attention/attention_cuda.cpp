@@ -1,13 +1,14 @@
-// attention on a GPU: o = softmax(scale * q k^T + bias) v;  q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e]
+// attention on a GPU: o = softmax(scale * q k^T + bias) v;  q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h,
+// s, e]
 //
-// fastest.attention   heads of up to 64 on Hopper, bf16 or f16, with nothing beside the scores: our own kernel or cuDNN's, as measured
-//                     (attention/cuda_fastest.cpp).
+// fastest.attention   heads of up to 64 on Hopper, bf16 or f16, without bias or mask: Headroom's own kernel or cuDNN's,
+//                     whichever was measured to be faster (attention/cuda_fastest.cpp).
 // cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
-//                     4608 x 128 (H200, docs/gpu_facts.md). Heads may lie interleaved, at multiples of 16 bytes. Its
+//                     4608 x 128 (H200, docs/gpu_facts.md). Heads may be interleaved, at multiples of 16 bytes. Its
 //                     unified operation (9.19) shares heads of keys and gives the logsumexp, but has no bias, no mask
 //                     and no causal order.
-// cublaslt.attention  for the rest: two products and a softmax with the scores in scratch; f32 (on tensor cores where
-//                     the attribute tf32 allows it), bf16 or f16. Queries are taken as many at a time as have scores of
+// cublaslt.attention  for the rest: two GEMMs and a softmax with the scores in scratch; f32 (on tensor cores where
+//                     the attribute tf32 allows it), bf16 or f16. It takes as many queries at a time as have scores of
 //                     kMostScoreBytes: all scores of one head of 65536 tokens would be 8 GiB in 16 bits.
 //
 // FLOPs   2 * b*h*s*t * (d + e), of which a causal order needs about half.
@@ -53,7 +54,7 @@ constexpr std::size_t kMostScoreBytes = std::size_t{256} << 20U;
 
 /// How many queries of every head are taken at a time.
 std::int64_t queries_at_a_time(const AttentionProblem& problem) {
-  constexpr std::int64_t kUnit = 64;  // of queries, for the products' sake
+  constexpr std::int64_t kUnit = 64;  // of queries, for the GEMMs
   const std::int64_t scores_of_one = problem.batch * problem.heads * problem.keys;
   const auto bytes_of_one = static_cast<std::int64_t>(size_of(problem.dtype)) * scores_of_one;
   const std::int64_t most = static_cast<std::int64_t>(kMostScoreBytes) / bytes_of_one;

@@ -19,7 +19,7 @@ OpSpec attention_spec(DType dtype, const Case& c, double scale = 0.2) {
                    {{"scale", scale}});
 }
 
-/// The same with `kv_heads` of keys and, unless its rank is 0, what stands beside the scores.
+/// The same with `kv_heads` of keys and, unless its rank is 0, a bias or mask of the scores.
 OpSpec biased_spec(DType dtype, const Case& c, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
                    bool logsumexp = false) {
   std::vector<TensorType> in = {{dtype, {c.batch, c.heads, c.queries, c.dim}},
@@ -117,7 +117,7 @@ TEST_F(CudaAttention, ByCudnnSharesHeadsOfKeysAndTakesLargeHeads) {
 }
 
 TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
-  // Probabilities are rounded to bf16 before the second product.
+  // Probabilities are rounded to bf16 before the second matmul.
   constexpr Tolerance kTolerance{.relative_l2 = 8e-3, .max_ulps_of_peak = 4};
   for (const Case& c : {Case{1, 1, 1, 1, 8, 8}, Case{2, 3, 17, 17, 40, 40}, Case{2, 3, 272, 272, 64, 64},
                         Case{1, 2, 130, 65, 128, 128}, Case{1, 2, 64, 300, 128, 64}}) {

@@ -17,7 +17,7 @@ struct AttentionProblem {
     std::int64_t batch = 0, head = 0, token = 0;
     std::int64_t sharers = 1;  ///< query heads that follow each other and read one head of it
   };
-  /// What stands beside the scores.
+  /// The operand that is added to the scores, or that masks them.
   enum class Bias : std::uint8_t { kNone, kAdded, kMask };
 
   std::int64_t batch = 0, heads = 0;
@@ -32,7 +32,7 @@ struct AttentionProblem {
   double scale = 1;
   DType dtype = DType::kF32;
 
-  /// Where query head `index` (of batch * heads) starts.
+  /// The offset of query head `index` (of batch * heads).
   [[nodiscard]] std::int64_t head_offset(const Strides& strides, std::int64_t index) const {
     return index / heads * strides.batch + index % heads / strides.sharers * strides.head;
   }
@@ -84,7 +84,7 @@ struct AttentionProblem {
   return std::nullopt;
 }
 
-/// The same of a kernel that lets nothing stand beside the scores.
+/// The same for a kernel that takes neither bias nor mask of the scores.
 [[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
   if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
   if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};

@@ -1,11 +1,11 @@
-// The softmax of attention, over rows of scores: p[j] = exp(s[j] - max) / sum_k exp(s[k] - max), s = scale * x + bias, and
-// log(sum_k exp(s[k])) beside it. What a query does not see has s = -inf; where it sees nothing, p is 0. Scores that are all
-// -inf without a bias or mask give NaN, as any softmax does.
+// The softmax of attention, over rows of scores: p[j] = exp(s[j] - max) / sum_k exp(s[k] - max), s = scale * x +
+// bias, and log(sum_k exp(s[k])). A key that a query does not see has s = -inf; if a query sees nothing, p is 0.
+// Scores that are all -inf without a bias or mask give NaN, as any softmax does.
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding; a bias of the same or a mask of bool.
-// Bytes      scores read and written once, in packs of 16 bytes: a row stays in registers (up to 32768 elements in 16 bits;
-//            longer ones are read three times). The bias goes element by element, for it comes from the cache: heads
-//            share it.
+// Bytes      scores read and written once, in packs of 16 bytes: a row stays in registers (up to 32768 elements in 16
+//            bits; longer ones are read three times). The bias is read element by element, because it comes from the
+//            cache: heads share it.
 
 #include "kernels/attention/attention_softmax_cuda.hpp"
 #include "kernels/core/cuda/row_cache.cuh"

@@ -5,11 +5,11 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of what cublaslt.attention does between its products: what is prepared and what is launched.
+/// The softmax of cublaslt.attention between its two GEMMs: its preparation and its launch.
 namespace headroom::cuda {
 
-/// Rows of scores, of `queries` queries of each head from `first_query` on; operands scores, bias, logsumexp, of which
-/// the last two have strides of 0 where a node has none.
+/// Rows of scores, of `queries` queries of each head from `first_query` on. Operands: scores, bias, logsumexp. The
+/// last two have strides of 0 if they are absent.
 struct ScoreRows {
   enum class Bias : std::uint8_t { kNone, kAdded, kMask };  ///< as in AttentionProblem
 
@@ -21,8 +21,8 @@ struct ScoreRows {
   GridRows<3> grid;
 };
 
-/// Makes scores probabilities where they lie. `bias` and `logsumexp`, null where there is none, are those of query 0 of
-/// the rows.
+/// Turns scores into probabilities in place. `bias` and `logsumexp` point to query 0 of the rows, and are null if
+/// absent.
 void launch_attention_softmax(void* stream, const ScoreRows& rows, void* scores, const void* bias, float* logsumexp);
 
 }  // namespace headroom::cuda

@@ -35,7 +35,7 @@ TEST_P(Attention, MatchesTheOracle) {
     expect_matches_oracle("highway.attention", attention_spec(GetParam(), sizes), default_tolerance(GetParam()));
 }
 
-/// q, k and v with `kv_heads` and, unless its rank is 0, what stands beside the scores.
+/// q, k and v with `kv_heads` and, unless its rank is 0, a bias or mask of the scores.
 OpSpec biased_spec(DType dtype, const Sizes& n, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
                    bool logsumexp = false) {
   std::vector<TensorType> in = {{dtype, {n.batch, n.heads, n.queries, n.key_dim}},

@@ -1,4 +1,5 @@
-// fastest.attention: the fastest way there is, as measured: our own kernel for Hopper in one of its tiles (hopper.cu), or cuDNN's.
+// fastest.attention: the fastest algorithm, as measured: Headroom's own kernel for Hopper in one of its tiles
+// (hopper.cu), or cuDNN's.
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ std::string to_text(const AttentionProblem::Strides& strides) {
   return fmt::format("{}/{}/{}", strides.batch, strides.head, strides.token);
 }
 
-/// Of as many tokens and images as there may be, however they lie.
+/// For any number of tokens and images, in any layout.
 tune::SizeKey size_key_of(const AttentionProblem& problem) {
   return {.family = fmt::format("attention {} {}/{} heads of {}/{}{}", problem.dtype, problem.heads,
                                 problem.heads / problem.k.sharers, problem.key_dim, problem.value_dim,
@@ -95,7 +96,7 @@ std::optional<Algorithm> find_known(const AttentionProblem& problem, Backend& ba
   return find_cudnn_algorithm(problem, backend);
 }
 
-/// What was the fastest for other tokens, unless it is far from what is guessed for these.
+/// The fastest algorithm for other numbers of tokens, unless it is far from the best guess for these.
 std::optional<Algorithm> find_nearest(const AttentionProblem& problem, Backend& backend, const std::string& name) {
   constexpr std::size_t kNear = 4;  // of the best guesses
   const std::vector<HopperTile> best = best_hopper_tiles(problem, hopper_clusters_at_once);

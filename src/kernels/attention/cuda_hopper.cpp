@@ -17,7 +17,7 @@ constexpr int kMostWhole = 16;
 constexpr std::size_t kMostMeasured = 12;
 constexpr int kMultiprocessors = 132;  // of an H100 or H200
 
-/// What the kernel is compiled for.
+/// A compiled variant of the kernel.
 struct Compiled {
   int warpgroups, keys, stages, resident;
 };
@@ -36,7 +36,7 @@ const Compiled& compiled_for(const HopperTile& tile) {
 
 int as_int(std::int64_t value) { return static_cast<int>(value); }
 
-/// Of a head as products take it.
+/// The dimension of a head, padded for the matrix multiply-adds.
 int padded_dim(const AttentionProblem& problem) {
   const std::int64_t dim = std::max(problem.key_dim, problem.value_dim);
   return dim <= 32 ? 32 : dim <= 48 ? 48 : kMostDim;
@@ -49,7 +49,8 @@ bool is_of_use(const AttentionProblem& problem, const HopperTile& tile) {
   return tile.keys <= 64 || problem.keys > 64;
 }
 
-/// Nothing where the tile is of no use, the cluster has more blocks than there are units of keys, or shared memory does not hold what they exchange.
+/// Nothing if the tile is of no use, the cluster has more blocks than there are units of keys, or shared memory
+/// does not hold the data that they exchange.
 std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperTile& tile) {
   const Compiled& compiled = compiled_for(tile);
   if (!is_of_use(problem, tile)) return std::nullopt;
@@ -74,10 +75,11 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   return form;
 }
 
-/// About what the kernel takes, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of 1.7 GHz. In each turn blocks
-/// start, have a tile's queries copied and its results stored, and go through their units of keys one after the other: each takes a
-/// warpgroup's way from scores to sums, and a little more than half of what the exponentials and products of all blocks on a
-/// multiprocessor take, for these overlap.
+/// An estimate of the kernel's time, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of
+/// 1.7 GHz. In each round blocks start, have a tile's queries copied and its results stored, and go through their
+/// units of keys one after the other. A unit takes a warpgroup's latency from scores to sums, and a little more
+/// than half of the time of the exponentials and multiply-adds of all blocks on a multiprocessor, because these
+/// overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
   const int units = divide_up(form.keys, tile.keys);
   const int beside = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
@@ -91,7 +93,8 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   return turns * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
 
-/// Strides of [dim, tokens, heads, batch] for a tensor map, which asks for multiples of 16 bytes also where an axis has one element.
+/// Strides of [dim, tokens, heads, batch] for a tensor map. It requires multiples of 16 bytes even where an axis
+/// has one element.
 cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std::int64_t heads, std::int64_t batch,
                         const AttentionProblem::Strides& strides, int rows) {
   const auto stride = [](std::int64_t extent, std::int64_t given) { return extent == 1 ? kMostDim : given; };

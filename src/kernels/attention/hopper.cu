@@ -1,37 +1,42 @@
-// attention on Hopper's tensor cores (sm_90a) for heads of up to 64: o = softmax(scale q k^T) v, scores never leaving registers.
+// attention on Hopper's tensor cores (sm_90a) for heads of up to 64: o = softmax(scale q k^T) v, scores stay in
+// registers.
 //
-// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e], logsumexp[b, h, s] or none: d and e multiples of 8 up to 64,
-//            h a multiple of g; any strides that are multiples of 16 bytes, so that heads may lie interleaved, or beside those of a
-//            merged product.
-// Dtypes     bf16 or f16; scores, softmax and sums in f32, probabilities rounded to the dtype before the second product.
+// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e], logsumexp[b, h, s] or none: d and e
+//            multiples of 8 up to 64, h a multiple of g; any strides that are multiples of 16 bytes, so that heads
+//            may be interleaved, or next to those of a merged linear.
+// Dtypes     bf16 or f16; scores, softmax and sums in f32, probabilities rounded to the dtype before the second matmul.
 // Bytes      (q + k + v + o) * 2, k and v once for each tile of queries from the second-level cache
 // FLOPs      2 * b*h*s*t * (d + e), and b*h*s*t exponentials
 //
-// The two floors of 64 queries by 128 keys of 64 on one multiprocessor: products 2 * 64*128*64 / 2048 = 512 clocks, exponentials
-// 64*128 / 16 = 512 clocks. Either alone would be 946 to 998 TFLOP/s; what counts is how much of the one runs beside the other.
+// The two floors of 64 queries by 128 keys of 64 on one multiprocessor: multiply-adds 2 * 64*128*64 / 2048 = 512
+// clocks, exponentials 64*128 / 16 = 512 clocks. Either alone would be 946 to 998 TFLOP/s. The speed depends on how
+// much the two overlap.
 //
-// A block of threads has a tile: 64, 128 or 192 queries of a head, 64 for each warpgroup, which keeps its scores, probabilities and sums
-// in registers. One thread of one more warp copies (TMA) queries once and keys and values to rings. A warpgroup begins the scores of the
-// next keys and the weighted sum of those before, and computes exponentials while the sum is under way; warpgroups that have a
-// multiprocessor to themselves take turns to begin products, so that the exponentials of one run beside the products of another. Heads
-// narrower than 64 are zeros from there on in shared memory (copies fill them in) and products are 32, 48 or 64 deep and wide.
+// A thread block has a tile: 64, 128 or 192 queries of a head, 64 for each warpgroup, which keeps its scores,
+// probabilities and sums in registers. One thread of one more warp copies (TMA) queries once, and keys and values
+// to rings. A warpgroup begins the scores of the next keys and the weighted sum of those before, and computes
+// exponentials while the sum is in flight. Warpgroups that have a multiprocessor to themselves alternate in issuing
+// multiply-adds, so that the exponentials of one overlap the multiply-adds of another. Heads of less than 64
+// elements are padded with zeros in shared memory (copies fill them in), and the matmuls are 32, 48 or 64 deep and
+// wide.
 //
-// A row's largest score so far is what exponents are relative to. It is replaced only when one has come that is larger by a factor of
-// 2^8, for f32 sums and 16-bit floats are as exact at 2^8 as at 1: sums are then seldom scaled (FlashAttention-4 does so).
+// Exponents are relative to a row's largest score so far. It is replaced only by a score that is larger by a factor
+// of 2^8, because f32 sums and 16-bit floats are as exact at 2^8 as at 1. So sums are seldom scaled
+// (FlashAttention-4 does so).
 //
-// 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. So a cluster of blocks may have,
-// after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25 rounds. Each sends the others their rows of its sums
-// with largest scores (copies between blocks' shared memory), and adds up its own in the order of the blocks: the same bits in every
-// run.
+// 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. So a cluster
+// of blocks may have, after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25 rounds. Each
+// sends the others their rows of its sums with largest scores (copies between blocks' shared memory), and adds up
+// its own in the order of the blocks: the same bits in every run.
 //
-// Online softmax and its order of products: FlashAttention-3 (arXiv 2407.08608), sections 3.1 and 3.2.
+// Online softmax and its order of matmuls: FlashAttention-3 (arXiv 2407.08608), sections 3.1 and 3.2.
 //
-// Tried      (H100, bench/results/h100/attention_ways.txt) Two of eight exponentials as polynomials of degree 3, on units that are idle
-//            else, in tiles of 128 keys (FlashAttention-4 does so). In heads of 40 and 64 tiles of 192 queries took 3 to 12% longer
-//            and those of 128 between 2% longer and 5% less, of which the fastest tile of a shape gained 0.8% at most; in heads of 32
-//            and of 8 the fastest tile gained 8% and 4%.
-//            For 4096 queries of 5 heads tiles of 128 queries, two rounds of them: 80.8 us; one for each block and one shared by
-//            2: 63.8; 110 tiles of 192, one for each block: 53.5.
+// Tried      (H100, bench/results/h100/attention_ways.txt) Two of eight exponentials as polynomials of degree 3, on
+//            units that are idle else, in tiles of 128 keys (FlashAttention-4 does so). In heads of 40 and 64 tiles
+//            of 192 queries took 3 to 12% longer and those of 128 between 2% longer and 5% less; the fastest tile of
+//            a shape gained 0.8% at most. In heads of 32 and of 8 the fastest tile gained 8% and 4%. For 4096 queries
+//            of 5 heads tiles of 128 queries, two rounds of them: 80.8 us; one for each block and one shared by 2:
+//            63.8; 110 tiles of 192, one for each block: 53.5.
 
 #include <cuda_runtime_api.h>
 
@@ -52,11 +57,11 @@ namespace hw = cuda::hopper;
 using cuda::Bf16;
 using cuda::Constant;
 
-// A single warp that copies takes no registers to speak of, but a multiprocessor deals them out to four warps at a time, and only a
-// warpgroup can give away what it was dealt.
+// The single warp that copies needs hardly any registers. But a multiprocessor allocates registers to four warps at
+// a time, and only a warpgroup can give its allocation away.
 template <int kGroups>
 constexpr int kThreads = kGroups * hw::kWarpgroup + (kGroups == 1 ? 32 : hw::kWarpgroup);
-/// Of a thread that copies, and of one that computes, together as many as all have at first.
+/// Registers of a thread that copies, and of one that computes; their total is that of the initial allocation.
 template <int kGroups>
 constexpr int kCopyRegisters = kGroups == 2 ? 40 : 32;
 template <int kGroups>
@@ -76,7 +81,7 @@ struct Barriers {
   hw::Barrier received;  // all that others of the cluster have summed up for this block
 };
 
-/// What a block works on next: a tile, or its part of the keys of one.
+/// The next work of a block: a tile, or its part of the keys of one.
 struct Item {
   int batch, head, row;  // the first query
   int begin, end;        // of the keys, in units of a stage
@@ -131,7 +136,7 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
   }
 }
 
-/// Warpgroups take turns to begin products, so that they do not all compute exponentials at once.
+/// Warpgroups alternate in issuing multiply-adds, so that they do not all compute exponentials at once.
 template <int kGroups, bool kTakesTurns>
 struct Turn {
   int group;
@@ -150,7 +155,8 @@ struct Turn {
   }
 };
 
-/// A warpgroup's way: tiles that it has begun, and units of keys and of values that it is done with, counted from the block's first.
+/// A warpgroup's progress: tiles that it has begun, and units of keys and of values that it has finished, counted
+/// from the block's first.
 struct Progress {
   std::uint32_t tiles = 0, keys = 0, values = 0;
 };
@@ -259,7 +265,8 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
   hw::commit_stores();
 }
 
-// A shared tile. Rows of sums lie in shared memory as floats, each with the two numbers that they are relative to behind it.
+// A shared tile. Rows of sums are in shared memory as floats, each followed by the two numbers that they are
+// relative to.
 template <int kDim>
 constexpr int kPitch = sums_pitch(kDim);
 

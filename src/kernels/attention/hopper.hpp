@@ -11,22 +11,22 @@
 /// Attention by our own kernel for Hopper's tensor cores, for heads of up to 64: hopper.cu.
 namespace headroom::attentions {
 
-/// Changes with the kernel: which of its ways was fastest is kept on disk.
+/// Changes with the kernel: the fastest of its tiles is kept on disk.
 inline constexpr int kHopperRevision = 2;
 
 /// "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
-/// Why it does not take an op: bf16 or f16 in heads of up to 64, a multiple of 8, nothing beside the scores and a scale above 0, on
-/// compute capability 9.0.
+/// Why it does not take an op. It takes bf16 or f16 in heads of up to 64, a multiple of 8, without bias or mask and
+/// with a scale above 0, on compute capability 9.0.
 [[nodiscard]] Support why_not_hopper(const OpSpec& spec, const Target& target);
 
 /// All tiles that a problem can be run with, in clusters of up to eight blocks.
 [[nodiscard]] std::vector<HopperTile> hopper_tiles(const AttentionProblem& problem);
 /// How many clusters of a tile's blocks a device runs at once.
 using ClustersAtOnce = std::function<int(const HopperTile& tile, const HopperForm& form)>;
-/// Those that are worth measuring, best guess first: a tile for each block or cluster, and as many for each as give all something to do
-/// from the beginning to the end.
+/// The tiles that are worth measuring, best guess first: a tile for each block or cluster, and as many for each as
+/// keep all of them busy from the beginning to the end.
 [[nodiscard]] std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem,
                                                         const ClustersAtOnce& clusters_at_once);
 

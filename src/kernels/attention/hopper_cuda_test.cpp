@@ -45,14 +45,15 @@ AttentionProblem problem_of(const Case& c, DType dtype = DType::kBF16) {
   return attention_problem(spec, dense_operands(spec.inputs), dense_operands(spec.outputs));
 }
 
-/// Parts of tiles and of units of keys, many units, heads that products are wider and deeper than, values in heads of another size.
+/// Parts of tiles and of units of keys, many units, heads smaller than the padded matmuls, values in heads of
+/// another size.
 std::vector<Case> cases() {
   return {{1, 1, 1, 1, 8, 8},      {2, 3, 17, 17, 40, 40},   {1, 2, 272, 272, 64, 64}, {1, 2, 130, 65, 64, 64},
           {1, 1, 64, 700, 64, 32}, {2, 2, 200, 77, 64, 64},  {1, 2, 100, 513, 48, 48}, {1, 3, 193, 129, 24, 56},
           {1, 2, 65, 80, 16, 16},  {2, 3, 128, 128, 32, 32}, {1, 1, 385, 600, 64, 64}};
 }
 
-/// Probabilities are rounded before the second product.
+/// Probabilities are rounded before the second matmul.
 Tolerance tolerance_of(DType dtype) {
   return {.relative_l2 = dtype == DType::kBF16 ? 8e-3 : 1e-3, .max_ulps_of_peak = 4};
 }
@@ -136,7 +137,8 @@ TEST_F(HopperAttention, SharesHeadsOfKeysAndGivesTheLogarithmOfTheSum) {
         expect_agrees(tile, c, dtype, {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5});
 }
 
-/// The largest score grows from one unit of keys to the next, so that sums are scaled; and exponentials of many scores are none.
+/// The largest score grows from one unit of keys to the next, so that sums are scaled; and the exponentials of many
+/// scores overflow.
 TEST_F(HopperAttention, TakesScoresThatWouldOverflowAnExponential) {
   for (const double scale : {2.0, 30.0, 100.0}) {
     const Case c{.batch = 1, .heads = 1, .queries = 100, .keys = 700, .dim = 64, .value_dim = 64, .scale = scale};
@@ -202,7 +204,8 @@ int clusters_of_h100(const HopperTile& tile, const HopperForm& /*form*/) {
   return resident * (6 * (16 / tile.split) + 2 * (18 / tile.split));
 }
 
-/// bench/results/h100/attention_ways.txt: what is guessed is measured, so that a fastest one that comes later than first is found too.
+/// bench/results/h100/attention_ways.txt: the best guesses are measured, so the fastest is found even if it is not
+/// the first guess.
 TEST(HopperAttentionTiles, TheFastestAsMeasuredComeFirst) {
   struct Measured {
     Case shape;

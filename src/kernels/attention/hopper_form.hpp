@@ -5,20 +5,22 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"
 
-/// What the kernel in hopper.cu and its host code share.
+/// Types that the kernel in hopper.cu and its host code share.
 namespace headroom::attentions {
 
-inline constexpr int kGroupRows = 64;  ///< queries of a warpgroup: the rows of its products
+inline constexpr int kGroupRows = 64;  ///< queries of a warpgroup: the rows of its multiply-adds
 inline constexpr int kRowBytes = 128;  ///< of a token's head in shared memory: up to 64 elements
 inline constexpr int kMostDim = 64;
 inline constexpr int kMostStages = 4;  ///< of keys and values
 inline constexpr int kMostGroups = 3;  ///< warpgroups of a block
 
-/// Floats of a row of sums that blocks send each other: with what it is relative to, and in other banks than the row before.
+/// Floats of a row of sums that blocks send each other: the sums, the numbers that they are relative to, and
+/// padding that shifts each row to other banks.
 constexpr int sums_pitch(int dim) { return dim + 4; }
 
-/// How blocks of threads work. A tile is 64 queries of a head for each of `warpgroups`, and all of its keys, `keys` at a time. A cluster
-/// of `split` blocks has `whole` tiles for each block, one after the other, and, where `shares`, one more whose keys they share.
+/// The work of thread blocks. A tile is 64 queries of a head for each of `warpgroups`, and all of its keys, `keys`
+/// at a time. A cluster of `split` blocks has `whole` tiles for each block, one after the other, and, if `shares`,
+/// one more whose keys they share.
 struct HopperTile {
   int warpgroups = 1;
   int keys = 64;
@@ -35,7 +37,7 @@ struct HopperTile {
 struct HopperForm {
   int heads = 0, sharers = 1;  // of queries; and those that share one head of keys
   int queries = 0, keys = 0;
-  int dim = 0;        // of a product: 32, 48 or 64, what heads lack being zeros
+  int dim = 0;        // of a multiply-add: 32, 48 or 64; heads are padded with zeros
   int value_dim = 0;  // of the result
   int tiles_of_head = 0, tiles = 0;
   int split = 1, whole = 1;

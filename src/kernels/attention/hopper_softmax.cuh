@@ -1,7 +1,8 @@
 #pragma once
 
-// The softmax of attention on a warpgroup's scores where a product has left them: a thread has, of row r = 16 (t / 32) + t % 32 / 4 and of
-// the row 8 below it, columns 2 (t % 4) and the next of every eight; four threads together have both rows.
+// The softmax of attention on a warpgroup's scores, in the layout of wgmma's results. A thread has, of row r = 16
+// (t / 32) + t % 32 / 4 and of the row 8 below it, columns 2 (t % 4) and the next of every eight. Four threads
+// together have both rows.
 
 #include <cstdint>
 
@@ -39,7 +40,8 @@ __device__ __forceinline__ void scale_rows(float (&values)[kColumns / 2], const 
   for (int i = 0; i < kColumns / 2; ++i) values[i] *= factors[i / 2 % 2];
 }
 
-/// Probabilities as the first operand of a product, 16 keys each: what a thread has of the scores is what it has of that operand.
+/// Probabilities as the first operand of the second matmul, 16 keys each: a thread's scores have the same layout as
+/// its part of that operand.
 template <class T, int kKeys>
 __device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uint4 (&weights)[kKeys / 16]) {
   namespace hw = cuda::hopper;
@@ -62,7 +64,7 @@ struct Softmax {
 
   __device__ __forceinline__ explicit Softmax(float scale_of) : scale(scale_of) {}
 
-  /// What exponents are relative to, as a power of 2.
+  /// The power of 2 that exponents are relative to.
   [[nodiscard]] __device__ __forceinline__ float exponent(int row) const { return most[row] * scale; }
 
   __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most(scores, most); }

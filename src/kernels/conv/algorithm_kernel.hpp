@@ -8,7 +8,8 @@
 
 namespace headroom::convolutions {
 
-/// A kernel of one way to run convolutions, for tests of that way; kWhyNot says what it does not take.
+/// A kernel of one convolution algorithm, for tests of that algorithm; kWhyNot returns the reason if it does not
+/// take a problem.
 template <Support (*kWhyNot)(const Problem&, const Target&)>
 class AlgorithmKernel : public LibraryKernel {
  public:
@@ -16,7 +17,7 @@ class AlgorithmKernel : public LibraryKernel {
 
   AlgorithmKernel(Op op, MakeAlgorithm make_algorithm)
       : LibraryKernel(
-            {.name = "way",
+            {.name = "algorithm",
              .op = op,
              .device = DeviceKind::kCuda,
              .supports = [](const OpSpec& spec, const Target& target) { return kWhyNot(problem_of(spec), target); },

@@ -12,8 +12,8 @@
 // FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
 //
 // Tried: on row-major images oneDNN's gemm (im2col) is slower than its blocked kernels, conversion of both images
-// included. Only with AVX-512, and where a filter holds few elements or is 1x1, is the gemm faster, because then the
-// conversions weigh more than the product. Channels-last images need no conversion and beat both.
+// included. The gemm is faster only with AVX-512, and if a filter holds few elements or is 1x1, because then the
+// conversions take longer than the GEMM. Channels-last images need no conversion and beat both.
 
 #include "ir/activation.hpp"
 #include "ir/convolution.hpp"
@@ -40,7 +40,7 @@ dnnl::memory::desc filter_of(const OpSpec& spec) {
 }
 
 /// Whether the result may have rows or columns that see nothing but padding: there oneDNN's brgconv leaves out what
-/// follows the product, or crashes, with AMX always.
+/// follows the GEMM, or crashes, with AMX always.
 bool has_unseen_lines(const OpSpec& spec) {
   const Builder::Convolution how = convolution_of(spec.attributes);  // padding: top, left, bottom, right
   for (const int axis : {0, 1}) {

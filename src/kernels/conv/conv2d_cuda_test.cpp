@@ -101,12 +101,12 @@ TEST_F(CudaConvolution, TimesItsAlgorithmsOnceAndFindsTheFastestAgain) {
   EXPECT_EQ(first, again);
 }
 
-/// What choices are kept for: a product's pixels in lines, as which image does not matter.
+/// The problem that choices are kept for: a GEMM's pixels in lines, as the shape of the image does not matter.
 convolutions::Problem as_kept(const OpSpec& spec) {
   const convolutions::Problem problem = convolutions::problem_of(spec);
   return is_pointwise(problem) ? in_lines(problem) : problem;
 }
-/// Of images of any size, or of any rows of a product.
+/// For images of any size, or for any rows of a GEMM.
 tune::SizeKey size_key_of(const OpSpec& spec) {
   convolutions::Problem problem = as_kept(spec);
   const bool is_rows = is_pointwise(problem);
@@ -176,7 +176,7 @@ TEST_F(CudaConvolution, TakesPixelsAsAProductWhereChannelsAreLast) {
   EXPECT_THAT(by(Layout::kChannelsLast, {.bias = DType::kF32}), HasSubstr("+ cuda"));
 }
 
-// Whatever the library takes today, the kernel behind it must run all of it.
+// Whatever the library takes today, the kernel after it must run all of it.
 TEST_F(CudaConvolution, TheLastKernelAgreesOnAnyStrides) {
   for (const ConvolutionCase& c : convolution_cases())
     for (const DType dtype : cuda::kDTypes) {

@@ -1,25 +1,29 @@
 // Convolutions of 64 channels to 64 on Hopper: the tiny autoencoder's.
 //
-// Shapes     x[b, 64, h, w], weight[64, 64, 3, 3] or transposed [64, 64, 4, 4], bias[64], residual as y -> y[b, 64, oh, ow]
+// Shapes     x[b, 64, h, w], weight[64, 64, 3, 3] or transposed [64, 64, 4, 4], bias[64], residual as y -> y[b, 64,
+//            oh, ow]
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32
 // Layout     channels-last images
 // Bytes      (x + residual + y) * 2: the halo of a strip and the weight come from cache
 // FLOPs      2 * 64 * 64 * 9 a pixel of y, of the transposed one 2 * 64 * 64 * 4
 //
-// The weight stays in registers and the image goes by. One product is y^T[64 channels, pixels] = weight[64, 16] x^T[16, pixels], whose
-// first operand wgmma takes from registers: all of the weight is 144 of a thread's, the sums of 128 pixels are 64. The second operand is
-// the image as it lies: 64 channels of a pixel are a row of the 128-byte swizzle, and neighbouring pixels of a row of the image are its
-// neighbouring rows. So a row of the image, copied once, serves all nine taps by where they begin to read, and shared memory gives
-// 64 bytes a clock of the 128 it has.
+// The weight stays in registers and the image is streamed. One multiply-add is y^T[64 channels, pixels] =
+// weight[64, 16] x^T[16, pixels]. Its first operand comes from registers, as wgmma allows: all of the weight takes
+// 144 of a thread's registers, the sums of 128 pixels take 64. The second operand is the image as it is stored: 64
+// channels of a pixel are a row of the 128-byte swizzle, and neighbouring pixels of a row of the image are its
+// neighbouring rows. So a row of the image, copied once, serves all nine taps, each from another start address.
+// Shared memory gives 64 bytes a clock of the 128 it has.
 //
-// A block makes segments (`pixels` of a row) one below the other. Its first warpgroup copies rows of x into a ring; the other two make
-// segments in turn, one multiplying while the other adds bias and residual and stores. A doubled image has four filters of 2x2 by the
-// parity of row and column (passes/fusion/fuse_upsample.cpp); each of the two warpgroups makes the rows of one parity. Weights that no kernel
-// of a run writes are on their way to registers before the kernel in front has ended.
+// A block computes segments (`pixels` of a row) one below the other. Its first warpgroup copies rows of x into a
+// ring. The other two alternate over the segments: one multiplies while the other adds bias and residual and
+// stores. A doubled image has four filters of 2x2 by the parity of row and column
+// (passes/fusion/fuse_upsample.cpp); each of the two warpgroups computes the rows of one parity. Weights that no
+// kernel of a run writes are loaded to registers before the previous kernel has ended (programmatic dependent
+// launch).
 //
-// Tried: blocks of one warpgroup, two to a multiprocessor, which copy their rows themselves. They could begin while the kernel before
-// ends, but on small images they were no faster, and on those of 256x256 pixels and more 12 to 27% slower, since nothing makes their
-// products take turns.
+// Tried: blocks of one warpgroup, two to a multiprocessor, which copy their rows themselves. They could begin while
+// the kernel before ends. On small images they were no faster, and on those of 256x256 pixels and more 12 to 27%
+// slower, since nothing makes their multiply-adds alternate.
 
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +61,7 @@ struct Barriers {
   hopper::Barrier residual[kGroups], turn[kGroups];
 };
 
-/// All products of a pass over a segment whose first row of x was the `first_row`th to be copied.
+/// All multiply-adds of a pass over a segment whose first row of x was the `first_row`th to be copied.
 template <class F, class T, int kPixels>
 __device__ __forceinline__ void multiply_pass(float (&sums)[kPixels / 2], const uint4 (&weight)[F::kFragments],
                                               Barriers& barriers, std::uint32_t slots, int first_row, int group,
@@ -80,11 +84,13 @@ __device__ __forceinline__ void multiply_pass(float (&sums)[kPixels / 2], const 
   hopper::commit_wgmma();
 }
 
-/// Sums of 64 channels and kPixels pixels, as a warpgroup has them, to a tile of pixels in shared memory, where the residual lies.
+/// Stores a warpgroup's sums of 64 channels and kPixels pixels to a tile of pixels in shared memory, which holds
+/// the residual.
 template <class T, int kPixels>
 __device__ __forceinline__ void finish_segment(const Work& work, float (&sums)[kPixels / 2], float low_bias,
                                                float high_bias, std::uint32_t tile) {
-  // This lane's row of the matrices that store_transposed() takes four at a time: channels 0 and 8 on of two groups of eight pixels.
+  // This lane's row of the four matrices of a store_transposed(): channels from 0 and from 8 of two groups of eight
+  // pixels.
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % kWarps;
   const int piece = 2 * warp + (lane / 8 & 1), pixel = lane % 8 + lane / 16 * 8;
   const std::uint32_t place = tile + pixel * kPixelBytes + ((piece ^ pixel % kSwizzleRows) << 4);
@@ -112,8 +118,8 @@ __device__ __forceinline__ void finish_segment(const Work& work, float (&sums)[k
   }
 }
 
-/// A warpgroup that multiplies: every second segment, or of doubled images the rows of one parity of every segment. It waits for the
-/// kernels before when it has read the weight.
+/// A warpgroup that multiplies: every second segment or, for doubled images, the rows of one parity of every
+/// segment. It waits for earlier kernels once it has read the weight.
 template <class F, class T, int kPixels>
 __device__ __forceinline__ void make_segments(const Work& work, const TensorMap& residual, const TensorMap& y,
                                               const uint4* packed, const void* bias, std::uint32_t slots,

@@ -1,19 +1,21 @@
-// 3x3 convolutions from few channels to many and from 64 to few on Hopper: an autoencoder's first and last, a U-Net's first.
+// 3x3 convolutions from at most 4 channels to many and from 64 to at most 16 on Hopper: an autoencoder's first and
+// last, a U-Net's first.
 //
 // Shapes     x[b, c, h, w], weight[o, c, 3, 3], c at most 4, o a multiple of 64 -> y[b, o, h, w]; x[b, 64, h, w],
 //            weight[o, 64, 3, 3], o at most 16 -> y[b, o, h, w]; bias[o]
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32
 // Layout     channels-last images and weight
-// Bytes      (x + y) * 2: that of many channels is all there is
-// FLOPs      2 * 9 * many * few a pixel
+// Bytes      (x + y) * 2: the image with many channels is nearly all of it
+// FLOPs      2 * 9 * c * o a pixel
 //
-// From few: a pixel's product has 9 c numbers, three runs of 3 c neighbours. Warps gather them from a copy in shared memory to registers
-// and multiply there; pixels leave with their channels in a row, 64 of them from a block.
+// From at most 4 channels: the dot product of a pixel has 9 c elements, three runs of 3 c neighbours. Warps gather
+// them from a copy in shared memory to registers and multiply there; pixels are stored with their channels in a
+// row, 64 of them from a block.
 //
-// To few: as narrow.cu goes over an image. A product has 64 rows, which are the filters' three columns of taps side by side, so that a
-// row of the image is multiplied once for all three; what belongs to a pixel is then added up through shared memory. (With pixels as the
-// rows of products and 16 filters beside them it took 22 us instead of 15 at 512x512: 36 small products of 64 pixels instead of 12 of
-// 128.)
+// From 64 channels: the image is walked as in conv_64to64.cu. A multiply-add has 64 rows, which are the filters'
+// three columns of taps side by side, so that a row of the image is multiplied once for all three. The parts of a
+// pixel are then added up through shared memory. (With pixels as the rows and 16 filters as the columns it took 22
+// us instead of 15 at 512x512: 36 small multiply-adds of 64 pixels instead of 12 of 128.)
 
 #include <cstdint>
 
@@ -31,10 +33,10 @@ using namespace narrow;
 
 constexpr int kColumnTaps = 3, kTaps = kTall * kColumnTaps;
 
-// From few.
+// From at most 4 channels.
 
 constexpr int kWarpPixels = 32;               // of a row, a warp at a time
-constexpr int kTileRows = 4, kTileWarps = 2;  // a block's warps stand in so many rows and columns
+constexpr int kTileRows = 4, kTileWarps = 2;  // a block's warps form so many rows and columns
 constexpr int kTilePixels = kTileWarps * kWarpPixels;
 constexpr int kFromThreads = kTileRows * kTileWarps * 32;
 
@@ -50,7 +52,7 @@ struct FromFew {
 template <class T, int kFew>
 class Gather {
  public:
-  static constexpr int kDepth = kTaps * kFew;              // numbers of a product
+  static constexpr int kDepth = kTaps * kFew;              // elements of a dot product
   static constexpr int kProducts = (kDepth + 15) / 16;     // of 16 numbers each
   static constexpr int kPitch = (kTilePixels + 2) * kFew;  // numbers in a row of the copy
   static constexpr int kCopied = (kTileRows + 2) * kPitch;
@@ -75,7 +77,8 @@ class Gather {
       if (const int at = static_cast<int>(threadIdx.x) + i * kFromThreads; at < kCopied) copy[at] = from[i];
   }
 
-  /// Where numbers 2 (t % 4) on of each half of each product lie beside a pixel's first, two at a time.
+  /// Offsets of elements 2 (t % 4) on of each half of each multiply-add, relative to a pixel's first, two at a
+  /// time.
   __device__ __forceinline__ Gather() {
 #pragma unroll
     for (int i = 0; i < kProducts * 2 * kSingles; ++i) {
@@ -115,7 +118,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     from_few_kernel(FromFew form, const T* x, const T* weight, const void* bias, T* y) {
   if constexpr (HR_HAS_HOPPER) {
     using G = Gather<T, kFew>;
-    constexpr int kParts = kChannels / 16;  // of the channels of y: a product makes 16
+    constexpr int kParts = kChannels / 16;  // of the channels of y: a multiply-add computes 16
     __shared__ alignas(16) std::uint16_t copy[G::kCopied];
     __shared__ float biases[kChannels];
     __shared__ alignas(kGroupBytes) char pixels[kFromThreads / 32][kWarpPixels * kPixelBytes];
@@ -138,7 +141,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     const G gather;
     const std::uint16_t* const first =
         copy + warp / kTileWarps * G::kPitch + (warp % kTileWarps * kWarpPixels + lane / 4) * kFew;
-    // Where this lane's row of four matrices goes: a group of 8 channels each, of pixel lane % 8.
+    // The destination of this lane's row of four matrices: a group of 8 channels each, of pixel lane % 8.
     const std::uint32_t own = hopper::shared_address(pixels[warp]);
     const std::uint32_t places[2] = {own + lane % 8 * kPixelBytes + ((lane / 8 ^ lane % 8) << 4),
                                      own + lane % 8 * kPixelBytes + (((4 + lane / 8) ^ lane % 8) << 4)};
@@ -195,11 +198,11 @@ __global__ void __launch_bounds__(kFromThreads, 2)
   }
 }
 
-// To few.
+// From 64 channels to at most 16.
 
 constexpr int kToPixels = 128;                            // of a segment
-constexpr int kToColumns = kToPixels + kSwizzleRows;      // of a product: those beside a segment's too
-constexpr int kMostRows = kColumnTaps * kMostFewOutputs;  // of a product that count
+constexpr int kToColumns = kToPixels + kSwizzleRows;      // of a multiply-add: with the neighbours of a segment
+constexpr int kMostRows = kColumnTaps * kMostFewOutputs;  // of a multiply-add that count
 using ToForm = Form<Pace::kSame, kToPixels>;
 constexpr int kSumsBytes = kMostRows * kToColumns * static_cast<int>(sizeof(float));
 constexpr int kToSharedBytes = kSlots * ToForm::kSlotBytes + kGroups * kSumsBytes + kGroupBytes;
@@ -209,7 +212,8 @@ struct ToFew {
   int width = 0, outputs = 0;
 };
 
-/// What a thread keeps of the weight, [o, row, column, 64]: row of the product c * outputs + o has column c of filter o.
+/// A thread's part of the weight, [o, row, column, 64]: row c * outputs + o of the operand has column c of filter
+/// o.
 template <class T>
 __device__ __forceinline__ void read_filters(const T* weight, int outputs, uint4 (&filters)[kTall * kSteps]) {
   const int thread = static_cast<int>(threadIdx.x) % hopper::kWarpgroup;
@@ -234,7 +238,8 @@ __device__ __forceinline__ void make_few(const ToFew& form, const T* weight, con
                                          int begin, int end) {
   const Work& work = form.work;
   const int thread = static_cast<int>(threadIdx.x) % hopper::kWarpgroup, lane = thread % 32;
-  const int first_column = thread / 32 * 16 + lane / 4;  // row of the product that this thread has, and that 8 below
+  const int first_column =
+      thread / 32 * 16 + lane / 4;  // row of the multiply-add that this thread has, and that 8 below
   uint4 filters[kTall * kSteps];
   read_filters(weight, form.outputs, filters);
   float sums[kToColumns / 2];

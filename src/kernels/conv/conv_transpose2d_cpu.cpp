@@ -1,7 +1,8 @@
-// conv_transpose2d: y[b, o, i*sh + u*dh - top, j*sw + v*dw - left] += weight[c, o, u, v] * x[b, c, i, j], from bias[o] on
+// conv_transpose2d: y[b, o, i*sh + u*dh - top, j*sw + v*dw - left] += weight[c, o, u, v] * x[b, c, i, j], from
+// bias[o] on
 //
 // Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow],
-//            oh = (h - 1)*sh + dh*(kh - 1) + 1 - top - bottom + the output's padding; o hears its group's c.
+//            oh = (h - 1)*sh + dh*(kh - 1) + 1 - top - bottom + the output's padding; o depends on its group's c.
 // Dtypes     f32; bf16 with f32 sums and a bias of either, where the CPU has AVX-512.
 // Layout     images row-major or both channels-last, without gaps. Weights of the checkpoint are packed once into
 //            oneDNN's blocks; others are converted in every run.
@@ -9,8 +10,8 @@
 // Bytes      (x + weight + bias + y) * size
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
 //
-// Of a stride, and between channels-last images, one convolution for each phase of the stride. Else oneDNN's deconvolution, which
-// is a convolution's gradient with a bias: per product it takes twice the time.
+// With a stride, and between channels-last images, one convolution for each phase of the stride. Otherwise oneDNN's
+// deconvolution, the gradient of a convolution with a bias: per multiply-add it takes twice the time.
 
 #include "ir/convolution.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"

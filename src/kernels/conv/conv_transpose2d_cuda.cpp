@@ -1,12 +1,12 @@
-// conv_transpose2d on a GPU: y = what a conv2d that makes x has as the gradient of its image, + bias
+// conv_transpose2d on a GPU: y = the gradient of the image of a conv2d whose results have the shape of x, + bias
 //
-// fastest.conv_transpose2d  by the fastest way there is, as measured: cuDNN's engines for gradients of images, and on Hopper
-//                           our own kernels where it doubles an image (convolution/hopper.cu, narrow.cu).
-// cuda.conv_transpose2d     what those do not take: convolution_cuda.cu.
+// fastest.conv_transpose2d  the fastest algorithm, as measured: cuDNN's engines for gradients of images, and on Hopper
+//                           Headroom's own kernels if it doubles an image (conv/hopper.cu, conv_64to64.cu).
+// cuda.conv_transpose2d     what fastest.conv_transpose2d does not take: convolution_cuda.cu.
 //
 // Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow]
-// Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the same or
-//            f32.
+// Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the
+//            same or f32.
 // Layout     images row-major or both channels-last, without gaps.
 // Bytes      (x + weight + bias + y) * size
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias

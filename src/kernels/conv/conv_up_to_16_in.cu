@@ -1,16 +1,17 @@
-// 3x3 convolutions from several channels to many on Hopper: the first of a U-Net that sees more than an image.
+// 3x3 convolutions from at most 16 channels to many on Hopper: the first of a U-Net that sees more than an image.
 //
 // Shapes     x[b, c, h, w], weight[o, c, 3, 3], c at most 16, o a multiple of 64 -> y[b, o, h, w]; bias[o]
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32
 // Layout     channels-last images and weight
-// Bytes      (x + y) * 2: that of many channels is nearly all there is
+// Bytes      (x + y) * 2: the image with many channels is nearly all of it
 // FLOPs      2 * 9 * c * o a pixel
 //
-// As few.cu goes from few channels: a pixel's product has 9 c numbers, which warps gather from a copy of the image in shared memory. Here
-// the filters of 64 channels of y would not fit in a warp's registers, so that it has 32 of them, and blocks are small: 2x32 pixels of 64
-// channels, which gives all multiprocessors work on images of 64x64 too. Filters come in rows to shared memory, and from there whole
-// matrices to registers; constant ones before the kernel in front has ended. An odd number of channels gets one of zeros beside it, so
-// that two numbers are gathered at once.
+// As in conv_rgb.cu, the dot product of a pixel has 9 c elements, which warps gather from a copy of the image in
+// shared memory. Here the filters of 64 channels of y would not fit in a warp's registers, so a warp has 32 of
+// them. Blocks are small: 2x32 pixels of 64 channels, which gives all multiprocessors work on images of 64x64 too.
+// Filters are copied in rows to shared memory, and from there in whole matrices to registers; constant ones before
+// the previous kernel has ended. An odd number of channels is padded with one of zeros, so that two elements are
+// gathered at once.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +30,7 @@ using namespace narrow;
 constexpr int kColumnTaps = 3, kTaps = kTall * kColumnTaps;
 constexpr int kTileRows = 2, kTilePixels = 32;  // a warp's pixels are a row of a tile
 constexpr int kHalves = 2;                      // warps of a row, which make other channels of y
-constexpr int kHalfChannels = kChannels / kHalves, kParts = kHalfChannels / 16;  // a product makes 16
+constexpr int kHalfChannels = kChannels / kHalves, kParts = kHalfChannels / 16;  // a multiply-add computes 16
 constexpr int kBlockWarps = kTileRows * kHalves, kBlockThreads = kBlockWarps * 32;
 constexpr int kAtOnce = 2;  // groups of eight pixels that a warp multiplies
 constexpr int kCopiedRows = kTileRows + kTall - 1, kCopiedColumns = kTilePixels + kColumnTaps - 1;
@@ -43,7 +44,7 @@ struct FromSeveral {
   int tiles_y = 0, tiles_x = 0, tiles = 0;
   Divisor channels;  // of x
   Divisor padded;    // the same or one more: even
-  Divisor run;       // numbers of three pixels beside each other
+  Divisor run;       // elements of three neighbouring pixels
   int outputs = 0;   // channels of y
   Activation activation = Activation::kNone;
   bool bias_is_f32 = false;
@@ -64,8 +65,8 @@ struct Depth {
   static_assert(kEach * kBlockThreads * kMostChannels < Divisor::kLimit);
 };
 
-/// The block's filters, a row each in shared memory: number tap * padded + channel, zeros beside the channels and beyond them. A warp takes
-/// every fourth.
+/// The block's filters, a row each in shared memory: element tap * padded + channel, padded with zeros. A warp
+/// takes every fourth.
 template <class D>
 class FilterRows {
  public:
@@ -112,7 +113,7 @@ __device__ __forceinline__ void load_filters(const std::uint16_t* filters, int h
                             to[part][i]);
 }
 
-/// The copy of a tile and what is beside it: rows of pixels of `padded` channels.
+/// The copy of a tile and its halo: rows of pixels of `padded` channels.
 template <class D>
 struct Copy {
   using Numbers = std::uint16_t[D::kEach];
@@ -146,7 +147,7 @@ struct Copy {
   }
 };
 
-/// Where numbers 2 (t % 4) on of each half of each product lie beside a pixel's first, two at a time.
+/// Offsets of elements 2 (t % 4) on of each half of each multiply-add, relative to a pixel's first, two at a time.
 template <int kProducts>
 class Gather {
  public:
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
     typename Copy<D>::Numbers next;
     int tile = static_cast<int>(blockIdx.x);
     Copy<D>::read(form, numbers_of_x, tile, next);
-    float biases[kParts * 2];  // of the rows of products that this lane has
+    float biases[kParts * 2];  // of the rows of multiply-adds that this lane has
 #pragma unroll
     for (int i = 0; i < kParts * 2; ++i)
       biases[i] = cuda::optional_vector_at<T>(bias, form.bias_is_f32, first_output + i * 8 + lane / 4);
@@ -258,7 +259,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
     std::uint32_t filters[kParts][kProducts][4];
     load_filters<D>(filters_of_block, half, filters);
     const std::uint16_t* const first = copy + (warp / kHalves * kCopiedColumns + lane / 4) * form.padded.divisor;
-    // Where this lane's row of four matrices goes: eight channels each, of pixel lane % 8 of a group.
+    // The destination of this lane's row of four matrices: eight channels each, of pixel lane % 8 of a group.
     const std::uint32_t place =
         hopper::shared_address(pixels[warp]) + lane % 8 * kHalfBytes + swizzled<kHalfPieces>(lane % 8, lane / 8) * 16;
     for (; tile < form.tiles; tile += static_cast<int>(gridDim.x)) {

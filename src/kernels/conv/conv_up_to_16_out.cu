@@ -1,19 +1,21 @@
-// 3x3 convolutions from many channels to few on Hopper: a U-Net's last.
+// 3x3 convolutions from many channels to at most 16 on Hopper: a U-Net's last.
 //
 // Shapes     x[b, c, h, w], weight[o, c, 3, 3], c a multiple of 32, o at most 16 -> y[b, o, h, w]; bias[o]
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32
 // Layout     channels-last images and weight
-// Bytes      (x + y) * 2; a tile's halo comes from cache, so that x is read 1.9 times there, and the weight once a block
+// Bytes      (x + y) * 2; a tile's halo comes from cache, so that x is read 1.9 times there, and the weight once a
+//            block
 // FLOPs      2 * 9 * c * o a pixel
 //
-// A block makes tiles of 4x8 pixels, so that an image of 64x64 is one for nearly each multiprocessor, and up to four channels of y. A
-// product's rows are the 6x10 pixels that a tile reads, its columns all nine taps of the block's filters side by side: a block reads each
-// number of x once, straight to the registers that mma takes it from, and multiplied for all taps at once. What belongs to a pixel of y is
-// then added up through shared memory.
+// A block computes tiles of 4x8 pixels, so that an image of 64x64 is one for nearly each multiprocessor, and up to
+// four channels of y. The rows of its GEMM are the 6x10 pixels that a tile reads, the columns all nine taps of the
+// block's filters side by side. A block reads each element of x once, straight to the registers that mma takes it
+// from, and multiplies it for all taps at once. The parts of a pixel of y are then added up through shared memory.
 //
-// Threads take 16 bytes of a pixel: the order of the channels in a product is that in which these come, in x and weight alike. Warps
-// share a block's channels, 64 each at a time, and keep these filters in registers, where up to 384 channels remain from tile to tile;
-// constant ones are on their way before the kernel in front has ended. The next tile's pixels are, while a tile is added up.
+// Threads load 16 bytes of a pixel, and the GEMM takes channels in the order in which these arrive, in x and weight
+// alike. Warps share a block's channels, 64 each at a time, and keep these filters in registers, where up to 384
+// channels remain from tile to tile. Constant filters are loaded before the previous kernel has ended. The next
+// tile's pixels are loaded while a tile is added up.
 
 #include <algorithm>
 #include <cstdint>
@@ -35,17 +37,17 @@ constexpr int kHaloColumns = kTileColumns + kColumnTaps - 1;
 constexpr int kHaloPixels = (kTileRows + kTall - 1) * kHaloColumns;  // of x
 constexpr int kSides = 2;                                     // warps that have other pixels of the same channels
 constexpr int kBlocks = 2;                                    // of 16 pixels of a warp
-constexpr int kRows = kSides * kBlocks * 16;                  // of a product: those beyond the pixels are zeros
+constexpr int kRows = kSides * kBlocks * 16;                  // of a GEMM: those beyond the pixels are zeros
 constexpr int kPiece = 8, kPieces = 2;                        // channels that a thread takes at once, and how often
 constexpr int kChunk = 4 * kPiece, kUnit = kPieces * kChunk;  // channels of a warp
 constexpr int kMostTeams = 6;                                 // that share the channels: kSides warps each
 constexpr int kTeamThreads = kSides * 32;
 constexpr int kOutputs = 4;                               // of a block
-constexpr int kMostStripes = (kTaps * kOutputs + 7) / 8;  // of a product: 8 columns each
+constexpr int kMostStripes = (kTaps * kOutputs + 7) / 8;  // of a GEMM: 8 columns each
 constexpr int kPitch = kMostStripes * 8;                  // of a pixel's sums in shared memory
 constexpr int kTeamSums = kRows * kPitch;
 static_assert(kHaloPixels <= kRows && kManyStep == kChunk);
-static_assert(kPitch % 32 == 8);  // four pixels' pairs of sums beside each other are in banks of their own
+static_assert(kPitch % 32 == 8);  // neighbouring pixels' pairs of sums, four of them, are in banks of their own
 
 struct ManyToFew {
   int height = 0, width = 0;
@@ -79,7 +81,7 @@ __device__ __forceinline__ uint4 read_piece(const T* from, int offset, int chann
   return *reinterpret_cast<const uint4*>(from + offset + channel);
 }
 
-/// What a lane has of kUnit channels of its warp's pixels: rows lane / 4 of every 8, in turn.
+/// A lane's part of kUnit channels of its warp's pixels: row lane / 4 of each 8.
 template <class T>
 class Pixels {
  public:
@@ -103,7 +105,7 @@ class Pixels {
       for (int piece = 0; piece < kPieces; ++piece)
         pieces_[i][piece] = read_piece(x, offsets_[i], channel + piece * kChunk, form.channels);
   }
-  /// Operand of a block's product `step` of the two that a piece is for.
+  /// Operand of a block's multiply-add `step` of the two that a piece is for.
   __device__ __forceinline__ void take(int block, int piece, int step, std::uint32_t (&to)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) to[i] = word(pieces_[block * 2 + i % 2][piece], 2 * step + i / 2);
@@ -114,8 +116,8 @@ class Pixels {
   uint4 pieces_[kBlocks * 2][kPieces];
 };
 
-/// What a lane has of kUnit channels of the filters: columns lane / 4 of every 8, in turn, of which tap * outputs + o has the tap of filter
-/// o.
+/// A lane's part of kUnit channels of the filters: column lane / 4 of each 8. Column tap * outputs + o has the tap
+/// of filter o.
 template <int kStripes>
 class Filters {
  public:
@@ -160,7 +162,8 @@ __device__ __forceinline__ void multiply(const Pixels<T>& pixels, const Filters<
       }
 }
 
-/// Where a pixel has its sum of a column: those of pixels four apart change places, so that they are in banks of their own too.
+/// The place of a pixel's sum of a column. Those of pixels four apart are exchanged, so that they are in banks of
+/// their own too.
 [[maybe_unused]] __device__ __forceinline__ int place_of(int pixel, int column) {
   return pixel * kPitch + (column ^ (pixel & 4));
 }

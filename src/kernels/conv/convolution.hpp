@@ -5,30 +5,34 @@
 #include "kernels/conv/problem.hpp"
 #include "kernels/core/library_kernel.hpp"
 
-/// Convolutions on a GPU by the fastest way there is: what conv2d, conv2d_shortcut and conv_transpose2d share.
+/// Convolutions on a GPU by the fastest algorithm: code that conv2d, conv2d_shortcut and conv_transpose2d share.
 namespace headroom::convolutions {
 
-/// Under which the fastest ways are kept: what tells choices from those of other days.
+/// The versions of libraries and kernels, under which the fastest algorithms are kept: choices of other versions
+/// are not used.
 [[nodiscard]] std::string versions();
 
-/// The way to run a problem. Of work large enough to matter the fastest, as measured (cuda/fastest_way.hpp): cuDNN's engines, fused
-/// and not, or of single pixels cuBLASLt's product and of a few our own (product.hpp), and where it is a Hopper GPU our own kernels
-/// (hopper.hpp, narrow.hpp); a shortcut together with the convolution, or in two. Finding it takes from 10 ms to some seconds, once; with NewWork::kTakeOver it is that of the
-/// nearest image of other size, or a guess. Throws Error where there is none.
+/// The algorithm for a problem. For work large enough to matter it is the fastest, as measured
+/// (tune/fastest_algorithm.hpp). The candidates are cuDNN's engines, fused and not; for 1x1 convolutions cuBLASLt's
+/// GEMM and, for a few rows, Headroom's own (pointwise.hpp, gemv.hpp); on a Hopper GPU Headroom's own kernels
+/// (hopper.hpp, direct.hpp). A shortcut runs together with the convolution, or in two kernels. Finding it takes
+/// from 10 ms to some seconds, once. With NewWork::kTakeOver it is that of the nearest tuned size, or a guess.
+/// Throws Error if there is none.
 [[nodiscard]] Algorithm find_algorithm(const Problem& problem, const Target& target);
 
-/// The way to run a shortcut's product, and then the way to run the convolution, which adds what it has made: without the kernel that
-/// sums up both.
+/// The algorithm for a shortcut's GEMM, followed by that for the convolution, which adds the GEMM's result: without
+/// the kernel that computes both sums.
 [[nodiscard]] Algorithm make_algorithm_in_two(const Problem& problem, const Target& target);
 
-/// Why there is no way to run it: f32, bf16 or f16, with a bias of the same or f32.
+/// Why no algorithm takes a spec. They take f32, bf16 or f16, with a bias of the same dtype or f32.
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
-/// Runs a way. Beside channels-last images the weight has its channels last too, or a form of the way's own: a folded one is packed
-/// once, others are rearranged in every run. Inputs are those of the op: x, weight, bias and residual, or a shortcut and its weight.
+/// Runs an algorithm. With channels-last images the weight has its channels last too, or a layout of the
+/// algorithm's own: a folded one is packed once, others are rearranged in every run. Inputs are those of the op: x,
+/// weight, bias and residual, or a shortcut and its weight.
 [[nodiscard]] KernelPlan bind(const Problem& problem, Algorithm algorithm);
 
-/// Runs the one that is found. Throws Error where there is none.
+/// Finds the fastest algorithm and binds it. Throws Error if there is none.
 [[nodiscard]] KernelPlan plan_fastest(const Problem& problem, const Target& target);
 /// The same for a spec. Throws CannotPrepare.
 [[nodiscard]] KernelPlan plan(const KernelBinding& binding);

@@ -1,12 +1,12 @@
-// conv2d and conv_transpose2d on any GPU, element by element: for what no engine of cuDNN takes, or where there is no
-// cuDNN. A model's convolutions do not come here.
+// conv2d and conv_transpose2d on any GPU, element by element: for problems that no engine of cuDNN takes, or without
+// cuDNN. A model's convolutions do not use it.
 //
 // Shapes     as in conv2d_cuda.cpp and conv_transpose2d_cuda.cpp
 // Dtypes     f32, bf16 or f16, a bias of the same or f32; f32 arithmetic, one rounding
 // Layout     any strides
-// Bytes      x and weight from cache, once for each product; y once
+// Bytes      x and weight from cache, once for each multiply-add; y once
 //
-// A thread makes one element of y, so that threads beside each other read x at neighbouring pixels.
+// A thread computes one element of y, so that neighbouring threads read x at neighbouring pixels.
 
 #include "ir/activation.hpp"
 #include "ir/convolution.hpp"
@@ -37,8 +37,8 @@ struct Form {
   Activation activation = Activation::kNone;
 };
 
-/// Where tap `tap` of the weight reads x for the result at `at`, along one axis of the image; negative where it reads
-/// nothing.
+/// The position in x that tap `tap` of the weight reads for the result at `at`, along one axis of the image;
+/// negative if it reads nothing.
 template <bool kTransposed>
 __device__ __forceinline__ std::int64_t source_of(const Form& form, int axis, std::int64_t at, std::int64_t tap) {
   const std::int64_t extent = form.x.extents[2 + axis];

@@ -1,7 +1,7 @@
-// y = activation(sums + bias + residual): what follows the sums of a convolution whose library has no kernel for both.
+// y = activation(sums + bias + residual): the epilogue of a convolution whose library has no kernel for both.
 //
-// Shapes     y[b, o, h, w], sums and residual as y, bias[o]; row-major a row of the grid is a channel's pixels beside one element
-//            of the bias, channels-last a pixel's channels.
+// Shapes     y[b, o, h, w], sums and residual as y, bias[o]. Row-major, a row of the grid is a channel's pixels with
+//            one element of the bias; channels-last, a pixel's channels.
 // Dtypes     sums f32, y and residual f32, bf16 or f16; bias the same or f32; arithmetic in f32, rounded once.
 // Bytes      sums and residual read once, y written once.
 

@@ -4,8 +4,8 @@
 #include "ir/op_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// What follows the sums of a product or convolution whose library does not do it: y = activation(sums + bias + residual). Sums come in
-/// f32, so that y is rounded once.
+/// The epilogue of a GEMM or convolution whose library does not fuse it: y = activation(sums + bias + residual).
+/// Sums are in f32, so that y is rounded once.
 namespace headroom::cuda {
 
 struct ConvolutionEpilogue {
@@ -16,7 +16,7 @@ struct ConvolutionEpilogue {
   DType bias = DType::kF32;   ///< the same or f32
   GridRows<4> grid;           ///< bias, residual, sums, y
 };
-/// What is not there may be null; the sums may be y where that is f32.
+/// Absent operands are null. `sums` may be y if y is f32.
 void launch_convolution_epilogue(void* stream, const ConvolutionEpilogue& epilogue, const float* sums, const void* bias,
                                  const void* residual, void* y);
 

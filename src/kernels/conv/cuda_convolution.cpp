@@ -21,16 +21,16 @@ namespace {
 
 constexpr double kLeastFlops = 2e8;  // of work that is timed: an engine takes up to a second to compile
 constexpr std::size_t kAlignment = 256;
-constexpr std::string_view kInTwo = "in two: ";  // what the name of such a way begins with
-/// Of the weight in turn, so that it comes from memory as in a model: more than twice any L2.
+constexpr std::string_view kInTwo = "in two: ";  // prefix of such an algorithm's name
+/// Copies of the weight are rotated, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
-/// Of an operand in the problem's dtype.
+/// The size of an operand in the problem's dtype.
 std::size_t bytes_of(const Problem& problem, const Shape& shape) {
   return static_cast<std::size_t>(shape.numel()) * size_of(problem.dtype);
 }
 
-/// Images of any size but for their channels; of a product's rows what they are laid in lines for stays.
+/// For images of any size with the same channels, or for any rows of a GEMM in lines.
 tune::SizeKey size_key_of(const Problem& problem) {
   Problem any = problem;
   const bool is_rows = is_pointwise(problem);
@@ -142,7 +142,8 @@ std::optional<Algorithm> find_known(const Problem& problem, const Target& target
   return cudnn::why_not_installed() ? std::nullopt : cudnn::find_algorithm(problem, *target.backend, name);
 }
 
-/// The way here for what was the fastest in another size. Which of the library's algorithms makes a product may be another.
+/// The algorithm here for the one that was the fastest in another size. The library's algorithm for a GEMM may be
+/// another.
 std::optional<Algorithm> find_nearest(const Problem& problem, const Target& target, const std::string& name) {
   if (is_pointwise(problem) && name.starts_with(kPointwiseAlgorithm)) return make_pointwise_algorithm(problem, target);
   if (name.starts_with(kHopperAlgorithm))
@@ -174,7 +175,7 @@ Packing channels_last(const TensorType& weight) {
           }};
 }
 
-/// Nothing where the way takes the weight as it is.
+/// Nothing if the algorithm takes the weight as it is.
 std::optional<Packing> packing_of(const Algorithm& algorithm, const Problem& problem) {
   if (algorithm.packing) return algorithm.packing;
   const bool is_pixel = problem.weight[2] * problem.weight[3] == 1;  // then both layouts are the same

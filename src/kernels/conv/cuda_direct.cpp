@@ -42,7 +42,7 @@ NarrowOperands operands_of(const Operands& operands) {
   return {operands.x, operands.weight, operands.bias, operands.residual, operands.y};
 }
 
-/// Whether a kernel takes so many channels of x to so many of y where the pace is the same and there is no residual.
+/// Whether a kernel takes `read` channels of x and `made` of y, if the pace is the same and there is no residual.
 bool is_few(std::int64_t read, std::int64_t made) {
   if (made <= kMostFewOutputs) return read == kNarrowChannels || (read % kManyStep == 0 && read <= kMostManyChannels);
   return read <= kMostSeveralChannels && made % kNarrowChannels == 0;

@@ -14,7 +14,7 @@ namespace headroom::convolutions {
 namespace {
 
 constexpr int kSwizzleBytes = 1024;
-constexpr int kSharedBytes = 226 * 1024;       // for a block, beside its barriers
+constexpr int kSharedBytes = 226 * 1024;       // for a block, without its barriers
 constexpr int kSharedBytesOfTwo = 112 * 1024;  // for each of two on a multiprocessor
 constexpr int kMostSplit = 16;
 constexpr int kMostBox = 256;
@@ -111,12 +111,13 @@ std::optional<HopperForm> form_of(const Problem& problem, const HopperTile& tile
   return form;
 }
 
-/// About what the kernel takes, as measured on an H200 (docs/kernels.md): at best a product of 64 pixels and 64 channels with each
-/// column takes two clocks, and what is copied comes at 30 bytes a clock to each multiprocessor, weights at 17 where they come from memory.
+/// An estimate of the kernel's time, as measured on an H200 (docs/kernels.md). At best a multiply-add of 64 pixels
+/// and 64 channels with each column takes two clocks. Copies arrive at 30 bytes a clock to each multiprocessor,
+/// weights at 17 if they come from memory.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
   const int waves = divide_up(form.tiles(), clusters);
   const double blocks_at_once = std::min(form.tiles(), clusters) * form.split;
-  const double shared_by = std::max(1.0, blocks_at_once / kMultiprocessors);  // blocks beside each other
+  const double shared_by = std::max(1.0, blocks_at_once / kMultiprocessors);  // blocks on the same multiprocessor
   const double taps = tile.taps;
   const double x_bytes = form.is_whole ? form.x_bytes * taps / (form.taps_y * form.taps_x) : form.x_bytes;
   const double bytes = x_bytes + taps * tile.columns * kRowBytes;
@@ -132,8 +133,8 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   return std::max(sums, weights) + exchange + results;
 }
 
-/// From [c, o, kh, kw] to [2, 2, o, kh/2, kw/2, c]: of the phase of a row (2i + phase) the tap t reads row i + t - top, as the transposed
-/// convolution's tap padding + phase + 2 (top - t) does; of a column likewise.
+/// From [c, o, kh, kw] to [2, 2, o, kh/2, kw/2, c]. In the phase of a row (2i + phase) the tap t reads row i + t -
+/// top, as the transposed convolution's tap padding + phase + 2 (top - t) does. Columns likewise.
 Packing phases_of(const Problem& problem, const HopperForm& form) {
   const std::int64_t c = problem.weight[0], o = problem.weight[1], height = problem.weight[2],
                      width = problem.weight[3];
@@ -183,7 +184,8 @@ struct Guess {
   HopperForm form;
   double clocks;
 };
-/// Of all tiles, the best first, as if a multiprocessor had as many blocks as the kernel is compiled for: without asking the device.
+/// Guesses for all tiles, the best first, as if a multiprocessor had as many blocks as the kernel is compiled for:
+/// without asking the device.
 std::vector<Guess> guess_all(const Problem& problem) {
   std::vector<Guess> guesses;
   for_each_tile(problem, [&](const HopperTile& tile, const HopperForm& form) {

@@ -16,13 +16,13 @@ namespace {
 constexpr std::int64_t kLine = 8;
 constexpr std::size_t kAlignment = 256;
 
-/// Whether anything is left for a kernel behind the product.
+/// Whether anything is left for a kernel after the GEMM.
 bool follows(const cuda::ConvolutionEpilogue& after) {
   return after.has_bias || after.has_residual || after.activation != Activation::kNone;
 }
 
-/// The product with what follows it, all of which is then left out of `after`, or else without any of it and in f32, so that what
-/// follows rounds once.
+/// The GEMM with its epilogue, all of which is then left out of `after`. Otherwise the GEMM alone, in f32, so that
+/// the epilogue rounds once.
 cublaslt::Gemm take_in(cublaslt::GemmSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
   const bool takes_bias = !after.has_bias || after.bias == spec.dtype;
   const bool adds = after.has_residual && after.activation == Activation::kNone;

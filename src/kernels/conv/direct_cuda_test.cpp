@@ -20,8 +20,8 @@ using testing::HasSubstr;
 constexpr DType kNarrowDTypes[] = {DType::kBF16, DType::kF16};
 constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132};
 
-/// Rows shorter and longer than a product, several images, and so many rows that a block makes more of them, one below the other, than
-/// shared memory holds.
+/// Rows shorter and longer than a multiply-add, several images, and so many rows that a block computes more of
+/// them, one below the other, than shared memory holds.
 std::vector<ConvolutionCase> narrow_cases() {
   std::vector<ConvolutionCase> cases;
   for (const std::int64_t stride : {1, 2})
@@ -38,14 +38,14 @@ std::vector<ConvolutionCase> doubled_cases() {
   return cases;
 }
 
-/// Pixels, odd sizes, and rows as long as a tile of several.cu or longer.
+/// Pixels, odd sizes, and rows as long as a tile of conv_up_to_16_in.cu or longer.
 std::vector<Shape> several_images() {
   return {{1, 1, 1, 1}, {1, 1, 7, 6}, {2, 1, 3, 32}, {3, 1, 5, 70}};
 }  // [b, -, h, w]
-/// Pixels, whole tiles of many_to_few.cu, and odd sizes.
+/// Pixels, whole tiles of conv_up_to_16_out.cu, and odd sizes.
 std::vector<Shape> many_images() { return {{1, 1, 1, 1}, {2, 1, 4, 8}, {3, 1, 7, 6}, {1, 1, 9, 34}}; }  // [b, -, h, w]
 
-/// Little work between numbers of channels, and the way that takes it.
+/// Little work between numbers of channels, and the algorithm that takes it.
 struct FewCase {
   std::int64_t read, made;
   const char* algorithm;
@@ -66,7 +66,7 @@ class NarrowConvolution : public cuda::KernelTest {
     if (!IsSkipped() && target().compute_capability != 90) GTEST_SKIP() << "the kernels are for Hopper";
   }
 
-  /// By every way.
+  /// By every algorithm.
   void expect_agrees(const OpSpec& spec) {
     const std::vector<Algorithm> algorithms = make_direct_algorithms(problem_of(spec), target());
     for (std::size_t i = 0; i < algorithms.size(); ++i) {

@@ -7,13 +7,14 @@
 #include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
-/// What the kernels in narrow.cu, few.cu, several.cu and many_to_few.cu and their host code share.
+/// Types that the kernels in conv_64to64.cu, conv_rgb.cu, conv_up_to_16_in.cu and conv_up_to_16_out.cu share with
+/// their host code.
 namespace headroom::convolutions {
 
 inline constexpr int kNarrowChannels = 64;
-inline constexpr int kMostFewChannels = 4;       ///< of x, beside a multiple of 64 of y
+inline constexpr int kMostFewChannels = 4;       ///< of x, with a multiple of 64 of y
 inline constexpr int kMostSeveralChannels = 16;  ///< the same where they are more
-inline constexpr int kMostFewOutputs = 16;       ///< of y, beside 64 of x or many
+inline constexpr int kMostFewOutputs = 16;       ///< of y, with 64 or many of x
 inline constexpr int kManyStep = 32;             ///< many channels of x are a multiple of it
 inline constexpr int kMostManyChannels = 2048;
 
@@ -34,7 +35,8 @@ struct NarrowForm {
   bool has_constant_weight = false;                           ///< the same in all runs
 };
 
-/// Device addresses; bias and residual may be null. There is no residual without 64 channels on both sides, or where the image is doubled.
+/// Device addresses; bias and residual may be null. A residual requires 64 channels on both sides, and an image
+/// that is not doubled.
 struct NarrowOperands {
   const void* x = nullptr;
   const void* weight = nullptr;
@@ -43,7 +45,7 @@ struct NarrowOperands {
   void* y = nullptr;
 };
 
-/// How many pixels of a row a product may make, best guess first.
+/// How many pixels of a row a multiply-add may compute, best guess first.
 [[nodiscard]] std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors);
 
 [[nodiscard]] std::size_t packed_narrow_bytes(Pace pace);
@@ -53,11 +55,11 @@ void pack_narrow(void* stream, Pace pace, const void* weight, void* packed);
 /// Submits the kernel for 64 channels to 64, with a packed weight.
 void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,
                    const NarrowOperands& operands);
-/// Submits one of those from few channels or from 64 to few, with a weight whose channels are last.
+/// Submits a kernel of conv_rgb.cu, from at most 4 channels or from 64, with a weight whose channels are last.
 void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
 /// The same from several channels: up to kMostSeveralChannels.
 void launch_several(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
-/// The same from many channels to few.
+/// The same from many channels to at most 16.
 void launch_many_to_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
 
 }  // namespace headroom::convolutions

@@ -7,7 +7,8 @@
 #include "kernels/core/cuda/fragments.cuh"
 #include "kernels/core/cuda/optional_vector.cuh"
 
-/// How the kernels in narrow.cu and few.cu go over an image of 64 channels, and what those of few channels share beside it.
+/// How the kernels in conv_64to64.cu and conv_rgb.cu walk an image of 64 channels, and code that the other direct
+/// kernels share.
 namespace headroom::convolutions::narrow {
 
 namespace hopper = cuda::hopper;
@@ -19,7 +20,7 @@ inline constexpr int kChannels = kNarrowChannels;
 inline constexpr int kPixelBytes = 2 * kChannels;  // a row of the swizzle
 inline constexpr int kSwizzleRows = 8;
 inline constexpr int kGroupBytes = kSwizzleRows * kPixelBytes;
-inline constexpr int kSteps = kChannels / 16;  // products of a tap
+inline constexpr int kSteps = kChannels / 16;  // multiply-adds of a tap
 inline constexpr int kTall = 3;                // rows of x that a segment reads
 inline constexpr int kSlots = 8;               // rows of x in shared memory
 inline constexpr int kGroups = 2;              // warpgroups that multiply
@@ -27,7 +28,7 @@ inline constexpr int kThreads = (1 + kGroups) * hopper::kWarpgroup;
 inline constexpr int kWarps = 4;
 inline constexpr int kCopyRegisters = 24, kProductRegisters = 240;  // of a thread
 
-/// What a pace makes of rows and taps.
+/// The rows and taps that a pace leads to.
 template <Pace kPace, int kPixels>
 struct Form {
   static constexpr int kRowStep = kPace == Pace::kHalved ? 2 : 1;
@@ -45,12 +46,13 @@ struct Form {
   static constexpr int kReads = kPace == Pace::kHalved ? 2 : kPace == Pace::kDoubled ? kTall * kGroups : kTall;
   static constexpr int kSharedBytes = kSlots * kSlotBytes + kGroups * kTileBytes + kGroupBytes;
 
-  /// How often a segment counts as a reader of row `row` of its three: so that each row has kReads, also the first and last of a run.
+  /// How often a segment counts as a reader of row `row` of its three, so that each row has kReads readers, the
+  /// first and last of a run too.
   static __device__ __forceinline__ int reads(int row, bool is_first, bool is_last) {
     if constexpr (kPace == Pace::kHalved) return row == 1 ? 2 : 1 + (row == 0 ? is_first : is_last);
     return 1 + (is_first ? kTall - 1 - row : 0) + (is_last ? row : 0);
   }
-  /// Where tap (of the pass) begins to read in a row.
+  /// The first column that the tap (of the pass) reads in a row.
   static __device__ __forceinline__ constexpr int column_offset(int pass, int tap) {
     if constexpr (kPace == Pace::kHalved) return (tap == 1 ? 0 : kPlaneBytes) + (tap == 2 ? kPixelBytes : 0);
     return (pass + tap) * kPixelBytes;
@@ -78,7 +80,7 @@ __device__ __forceinline__ Run find_run(const Work& work, int segment, int end) 
   return {strips / work.strips, strips % work.strips, row, min(work.rows - row, end - segment)};
 }
 
-/// Of the ring that rows of x are copied to.
+/// The barriers of the ring that rows of x are copied to.
 struct RowBarriers {
   hopper::Barrier full[kSlots], empty[kSlots];
 };
@@ -137,7 +139,8 @@ __device__ __forceinline__ int first_segment(const Work& work, unsigned block) {
   return static_cast<int>(static_cast<std::int64_t>(work.segments) * block / gridDim.x);
 }
 
-/// What follows from it is computed again in every turn of a loop, not kept in registers.
+/// Makes the compiler compute dependent values again in every iteration of a loop, instead of keeping them in
+/// registers.
 __device__ __forceinline__ int compute_again(int value) {
   asm volatile("" : "+r"(value));
   return value;

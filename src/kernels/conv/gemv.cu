@@ -1,4 +1,4 @@
-// Products of up to four rows on a GPU: what a network makes of its time step, once for all tokens.
+// GEMMs of up to four rows on a GPU: the linears of a network's time step, once for all tokens.
 //
 // Shapes     x[m, k], weight[n, k], bias[n] or none -> y[m, n], m up to 4
 // Dtypes     f32, bf16 or f16 with f32 sums; the bias the same or f32
@@ -6,9 +6,10 @@
 // Bytes      those of the weight, each read once; x comes from the first-level cache
 // FLOPs      2 * m * n * k
 //
-// A warp makes kOutputs neighbours of y. Its lanes go over the rows of the weight side by side, 16 bytes at a time, and have
-// kAhead of each row on their way, so that a multiprocessor waits for some 100 KB at once. The first of a constant weight are
-// before the kernel in front has ended, so that from one such product to the next memory does not rest.
+// A warp computes kOutputs neighbours of y. Its lanes go over the rows of the weight side by side, 16 bytes at a
+// time, and have kAhead of each row in flight, so that a multiprocessor waits for some 100 KB at once. The first
+// loads of a constant weight are issued before the previous kernel has ended, so that memory does not idle from one
+// such GEMM to the next.
 
 #include <cstdint>
 
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kThreads = 256, kWarp = 32;
 constexpr int kOutputs = 2;  // of a warp
-constexpr int kAhead = 4;    // packs of a row that are on their way to a lane
+constexpr int kAhead = 4;    // packs of a row that are in flight to a lane
 
 template <class T, int kRows>
 __global__ void __launch_bounds__(kThreads)

@@ -5,7 +5,7 @@
 #include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
-/// Products of a few rows, of which the weight is nearly all there is to read: few_rows.cu.
+/// GEMMs of up to four rows, which read little but the weight: gemv.cu.
 namespace headroom::convolutions {
 
 inline constexpr int kMostFewRows = 4;

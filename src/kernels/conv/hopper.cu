@@ -1,33 +1,36 @@
-// conv2d on Hopper's tensor cores (sm_90a): y = activation(sums of weight * x + sums of shortcut_weight * shortcut + bias + residual), as an
-// implicit product.
+// conv2d on Hopper's tensor cores (sm_90a): y = activation(sums of weight * x + sums of shortcut_weight * shortcut +
+// bias + residual), as an implicit GEMM.
 //
-// Shapes     x[b, h, w, c], weight[o, kh, kw, c], bias[o] or none, residual as y or none -> y[b, oh, ow, o]: channels last, without gaps;
-//            c and o multiples of 8; any filter, padding, dilation and stride up to 8, no groups. Of a transposed one
-//            weight[2, 2, o, kh/2, kw/2, c], the phases first. shortcut[b, oh, ow, d] with shortcut_weight[o, d], or neither.
+// Shapes     x[b, h, w, c], weight[o, kh, kw, c], bias[o] or none, residual as y or none -> y[b, oh, ow, o]: channels
+//            last, without gaps; c and o multiples of 8; any filter, padding, dilation and stride up to 8, no groups.
+//            Transposed: weight[2, 2, o, kh/2, kw/2, c], the phases first. shortcut[b, oh, ow, d] with
+//            shortcut_weight[o, d], or neither.
 // Dtypes     bf16 or f16 with f32 sums; the bias the same or f32.
-// Bytes      (x + weight + shortcut + shortcut_weight + bias + residual + y) * 2, weights once for each tile of pixels from the second-level cache
+// Bytes      (x + weight + shortcut + shortcut_weight + bias + residual + y) * 2, weights once for each tile of pixels
+//            from the second-level cache
 // FLOPs      2 * b * oh * ow * o * (c * kh * kw + d)
 //
-// A block of threads sums up a tile: 1, 2 or 4 times 8x8 pixels (64 are the rows of a product, wgmma m64nNk16) by 64 to 192 output
-// channels. One thread copies weights to shared memory (TMA), one copies x, one or two warpgroups multiply. Of x one copy of 64 channels,
-// with the pixels around the tile, serves all taps of a filter that goes pixel by pixel: a tap is the same copy read from another pixel
-// on, because the 128-byte swizzle goes by the address, and eight pixels of a line are one of a product's groups of rows, so that
-// lines may lie apart as far as they like. Copies fill in zeros where the image ends. With other strides each tap has its copy.
+// A thread block computes a tile: 1, 2 or 4 times 8x8 pixels (64 are the rows of a wgmma m64nNk16) by 64 to 192
+// output channels. One thread copies weights to shared memory (TMA), one copies x, one or two warpgroups multiply.
+// One copy of 64 channels of x, with the pixels around the tile, serves all taps of a filter of stride 1: each tap
+// reads the same copy from another pixel on. This works because the 128-byte swizzle depends on the address alone.
+// Eight pixels of a line are one of wgmma's groups of rows, so lines may be any distance apart. Copies fill in
+// zeros where the image ends. With other strides each tap has its copy.
 //
-// A shortcut is more channels of the same sums, of which each pixel reads its own alone.
+// A shortcut is more channels of the same sums; each pixel reads only its own.
 //
-// A transposed convolution that doubles an image is four, one for each parity of row and column, of half the taps along each axis, whose
-// results lie between each other: tiles of all four in one launch.
+// A transposed convolution that doubles an image is four convolutions, one for each parity of row and column, of
+// half the taps along each axis. Their results are interleaved: tiles of all four run in one launch.
 //
-// At 8x8 and 16x16 pixels there are few tiles and the weight must come from memory through all multiprocessors. So a cluster of blocks
-// shares the products of each sum; each sends the others their rows of its sums (copies between blocks' shared memory), and adds up
-// its own in the order of the blocks: the same bits in every run. The kernel may begin before the one in front has ended, and copies
-// weights meanwhile, where they are constant.
+// At 8x8 and 16x16 pixels there are few tiles, and the weight must come from memory through all multiprocessors. So
+// a cluster of blocks splits the terms of each sum (split-K). Each sends the others their rows of its sums (copies
+// between blocks' shared memory), and adds up its own in the order of the blocks: the same bits in every run. The
+// kernel may begin before the previous one has ended, and copies weights meanwhile, if they are constant.
 //
-// Tried      Reading others' sums with ld.shared::cluster, 16 bytes a lane: 4 to 6 bytes a clock and multiprocessor, also of a block's
-//            own (17,000 clocks a tile of 128x160); copies of whole shares: 15 to 20.
-//            A copy of x for each tap: up to 1.14 times the time (1280 channels at 32x32).
-//            A fence of the initialized barriers by each of 16 threads rather than one: 3,300 clocks more.
+// Tried      Reading others' sums with ld.shared::cluster, 16 bytes a lane: 4 to 6 bytes a clock and multiprocessor,
+//            also of a block's own (17,000 clocks a tile of 128x160); copies of whole shares: 15 to 20. A copy of x
+//            for each tap: up to 1.14 times the time (1280 channels at 32x32). A fence of the initialized barriers by
+//            each of 16 threads rather than one: 3,300 clocks more.
 
 #include <cuda_runtime_api.h>
 
@@ -64,13 +67,13 @@ struct Barriers {
   hw::Barrier received;  // all that others of the cluster have summed up for this block
 };
 
-/// Where a block of threads works.
+/// The position of a thread block's work.
 struct Place {
   int b, y, x;  // its first pixel of a phase, in blocks of 8x8 but for b
   int phase_y, phase_x;
   int column;      // its first output channel
   int rank;        // in the cluster
-  int begin, end;  // of the units of its sums, those over the shortcut behind those over x
+  int begin, end;  // of the units of its sums, those over the shortcut after those over x
 };
 
 /// The first unit of a block of a cluster. Each has about as many taps to multiply.
@@ -97,7 +100,8 @@ __device__ __forceinline__ Place find_place(const HopperForm& form, int columns)
   return place;
 }
 
-/// A unit of the sums over x: `taps_at_once` taps of the filter, beside each other, on 64 channels; taps follow each other within the channels.
+/// A unit of the sums over x: `taps_at_once` neighbouring taps of the filter on 64 channels; all taps of these
+/// channels precede the next channels.
 struct Unit {
   int taps_x, taps_y, at_once;  // in registers: what lies in constant memory is read again after every barrier
   int channel_block, tap_y, tap_x;
@@ -123,7 +127,8 @@ struct Unit {
   }
 };
 
-/// One thread: keeps the ring of weights filled. They are there before the kernel in front ends, where they are the same in all runs.
+/// One thread: keeps the ring of weights filled. If they are the same in all runs, it starts before the previous
+/// kernel ends.
 template <int kColumns>
 __device__ __forceinline__ void copy_weights(const HopperForm& form, const Place& place, const HopperMaps& maps,
                                              std::byte* ring, Barriers& barriers) {
@@ -187,8 +192,8 @@ __device__ __forceinline__ void copy_x(const HopperForm& form, const Place& plac
   }
 }
 
-/// Where the first of a warpgroup's blocks of pixels and those behind it begin in a copy of x, of `rows` of `group_bytes` for eight pixels
-/// and those beside them.
+/// Start addresses of a warpgroup's blocks of pixels in a copy of x. Its rows have `group_bytes` for eight pixels
+/// and their neighbours.
 template <int kMine>
 __device__ __forceinline__ void find_blocks(const HopperForm& form, int first_block, int rows, int group_bytes,
                                             std::uint32_t (&blocks)[kMine]) {
@@ -227,7 +232,7 @@ __device__ __forceinline__ void consume(const HopperForm& form, const Place& pla
   std::uint32_t blocks[kMine];
   find_blocks(form, first_block, form.rows, group_bytes, blocks);
   hw::RingPlace at_x, at_weight;
-  int used_weight = -1, used_x = -1;  // stages that products under way still read, and that are to be given back
+  int used_weight = -1, used_x = -1;  // stages that multiply-adds in flight still read, to be given back later
   const auto commit = [&](bool ends_x) {
     hw::commit_wgmma();
     hw::wait_for_wgmma<1>();
@@ -311,8 +316,8 @@ __device__ __forceinline__ void send_shares(const HopperForm& form, const Place&
   }
 }
 
-/// Adds up what the cluster has summed up for this block's share, in the order of its blocks, and stores the results. A thread does a
-/// few packs at once, so that it waits for memory less often.
+/// Adds up the cluster's sums for this block's share, in the order of its blocks, and stores the results. A thread
+/// does a few packs at once, so that it waits for memory less often.
 template <class T, int kBlocks, int kColumns>
 __device__ __forceinline__ void finish(const HopperForm& form, const Place& place, const float* sums, const float* bias,
                                        const T* residual, T* y) {

@@ -11,16 +11,16 @@
 /// Convolutions by our own kernel for Hopper's tensor cores: hopper.cu.
 namespace headroom::convolutions {
 
-/// Changes with the kernel: which of its ways was fastest is kept on disk.
+/// Changes with the kernel: the fastest of its tiles is kept on disk.
 inline constexpr int kHopperRevision = 3;
 
-/// What the name of each of its ways begins with.
+/// The prefix of the names of its algorithms.
 inline constexpr std::string_view kHopperAlgorithm = "hopper ";
 /// "hopper 128 pixels x 160 channels, 3 taps at once, split 2"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
-/// Why it does not take a problem: bf16 or f16 with channels last, in packs of 8, without groups, on compute capability 9.0; transposed
-/// ones with stride 2 that double an image, without a shortcut.
+/// Why it does not take a problem. It takes bf16 or f16 with channels last, in packs of 8, without groups, on
+/// compute capability 9.0; transposed ones with stride 2 that double an image, without a shortcut.
 [[nodiscard]] Support why_not_hopper(const Problem& problem, const Target& target);
 
 /// The tiles that a problem can be run with.
@@ -32,8 +32,8 @@ inline constexpr std::string_view kHopperAlgorithm = "hopper ";
 [[nodiscard]] std::vector<Algorithm> make_hopper_algorithms(const Problem& problem);
 /// The one of that name.
 [[nodiscard]] std::optional<Algorithm> find_hopper_algorithm(const Problem& problem, const std::string& name);
-/// The one of that name, unless another is guessed to be much faster: tiles that fill the device for one image may leave it half idle for
-/// one that is a little larger.
+/// The algorithm of that name, unless another is guessed to be much faster: tiles that fill the device for one
+/// image may leave it half idle for an image that is a little larger.
 [[nodiscard]] std::optional<Algorithm> find_good_hopper_algorithm(const Problem& problem, const std::string& name);
 
 }  // namespace headroom::convolutions

@@ -15,7 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Whole tiles and parts of them, several images in a tile, channels that are no whole copies, strides, dilation, padding on one side.
+/// Whole tiles and parts of them, several images in a tile, channels that are no whole copies, strides, dilation,
+/// one-sided padding.
 std::vector<ConvolutionCase> hopper_cases() {
   return {{{1, 64, 16, 16}, {64, 64, 3, 3}, Builder::evenly(1, 1)},
           {{3, 128, 8, 8}, {80, 128, 3, 3}, Builder::evenly(1, 1)},
@@ -28,7 +29,8 @@ std::vector<ConvolutionCase> hopper_cases() {
           {{1, 64, 16, 12}, {72, 64, 5, 3}, {.padding = {4, 1, 4, 1}, .dilation = {2, 1}}}};
 }
 
-/// Transposed ones that double an image: whole tiles and parts of them, phases whose taps begin before and at their own pixel.
+/// Transposed ones that double an image: whole tiles and parts of them, phases whose taps begin before and at their
+/// own pixel.
 std::vector<ConvolutionCase> doubling_cases() {
   return {{{1, 64, 16, 16}, {64, 64, 4, 4}, Builder::evenly(2, 1)},
           {{3, 72, 5, 11}, {72, 88, 4, 4}, Builder::evenly(2, 1)},
@@ -45,13 +47,13 @@ class HopperConvolution : public cuda::KernelTest {
     if (!IsSkipped() && target().compute_capability != 90) GTEST_SKIP() << "the kernel is for Hopper";
   }
 
-  /// Where the tile fits the case.
+  /// If the tile fits the case.
   void expect_agrees(const HopperTile& tile, const ConvolutionCase& c, DType dtype, const ConvolutionEnd& end,
                      bool is_weight = true) {
     SCOPED_TRACE(c.text(dtype, Layout::kChannelsLast) + " " + end.text());
     expect_agrees(tile, c.conv2d(dtype, Layout::kChannelsLast, end, is_weight));
   }
-  /// Where it fits the spec.
+  /// If it fits the spec.
   void expect_agrees(const HopperTile& tile, const OpSpec& spec) {
     const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
     if (std::ranges::count(fitting, tile) == 0) return;
@@ -83,7 +85,7 @@ TEST_F(HopperConvolution, AddsBiasAndResidualAndThenActivates) {
         for (const bool is_weight : {false, true}) expect_agrees(tile, hopper_cases()[2], dtype, end, is_weight);
 }
 
-// Of fewer and more units than the image itself, of channels that are no whole copies, and shared out in every way.
+// With fewer and more units than the image itself, with channels that are no whole copies, and with every split.
 TEST_F(HopperConvolution, AddsAShortcut) {
   int number = 0;
   for (const ConvolutionCase& c : hopper_cases())
@@ -99,7 +101,8 @@ TEST_F(HopperConvolution, AddsAShortcut) {
     if (tile.columns == 64) expect_agrees(tile, spec);
 }
 
-// As other kernels do it: also from fewer channels than the convolution's and where that has a kernel with a packed weight.
+// Compared with other kernels: also from fewer channels than the convolution's, and for a kernel with a packed
+// weight.
 TEST_F(HopperConvolution, AddsAShortcutInTwo) {
   const AlgorithmKernel<why_not_hopper> in_two(Op::kConv2dShortcut, make_algorithm_in_two);
   for (const ConvolutionCase& c : {hopper_cases()[0], hopper_cases()[1]})

@@ -7,13 +7,13 @@
 #include "kernels/conv/hopper_tile.hpp"
 #include "kernels/core/cuda/tensor_map.hpp"
 
-/// What the kernel in hopper.cu and its host code share.
+/// Types that the kernel in hopper.cu and its host code share.
 namespace headroom::convolutions {
 
-inline constexpr int kSide = 8;        ///< pixels of a block along an axis: 64 are the rows of one product
+inline constexpr int kSide = 8;        ///< pixels of a block along an axis: 64 are the rows of one multiply-add
 inline constexpr int kDepth = 64;      ///< channels of a copy: 128 bytes
 inline constexpr int kRowBytes = 128;  ///< of a pixel or an output channel in shared memory
-inline constexpr int kPadding = 8;     ///< floats behind a row of sums, so that rows begin in other banks
+inline constexpr int kPadding = 8;     ///< floats after a row of sums, so that rows begin in other banks
 inline constexpr int kMostStages = 16;
 inline constexpr int kPhases = 2;
 
@@ -45,7 +45,7 @@ struct HopperForm {
   [[nodiscard]] int tiles() const { return tiles_b * tiles_y * tiles_x * column_tiles * phases * phases; }
 };
 
-/// What the kernel copies by boxes. Without a shortcut those of one are never read.
+/// Tensor maps of the operands that the kernel copies by boxes. Without a shortcut its maps are never read.
 struct HopperMaps {
   cuda::TensorMap x, weight, shortcut, shortcut_weight;
 };

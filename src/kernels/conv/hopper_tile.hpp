@@ -2,8 +2,8 @@
 
 namespace headroom::convolutions {
 
-/// How a block of threads works: it sums up `columns` output channels of `blocks` times 8x8 pixels, `taps` of a row of the filter at
-/// once, and a cluster of `split` of them shares the products of each sum.
+/// The work of a thread block: it computes `columns` output channels of `blocks` times 8x8 pixels, `taps` of a row
+/// of the filter at once. A cluster of `split` blocks splits the terms of each sum.
 struct HopperTile {
   int blocks = 1;
   int columns = 64;

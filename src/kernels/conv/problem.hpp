@@ -6,10 +6,11 @@
 #include "ir/builder.hpp"
 #include "kernels/core/kernel.hpp"
 
-/// What the ways to run a convolution on a GPU share: cuDNN's engines and kernels of ours.
+/// Types that the algorithms for convolutions on a GPU share: cuDNN's engines and Headroom's own kernels.
 namespace headroom::convolutions {
 
-/// A conv2d, conv2d_shortcut or conv_transpose2d. Images and weight all lie row-major, or all channels-last, without gaps.
+/// A conv2d, conv2d_shortcut or conv_transpose2d. Images and weight are all row-major, or all channels-last,
+/// without gaps.
 struct Problem {
   bool is_transposed = false;
   DType dtype = DType::kF32;  ///< of all but the bias: f32, bf16 or f16; sums are in f32
@@ -23,13 +24,13 @@ struct Problem {
   std::int64_t shortcut = 0;  ///< channels of a conv2d_shortcut's second image, which has y's pixels
   Builder::Convolution how = {};
 };
-/// What the spec of one of these ops asks for.
+/// The problem of the spec of one of these ops.
 [[nodiscard]] Problem problem_of(const OpSpec& spec);
 /// All of a problem in one line, equal for equal problems.
 [[nodiscard]] std::string to_text(const Problem& problem);
-/// Of the second image.
+/// The shape of the second image.
 [[nodiscard]] Shape shortcut_shape(const Problem& problem);
-/// Of the sums.
+/// The FLOPs of the sums.
 [[nodiscard]] double flops_of(const Problem& problem);
 /// Whether anything follows the sums.
 [[nodiscard]] bool has_epilogue(const Problem& problem);
@@ -45,7 +46,7 @@ struct Operands {
   void* y = nullptr;
 };
 
-/// A weight in a way's own form.
+/// A weight in an algorithm's own layout.
 struct Packing {
   std::string layout;     ///< its name: equal names mean equal bytes
   std::size_t bytes = 0;  ///< no more than those of the weight
@@ -53,7 +54,7 @@ struct Packing {
   std::function<void(void* stream, const void* weight, void* packed)> pack;
 };
 
-/// A way to run a problem, bound to a device.
+/// An algorithm for a problem, bound to a device.
 struct Algorithm {
   std::string name;  ///< what tells it from the others, in every process: "cuDNN 9.19.0 engine 57 (12=3 2=1) fused"
   std::size_t workspace_bytes = 0;

@@ -38,7 +38,7 @@ struct RowWork {
   bool may_pass_cache = false;        ///< output 0 has rows that begin on cache lines and would be gone from the cache
   std::int64_t scratch_elements = 0;  ///< of f32, for a thread
 };
-/// Of a loop whose last operand is output 0.
+/// For a loop whose last operand is output 0.
 template <std::size_t N>
 [[nodiscard]] RowWork row_work(const KernelBinding& binding, const RowLoop<N>& loop) {
   return {.threads = binding.threads,

@@ -8,7 +8,7 @@ namespace headroom {
 
 class Backend;
 
-/// What a device's generated kernels have taken so far: Backend::context. Where none are generated all stays 0.
+/// The cost of a device's generated kernels so far: Backend::context. All stays 0 where none are generated.
 struct GeneratedKernels {
   GeneratedKernels() = default;
   explicit GeneratedKernels(Backend& /*backend*/) {}

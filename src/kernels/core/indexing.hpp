@@ -7,7 +7,7 @@
 #include "kernels/core/row_loop.hpp"
 #include "kernels/core/written_kernel.hpp"
 
-/// What the kernels of gather and scatter_add are on every device.
+/// Parts of the kernels of gather and scatter_add that all devices share.
 namespace headroom {
 
 /// Row numbers as they are stored, i32 or i64.
@@ -15,7 +15,7 @@ struct RowIds {
   bool is_wide = false;
   std::int64_t rows = 0;  ///< of the table
 
-  /// That of element `index` (of host memory), or the nearest row that there is.
+  /// The row that element `index` (in host memory) names, or the nearest row that exists.
   [[nodiscard]] std::int64_t row(const void* ids, std::int64_t index) const {
     const auto at = [&]<typename Id>(Id id) {
       std::memcpy(&id, static_cast<const std::byte*>(ids) + index * static_cast<std::int64_t>(sizeof id), sizeof id);
@@ -28,8 +28,8 @@ struct RowIds {
   return {ids.type.dtype == DType::kI64, table.type.shape[0]};
 }
 
-/// How gather walks the result: the strides of table, ids and result along its axes, in elements. Of the table they are
-/// within a row.
+/// How gather walks the result: the strides of table, ids and result along its axes, in elements. Those of the
+/// table are within a row.
 struct GatheredRows {
   RowIds ids;
   std::array<Shape, 3> strides;

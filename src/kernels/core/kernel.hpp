@@ -36,8 +36,8 @@ struct Rejection {
 /// Nothing: supported. Otherwise the reason why not.
 using Support = std::optional<Rejection>;
 
-/// What supports() could not foresee keeps a kernel from work that it took: a library of which a part is missing, say.
-/// The message is the reason, in words for `headroom plan`.
+/// A kernel cannot do work that its supports() accepted, for a reason that could not be foreseen: part of a library
+/// is missing, say. The message is the reason, in words for `headroom plan`.
 class CannotPrepare : public Error {
  public:
   using Error::Error;
@@ -120,7 +120,7 @@ struct KernelPlan {
   std::size_t scratch_bytes = 0;
   std::string implementation = {};  ///< what does the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
   std::vector<PackedWeight> packed = {};
-  /// Where there is a packed weight; on a GPU it submits to the stream and returns.
+  /// Set if there is a packed weight; on a GPU it submits to the stream and returns.
   std::function<void(Stream& stream, DevicePointer dense, DevicePointer packed)> pack = {};
   /// Waits for what was begun elsewhere, and decides what must be measured; called once, before the first launch and
   /// when all kernels of a plan are prepared. Throws CannotPrepare.
@@ -151,7 +151,7 @@ class PreparedKernel {
 /// When a kernel is tried, of those that a device has for one op. The first that supports a node runs it.
 enum class Tried : std::uint8_t { kFirst, kNext, kLast };
 
-/// One way to run an op on one kind of device. Stateless; each is Listed where it is defined.
+/// One implementation of an op on one kind of device. Stateless; each is Listed where it is defined.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -167,7 +167,7 @@ class Kernel {
   [[nodiscard]] virtual StrideRule output_strides(const OpSpec& spec, int output) const;
   /// Whether output 0 may be written over that input, given equal types and strides.
   [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input) const;
-  /// The dtype the arithmetic runs in: bf16 products accumulate in f32 and count as bf16.
+  /// The dtype the arithmetic runs in: bf16 GEMMs accumulate in f32 and count as bf16.
   [[nodiscard]] virtual DType compute_type(const OpSpec& spec) const = 0;
   /// The same by name, as plans and results say it: "bf16", or "tf32" for f32 operands that tensor cores round to that.
   [[nodiscard]] virtual std::string_view compute_name(const OpSpec& spec) const;

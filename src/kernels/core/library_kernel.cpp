@@ -13,7 +13,7 @@ Support LibraryKernel::supports(const OpSpec& spec, const Target& target) const 
 }
 
 StrideRule LibraryKernel::rule(bool strided) const {
-  // FP8 products and cuDNN need such addresses and strides; other products on a GPU run faster.
+  // FP8 GEMMs and cuDNN need such addresses and strides; other GEMMs on a GPU run faster.
   const std::size_t alignment = traits_.device == DeviceKind::kCuda ? 16 : 1;
   return {strided ? StrideRule::kInnerDense : StrideRule::kDense, alignment};
 }

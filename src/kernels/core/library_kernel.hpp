@@ -13,7 +13,7 @@ struct LibraryTraits {
   Op op;
   Tried tried = Tried::kNext;
   DeviceKind device = DeviceKind::kCpu;
-  /// Of its op and device, with operands that have elements.
+  /// Called for its op and device, with operands that have elements.
   Support (*supports)(const OpSpec& spec, const Target& target);
   std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
   bool strides_output = true;
@@ -52,7 +52,7 @@ class LibraryKernel : public Kernel {
   LibraryTraits traits_;
 };
 
-/// Whether a GPU rounds the operands of a product to TF32 on tensor cores: f32 that may be.
+/// Whether a GPU rounds the operands of a GEMM to TF32 on tensor cores: f32 that may be.
 [[nodiscard]] bool rounds_to_tf32(const OpSpec& spec);
 
 }  // namespace headroom

@@ -48,14 +48,14 @@ class alignas(64) SharedRange {
 };
 
 /// Calls body(begin, end, thread) for consecutive ranges that cover [0, count). Each thread has a share of its own,
-/// equal up to one item, and goes through it part by part; when that is done it takes parts of what others have left.
-/// So a core that is slower than the rest, by its kind or for what else runs on it, does less, and as long as all are
-/// equally fast, each meets the same items in one launch after the other, in its own cache.
-/// Runs serially, as thread 0, where there are not two grains of work or a parallel region is already open.
-/// What body throws first is thrown here, once the others have gone through all that is left.
+/// equal up to one item, and goes through it part by part; then it steals parts that others have left. A slower
+/// core, by its kind or because other work runs on it, thus does less. While all cores are equally fast, each gets
+/// the same items in every launch, in its own cache. Runs serially, as thread 0, if there are not two grains of
+/// work or a parallel region is already open. The first exception of body is rethrown here, once the other threads
+/// have finished the rest.
 ///
-/// The team is always `threads` strong: libgomp ends the threads that a smaller team leaves over and has to start them
-/// again for the next region.
+/// The team always has `threads` threads: libgomp ends the threads that a smaller team leaves over and has to start
+/// them again for the next region.
 template <typename Body>
 void parallel_for(int threads, std::int64_t count, std::int64_t grain, const Body& body) {
   if (count <= 0) return;

@@ -30,7 +30,7 @@ namespace headroom {
   return {strides(0), strides(1), strides(2), y.strides};
 }
 
-/// How N operands are walked together, row by row: their axes with those merged that lie one behind the other in all of
+/// How N operands are walked together, row by row: their axes with those merged that lie one after the other in all of
 /// them. Offsets are in elements. A plain value, made once when a kernel is prepared.
 template <std::size_t N>
 struct RowLoop {
@@ -42,7 +42,7 @@ struct RowLoop {
   int rank = 0;                                   ///< of `outer`
   std::int64_t rows = 1;                          ///< product of the outer extents
   Axis inner;                                     ///< the row: strides are 1, or 0 for a broadcast operand
-  /// Where not 0, the last outer axis counts pieces of this length that the row was cut into; the last may be shorter.
+  /// If not 0, the last outer axis counts pieces of this length that the row was cut into; the last may be shorter.
   std::int64_t piece = 0;
 
   [[nodiscard]] std::int64_t row_length() const { return piece != 0 ? piece : inner.extent; }
@@ -70,7 +70,7 @@ class RowCursor {
     }
   }
 
-  /// Where this row starts in operand k.
+  /// The offset of this row in operand k.
   [[nodiscard]] std::int64_t offset(std::size_t k) const { return offsets_[k]; }
   /// How far along an outer axis this row is.
   [[nodiscard]] std::int64_t index(int axis) const { return index_[axis]; }

@@ -1,5 +1,5 @@
-// What the Highway kernels share: f32 vectors from and to f32 or bf16 memory, exp, sums and maxima of a row. Compiled
-// once for each vector unit, so it has a toggling guard in place of #pragma once, and is included after
+// Code that the Highway kernels share: f32 vectors from and to f32 or bf16 memory, exp, sums and maxima of a row.
+// Compiled once for each vector unit, so it has a toggling guard in place of #pragma once, and is included after
 // foreach_target.h.
 
 #if defined(HEADROOM_KERNELS_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
@@ -40,7 +40,7 @@ struct PastCache {
   HWY_INLINE PastCache operator+(std::int64_t i) const { return {to + i}; }
 };
 
-/// What a place to write, T* or PastCache<T>, consists of.
+/// The element type of a destination, T* or PastCache<T>.
 template <class Y>
 struct Destination;
 template <class T>
@@ -78,8 +78,8 @@ HWY_INLINE void finish_writes() {
   if constexpr (Destination<Y>::kPastCache) hwy::FlushStream();
 }
 
-/// Reads that far ahead are asked for where results go past the cache: the CPU's own prefetch stops at the end of a page
-/// and starts late.
+/// Distance of the prefetch where results are stored past the cache (non-temporal stores): the CPU's own prefetch
+/// stops at the end of a page and starts late.
 inline constexpr std::int64_t kAheadBytes = 4096;
 
 template <class T>
@@ -107,9 +107,9 @@ HWY_INLINE Vector load_all(const Bf16* from) {
   const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
   return hn::BitCast(Float(), hn::ShiftLeft<16>(bits));
 }
-/// f16 in the lower halves of 32 bits. Exponent and mantissa, moved to where f32 has them, are the magnitude times 2^-112,
-/// subnormals included; infinity and NaN then need f32's largest exponent. (Highway's own conversion gets those two
-/// wrong without F16C.)
+/// Expands f16 in the lower halves of 32 bits. Exponent and mantissa, shifted to their places in f32, are the
+/// magnitude times 2^-112, subnormals included; infinity and NaN then need f32's largest exponent. (Highway's own
+/// conversion gets those two wrong without F16C.)
 HWY_INLINE Vector f16_of_codes(hn::Vec<hn::RebindToUnsigned<Float>> bits) {
   const Float d;
   const hn::RebindToUnsigned<Float> d32;
@@ -152,7 +152,7 @@ HWY_INLINE void store_all(Vector v, ExactBf16* to) {
   const auto halves = hn::TruncateTo(d16, hn::ShiftRight<16>(round_to_bf16_bits(v)));
   hn::StoreU(halves, d16, reinterpret_cast<std::uint16_t*>(to));
 }
-/// Where the CPU has instructions for it (one operation in place of eight), subnormal numbers become 0: those below
+/// If the CPU has instructions for it (one operation in place of eight), subnormal numbers become 0: values below
 /// 1e-38 next to 1e-36 at the very least, so no sum sees it.
 HWY_INLINE void store_all(Vector v, Bf16* to) {
 #if HWY_TARGET == HWY_AVX3_DL
@@ -173,7 +173,7 @@ HWY_INLINE void store_all(Vector v, PastCache<T> y) {
   hn::Stream(hn::Load(d16, halves), d16, reinterpret_cast<std::uint16_t*>(y.to));
 }
 
-/// Two vectors, one behind the other, as bf16.
+/// Two vectors, one after the other, as bf16.
 template <class Y>
 HWY_INLINE void store_two(Vector first, Vector second, Y y) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
@@ -203,7 +203,7 @@ HWY_INLINE void store_two(Vector first, Vector second, Y y) {
 }
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-/// Four vectors of integers from -128 to 127 as bytes, one behind the other.
+/// Four vectors of integers from -128 to 127 as bytes, one after the other.
 HWY_INLINE __m512i bytes_of_integers(__m512i a, __m512i b, __m512i c, __m512i d) {
   const __m512i in_turns = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -245,17 +245,17 @@ HWY_INLINE Pairs load_all_pairs(const Bf16* from) {
           hn::BitCast(Float(), hn::And(both, hn::Set(d32, 0xFFFF0000U)))};
 }
 HWY_INLINE Pairs load_all_pairs(Repeated operand) { return {operand.element, operand.element}; }
-/// Where a result goes that lies halfway between two bf16. Away from zero takes a fraction of the instructions and is
-/// for what is no such number but by chance, a result of exp or of a division: for NaN it needs one that a bf16 can
-/// hold, which all arithmetic on bf16 gives.
+/// How a result halfway between two bf16 is rounded. Away from zero takes a fraction of the instructions. It is for
+/// results that are halfway only by chance, as of exp or of a division. Its NaN must be one that a bf16 can hold,
+/// which all arithmetic on bf16 gives.
 enum class Ties { kToEven, kAway };
 
 template <Ties kTies = Ties::kToEven>
 HWY_INLINE void store_all_pairs(Pairs pairs, float* to) {
   hn::StoreInterleaved2(pairs.even, pairs.odd, Float(), to);
 }
-/// Of AVX-512's vector units, which start two operations a cycle, its instruction for bf16 takes 4 and putting the
-/// halves in order 2; rounding by an addition takes 3 in all.
+/// On AVX-512's vector units, which start two operations a cycle, the bf16 instruction takes 4 operations and
+/// ordering the halves 2; rounding by an addition takes 3 in all.
 template <Ties kTies = Ties::kToEven>
 HWY_INLINE void store_all_pairs(Pairs pairs, Bf16* to) {
   const hn::RebindToUnsigned<Float> d32;
@@ -319,8 +319,8 @@ HWY_INLINE void store_pairs(Pairs pairs, PastCache<T> y, std::int64_t count) {
   store_pairs(pairs, y.to, count);
 }
 
-// Rows. Where all operands are bf16 they are taken in pairs: one load and two operations give two vectors, in an order
-// that elementwise work and sums do not see, and no lane has to move.
+// Rows. If all operands are bf16 they are taken in pairs: one load and two operations give two vectors. Their order
+// does not matter to elementwise work and sums, and no lane has to move.
 
 template <class... T>
 inline constexpr bool kAllBf16 = (std::is_same_v<T, Bf16> && ...);
@@ -427,7 +427,7 @@ HWY_INLINE float max_row(std::int64_t n, const T* x) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(max0, max1)));
 }
 
-/// What a result is rounded to next: how exact it has to be.
+/// The precision that a result needs: the dtype that it is rounded to next.
 enum class Precision { kF32, kBf16 };
 
 template <class T>
@@ -527,9 +527,9 @@ HWY_INLINE Vector exp2_or_zero_for_bf16(Vector t) {
 #endif
 }
 
-// Groups: two vectors of a row of T, its pairs for bf16 and its next two vectors for f32. Operands beside it are taken
-// in the same order, whatever their dtype, and intermediate results kept as planes: first the one vector, then the
-// other.
+// Groups: two vectors of a row of T, its pairs for bf16 and its next two vectors for f32. Its other operands are
+// taken in the same order, whatever their dtype. Intermediate results are kept as planes: first the one vector,
+// then the other.
 
 inline constexpr std::int64_t kGroup = 2 * lanes();
 
@@ -587,14 +587,14 @@ HWY_INLINE void prefetch_group(const T* from) {
   constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t i = 0; i < kGroup; i += kLine) hwy::Prefetch(from + i);
 }
-/// The group kAheadBytes behind one that is read.
+/// The group kAheadBytes after one that is read.
 template <class T>
 HWY_INLINE void prefetch_group_ahead(const T* from) {
   prefetch_group(from + kAheadBytes / static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// The row of T that is read after the one at hand, asked for group by group while that is gone through kPasses times,
-/// a part in each, so that memory has work throughout. Where Y is not written past the cache, nothing is asked for.
+/// Prefetches the next row of T group by group while the current row is passed over kPasses times, a part in each
+/// pass, so that memory always has work. Does nothing if Y is not stored past the cache.
 template <class Y, class T, int kPasses>
 class ReadAhead {
  public:
@@ -639,12 +639,12 @@ HWY_INLINE double sum_groups(std::int64_t n, const F& f) {
   return total;
 }
 
-/// What exp_of is given.
+/// The range of the arguments of exp_of.
 enum class ExpRange { kAny, kNotPositive };
 
-/// e^x within about 1 ulp; 0 below -87, infinity above 88, NaN for NaN. x = q ln 2 + r with |r| <= ln(2)/2 (ln 2 in two
-/// parts, Cody and Waite 1980), e^r = 1 + r + r^2 P(r) with P minimax of degree 4 (relative error 3e-9), scaled by 2^q.
-/// Adding 1.5 2^23 + 127 rounds to an integer and leaves q + 127, the exponent of 2^q, in the lowest bits.
+/// e^x within about 1 ulp; 0 below -87, infinity above 88, NaN for NaN. x = q ln 2 + r with |r| <= ln(2)/2 (ln 2 in
+/// two parts, Cody and Waite 1980). e^r = 1 + r + r^2 P(r) with P minimax of degree 4 (relative error 3e-9), scaled
+/// by 2^q. Adding 1.5 2^23 + 127 rounds to an integer and leaves q + 127, the exponent of 2^q, in the lowest bits.
 template <ExpRange kRange = ExpRange::kAny>
 HWY_INLINE Vector exp_of(Vector x) {
   const Float d;

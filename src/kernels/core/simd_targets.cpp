@@ -9,7 +9,7 @@ namespace headroom {
 namespace {
 
 #if HWY_ARCH_X86
-/// AVX3_DL stands for AVX-512 with bf16 instructions (see the header). Runs before main, so before any dispatch.
+/// AVX3_DL represents AVX-512 with bf16 instructions (see the header). Runs before main, so before any dispatch.
 [[maybe_unused]] const bool kDispatchIsRestricted = [] {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx512bf16")) hwy::DisableTargets(HWY_AVX3_DL);
@@ -18,8 +18,8 @@ namespace {
 #endif
 
 std::string find_target_name() {
-  // When Highway 1.0 is asked what is supported, it also lets dispatch have all of the CPU again, what was disabled
-  // included: dispatch has to be told anew.
+  // Highway 1.0's query of the supported targets also resets dispatch to all of the CPU's targets, disabled ones
+  // included. So dispatch has to be restricted again.
   const std::int64_t supported = hwy::SupportedTargets();
   hwy::GetChosenTarget().Update(supported);
   // Lower bits are better targets; dispatch takes the best that was compiled and that the CPU has.

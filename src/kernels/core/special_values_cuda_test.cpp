@@ -12,7 +12,7 @@ namespace {
 
 class CudaSpecialValues : public KernelTest, public testing::WithParamInterface<Types> {};
 INSTANTIATE_TEST_SUITE_P(Stored, CudaSpecialValues, testing::ValuesIn(kTypes), [](const auto& param) {
-  return fmt::format("{}Beside{}", name_of(param.param.side), name_of(param.param.x));
+  return fmt::format("{}With{}", name_of(param.param.side), name_of(param.param.x));
 });
 
 TEST_P(CudaSpecialValues, GoWhereTheInterpreterSays) {
@@ -58,7 +58,7 @@ TEST_F(KernelTest, SpecialCasesAreOfEveryKernelThatTakesFloats) {
         if (kernel->op() == c.spec.op && !kernel->supports(c.spec, target())) without.erase(kernel->name());
   for (const std::string_view name : std::set(without)) {
     const Op op = kernel_named(name).op();
-    // Of no floats, or of large images alone, for which CudaGroupNormTogether has a test of its own.
+    // Kernels that take no floats, or only large images, for which CudaGroupNormTogether has a test of its own.
     if (op == Op::kRandom || op == Op::kConstant || name.ends_with("_integers") || name == "cuda.group_norm_together")
       without.erase(name);
   }

@@ -27,13 +27,14 @@ class OnednnSpecialValues : public SpecialValues {};  // in a process of its own
 const auto kStored = testing::Values(Stored{DType::kF32, DType::kF32}, Stored{DType::kBF16, DType::kBF16},
                                      Stored{DType::kBF16, DType::kF32});
 std::string name_of_case(const testing::TestParamInfo<Stored>& of) {
-  return fmt::format("{}Beside{}", name_of(of.param.side), name_of(of.param.stored));
+  return fmt::format("{}With{}", name_of(of.param.side), name_of(of.param.stored));
 }
 INSTANTIATE_TEST_SUITE_P(Stored, OwnSpecialValues, kStored, name_of_case);
 INSTANTIATE_TEST_SUITE_P(Stored, OnednnSpecialValues, kStored, name_of_case);
 
-/// Whether oneDNN multiplies half a pair of bf16 channels of the next pixel by 0, so that NaN and infinity there reach a pixel that does
-/// not see them: its brgconv does of an odd number of channels, and what it has besides is wrong for some of those.
+/// Whether oneDNN multiplies half a pair of bf16 channels of the next pixel by 0, so that NaN and infinity there
+/// reach a pixel that does not see them. Its brgconv does so for an odd number of channels; its other algorithms
+/// are wrong for some of those.
 bool reads_next_pixel(const Kernel& kernel, const OpSpec& spec) {
   const bool is_convolution = kernel.name() == "onednn.conv2d" || kernel.name() == "onednn.conv_transpose2d";
   if (!is_convolution || spec.inputs[0].dtype != DType::kBF16) return false;
@@ -48,7 +49,7 @@ void expect_special_values_agree(const Kernel& kernel, const SpecialCase& c) {
   EXPECT_TRUE(result.passed) << kernel.name() << ", " << text_of(c.spec) << ": " << result.message;
 }
 
-/// Of the kernels of each case's op for which takes() holds.
+/// Calls it for the kernels of each case's op for which takes() holds.
 template <class Takes>
 void expect_special_values_agree(const Stored& types, const Takes& takes) {
   for (const SpecialCase& c : SpecialCases(types.stored, types.side).list(/*with_f8=*/false))
@@ -70,7 +71,7 @@ TEST_P(OwnSpecialValues, GoWhereTheInterpreterSays) {
 
 TEST_P(OnednnSpecialValues, GoWhereTheInterpreterSays) { expect_special_values_agree(GetParam(), is_of_onednn); }
 
-/// Of the kernels of one op, those that support a spec on this CPU, each with one vector unit after the other.
+/// Calls it for the kernels of one op that support a spec on this CPU, once for each vector unit.
 template <class Use>
 void for_each_kernel(const OpSpec& spec, const Use& use) {
   for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) {
@@ -108,7 +109,7 @@ TEST(SpecialCases, AreOfEveryKernelThatTakesFloats) {
           without.erase(kernel->name());
   for (const std::string_view name : std::set(without)) {
     const Op op = kernel_named(name).op();
-    // Of no operands, of integers, of integers here, or for units that this CPU lacks.
+    // Kernels without operands, of integers, of integers here, or for units that this CPU lacks.
     const bool is_of_integers = op == Op::kRandom || op == Op::kConstant ||
                                 (name.starts_with("plain.") && is_elementwise(op) && op != Op::kSelect);
     const bool lacks_unit = name.starts_with("amx.") || name == "onednn.scaled_linear";

@@ -37,7 +37,7 @@ Support check_float_gemm(const OpSpec& spec, const Target& /*target*/) {
   if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)
     return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
   for (const TensorType& input : spec.inputs)
-    if (input.dtype != dtype) return Rejection{fmt::format("takes {} beside {}, not {}", dtype, dtype, input.dtype)};
+    if (input.dtype != dtype) return Rejection{fmt::format("takes {} next to {}, not {}", dtype, dtype, input.dtype)};
   return std::nullopt;
 }
 

@@ -2,7 +2,7 @@
 
 #include "kernels/core/kernel.hpp"
 
-/// What supports() of all kernels looks at first.
+/// Checks that the supports() of all kernels begin with.
 namespace headroom {
 
 /// Why a kernel of `op` for `device` has nothing to do with a node: another op, another device.
@@ -11,10 +11,10 @@ namespace headroom {
 /// Why a kernel on AMX tiles of `dtype` cannot run here.
 [[nodiscard]] Support check_amx(DType dtype, const OpSpec& spec, const Target& target);
 
-/// Why amx_gemm_inl.hpp does not take the product of input 0 with a weight, which is input `weight`.
+/// Why amx_gemm_inl.hpp does not take the GEMM of input 0 with a weight, which is input `weight`.
 [[nodiscard]] Support check_amx_gemm(const OpSpec& spec, std::size_t weight);
 
-/// Why products on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
+/// Why GEMMs on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
 [[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);
 
 /// Why no kernel of scaled_linear takes these dtypes, or nothing.

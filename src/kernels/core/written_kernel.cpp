@@ -50,7 +50,7 @@ Support supports_stored(const OpSpec& spec, bool f16_too) {
     return Rejection{fmt::format("stores {}, not {}", f16_too ? "f32, bf16 or f16" : "f32 or bf16", dtype)};
   for (const TensorType& input : spec.inputs)
     if (input.dtype != dtype && input.dtype != DType::kF32)
-      return Rejection{fmt::format("takes {} or f32 beside {}, not {}", dtype, dtype, input.dtype)};
+      return Rejection{fmt::format("takes {} or f32 next to {}, not {}", dtype, dtype, input.dtype)};
   return std::nullopt;
 }
 

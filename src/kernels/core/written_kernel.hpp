@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// What a kernel is bound to.
+/// The arguments that a kernel is bound to.
 struct KernelBinding {
   const OpSpec& spec;
   std::span<const Operand> inputs;
@@ -66,8 +66,8 @@ class WrittenKernel : public Kernel {
 [[nodiscard]] Support supports_all_types(const OpSpec& spec);
 /// Supported where the operands are row-major, of any dtype.
 [[nodiscard]] Support supports_row_major(const OpSpec& spec);
-/// Supported where output 0 is f32, bf16 or, if said, f16 and every input has its dtype, or f32 (the small operands
-/// beside a narrower tensor).
+/// Supported if output 0 is f32, bf16 or, if said, f16, and every input has its dtype or f32 (per-channel vectors
+/// next to a tensor of 16 bits).
 [[nodiscard]] Support supports_stored(const OpSpec& spec, bool f16_too);
 
 }  // namespace headroom

@@ -1,16 +1,16 @@
 #pragma once
 
-// The activations after a product whose results become bf16, as functions of an AVX-512 vector: both Highway's kernels
-// and those in intrinsics use them.
+// Activations of the epilogue of a matmul with bf16 results, as functions of an AVX-512 vector, for Highway kernels
+// and kernels in intrinsics.
 //
-// Each is max(x, 0) - t q(t) with t = |x|, where q falls from 1/2 to 0 and serves either sign of x. It is taken by
-// pieces: t in steps of 1/8 or 1/2 picks the coefficients of a straight line or a parabola, minimax in each step, from
-// 32 that lie in two registers. The result is off by 2^-12 |x| at most before it is rounded, silu by 2^-13 |x|. That is
-// not relative to the result: far in the negative tail, which the errors of a sum change by more, it has few digits and
-// then none. activation_inl.hpp has the forms for arguments that are exact.
+// Each is max(x, 0) - t q(t) with t = |x|, where q falls from 1/2 to 0 and serves either sign of x. q is piecewise:
+// t in steps of 1/8 or 1/2 selects the coefficients of a line or a parabola, minimax in each step, from 32 that are
+// in two registers. The result is off by at most 2^-12 |x| before it is rounded, silu by 2^-13 |x|. This error is
+// not relative to the result: far in the negative tail the result loses its digits, but there errors of the sum
+// change it by more. activation_inl.hpp has the forms for exact arguments.
 //
-// Operations of the vector unit, which starts two a cycle: 8 for gelu_tanh and gelu, 10 for silu, besides those of a
-// bias and of rounding.
+// Operations of the vector unit, which starts two a cycle: 8 for gelu_tanh and gelu, 10 for silu, not counting bias
+// and rounding.
 //
 //   cycles for 16 sums in L1 with a bias (Emerald Rapids, 3.0 GHz)    gelu_tanh    gelu    silu
 //   the forms for exact arguments                                          11.3    14.2     9.8
@@ -86,7 +86,7 @@ alignas(64) inline constexpr float kSilu[3][32] = {{0.50001F,       0.50178208F,
                                                     3.0920756e-06F, 1.8754571e-06F, 1.1375291e-06F, 6.8994875e-07F,
                                                     4.1847599e-07F, 2.5381886e-07F, 1.5394904e-07F, 0}};
 
-/// Of 32 numbers the one that the lowest five bits of each lane choose.
+/// Selects one of 32 numbers by the lowest five bits of each lane.
 [[gnu::always_inline]] inline __m512 pick(const float* from, __m512i bits) {
   return _mm512_permutex2var_ps(_mm512_load_ps(from), bits, _mm512_load_ps(from + 16));
 }

@@ -1,9 +1,10 @@
 // The formulas of elementwise ops as functions of a vector. Guarded as simd_inl.hpp is.
 //
 // Each has a form for results that are rounded to bf16 afterwards: shorter polynomials and no refinement of
-// reciprocals, errors of 2^-12 at most before that rounding of 2^-9. Work bounds them, two vector operations a cycle:
-// 16 elements of gelu_tanh are 21 operations in f32 and 14 for bf16, besides loading, rounding and storing. After a
-// product AVX-512 has shorter ones for bf16, activation_avx512_inl.hpp.
+// reciprocals. Its errors are at most 2^-12, below the rounding of 2^-9. The forms are bound by arithmetic, at two
+// vector operations a cycle: 16 elements of gelu_tanh are 21 operations in f32 and 14 for bf16, not counting
+// loading, rounding and storing. In a matmul's epilogue, AVX-512 has shorter forms for bf16,
+// activation_avx512_inl.hpp.
 //
 //   cycles for 16 elements in L1 (AVX-512, 3.4 GHz)              gelu_tanh    silu        gelu_erf
 //                                                                f32   bf16   f32   bf16  f32   bf16
@@ -11,9 +12,9 @@
 //   reciprocal by Newton, base 2, vcvtne2ps2bf16                 12.2  11.0   10.8   9.7  17.3  14.3
 //   bf16 rounded by an addition (3.6 GHz)                        12.2   9.9   10.8   8.5  17.3  12.7
 //
-// The floor of the last for bf16 is 8.8 and 7.8 cycles: 15 and 13 operations (the reciprocal is 3), 1 to unpack and 1.5
-// to round and pack.
-// As here, bf16 also has AVX-512's own split and scaling of a number in place of three operations and a product.
+// The floor of the last line for bf16 is 8.8 and 7.8 cycles: 15 and 13 operations (the reciprocal is 3), 1 to unpack
+// and 1.5 to round and pack. The current code also uses, for bf16, AVX-512's own split and scaling of a number in
+// place of three operations and a multiplication.
 
 #if defined(HEADROOM_KERNELS_ACTIVATION_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_ACTIVATION_INL
@@ -44,7 +45,8 @@ HWY_INLINE Vector inverse_of_one_plus_exp2(Vector a, Vector b) {
   return reciprocal_of<kPrecision>(hn::MulAdd(power.fraction, power.scale, hn::Set(d, 1.0F)));
 }
 
-/// `y`, but NaN where x is -inf: there the product of x with the 0 that its factor tends to is none, and a cut-off tail would hide it.
+/// `y`, but NaN where x is -inf: x times its factor, which tends to 0, is NaN there, and a cut-off tail would hide
+/// it.
 HWY_INLINE Vector nan_at_minus_infinity(Vector x, Vector y) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   return Vector{avx512::nan_at_minus_infinity(x.raw, y.raw)};
@@ -108,7 +110,7 @@ HWY_INLINE Vector normal_of(Vector x) {
   return nan_at_minus_infinity(x, hn::NegMulAdd(hn::Mul(t, q), power, max_keeping_nan(hn::Zero(d), x)));
 }
 
-/// What the formulas of activations are made of; functions_inl.hpp has the rest.
+/// Building blocks of the activation formulas; functions_inl.hpp has the rest.
 template <Precision kPrecision>
 struct Math {
   static HWY_INLINE Vector fma(Vector a, Vector b, Vector c) { return hn::MulAdd(a, b, c); }
@@ -119,7 +121,7 @@ struct Math {
   static HWY_INLINE Vector normal(Vector a) { return normal_of<kPrecision>(a); }
 };
 
-/// The op's formula in elementwise.def, made of what M has.
+/// The op's formula in elementwise.def, in terms of M's functions.
 template <Op kOp, Precision kPrecision, class M = Math<kPrecision>>
 HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float()),
                           [[maybe_unused]] Vector c = hn::Zero(Float())) {
@@ -129,7 +131,7 @@ HWY_INLINE Vector formula(Vector a, [[maybe_unused]] Vector b = hn::Zero(Float()
 #include "ir/elementwise.def"
 }
 
-/// What follows a product.
+/// The activation in a matmul's epilogue.
 template <Activation kActivation, Precision kPrecision>
 HWY_INLINE Vector activation_of(Vector x) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86

@@ -1,9 +1,9 @@
-// cast: y = x in another dtype, rounded to nearest even; what is too large saturates in f8e4m3 and the integers and
-// becomes infinite in the other floats, as store_from_double() says.
+// cast: y = x in another dtype, rounded to nearest even. Values that are too large saturate in f8e4m3 and the
+// integers, and become infinite in the other floats, as store_from_double() defines.
 //
-// Dtypes     any to any. Those between f32 and bf16 or f16, and bf16 to f16, go in packs of 16 bytes of the narrower
-// one where rows are aligned, and every
-//            other pair an element at a time through double, which holds them all but the largest i64.
+// Dtypes     any to any. Casts between f32 and bf16 or f16, and bf16 to f16, use packs of 16 bytes of the smaller dtype
+//            if rows are aligned. Every other pair goes one element at a time through double, which represents all
+//            values except the largest i64.
 // Bytes      x read and y written once.
 
 #include "kernels/core/cuda/as_double.cuh"

@@ -5,7 +5,7 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of cast_cuda and positions_cuda: what is prepared and what is launched.
+/// The interface of cast_cuda and positions_cuda between their host and device halves.
 namespace headroom::cuda {
 
 /// Operands x, y.
@@ -22,7 +22,7 @@ struct RopeTable {
   DType ids = DType::kF32;
   std::int64_t positions = 0;
   int axes = 0;
-  int extents[kMostRopeAxes] = {};  ///< columns of cos (half of d) that each axis gives
+  int extents[kMostRopeAxes] = {};  ///< columns of cos (half of d) for each axis
   int half = 0;                     ///< their sum
   double theta = 0;
   std::int64_t ids_strides[2] = {};

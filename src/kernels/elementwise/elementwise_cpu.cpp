@@ -1,12 +1,13 @@
 // Elementwise ops of numbers: y = f(a, b), f(a, b, c) or f(a, value), one element from the same place in each operand.
 // functions_cpu.cpp has those of one operand, elementwise_plain_cpu.cpp comparisons and integers.
 //
-// Shapes   any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
-//          one row. A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
-// Dtypes   f32 or bf16 in memory (b of three operands f32 beside either), f32 arithmetic, one rounding; alignment none.
+// Shapes   any; operands broadcast. Axes that are contiguous in all operands are merged, so dense operands are one row.
+//          A row is contiguous in each operand, or one repeated element (a broadcast innermost axis).
+// Dtypes   f32 or bf16 in memory (b of three operands may be f32 with either), f32 arithmetic, one rounding; alignment
+//          none.
 // Bytes    each operand once.
-// FLOPs    1 an element, so memory is the bound. Operands that do not fit the cache: results are written past it and
-//          reads asked for 4 KiB ahead, a copy's rate in f32, from 0.5-0.6.
+// FLOPs    1 an element, so memory is the bound. For operands larger than the cache, non-temporal stores and a prefetch
+//          4 KiB ahead reach a copy's rate in f32, up from 0.5-0.6.
 
 #include "kernels/core/simd_targets.hpp"
 #include "kernels/elementwise/elementwise_rows.hpp"
@@ -24,7 +25,7 @@ namespace {
 template <class Y>
 HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
   using T = typename Destination<Y>::Element;
-  switch (rows.op) {  // sums and products of bf16 often lie halfway between two
+  switch (rows.op) {  // sums and products of bf16 are often halfway between two
 #define HR_FORM(enumerator, operands) \
   case Op::enumerator:                \
     return rows_of<Op::enumerator, operands, Ties::kToEven, T, Y>(rows, part);

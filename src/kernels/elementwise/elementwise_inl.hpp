@@ -27,7 +27,8 @@ struct Formula {
   }
 };
 
-/// map_row() for operands of which x are found; S is what b of three operands is stored in, Y T* or PastCache<T>.
+/// map_row() for operands of which x are found; S is the storage type of b of three operands, Y is T* or
+/// PastCache<T>.
 template <Op kOp, int kOperands, Ties kTies, class S, class Y, class... X>
 HWY_INLINE void map_operands(const ElementwiseRows& rows, const RowCursor<4>& cursor, const RowPart& part, X... x) {
   using T = typename Destination<Y>::Element;

@@ -1,17 +1,18 @@
 #pragma once
 
-// The kernel of elementwise ops on a GPU, which elementwise_cuda.cu and functions_cuda.cu compile for theirs.
+// The elementwise kernel on a GPU, which elementwise_cuda.cu and functions_cuda.cu instantiate for their ops.
 //
-// Shapes     any; operands broadcast. Axes that lie behind each other in all operands are merged, so dense operands are
-//            one row. A row is contiguous in each operand or one repeated element.
-// Dtypes     f32, bf16 or f16 in memory (b of three operands f32 beside either), f32 arithmetic, one rounding.
-// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes go in packs, and what a single row has beyond its
-//            last pack by a second launch; others go element by element.
+// Shapes     any; operands broadcast. Axes that are contiguous in all operands are merged, so dense operands are one
+//            row. A row is contiguous in each operand or one repeated element.
+// Dtypes     f32, bf16 or f16 in memory (b of three operands may be f32 with any of them), f32 arithmetic, one
+//            rounding.
+// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes use packs; a second launch handles what a single
+//            row has after its last pack. Others go element by element.
 // Bytes      each operand once; a broadcast operand comes from cache.
 //
-// A thread takes kPacks packs, blockDim apart, and reads all of them before it looks at one: 132 multiprocessors need
-// 30 KiB each in flight to keep 4.8 TB/s busy (bandwidth times 0.8 us). With one read of a thread under way at a time
-// add reached 3.3 TB/s, gate_residual 2.6, silu 2.0 and gelu 1.8 (H200, 384 MiB tensors, copy 4.0).
+// A thread takes kPacks packs, blockDim apart, and loads all of them before it uses one: 132 multiprocessors need 30
+// KiB each in flight to sustain 4.8 TB/s (bandwidth times 0.8 us). With one load in flight per thread, add reached
+// 3.3 TB/s, gate_residual 2.6, silu 2.0 and gelu 1.8 (H200, 384 MiB tensors, copy 4.0).
 
 #include <type_traits>
 
@@ -120,7 +121,7 @@ void launch_in_packs(const GridRows<4>& grid, bool is_wide, const Launch& launch
 
 template <Op kOp, int kInputs, class T, class S = T>
 void launch_op(cudaStream_t stream, const ElementwiseRows& rows, const void* const* in, void* y) {
-  // What an op lacks is not read at all, and what is repeated element by element, from any address.
+  // Absent operands are not read; repeated ones are read element by element, from any address.
   const auto wide = [&](int k) { return k >= kInputs || rows.grid.repeats[k] ? nullptr : in[k]; };
   const bool is_wide = is_aligned(rows.grid, kFullPack<T>, {wide(0), wide(1), wide(2), y});
   launch_in_packs<kFullPack<T>>(rows.grid, is_wide, [&](const GridRows<4>& grid, auto width, std::int64_t start) {

@@ -1,7 +1,7 @@
-// Elementwise ops that no vector unit is needed for: comparisons, which make bool of anything, select, which takes
-// elements of any type, and sums, products and the like of i32 and i64, in 64 bits that wrap.
+// Elementwise ops that need no explicit vector code: comparisons, which make bool of any type, select, which takes
+// elements of any type, and arithmetic of i32 and i64, in 64 bits that wrap.
 //
-// Shapes   any; operands broadcast. Axes that lie behind each other in all operands are merged into one row. A row is
+// Shapes   any; operands broadcast. Axes that are contiguous in all operands are merged into one row. A row is
 //          contiguous in each operand, or one repeated element.
 // Bytes    each operand once.
 
@@ -17,7 +17,7 @@ namespace {
 /// A bf16 as it is stored.
 enum class Bf16 : std::uint16_t {};
 
-/// What formulas compute with: floats, or integers in 64 bits, which add and multiply unsigned.
+/// Formulas compute in floats, or in 64-bit integers, which add and multiply as unsigned.
 using Word = std::uint64_t;
 float number_of(float value) { return value; }
 float number_of(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16U); }
@@ -56,7 +56,7 @@ auto formula(Number a, Number b, [[maybe_unused]] Number c) {
 #include "ir/elementwise.def"
 }
 
-/// What a kernel is bound to. Operands of `loop`: a, b, y.
+/// The bound parameters of a kernel. Operands of `loop`: a, b, y.
 struct Rows {
   Op op;
   DType dtype;        ///< of a and b
@@ -175,7 +175,7 @@ Support supports_comparison(const OpSpec& spec) {
   return std::nullopt;
 }
 
-/// What a select is bound to. Operands of `loop`: condition, a, b, y.
+/// Runs a select. Operands of `loop`: condition, a, b, y.
 template <class T>
 void select_rows(const RowLoop<4>& loop, const RowPart& part) {
   const auto& step = loop.inner.strides;

@@ -1,9 +1,9 @@
-// Elementwise ops on a GPU that are not of floats alone: comparisons, which make bool of anything, select, which takes
-// elements of any type, and sums, products and the like of i32 and i64, in 64 bits that wrap.
+// Elementwise ops on a GPU that are not of floats alone: comparisons, which make bool of any type, select, which
+// takes elements of any type, and arithmetic of i32 and i64, in 64 bits that wrap.
 //
-// Shapes     any; operands broadcast. Axes that lie behind each other in all operands are merged into one row. A row is
+// Shapes     any; operands broadcast. Axes that are contiguous in all operands are merged into one row. A row is
 //            contiguous in each operand or one repeated element.
-// Bytes      each operand once, an element a thread: neighbouring threads read what lies side by side.
+// Bytes      each operand once, an element a thread: neighbouring threads read neighbouring elements.
 
 #include <type_traits>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// What formulas compute with: floats, or integers in 64 bits, which add and multiply unsigned.
+/// Formulas compute in floats, or in 64-bit integers, which add and multiply as unsigned.
 using Word = std::uint64_t;
 __device__ __forceinline__ Word number_of(std::int64_t value) { return static_cast<Word>(value); }
 __device__ __forceinline__ Word number_of(std::int32_t value) { return number_of(std::int64_t{value}); }
@@ -56,7 +56,7 @@ __device__ __forceinline__ auto formula(Number a, Number b, Number c) {
 #include "ir/elementwise.def"
 }
 
-/// Where this thread's element is in each operand; false where there is none.
+/// Finds the offset of this thread's element in each operand; false if it has none.
 __device__ __forceinline__ bool find_element(const GridRows<4>& grid, std::int64_t (&offsets)[4]) {
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const Division at = divide(element, grid.length);

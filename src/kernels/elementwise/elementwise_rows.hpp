@@ -7,12 +7,12 @@
 
 namespace headroom {
 
-/// What the kernel of an elementwise op is bound to. Operands of `loop`: a, b, c, y.
+/// The bound parameters of an elementwise kernel. Operands of `loop`: a, b, c, y.
 struct ElementwiseRows {
   Op op;
   DType dtype;      ///< of y and all operands
-  DType side;       ///< but for b of three, which may be f32
-  Scalars scalars;  ///< in place of b and c, where the op has one operand
+  DType side;       ///< of b of three operands: f32 or `dtype`
+  Scalars scalars;  ///< in place of b and c, if the op has one operand
   RowLoop<4> loop;
 };
 

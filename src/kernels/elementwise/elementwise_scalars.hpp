@@ -6,8 +6,8 @@
 
 namespace headroom {
 
-/// What stands in the place of b and c in the formula of an op of elementwise.def that has one operand: its attribute
-/// "value", or "low" and "high", or 0.
+/// The values of b and c in the formula of a unary op of elementwise.def: its attribute "value", or "low" and
+/// "high", or 0.
 struct Scalars {
   float b = 0, c = 0;
 };

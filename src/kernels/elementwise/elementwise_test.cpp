@@ -194,7 +194,7 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
   });
 }
 
-// The same of the functions of C, a few units in the last place from what they are in double.
+// The same for the functions of C, a few units in the last place from their values in double.
 TEST(Functions, AreAccurateFromTheSmallestToTheLargestInput) {
   std::vector<float> x;
   for (float magnitude = 1e-37F; magnitude < 1e37F; magnitude *= 1.09F) {
@@ -237,7 +237,7 @@ TEST(Functions, AreAccurateFromTheSmallestToTheLargestInput) {
 
 TEST(Functions, OfWhatIsNoNumber) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-  // The largest float and NaN by F16 beside zeros of both signs: a whole vector of any unit.
+  // The largest float and NaN by F16, together with zeros of both signs: a whole vector of any target.
   const std::vector<float> x = {kNan, -kNan, kInfinity, -kInfinity, 0.0F, -1.0F, 3.0e38F, 1,   2,
                                 3,    4,     5,         6,          7,    8,     9,       kNan};
   struct Expected {
@@ -265,7 +265,7 @@ TEST(Functions, OfWhatIsNoNumber) {
   });
 }
 
-// What bf16 makes of NaN and infinity, where results are rounded by an addition.
+// NaN and infinity in bf16, where results are rounded by an addition.
 TEST(Functions, OfBf16MakeNoNumberOfNan) {
   std::vector<std::uint16_t> x(64, 0xBF80);  // -1
   for (std::size_t i = 0; i < x.size(); i += 3) x[i] = 0x7FFF;
@@ -278,7 +278,7 @@ TEST(Functions, OfBf16MakeNoNumberOfNan) {
   });
 }
 
-// Every finite bf16. Where the CPU rounds to bf16 itself, a subnormal result is 0: the absolute term covers it.
+// Every finite bf16. A CPU that rounds to bf16 itself flushes subnormal results to 0: the absolute term covers it.
 TEST(Activations, OfBf16AreAsGoodAsOneRounding) {
   std::vector<std::uint16_t> x;
   for (std::uint32_t bits = 0; bits < 65536; ++bits)

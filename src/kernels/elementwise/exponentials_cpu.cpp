@@ -1,5 +1,5 @@
-// x = e^-x, again and again, in the first-level cache: what vector units make of exponentials where nothing else has to be
-// done. Operations for a vector besides loading and storing it: 11 in f32; for bf16 8, with AVX-512 6.
+// x = e^-x, repeated in the first-level cache: the rate of exponentials of the vector units without other work.
+// Operations per vector, not counting loads and stores: 11 in f32; for bf16 8, with AVX-512 6.
 
 #include "base/error.hpp"
 #include "kernels/core/simd_targets.hpp"
@@ -23,7 +23,8 @@ HWY_INLINE Vector exp_of_negative(Vector x) {
   return hn::Mul(power.fraction, power.scale);
 }
 
-/// Not inlined: the compiler would keep a vector in a register and chain one exponential to the next, which takes half as long again.
+/// Not inlined: otherwise the compiler keeps a vector in a register and chains the exponentials, which takes half as
+/// long again.
 template <Precision kPrecision>
 HWY_NOINLINE void once(float* x, std::int64_t count) {
   const Float d;

@@ -1,11 +1,12 @@
 // Elementwise functions: y = f(x).
 //
-// Shapes   any; of what lies behind each other one row.
+// Shapes   any; contiguous axes become one row.
 // Dtypes   f32 or bf16 in memory, f32 arithmetic, one rounding; alignment none.
 // Bytes    x and y once.
-// FLOPs    silu and gelu spend about 20 operations an element (activation_inl.hpp), which one core hides behind memory
-//          only at 256 bits and wider. In bf16 gelu takes as many cycles as memory: 0.91 of a copy's rate on two cores,
-//          from 0.82 with the CPU's instruction for bf16 and reads asked for 2 KiB ahead; silu 0.95, from 0.91.
+// FLOPs    silu and gelu take about 20 operations an element (activation_inl.hpp), which one core hides under memory
+//          access only at 256 bits and wider. In bf16 gelu takes as many cycles as memory: 0.91 of a copy's rate on two
+//          cores, up from 0.82, with the CPU's instruction for bf16 and a prefetch distance of 2 KiB; silu 0.95, up
+//          from 0.91.
 
 #include "kernels/core/simd_targets.hpp"
 #include "kernels/elementwise/elementwise_rows.hpp"
@@ -23,7 +24,7 @@ namespace {
 template <class Y>
 HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
   using T = typename Destination<Y>::Element;
-  switch (rows.op) {  // values of functions do not lie halfway between two bf16
+  switch (rows.op) {  // values of functions are not halfway between two bf16
 #define HR_UNARY(enumerator, ...) \
   case Op::enumerator:            \
     return rows_of<Op::enumerator, 1, Ties::kAway, T, Y>(rows, part);

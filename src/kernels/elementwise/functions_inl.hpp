@@ -1,9 +1,9 @@
-// What the formulas of elementwise ops are made of besides activation_inl.hpp: functions of vectors. Guarded as
-// simd_inl.hpp is.
+// Vector functions of the formulas of elementwise ops, in addition to activation_inl.hpp. Guarded as simd_inl.hpp
+// is.
 //
-// Errors: exp 1 ulp, log and tanh 4 (Highway), sigmoid 3, rsqrt 2, the others that of one operation or of the C library in
-// double. erf, sin, cos, pow and mod are that library's, lane by lane, 10 to 20 ns an element, for arguments of any size:
-// they stand where a model has few elements.
+// Errors: exp 1 ulp, log and tanh 4 (Highway), sigmoid 3, rsqrt 2; the others have the error of one operation or of
+// the C library in double. erf, sin, cos, pow and mod are the C library's, lane by lane, 10 to 20 ns an element, for
+// arguments of any size: models use them on small tensors.
 
 #if defined(HEADROOM_KERNELS_FUNCTIONS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_FUNCTIONS_INL
@@ -23,8 +23,8 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-/// e^x over all of its range, subnormal results included. x = q ln 2 + r with |r| <= ln(2)/2, e^r as in exp_of(), scaled
-/// by 2^q in two steps, each of which is a normal number.
+/// e^x over its full range, subnormal results included. x = q ln 2 + r with |r| <= ln(2)/2, e^r as in exp_of(),
+/// scaled by 2^q in two steps, each of which is a normal number.
 HWY_INLINE Vector full_exp_of(Vector x) {
   const Float d;
   const hn::RebindToSigned<Float> d32;
@@ -72,7 +72,7 @@ HWY_INLINE Vector lane_by_lane(const F& f, V... x) {
   return hn::Load(Float(), y);
 }
 
-/// Exact in double, which holds the remainder of two floats; then rounded once.
+/// Exact in double, which represents the remainder of two floats; then rounded once.
 HWY_INLINE double floored_mod(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;

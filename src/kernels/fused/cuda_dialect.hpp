@@ -7,14 +7,14 @@
 #include "ir/op.hpp"
 #include "lower/row_program.hpp"
 
-/// What the steps of a row program are called in the language that generated kernels are written in: CUDA C++, and a prelude that
-/// stands in front of each (cuda_prelude_inl.cuh), as a compiler without headers needs it.
+/// Translates the steps of a row program into the language of generated kernels: CUDA C++, after a prelude
+/// (cuda_prelude_inl.cuh), because the compiler has no headers.
 namespace headroom::cuda::dialect {
 
-/// All that a kernel's text stands on, a line for each statement, so that what a compiler says of it can be read.
+/// The prelude of every kernel's text, one statement per line, so that compiler messages are readable.
 [[nodiscard]] std::string prelude();
 
-/// The formula of an elementwise op of its operands a, b and c.
+/// The formula of an elementwise op on its operands a, b and c.
 [[nodiscard]] std::string_view formula_of(Op op);
 /// The struct of a dtype in memory, which reads and writes elements.
 [[nodiscard]] std::string_view type_of(DType dtype);

@@ -34,7 +34,7 @@ Phases::Phases(const BoundProgram& bound, bool is_reread)
     needed_[at(result.step)].insert(is_reread ? last_ : level_[at(result.step)]);
   const int first_stored = is_reread ? last_ : level_[at(bound.program.results[0].step)];
   for (std::size_t i = steps_.size(); i-- > 0;) {
-    if (needed_[i].empty()) continue;  // what led to a sum of squares
+    if (needed_[i].empty()) continue;  // steps replaced by a sum of squares
     if (steps_[i].what == Do::kLoad && may_be_written(bound, steps_[i].access) && *needed_[i].begin() > first_stored)
       needed_[i].insert(first_stored);
     is_kept_[i] = is_wide_[i] && !is_reread && needed_[i].size() > 1 && !is_cheap(steps_[i]);
@@ -51,7 +51,7 @@ Phases::Phases(const BoundProgram& bound, bool is_reread)
   }
 }
 
-/// What a step is computed from.
+/// The operands of a step.
 std::array<int, 3> Phases::args_of(std::size_t i) const {
   if (sum_of_squares_[i] >= 0) return {steps_[at(sum_of_squares_[i])].args[0], sum_of_squares_[i], -1};
   return steps_[i].args;
@@ -87,7 +87,7 @@ int Phases::find_sum_of_squares(std::size_t i, std::int64_t columns) const {
   return is_mean ? mean.args[0] : -1;
 }
 
-/// Whether to compute it again is cheaper than to keep it: one addition or multiplication of one wide value.
+/// Whether recomputing a step is cheaper than keeping it: one addition or multiplication of one wide value.
 bool Phases::is_cheap(const Step& step) const {
   if (step.what != Do::kFormula) return false;
   const bool is_simple = step.op == Op::kAdd || step.op == Op::kSub || step.op == Op::kMul ||

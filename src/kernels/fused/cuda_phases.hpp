@@ -9,15 +9,17 @@
 
 namespace headroom::cuda {
 
-/// Whether the first result may lie where a load's operand does (Kernel::may_overwrite), which is then read before that is
-/// written. To all other operands nothing writes.
+/// Whether the first result may overwrite a load's operand (Kernel::may_overwrite), which is then read before it is
+/// written. No other operand is ever written.
 [[nodiscard]] bool may_be_written(const BoundProgram& bound, int access);
 
-/// What of a program is computed when. Phases end in reductions, whose results the next one reads; what is wide is computed in the
-/// phase that needs it first, and kept for others, or computed again in each.
+/// Assigns the steps of a program to phases. A phase ends in reductions, whose results the next phase reads. A wide
+/// step is computed in the first phase that needs it; its values are then kept for later phases, or recomputed in
+/// each.
 ///
-/// A sum of squares about the row's mean is reduced with the sum that the mean is of: each thread's squares are about its own mean,
-/// and joined with those of others (Chan, Golub and LeVeque 1979). So a norm's two sums end one phase, not two.
+/// A sum of squared deviations from the row's mean is reduced together with the sum for that mean. Each thread's
+/// squares are about its own mean, and are merged with those of other threads (Chan, Golub and LeVeque 1979). A
+/// norm's two sums thus end one phase, not two.
 class Phases {
  public:
   Phases(const BoundProgram& bound, bool is_reread);
@@ -27,15 +29,16 @@ class Phases {
   /// The first phase in which it could be computed.
   [[nodiscard]] int level(int step) const { return level_[at(step)]; }
   [[nodiscard]] bool is_wide(int step) const { return is_wide_[at(step)]; }
-  /// Whether a thread keeps it from one phase to others: of a load what was read, else floats.
+  /// Whether a thread keeps the step's value from one phase to the next: for a load the bits that were read,
+  /// otherwise floats.
   [[nodiscard]] bool is_kept(int step) const { return is_kept_[at(step)]; }
-  /// The phase that computes it, or the first of those.
+  /// The phase that computes the step, or the first of several.
   [[nodiscard]] int first(int step) const { return *needed_[at(step)].begin(); }
-  /// Whether it is a load that has columns and is needed first of all.
+  /// Whether the step is a wide load that the first phase needs.
   [[nodiscard]] bool is_first_read(int step) const {
     return steps_[at(step)].what == RowProgram::Do::kLoad && is_wide(step) && first(step) == 0;
   }
-  /// Of a sum of squares about a mean the sum that this is of; -1 of all other steps.
+  /// For a sum of squared deviations from a mean, the step that sums for the mean; -1 for all other steps.
   [[nodiscard]] int sum_of_squares(int step) const { return sum_of_squares_[at(step)]; }
 
  private:
@@ -52,11 +55,11 @@ class Phases {
   int last_ = 0;
 };
 
-/// The loads, by their steps, that blocks which stay fetch ahead in packs of so many columns: of which each row has its own,
-/// that are needed first of all, and of whose packs each has 16 bytes.
+/// The loads, by their steps, that persistent blocks prefetch in packs of `width` columns: those with rows of their
+/// own, needed in the first phase, and with packs of 16 bytes.
 [[nodiscard]] std::set<int> fetched_loads(const BoundProgram& bound, int width);
 
-/// Wide steps that are the same in rows which differ in their place along the innermost outer axis alone.
+/// Wide steps with the same value in all rows that differ only in the innermost outer axis.
 struct CommonSteps {
   std::set<int> all;
   std::set<int> used;  ///< by other steps, or as results

@@ -1,6 +1,6 @@
-// What generated kernels stand on beside the functions of formulas: reads and writes of packs, conversions, and what
-// the threads of a row do together. Text alone (HR_DEVICE_CODE), for a compiler without headers; no line in it may be for
-// the preprocessor.
+// The prelude of generated kernels, in addition to the functions of formulas: reads and writes of packs,
+// conversions, and cooperation of the threads of a row. It is text (HR_DEVICE_CODE) for a compiler without headers;
+// no line may be a preprocessor directive.
 
 // clang-format off
 HR_DEVICE_CODE(
@@ -59,7 +59,8 @@ __device__ __forceinline__ void write(const Raw<B>& raw, u8* to) {
   }
 }
 
-// Copies to shared memory that go on while the thread does; those of a thread are groups, each of what it asked for since the last.
+// Asynchronous copies to shared memory. A commit group holds the copies that a thread issued since its previous
+// group.
 __device__ __forceinline__ void fetch_16_bytes(u8* to_shared, const u8* from) {
   asm volatile("{.reg .u64 at; .reg .u32 near; cvta.to.shared.u64 at, %0; cvt.u32.u64 near, at;"
                "cp.async.cg.shared.global [near], [%1], 16;}" ::"l"(to_shared), "l"(from) : "memory");
@@ -222,7 +223,7 @@ struct Peak {
   }
 };
 
-// How many numbers there are, their mean, and the sum of the squares about it; joined as Chan, Golub and LeVeque (1979) do.
+// The count of numbers, their mean, and the sum of squared deviations; merged as by Chan, Golub and LeVeque (1979).
 struct Moments {
   float count;
   float mean;
@@ -233,13 +234,14 @@ __device__ __forceinline__ Moments join_moments(Moments a, Moments b, float shar
   return {a.count + b.count, fmaf(apart, share, a.mean), a.squares + fmaf(apart * apart, a.count * share, b.squares)};
 }
 
-// Of numbers whose sums are known of what each is beyond the first: of these, and of their squares.
+// The moments of numbers from the sums of their differences from the first number, and of the squares of these
+// differences.
 __device__ __forceinline__ Moments moments_beyond(float first, float sum, float squares, float count) {
   const float mean = count > 0.0F ? __fdividef(sum, count) : 0.0F;
   return {count, first + mean, fmaf(-sum, mean, squares)};
 }
 
-// Over the threads of a row that are of one warp, in all of them.
+// Reduces over the threads of a row within one warp; all of them get the result.
 template <class How, int T>
 __device__ __forceinline__ float join_lanes(float value) {
   for (int lane = (T < 32 ? T : 32) / 2; lane > 0; lane /= 2)
@@ -259,7 +261,7 @@ __device__ __forceinline__ void join_lanes(Moments& value) {
     }
   }
 }
-// Over its warps, of which each has left what it has.
+// Reduces over the warps of a row, each of which has stored its partial result.
 template <class How, int N, class Value>
 __device__ __forceinline__ Value join_warps(const Value (&partial)[N]) {
   Value value = partial[0];
@@ -282,7 +284,7 @@ __device__ __forceinline__ Moments join_warps(const Moments (&partial)[N], float
   return value;
 }
 
-// e^a of what is at most 0: as accurate as expf is beside 1, which sums of such are.
+// e^a for a <= 0: in sums of such terms, next to 1, as accurate as expf.
 __device__ __forceinline__ float exp_below(float a) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(a * 1.4426950408889634F));

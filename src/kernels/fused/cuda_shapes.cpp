@@ -10,7 +10,7 @@
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
 
-// How generated kernels may share their work among threads.
+// The candidate thread layouts of generated kernels.
 
 namespace headroom::cuda {
 namespace {
@@ -22,13 +22,13 @@ constexpr int kMostThreads = 1024;
 constexpr int kFlatThreads = 256;
 constexpr int kMostPacks = 16;
 constexpr int kRegisters = 1 << 16;      // of a multiprocessor
-constexpr int kOtherRegisters = 32;      // of a thread, beside what it keeps: addresses, and what it computes with
-constexpr int kSharedBytes = 200 << 10;  // that leave some of the first-level cache for what rows share
+constexpr int kOtherRegisters = 32;      // of a thread, in addition to kept values: addresses and temporaries
+constexpr int kSharedBytes = 200 << 10;  // leaves some of the first-level cache for shared operands
 constexpr int kLarge = 256, kMany = 32;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// Registers that a pack of a thread takes from one phase to the next, about.
+/// The approximate number of registers that a thread's pack occupies between phases.
 int registers_of_pack(const BoundProgram& bound, int width) {
   const Phases phases(bound, false);
   int words = 0;
@@ -43,14 +43,14 @@ int registers_of_pack(const BoundProgram& bound, int width) {
   return std::max(1, words);
 }
 
-/// Whole warps for a row of so many packs, of which a thread takes at most `most`: such that none is idle, if there are.
+/// Whole warps for a row of `packs` packs, of which a thread takes at most `most`; without idle threads if possible.
 std::int64_t threads_for(std::int64_t packs, std::int64_t most) {
   for (std::int64_t each = most; each > 0 && 2 * each > most; --each)
     if (packs % (each * kWarp) == 0) return packs / each;
   return kWarp * divide_up(divide_up(packs, most), std::int64_t{kWarp});
 }
 
-/// Whether every operand with columns of its own can be read in packs of so many.
+/// Whether every operand with columns of its own can be read in packs of that many.
 bool fits(const BoundProgram& bound, int width) {
   if (bound.walk.columns.extent % width != 0) return false;
   for (std::size_t k = 0; k < bound.walk.columns.strides.size(); ++k) {
@@ -64,8 +64,8 @@ bool fits(const BoundProgram& bound, int width) {
   return true;
 }
 
-/// Bytes that packs of so many columns have of the operand that has the fewest or the most of them. Of the most only operands
-/// count of which each row has its own: what is the same for many is in cache.
+/// The smallest and the largest size in bytes of an operand's pack of `width` columns. For the largest, only
+/// operands with rows of their own count: shared values are in cache.
 std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
   const std::size_t loads = bound.program.loads.size();
   std::pair<int, int> bytes = {4 * width, 1};
@@ -80,9 +80,9 @@ std::pair<int, int> pack_bytes(const BoundProgram& bound, int width) {
   return bytes;
 }
 
-/// How many short rows a thread may take, so that it has as many reads under way as it would of a long one, and reads once what they
-/// share; 1 where that would leave multiprocessors idle. (Heads of 128 elements, 6 of 24 a thread: in a kernel written by hand 0.9 of a
-/// copy's rate, where one head a thread was at 0.76. H200)
+/// The number of short rows per thread. Several rows keep as many reads in flight as one long row, and load shared
+/// values once; 1 if more would leave multiprocessors idle. (Heads of 128 elements, 6 of 24 per thread: a
+/// hand-written kernel reached 0.9 of a copy's rate, and 0.76 with one head per thread. H200)
 int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multiprocessors) {
   constexpr int kMostTogether = 6;          // packs of a thread
   constexpr std::int64_t kLeastBlocks = 8;  // of a multiprocessor
@@ -94,12 +94,13 @@ int rows_of_thread(const BoundProgram& bound, const RowShape& shape, int multipr
   return 1;
 }
 
-/// Blocks that stay, for rows of a warp or two that are as long as registers allow: few of these are resident, so that between one's
-/// reads and the next's too little would be under way. None where that does not fit, or too few rows are there.
+/// Persistent blocks, for rows of one or two warps that are as long as registers allow: so few of these rows are
+/// resident that between the reads of one and the next too little is in flight. Nothing if they do not fit, or if
+/// there are too few rows.
 std::optional<RowShape> staying_shape(const BoundProgram& bound, RowShape shape, int multiprocessors) {
   constexpr int kMostWarps = 2, kLeastPacks = 4;
   constexpr int kBlocks = 4;                // of a multiprocessor, if registers allow it
-  constexpr int kBytesUnderWay = 48 << 10;  // to a multiprocessor: some 4 TB/s for the time that a read takes
+  constexpr int kBytesUnderWay = 48 << 10;  // in flight to a multiprocessor: about 4 TB/s over the latency of a read
   constexpr int kMostBytes = 48 << 10;      // of static shared memory
   constexpr int kMostRegisters = 255;       // of a thread
   constexpr std::int64_t kLeastRows = 8;    // of a row's threads
@@ -134,19 +135,20 @@ std::vector<RowShape> flat_shapes(const BoundProgram& bound, int multiprocessors
   return shapes;
 }
 
-/// But its numbers: how long it takes does not depend on them.
+/// Hashes a step without its numbers: they do not affect the time.
 void add_step(Hasher& hasher, const RowProgram::Step& step) {
   hasher.add(step.what).add(name_of(step.op)).add(step.dtype).add(step.access).add(step.is_wide);
   for (const int arg : step.args) hasher.add(arg);
 }
 
-/// Which loads and results have an element of their own along which axes, and which neighbours share one. Axes of one element say nothing,
-/// and several in a row along which all do alike are one, so a batch is kin of a single image where nothing is its images' own.
+/// Hashes, for each axis, which loads and results have elements of their own, and which neighbours share one. Axes
+/// of one element are skipped, and successive axes that are alike in all operands count as one. A batch is thus in
+/// the size family of a single image if no operand is batched.
 void add_accesses(Hasher& hasher, const RowProgram& program) {
   std::vector<int> before;
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(program.space.rank()); ++axis) {
     if (program.space[static_cast<int>(axis)] == 1) continue;
-    std::vector<int> sharing;  // by load and result: how many neighbours read one element, 0 for all
+    std::vector<int> sharing;  // by load and result: neighbours that read one element, 0 for all
     for (const RowAccess& load : program.loads)
       sharing.push_back(load.axes[axis] < 0 ? 0 : load.repeats.empty() ? 1 : load.repeats[axis]);
     for (const RowProgram::Result& result : program.results) sharing.push_back(result.axes[axis] < 0 ? 0 : 1);
@@ -201,7 +203,8 @@ std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors)
     }
     if (const std::optional<RowShape> staying = staying_shape(bound, shape, multiprocessors))
       shapes.push_back(*staying);
-    // Of large blocks that keep much the compiler makes what only one of has room, where two would overlap.
+    // For large blocks with many kept values, the compiler uses so many registers that only one block fits, where
+    // two would overlap.
     const int kept = registers * shape.packs;
     if (threads < kLarge || kept < kMany || 2 * threads * (kept + kOtherRegisters) > kRegisters) return;
     shape.blocks = 2;

@@ -46,10 +46,10 @@ class Writer {
     const unsigned threads = static_cast<unsigned>(shape_.threads * shape_.rows_of_block);
     put("extern \"C\" __global__ void __launch_bounds__({}{}) kernel({}) {{\n", threads,
         shape_.blocks > 0 ? fmt::format(", {}", shape_.blocks) : "", parameters());
-    // What nothing writes the compiler may read earlier than the source does, before the wait too, but not before a branch that it
-    // cannot foresee.
+    // The compiler may hoist reads of memory that is never written above the wait, but not above a branch that it
+    // cannot predict.
     put("wait_for_previous();\nif (blockIdx.x >= gridDim.x) return;\n");
-    // Sums are of several parts, so that one addition need not wait for the other.
+    // Sums have several partial accumulators, so that additions need not wait for each other.
     put("constexpr int W = {}, T = {}, N = {}, S = {}, R = {};\n", shape_.width, shape_.threads, shape_.packs,
         std::min(shape_.width, 4), shape_.rows_of_thread);
     if (program_.needs_rows)
@@ -66,8 +66,8 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), form, std::forward<Arguments>(arguments)...);
   }
 
-  /// Whether a thread keeps a step in registers from one phase to others. What was fetched to shared memory is read there again, and what
-  /// stands for many rows is at hand in all.
+  /// Whether a thread keeps a step in registers between phases. Values prefetched to shared memory are read there
+  /// again, and values common to many rows are available in all phases.
   [[nodiscard]] bool is_kept(int step) const {
     return phases_.is_kept(step) && !fetched_.contains(step) && !common_.all.contains(step);
   }
@@ -77,12 +77,12 @@ class Writer {
   [[nodiscard]] DType dtype(std::size_t operand) const {
     return operand < program_.loads.size() ? bound_.loads[operand] : bound_.results[operand - program_.loads.size()];
   }
-  /// How many columns share an element of an operand.
+  /// The number of columns that share an element of an operand.
   [[nodiscard]] int repeats_of(std::size_t operand) const { return bound_.walk.columns.repeats[operand]; }
-  /// Elements of an operand that a pack takes.
+  /// The number of elements of an operand in a pack.
   [[nodiscard]] int width_of(std::size_t operand) const { return std::max(1, shape_.width / repeats_of(operand)); }
 
-  /// Of operands that nothing writes to the compiler is told.
+  /// Operands that are never written are declared so to the compiler.
   [[nodiscard]] std::string parameters() const {
     std::vector<std::string> names;
     for (std::size_t k = 0; k < program_.loads.size(); ++k)
@@ -101,12 +101,12 @@ class Writer {
             name_of(step.op), dialect::formula_of(step.op));
   }
 
-  /// Whether addresses are those of a thread's first pack, and the others so many bytes behind that, whatever the thread.
+  /// Whether addresses are those of a thread's first pack, with the others at constant byte offsets from it.
   [[nodiscard]] bool has_lane_bases() const { return program_.needs_rows && !shape_.is_reread; }
   [[nodiscard]] int pack_bytes(std::size_t operand) const {
     return width_of(operand) * static_cast<int>(size_of(dtype(operand)));
   }
-  /// Where the pack at hand of an operand is.
+  /// The address of an operand's current pack.
   [[nodiscard]] std::string place_of(std::size_t operand) const {
     if (repeats_of(operand) > shape_.width)  // several packs share an element
       return fmt::format("a{} + pack / {} * {}", operand, repeats_of(operand) / shape_.width, pack_bytes(operand));
@@ -114,7 +114,7 @@ class Writer {
     return fmt::format("a{} + {} * {}", operand, "pack", pack_bytes(operand));
   }
 
-  /// Where the one element is that a row has of a load.
+  /// The address of a row's single element of a load.
   [[nodiscard]] std::string place_of_row(int access) const {
     const RowAccess& load = program_.loads[at(access)];
     if (load.index < 0) return fmt::format("a{}", access);
@@ -123,8 +123,9 @@ class Writer {
                        size_of(bound_.loads[at(access)]));
   }
 
-  /// The outer axes, in the order in which numbers of rows go over them, the fastest last. Of the rows that a thread takes there is one
-  /// number; then those of neighbouring threads do not share what these rows do: what they write lies side by side.
+  /// The outer axes, in the order in which row numbers iterate over them, the fastest last. The rows of one thread
+  /// share one number. In that case neighbouring threads do not share those rows' operands: their writes are
+  /// adjacent.
   [[nodiscard]] std::vector<std::size_t> row_order() const {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
     std::vector<std::size_t> order(outer.size());
@@ -140,7 +141,8 @@ class Writer {
     return order;
   }
 
-  /// Declares i0, i1, ...: where row `row` is along the outer axes; of the innermost where the thread's first is.
+  /// Declares i0, i1, ...: the indices of row `row` along the outer axes; for the innermost, of the thread's first
+  /// row.
   void write_row_places(std::string_view row) {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
     const std::vector<std::size_t> order = row_order();
@@ -159,7 +161,7 @@ class Writer {
     }
   }
 
-  /// Declares a0, a1, ...: where a row begins in each operand, or what a thread takes of it.
+  /// Declares a0, a1, ...: the address where a row, or a thread's part of it, begins in each operand.
   void write_addresses(bool is_fetched = false) {
     const std::vector<RowWalk::Axis>& outer = bound_.walk.outer;
     if (shape_.rows_of_thread > 1) put("const i64 i{} = begin{} + q;\n", outer.size() - 1, outer.size() - 1);
@@ -188,8 +190,8 @@ class Writer {
 
   [[nodiscard]] std::size_t threads() const { return static_cast<std::size_t>(shape_.threads * shape_.rows_of_block); }
 
-  /// Where an operand's packs of a row begin among those that are fetched together, in bytes for each pack of a thread; -1 where they
-  /// are read where they lie.
+  /// The offset of an operand's packs of a row in the prefetch buffer, in bytes per pack of a thread; -1 if they are
+  /// read from global memory.
   [[nodiscard]] std::int64_t place_when_fetched(std::size_t operand) const {
     std::int64_t place = 0;
     for (const int step : fetched_) {
@@ -199,8 +201,9 @@ class Writer {
     return -1;
   }
 
-  /// Blocks that stay: the packs of a thread's next rows are under way while it works on one. What a thread fetches it reads itself, so
-  /// it waits for no other. Its rows follow one another, so that what many of them have in common is computed once for these.
+  /// Persistent blocks: the packs of a thread's next rows are in flight while it works on one. A thread reads only
+  /// the data that it prefetched itself, so it waits for no other. Its rows are successive, so that their common
+  /// values are computed once.
   void write_rows_of_staying_blocks() {
     const std::size_t row_bytes = fetched_.size() * threads() * 16;
     put("constexpr int A = {};\n", shape_.ahead);
@@ -231,11 +234,11 @@ class Writer {
     put("if (row + A < end) fetch(row + A, turn == 0 ? A : turn - 1);\nend_group();\nwait_for_all_groups_but<A>();\n");
     write_addresses(true);
     write_phases();
-    if (shape_.threads > kWarp) put("__syncthreads();\n");  // before another row's reductions are where this one's were
+    if (shape_.threads > kWarp) put("__syncthreads();\n");  // before the next row's reductions reuse the shared memory
     put("turn = turn == A ? 0 : turn + 1;\n}}\n");
   }
 
-  /// Computes what rows have in common that differ in their place along the innermost outer axis alone, where the first of them comes.
+  /// Computes the values common to rows that differ only in the innermost outer axis, at the first of these rows.
   void write_common() {
     if (common_.used.empty()) return;
     const std::string_view index = rows_ <= INT32_MAX ? "u32" : "i64";
@@ -263,7 +266,7 @@ class Writer {
     put("const int lane = static_cast<int>(threadIdx.x) % T;\n");
     put("const i64 row = static_cast<i64>(blockIdx.x) * {} + static_cast<int>(threadIdx.x) / T;\n",
         shape_.rows_of_block);
-    if (may_lack_rows()) {  // all lanes of a warp meet in shuffles, also those without a row
+    if (may_lack_rows()) {  // all lanes of a warp take part in shuffles, also those without a row
       put("const bool exists = row < {};\n", rows_);
       write_row_places(fmt::format("(exists ? row : {})", rows_ - 1));
     } else {
@@ -294,7 +297,7 @@ class Writer {
     put("Raw<{}::kBytes * {}> {}[N];\n", dialect::type_of(bound_.loads[at(access)]), width_of(at(access)), name);
   }
 
-  /// Reads what the first phase needs of all rows of a thread, and begins the loop over them.
+  /// Reads the first phase's operands for all rows of a thread, and begins the loop over the rows.
   void write_first_reads() {
     read_ahead_ = reads_of(0, work_of(0));
     for (const int step : read_ahead_) write_raw_packs(fmt::format("all{}[R]", step), step);
@@ -307,16 +310,16 @@ class Writer {
     for (const int step : read_ahead_) put("auto& r{} = all{}[q];\n", step, step);
   }
 
-  /// Whether threads without a row go along.
+  /// Whether there may be active threads without a row.
   [[nodiscard]] bool may_lack_rows() const { return rows_ % shape_.rows_of_block != 0 && shape_.threads < kWarp; }
-  /// Whether the last pack of a thread may be behind the row's end.
+  /// Whether the last pack of a thread may extend past the row's end.
   [[nodiscard]] bool has_part_of_packs() const {
     return packs_of_row_ % shape_.threads != 0 || packs_of_row_ / shape_.threads != shape_.packs;
   }
 
   [[nodiscard]] int step_count() const { return static_cast<int>(program_.steps.size()); }
 
-  /// What a phase does in its loop over packs.
+  /// The work of a phase in its loop over packs.
   struct Work {
     std::vector<int> reductions;
     std::vector<int> stores;    ///< results
@@ -335,7 +338,7 @@ class Writer {
   }
 
   void write_phase(int phase) {
-    for (int step = 0; step < step_count(); ++step)  // what has one value for the row
+    for (int step = 0; step < step_count(); ++step)  // steps with one value per row
       if (!phases_.is_wide(step) && phases_.level(step) == phase && !is_gathered(step)) write_narrow(step);
     const Work work = work_of(phase);
     const auto& [reductions, stores, computed] = work;
@@ -353,7 +356,7 @@ class Writer {
       if (phases_.sum_of_squares(step) >= 0) put("float first{} = 0.0F;\n", step);
     }
     if (!shape_.is_reread) write_reads(phase, work);
-    for (int step = 0; step < step_count(); ++step)  // behind other reads, as a second one waits for its first
+    for (int step = 0; step < step_count(); ++step)  // after other reads, because a gathered read waits for its index
       if (phase == 0 && is_gathered(step)) write_narrow(step);
     write_pack_loop();
     known_.clear();
@@ -361,13 +364,14 @@ class Writer {
     for (const int step : computed) write_wide(step, phase);
     for (const int step : reductions) write_reduction(step, reductions, phase);
     for (const int i : stores) write_wide(program_.results[at(i)].step, phase);
-    for (const int i : stores) write_store(i);  // when all is read: the first may lie over an operand
+    for (const int i : stores) write_store(i);  // after all reads: the first result may overwrite an operand
     put("}}\n");
     write_joins(reductions);
   }
 
-  /// Sums that are joined with squares are taken with these: both of what a thread's columns are beyond its first, and as that is one
-  /// of them, neither is so much larger than what is wanted that its digits would be lost.
+  /// Sums that are merged with squares are accumulated together with them, both as differences from the first of a
+  /// thread's columns. This column is one of the numbers, so neither sum is so much larger than the wanted result
+  /// that its digits would be lost.
   void write_reduction(int step, const std::vector<int>& reductions, int phase) {
     const bool has_squares =
         std::ranges::any_of(reductions, [&](int other) { return phases_.sum_of_squares(other) == step; });
@@ -391,8 +395,8 @@ class Writer {
           dialect::reduction_of(step_at(step).what), step, element(x));
   }
 
-  /// Whether it is the extreme of a load of 16 bits, which is found of two elements at once, as they were read: a quarter of the
-  /// instructions, and no register holds them as floats from one phase to the next.
+  /// Whether a step is the extreme of a 16-bit load, which is computed on pairs of elements in their stored form.
+  /// This takes a quarter of the instructions, and no register holds them as floats between phases.
   [[nodiscard]] bool is_of_pairs(int step) const {
     if (step_at(step).what == Do::kSum) return false;
     const Step& load = step_at(step_at(step).args[0]);
@@ -414,7 +418,7 @@ class Writer {
     if (has_part_of_packs()) put("if (pack >= {}) continue;\n", packs_of_row_);
   }
 
-  /// The loads with columns that a phase is the first to need.
+  /// The wide loads that a phase is the first to need.
   [[nodiscard]] std::set<int> reads_of(int phase, const Work& work) const {
     std::set<int> needed;
     const auto need = [&](auto& self, int step) -> void {
@@ -436,8 +440,8 @@ class Writer {
     return needed;
   }
 
-  /// Reads them before it looks at any, so that the reads are under way together. Of later phases only what is kept: the others are
-  /// vectors that stand beside all rows and lie in cache, read a pack at a time.
+  /// Issues all reads before any use, so that they are in flight together. In later phases only kept loads are read
+  /// like this: the others are vectors shared by all rows, which are in cache and are read one pack at a time.
   void write_reads(int phase, const Work& work) {
     in_time_ = phase == 0 ? read_ahead_ : std::set<int>();
     std::set<int> unread;
@@ -470,7 +474,7 @@ class Writer {
     return fmt::format("v{}[{}]", step, index);
   }
 
-  /// Makes a wide value known in the loop over packs.
+  /// Emits a wide value in the loop over packs.
   void write_wide(int step, int phase) {
     if (!phases_.is_wide(step) || common_.used.contains(step) || !known_.insert(step).second) return;
     const Step& what = step_at(step);
@@ -490,7 +494,7 @@ class Writer {
     put("for (int i = 0; i < W; ++i) {} = {};\n", element(step), expression(step));
   }
 
-  /// Makes the pack at hand of a load known as it was read, by the name that is returned.
+  /// Emits the read of a load's current pack in its stored form, and returns its name.
   std::string write_raw(int step) {
     if (in_time_.contains(step) || (is_kept(step) && program_.needs_rows)) return fmt::format("r{}[p]", step);
     std::string raw = fmt::format("w{}", step);
@@ -508,7 +512,7 @@ class Writer {
         dialect::type_of(bound_.loads[at(access)]), width_of(at(access)), raw, step);
   }
 
-  /// What a step is, of elements of its operands.
+  /// The expression of a step in terms of its operands' elements.
   [[nodiscard]] std::string expression(int step) const {
     const Step& what = step_at(step);
     const auto arg = [&](std::size_t k) { return element(what.args[k]); };
@@ -540,7 +544,7 @@ class Writer {
     }
   }
 
-  /// Whether it is the exponential of a value less its row's largest.
+  /// Whether it is the exponential of a value minus its row's maximum.
   [[nodiscard]] bool is_exp_below(const Step& step) const {
     if (step.op != Op::kExp) return false;
     const Step& rest = step_at(step.args[0]);
@@ -549,8 +553,8 @@ class Writer {
     return largest.what == Do::kMax && largest.args[0] == rest.args[0];
   }
 
-  /// Whether it is (x - mean) * factor, of a row's mean and factor. As x * factor - mean * factor it is one operation, and as far off
-  /// as the mean is anyway, in the same direction for all columns.
+  /// Whether a step is (x - mean) * factor, with a row's mean and factor. As x * factor - mean * factor it is one
+  /// operation. Its error is as large as that of the mean itself, and has the same sign in all columns.
   [[nodiscard]] bool is_scaled_rest(const Step& step) const {
     if (step.op != Op::kMul || phases_.is_wide(step.args[1])) return false;
     const Step& rest = step_at(step.args[0]);
@@ -562,7 +566,7 @@ class Writer {
   /// A value of the whole row, before the loop over packs.
   void write_narrow(int step) {
     const Step& what = step_at(step);
-    if (is_reduction(what.what)) return;  // joined behind its loop
+    if (is_reduction(what.what)) return;  // combined after its loop
     if (what.what == Do::kLoad) {
       const std::string_view type = dialect::type_of(bound_.loads[at(what.access)]);
       put("float v{}; {{ Raw<{}::kBytes> raw; float one[1]; read(raw, {}); expand<{}, 1>(raw, one); v{} = one[0]; "
@@ -573,7 +577,7 @@ class Writer {
     put("const float v{} = {};\n", step, expression(step));
   }
 
-  /// What reductions come to in all threads of a row: those of a phase wait for other warps once.
+  /// Combines reductions over all threads of a row: those of one phase synchronize warps once.
   void write_joins(const std::vector<int>& reductions) {
     if (reductions.empty()) return;
     const bool are_several = shape_.threads > kWarp;  // warps
@@ -632,7 +636,7 @@ class Writer {
   void write_store(int result) {
     const int step = program_.results[at(result)].step;
     const std::string_view type = dialect::type_of(bound_.results[at(result)]);
-    const std::string condition = step_at(step).what == Do::kQuantize  // no product is wanted of a row without a scale
+    const std::string condition = step_at(step).what == Do::kQuantize  // a row without a scale needs no multiplication
                                       ? fmt::format(", {} != 0.0F", element(step_at(step).args[1]))
                                       : "";
     put("{}{{ float y[W]; for (int i = 0; i < W; ++i) y[i] = {}; store<{}, W>(y, {}{}); }}\n",
@@ -640,7 +644,7 @@ class Writer {
         place_of(program_.loads.size() + at(result)), condition);
   }
 
-  /// What a row has one of.
+  /// Results with one element per row.
   void write_narrow_results() {
     for (int i = 0; i < static_cast<int>(program_.results.size()); ++i) {
       if (is_wide_result(i)) continue;
@@ -650,7 +654,7 @@ class Writer {
     }
   }
 
-  // A kernel without rows: packs one behind the other.
+  // A kernel without rows: successive packs.
 
   void write_flat() {
     const std::int64_t total = rows_ * packs_of_row_;
@@ -709,11 +713,11 @@ class Writer {
   Phases phases_;
   std::int64_t rows_;
   std::int64_t packs_of_row_;
-  std::set<int> fetched_;  // loads that blocks which stay fetch ahead
-  CommonSteps common_;     // what those compute once for many rows
+  std::set<int> fetched_;  // loads that persistent blocks prefetch
+  CommonSteps common_;     // values that those compute once for many rows
   std::string text_;
-  std::set<int> known_;       // wide values of the pack at hand
-  std::set<int> read_;        // loads of the pack at hand that were read in the loop
+  std::set<int> known_;       // wide values of the current pack
+  std::set<int> read_;        // loads of the current pack that were read in the loop
   std::set<int> in_time_;     // loads that were read before the loop over packs
   std::set<int> read_ahead_;  // loads that were read before the loop over a thread's rows
 };

@@ -1,21 +1,22 @@
 // fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as the instructions of a tape
 //
 // Shapes     any that has a row program (lower/row_program.hpp); rows with innermost stride 1, any strides outside.
-// Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored. Functions are
-//            as good as a result in bf16 needs where all that becomes of them is one, or is quantized (row_tape.cpp).
-// Bytes      each operand once from memory: what reductions go over is in cache for later phases.
-// FLOPs      those of the body. An instruction is a loop over a plane in the first-level cache (row_tape.hpp), which costs
-//            about a nanosecond for 16 elements where a register would cost nothing.
+// Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored.
+//            Functions have bf16 accuracy if all their uses are rounded to bf16 or quantized (row_tape.cpp).
+// Bytes      each operand once from memory: the operands of reductions are in cache for later phases.
+// FLOPs      those of the body. An instruction is a loop over a plane in the first-level cache (row_tape.hpp), which
+//            costs about a nanosecond for 16 elements; a register would cost nothing.
 //
-// Memory has work throughout: a tape of one instruction asks for 4 KiB ahead where it reads; of others each instruction asks, on the
-// way, for a part of the rows that come next. Results that no cache would hold are written past it.
+// Prefetches keep memory busy: a tape of one instruction prefetches 4 KiB ahead of its reads; in others each
+// instruction also prefetches a part of the next rows. Results larger than any cache use non-temporal stores.
 //
-// Of a copy's rate, on 16 cores with AVX-512 and tensors that no cache holds: 0.85 and more but for bodies that instructions bind, which
-// quantize to f8e4m3 with little else to move (0.40 to 0.78) or take exponentials (0.36 to 0.83). docs/kernels.md has them all.
+// Fractions of a copy's rate, on 16 cores with AVX-512 and tensors larger than the caches: 0.85 and more, except for
+// bodies bound by instructions. Those quantize to f8e4m3 with few other bytes (0.40 to 0.78) or compute exponentials
+// (0.36 to 0.83). docs/kernels.md has them all.
 //
-// Single ops keep their kernels. Beside those, before instructions were joined and rows asked for evenly, on one core, of rows of
-// 1024 elements that no cache holds (in cache, rows of 192): sums and products 0.9 to 1.1 (0.6 to 0.9), functions 0.9 to 1.0
-// (0.9 to 1.0), norms 0.7 to 1.7 (0.5 to 0.8), softmax 0.6 to 0.7.
+// Single ops keep their own kernels. Relative to those, before instructions were fused and prefetches spread evenly,
+// on one core, for rows of 1024 elements beyond the caches (in cache, rows of 192): sums and products 0.9 to 1.1
+// (0.6 to 0.9), functions 0.9 to 1.0 (0.9 to 1.0), norms 0.7 to 1.7 (0.5 to 0.8), softmax 0.6 to 0.7.
 
 #include <algorithm>
 #include <array>
@@ -63,7 +64,7 @@ namespace {
 
 using Addresses = std::array<char*, kMostTapeOperands>;
 
-/// Where rows begin, in bytes from each operand's first element, in order.
+/// Iterates over rows: the offset of each in bytes from each operand's first element, in order.
 class TapeCursor {
  public:
   TapeCursor(const BoundTape& bound, std::int64_t row) : tape_(bound.tape), strides_(bound.strides) {
@@ -80,7 +81,7 @@ class TapeCursor {
   [[nodiscard]] std::int64_t index() const {
     return tape_.walk.outer.empty() ? 0 : index_[tape_.walk.outer.size() - 1];
   }
-  /// Rows up to the end of that axis.
+  /// The rows left on the innermost outer axis.
   [[nodiscard]] std::int64_t rows_left() const {
     return tape_.walk.outer.empty() ? 1 : tape_.walk.outer.back().extent - index();
   }
@@ -89,7 +90,7 @@ class TapeCursor {
     return HWY_MIN(tape_.columns, tape_.row_columns - index() * tape_.columns);
   }
 
-  /// By no more than rows_left().
+  /// Advances by at most rows_left().
   void advance(std::int64_t rows) {
     for (std::size_t axis = tape_.walk.outer.size(); axis-- > 0;) {
       const std::int64_t extent = tape_.walk.outer[axis].extent;
@@ -114,7 +115,7 @@ class TapeCursor {
   std::array<std::int64_t, kMostTapeOperands> offsets_{};
 };
 
-/// The lines that chunks of rows read, chunk after chunk, for calls to ask for long before.
+/// The cache lines that successive chunks of rows read, for calls to prefetch long before.
 class ReadAheadOfChunks {
  public:
   ReadAheadOfChunks(const BoundTape& bound, const Addresses& memory, std::int64_t row, std::int64_t end)
@@ -122,7 +123,7 @@ class ReadAheadOfChunks {
     if (rows_left_ > 0) begin_chunk();
   }
 
-  /// Lines of a chunk of so many rows.
+  /// The cache lines of a chunk of that many rows.
   static std::int64_t lines_of_chunk(const RowTape& tape, std::int64_t rows, std::int64_t columns) {
     std::int64_t lines = 0;
     for (const int operand : tape.streams) {
@@ -132,15 +133,16 @@ class ReadAheadOfChunks {
     return lines;
   }
 
-  /// Asks for the next lines now.
+  /// Prefetches the next lines now.
   void ask(std::int64_t lines) {
     for (; lines > 0 && rows_left_ > 0; --lines) {
       ask_second_level(address_);
       pass(1);
     }
   }
-  /// Has the call ask for the next lines, in so many turns, as far as they lie one behind the other there.
-  void ask_on_the_algorithm(std::int64_t lines, std::int64_t turns, Call& call) {
+  /// Makes a call prefetch the next `lines` cache lines, spread over its `turns` iterations, as far as they are
+  /// contiguous.
+  void prefetch_during(std::int64_t lines, std::int64_t turns, Call& call) {
     call.ahead_step = 0;
     if (rows_left_ == 0) return;
     const std::int64_t together =
@@ -186,7 +188,7 @@ class ReadAheadOfChunks {
     row_ = 0;
     find_lines();
   }
-  /// Those of a stream that lie one behind the other: of a row, or of all.
+  /// The contiguous lines of a stream: of a row, or of all rows.
   void find_lines() {
     const int operand = tape_.streams[stream_];
     const std::int64_t bytes = cursor_.columns() * size_of_element(tape_, operand);
@@ -201,7 +203,7 @@ class ReadAheadOfChunks {
   const Addresses& memory_;
   TapeCursor cursor_;
   std::int64_t rows_left_;
-  std::int64_t rows_ = 0, row_ = 0;  // of the chunk; behind those whose lines are being asked for
+  std::int64_t rows_ = 0, row_ = 0;  // of the chunk; after those being prefetched
   std::size_t stream_ = 0;
   const char* address_ = nullptr;
   const char* end_ = nullptr;
@@ -261,10 +263,11 @@ class TapeRun {
  private:
   using Kind = TapePlace::Kind;
   static constexpr std::int64_t kFloat = sizeof(float);
-  /// A chunk's lines are asked for while the one before it is computed, or the last so many of them: a part of the second-level cache.
+  /// A chunk's cache lines are prefetched while the previous chunk is computed, at most the last kMostAheadLines: a
+  /// part of the second-level cache.
   static constexpr std::int64_t kMostAheadLines = 4096;
 
-  /// An instruction with all that is known of its call before a block is.
+  /// An instruction with the call parameters that do not depend on the block.
   struct Ready {
     Run run;
     Call call;
@@ -273,7 +276,7 @@ class TapeRun {
     struct Base {
       char* at;  ///< null in memory, of operand
       std::size_t operand;
-      std::int64_t column_bytes;  ///< from a block's place to the next column's
+      std::int64_t column_bytes;  ///< from one column of a block to the next
     };
     std::array<Base, kMostTapeArguments + 2> bases;  ///< of x, y and also
   };
@@ -294,7 +297,7 @@ class TapeRun {
     return count;
   }
 
-  /// A narrow instruction takes all rows of a chunk as one: their elements lie one behind the other.
+  /// A per-row instruction treats all rows of a chunk as one: their elements are contiguous.
   void bind(Ready& to, const TapeInstruction& what, bool is_narrow) const {
     using Do = TapeInstruction::Do;
     Call& call = to.call;
@@ -323,7 +326,7 @@ class TapeRun {
     call.also_dtype = also.dtype;
     call.also_past_cache = is_past_cache(what.also);
     call.is_first = call.is_last = true;
-    // Shared ones, and those with one element for each row, are told rows and columns when they are called.
+    // Shared and per-row instructions get rows and columns at the call.
     to.run = run_of(what, call, what.y.kind != Kind::kNone);
   }
 
@@ -373,7 +376,7 @@ class TapeRun {
           lines_due += lines_of_operation * static_cast<double>(ready.operations * columns);
           const std::int64_t lines = HWY_MIN(lines_left, static_cast<std::int64_t>(lines_due));
           lines_due -= static_cast<double>(lines);
-          ahead.ask_on_the_algorithm(lines, rows_ * (columns / (2 * lanes())), ready.call);
+          ahead.prefetch_during(lines, rows_ * (columns / (2 * lanes())), ready.call);
           lines_left -= lines;
           ready.call.is_first = column == 0;
           ready.call.is_last = column + columns == columns_;
@@ -420,7 +423,8 @@ class TapeRun {
   const RowTape& tape_;
   const RowPart& part_;
   Addresses memory_, at_{};
-  /// Whether all instructions together ask for what the next chunk reads. The only one that there is asks for its own operands.
+  /// Whether all instructions share the prefetch of the next chunk. A single instruction prefetches its own
+  /// operands.
   bool spreads_asking_;
   std::array<bool, kMostTapeOperands> past_cache_{};
   float *planes_, *kept_, *shared_, *narrow_;
@@ -443,10 +447,10 @@ namespace {
 
 HWY_EXPORT(run_tape);
 
-/// Of the op on operands that lie dense.
+/// The tape of the op on dense operands.
 RowTape dense_tape(const OpSpec& spec) { return tape_of(densely_bound_program(spec)); }
 
-/// Whether all that reads a load are rotations, as of their tables.
+/// Whether only rotations read a load, as their table.
 bool is_rotation_table(const RowProgram& program, int load) {
   if (program.loads[static_cast<std::size_t>(load)].index >= 0) return false;
   const auto is_load = [&](int step) {
@@ -505,7 +509,7 @@ class FusedKernel : public CpuKernel {
  public:
   using CpuKernel::CpuKernel;
 
-  /// Where each element of the input is read once, before or when that of the result is written.
+  /// True if each element of the input is read once, before or when that of the result is written.
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
     if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
     const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));

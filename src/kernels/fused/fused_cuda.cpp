@@ -1,22 +1,24 @@
-// fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as one kernel that is generated for it
+// fused: a body of elementwise ops, norms, softmax, quantizers and sums along rows, as one kernel generated for it
 //
-// Shapes     any that has a row program (lower/row_program.hpp); rows with innermost stride 1, any strides outside. The kernel
-//            is of these shapes and strides: its index arithmetic is of constants.
+// Shapes     any that has a row program (lower/row_program.hpp); rows with innermost stride 1, any strides outside. A
+//            kernel is specialized for its shapes and strides: its index arithmetic is on constants.
 // Dtypes     f32, bf16, f16, f8e4m3, i8, u8, bool in memory; f32 arithmetic, one rounding where a result is stored.
-// Alignment  of what a row's length is a multiple of, up to 16 bytes: columns are read in packs of that.
-// Bytes      each operand once: what reductions go over stays in registers. A row too long for those of 1024 threads is read
-//            again for each.
+// Alignment  the largest divisor of a row's length, up to 16 bytes: columns are read in packs of that size.
+// Bytes      each operand once: the operands of reductions stay in registers. A row too long for the registers of 1024
+//            threads is read again in each phase.
 //
-// How many threads share a row is measured for work of at least kLeastMeasured bytes, once on each GPU, of a few
-// ways: fewer threads with more packs each wait less for one another, and hold more registers.
+// The number of threads per row is measured for work of at least kLeastMeasured bytes, once on each GPU, among
+// several candidates. Fewer threads with more packs each wait less for one another, and hold more registers.
 //
-// Short rows leave a thread little to read at once: it takes several then. Rows that fill the registers of a warp or two leave few of
-// them: those can stay, fetch (cp.async) the packs of rows to come to shared memory while they work on one, and keep what many rows have
-// in common, as a scale and a shift for all tokens, as f32. (Rows of 3072 that are normed, modulated and quantized, large: in bf16 86.5 us
-// so, 90.8 where those stay and compute it in each row, 106 where a block takes one; in f32 139, 146 and 153. Ten other bodies lose 4 to
-// 15% where they stay. H200)
+// Short rows leave a thread with few reads in flight: a thread then takes several rows. Rows that fill the registers
+// of one or two warps leave few rows resident. Persistent blocks can then prefetch (cp.async) the packs of the next
+// rows to shared memory while they work on one. They also keep values common to many rows, such as a scale and a
+// shift for all tokens, as f32. (Large tensors with rows of 3072 that are normed, modulated and quantized. In bf16:
+// 86.5 us with persistent blocks, 90.8 if they recompute common values in each row, 106 with one block per row. In
+// f32: 139, 146 and 153. Ten other bodies lose 4 to 15% with persistent blocks. H200)
 //
-// Tried and left out: packs of 8 columns beside f32 (0.95 of those of 4), and 4 packs for a thread where there are no rows (0.96 of 1).
+// Tried and rejected: packs of 8 columns in programs with f32 operands (0.95 of the rate of 4), and 4 packs per
+// thread in programs without rows (0.96 of the rate of 1).
 
 #include <fmt/format.h>
 
@@ -54,7 +56,7 @@ Support supports_fused(const OpSpec& spec) {
   return std::nullopt;
 }
 
-/// A kernel in several ways, until one of them is chosen.
+/// The candidate shapes of a kernel, until one of them is chosen.
 class Generated {
  public:
   Generated(const KernelBinding& binding, BoundProgram bound)
@@ -87,7 +89,7 @@ class Generated {
     }
   }
 
-  /// Waits for the compiler, and measures where there is a choice.
+  /// Waits for the compiler, and measures if there are several candidates.
   void finish() {
     if (chosen_ != nullptr) return;
     cuda::or_cannot_prepare([&] {
@@ -121,7 +123,7 @@ class Generated {
                        shape.rows_of_thread > 1 ? fmt::format(", {} rows", shape.rows_of_thread) : "",
                        shape.blocks > 0 ? fmt::format(", {} blocks", shape.blocks) : "");
   }
-  /// Bytes from the first element to behind the last.
+  /// Bytes from the first element to the end of the last.
   static std::size_t span_of(const Operand& operand) {
     std::int64_t last = 0;
     for (int axis = 0; axis < operand.type.shape.rank(); ++axis)
@@ -131,8 +133,8 @@ class Generated {
 
   [[nodiscard]] tune::Tuner& search() { return *backend_.context<cuda::TunerOf<nvrtc::version_text>>(); }
 
-  /// The shape that is known to be the fastest; or where nothing is to be timed, which takes a compiled kernel for each, that of the nearest
-  /// size that has it among its shapes here, or the best guess.
+  /// The shape known to be the fastest. If nothing is to be timed, since timing compiles a kernel for each shape:
+  /// the shape of the nearest tuned size that is listed here, or the best guess.
   [[nodiscard]] std::optional<RowShape> choose_unmeasured(std::span<const RowShape> shapes, NewWork new_work) {
     const auto called = [&](const std::string& name) -> std::optional<RowShape> {
       const auto same = std::ranges::find(shapes, name, name_of_shape);
@@ -158,7 +160,7 @@ class Generated {
 
   static void submit(const Algorithm& algorithm, const nvrtc::LoadedKernel& kernel, void* stream,
                      std::span<void* const> addresses) {
-    std::array<void*, kMostArguments> arguments{};  // their places: the launch copies what lies there
+    std::array<void*, kMostArguments> arguments{};  // their addresses: the launch copies the values
     for (std::size_t i = 0; i < addresses.size(); ++i) arguments.at(i) = const_cast<void**>(&addresses[i]);
     kernel.launch(stream, algorithm.blocks, algorithm.threads, 1, std::span(arguments).first(addresses.size()));
   }
@@ -166,7 +168,7 @@ class Generated {
   Backend& backend_;
   BoundProgram bound_;
   std::vector<tune::TrialOperand> operands_;
-  tune::Work work_;  // where there are several ways
+  tune::Work work_;  // if there are several shapes
   std::vector<Algorithm> algorithms_;
   std::size_t best_ = 0;
   const Algorithm* chosen_ = nullptr;
@@ -194,7 +196,7 @@ class FusedKernel : public CudaKernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& spec, int output) const override {
     return rule_of(spec.outputs[static_cast<std::size_t>(output)]);
   }
-  /// Where each element of the input is read once, by the thread that then writes it.
+  /// True if each element of the input is read once, by the thread that then writes it.
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
     if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
     const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
@@ -206,7 +208,7 @@ class FusedKernel : public CudaKernel {
     }
     return loads == 1;
   }
-  /// Of what elements are gathered from these alone are read.
+  /// A gathered operand counts only its gathered elements.
   [[nodiscard]] Cost cost(const OpSpec& spec) const override {
     Cost cost = CudaKernel::cost(spec);
     const auto program = row_program_of(body_of(spec.attributes));

@@ -67,7 +67,7 @@ FusedCase softmax_of(std::int64_t rows, std::int64_t columns) {
   return FusedCases(DType::kBF16, DType::kBF16, rows, columns).named("softmax of masked scores");
 }
 
-/// Of what is large enough for several ways only one is compiled where nothing is to be timed.
+/// A body large enough for several shapes is compiled for only one if nothing is to be timed.
 TEST_F(CudaFused, IsCompiledInOneAlgorithmWhereNothingIsTimed) {
   const cuda::OwnCache cache;
   const auto compiled_for = [&](std::int64_t columns, NewWork new_work) {
@@ -82,7 +82,8 @@ TEST_F(CudaFused, IsCompiledInOneAlgorithmWhereNothingIsTimed) {
   EXPECT_GT(compiled_for(3072, NewWork::kMeasure), 1U);
 }
 
-/// The shape that was the fastest for another number of rows, which is not the best guess, and no other: that is compiled beforehand.
+/// The shape that was the fastest for another number of rows, which is not the best guess, is compiled in advance,
+/// and no other.
 TEST_F(CudaFused, TakesOverWhatIsFastestForOtherRows) {
   const cuda::OwnCache cache;
   const auto bound_of = [](const OpSpec& spec) { return densely_bound_program(spec, cuda::kCacheBytes); };
@@ -141,7 +142,7 @@ TEST_F(CudaFused, LargeWorkIsMeasured) {
   }
 }
 
-/// One of the ways in which a body may be run, by its number.
+/// One candidate kernel of a body, by its number.
 class OneAlgorithm : public Kernel {
  public:
   OneAlgorithm(Backend& backend, std::size_t number) : backend_(backend), number_(number) {}
@@ -210,7 +211,7 @@ TEST_F(CudaFused, EveryAlgorithmMatchesTheOracle) {
       for (std::size_t algorithm = 0; algorithm < sources.size(); ++algorithm) {
         const Comparison result = compare(OneAlgorithm(backend(), algorithm), cases[k].spec, turn,
                                           tolerance_of(cases[k], default_tolerance(cases[k].spec.outputs[0].dtype)));
-        EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, way " << algorithm << ": "
+        EXPECT_TRUE(result.passed) << cases[k].name << ", " << columns << " columns, algorithm " << algorithm << ": "
                                    << result.message;
       }
     }

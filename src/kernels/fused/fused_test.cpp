@@ -14,9 +14,9 @@ struct Types {
 constexpr Types kTypes[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}, {DType::kF16, DType::kF16}};
 
-/// Scales are the largest of a row whose mean was taken away: of two columns the tape's sums leave less of that. Those of activations
-/// are as good as what is quantized, to 2^-12. Where a vector has one lane, a sum of 2048 numbers is off by up to six units in the last
-/// place, and with it its row.
+/// Tolerance of the tape. Scales are the maximum of a row whose mean was subtracted: with two columns the tape's
+/// sums leave fewer digits of that. Activations before quantization are accurate to 2^-12, and so are their scales.
+/// If a vector has one lane, a sum of 2048 numbers is off by up to six units in the last place, and so is its row.
 Tolerance tape_tolerance(const FusedCase& body) {
   Tolerance tolerance = tolerance_of(body, highway_tolerance(body.spec.outputs[0].dtype));
   if (body.spec.outputs[0].dtype == DType::kF32) tolerance.max_ulps_of_peak = std::max(tolerance.max_ulps_of_peak, 8.0);
@@ -26,8 +26,8 @@ Tolerance tape_tolerance(const FusedCase& body) {
   return tolerance;
 }
 
-// A pair, less than a vector, several rows to a block, whole blocks and a rest, rows of several blocks; each body in another of
-// the dtypes for each of them.
+// A pair, less than a vector, several rows to a block, whole blocks and a remainder, rows of several blocks. Each
+// body uses another dtype for each of them.
 TEST(Fused, RowsMatchTheOracle) {
   std::size_t turn = 0;
   for (const std::int64_t columns : {2, 7, 64, 200, 1000, 3072}) {

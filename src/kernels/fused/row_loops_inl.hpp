@@ -1,9 +1,10 @@
-// The loops over the columns of a block that the instructions of a RowTape are: a function of elements, what it is reduced to, or both.
-// Guarded as simd_inl.hpp is.
+// The loops over the columns of a block that implement the instructions of a RowTape: an elementwise function, its
+// reduction, or both. Guarded as simd_inl.hpp is.
 //
-// Operands are f32 or bf16 in memory and f32 elsewhere; one that is the same for all columns is read with a step of 0, from a vector
-// that holds it in every lane. So an instruction is a few loops, over f32 alone and where operands are bf16 as is the rule,
-// for each kind of result; in one for all else what an operand is costs a branch that never changes.
+// Operands are f32 or bf16 in memory and f32 elsewhere. An operand that is constant along a row is read with a step
+// of 0, from a vector that holds it in every lane. For each kind of result, an instruction has specialized loops:
+// over f32 alone, and for the usual mix of bf16 operands. One general loop covers all other cases; an operand's
+// dtype costs it a branch that never changes.
 
 #if defined(HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_FUSED_ROW_LOOPS_INL
@@ -40,14 +41,14 @@ struct Call {
   char* y;
   std::int64_t y_row_bytes;
   DType dtype;              ///< of y
-  bool past_cache;          ///< where y goes
-  bool asks_ahead;          ///< for what the operands have kAheadBytes further on
-  const char* ahead;        ///< memory that is asked for on the way, for later chunks, where ahead_step is not 0
-  std::int64_t ahead_step;  ///< bytes of it for every two vectors, kMostAheadStep at most
+  bool past_cache;          ///< y uses non-temporal stores
+  bool asks_ahead;          ///< prefetch the operands kAheadBytes ahead
+  const char* ahead;        ///< memory of later chunks to prefetch meanwhile, if ahead_step is not 0
+  std::int64_t ahead_step;  ///< bytes to prefetch per two vectors, kMostAheadStep at most
   std::int64_t rows, columns;
   char* reduced;           ///< of row 0; kTapeLanes of f32 for each
   bool is_first, is_last;  ///< block of the row
-  char* also;              ///< where else y goes, or null
+  char* also;              ///< a second destination of y, or null
   std::int64_t also_row_bytes;
   DType also_dtype;
   bool also_past_cache;
@@ -58,8 +59,9 @@ inline constexpr std::int64_t kMostAheadStep = 2 * kCacheLine;
 
 HWY_INLINE void ask_second_level(const char* at) { __builtin_prefetch(at, 0, 2); }
 
-/// What a loop asks for on the way, so that memory has work while it computes: asked for all at once, lines would wait for one another
-/// and the loop for them. Into the second-level cache: the first has no room for a chunk and the next.
+/// Prefetches memory during a loop, which keeps memory busy while the loop computes: requested all at once, lines
+/// would wait for each other and the loop for them. Prefetches go to the second-level cache: the first has no room
+/// for two chunks.
 class AskAhead {
  public:
   HWY_INLINE explicit AskAhead(const Call& call) : at_(call.ahead), step_(call.ahead_step) {}
@@ -78,7 +80,8 @@ class AskAhead {
 
 // Operands.
 
-/// Which operands are bf16, of those that vary along a row. With kAny that is found at each element, and some may not vary.
+/// The operands that are bf16, among those that vary along a row. With kAny this is checked at each element, and
+/// some may not vary.
 enum class Mix : std::uint8_t { kNone, kFirst, kSecond, kFirstTwo, kAll, kAny };
 
 template <Mix kMix, int k>
@@ -104,7 +107,7 @@ Mix mix_of(const Call& call, int operands) {
   return bf16 == 3 ? Mix::kFirstTwo : Mix::kAny;
 }
 
-/// The columns of a row, f of those of its operands. The last kSplats operands are the same for all columns.
+/// f of a row's columns of its operands. The last kSplats operands are the same for all columns.
 template <class F, int kOperands, int kSplats, Mix kMix>
 class Columns {
  public:
@@ -122,7 +125,8 @@ class Columns {
     if (asks_ahead_) ask(i, Varying());
     return of_whole(i, All());
   }
-  /// Two vectors at i, where all operands that vary are bf16: of even columns and of odd ones, which take half the work to take apart.
+  /// Two vectors at i if all operands that vary are bf16: of even columns and of odd ones, which halves the cost of
+  /// unpacking.
   HWY_INLINE Pairs pairs(std::int64_t i) const {
     if (asks_ahead_) ask(i, Varying());
     return of_pairs(i, All());
@@ -185,7 +189,8 @@ class Columns {
   Vector last_, before_;
 };
 
-/// How many of an instruction's last operands have one element for all columns, where two are told apart at most.
+/// The number of an instruction's last operands that have one element for all columns; at most two are
+/// distinguished.
 int splats_of(const Call& call, int operands) {
   int splats = 0;
   while (splats < operands - 1 && call.x[static_cast<std::size_t>(operands - 1 - splats)].step == 0) ++splats;
@@ -213,13 +218,14 @@ HWY_INLINE void write_two(Vector first, Vector second, Bf16* y, bool past_cache)
   store_two(first, second, y);
 }
 
-/// Whether all of so many operands that vary are bf16.
+/// Whether all `varying` operands are bf16.
 template <Mix kMix>
 constexpr bool are_all_bf16(int varying) {
   return kMix == Mix::kAll || (kMix == Mix::kFirst && varying == 1);
 }
 
-/// How results in bf16 are rounded: with ties away from 0 what is no better than that, which takes fewer instructions.
+/// The rounding of bf16 results: ties away from 0 for functions that are no more accurate than that, which takes
+/// fewer instructions.
 template <class F>
 constexpr Ties ties_of() {
   if constexpr (requires { F::kIsCoarse; }) return F::kIsCoarse ? Ties::kAway : Ties::kToEven;
@@ -253,7 +259,7 @@ void map_rows(const Call& call) {
   }
 }
 
-/// The fastest loop there is where so many of the last operands have one element for all columns.
+/// The fastest loop if the last kSplats operands have one element for all columns.
 template <class F, int kOperands, class T, int kSplats>
 Run map_beside(const Call& call) {
   switch (mix_of(call, kOperands - kSplats)) {
@@ -273,7 +279,7 @@ Run map_with(const Call& call) {
     if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
   return map_beside<F, kOperands, T, kSplats>(call);
 }
-/// The fastest loop there is for what is done in most bodies.
+/// The fastest loop for the instructions of most bodies.
 template <class F, int kOperands>
 Run map_of(const Call& call) {
   return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
@@ -283,7 +289,7 @@ Run map_beside_of(const Call& call) {
   if (call.dtype == DType::kBF16) return map_beside<F, kOperands, Bf16, kSplats>(call);
   return map_beside<F, kOperands, float, kSplats>(call);
 }
-/// One loop for all that is seldom done, or takes much longer than reading.
+/// One loop for all instructions that are rare, or much slower than their reads.
 template <class F, int kOperands>
 Run plain_map_of(const Call& call) {
   if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
@@ -301,7 +307,7 @@ struct Sum {
 struct SumOfSquares : Sum {
   static HWY_INLINE Vector join(Vector a, Vector b) { return hn::MulAdd(b, b, a); }
 };
-/// NaN where one is, as in Min and Peak.
+/// NaN if any element is, as in Min and Peak.
 struct Max {
   static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Set(Float(), -std::numeric_limits<float>::infinity()); }
@@ -324,7 +330,7 @@ struct Min {
     return hn::GetLane(hn::MinOfLanes(Float(), a));
   }
 };
-/// The bits of magnitudes have their order as integers, with NaN above them all.
+/// As integers, the bits of magnitudes have the same order, with NaN above all.
 struct Peak {
   static HWY_INLINE Vector merge(Vector a, Vector b) { return join(a, b); }
   static HWY_INLINE Vector neutral() { return hn::Zero(Float()); }
@@ -344,7 +350,8 @@ HWY_INLINE void spread(float value, char* narrow) {
   for (std::int64_t i = 0; i < kTapeLanes; i += lanes()) store_all(everywhere, reinterpret_cast<float*>(narrow) + i);
 }
 
-/// Joins what a block has with what the blocks before it had, and spreads it behind the last one.
+/// Combines the partial result of a block with that of earlier blocks, and spreads it over the lanes after the last
+/// one.
 template <class Join>
 HWY_INLINE void reduce_block(const Call& call, std::int64_t row, Vector block) {
   char* narrow = call.reduced + row * kTapeLanes * static_cast<std::int64_t>(sizeof(float));
@@ -365,7 +372,7 @@ HWY_INLINE Vector first_or_neutral(Vector v, std::int64_t count) {
   return hn::IfThenElse(hn::FirstN(Float(), static_cast<std::size_t>(count)), v, Join::neutral());
 }
 
-/// The reduction of f(x...); where `kStored`, that is y as well.
+/// The reduction of f(x...); with `kStored`, y is that value as well.
 template <class F, int kOperands, int kSplats, class Join, Mix kMix, bool kStored>
 void reduce_rows(const Call& call) {
   const std::int64_t n = call.columns;
@@ -419,12 +426,12 @@ Run reduction_of(const Call& call) {
   return reduce_rows<F, kOperands, kSplats, Join, Mix::kAny, kStored>;
 }
 
-/// Where nothing is reduced.
+/// Placeholder for no reduction.
 struct NoJoin : Sum {
   static HWY_INLINE Vector join(Vector a, Vector) { return a; }
 };
 
-/// y = f(x...) in f32, its reduction, and y where `also` says.
+/// y = f(x...) in f32, its reduction, and a copy of y at `also`.
 template <class F, int kOperands, int kSplats, class Join, Mix kMix>
 void joint_rows(const Call& call) {
   const std::int64_t n = call.columns;
@@ -463,7 +470,7 @@ void joint_rows(const Call& call) {
     if constexpr (!std::is_same_v<Join, NoJoin>) reduce_block<Join>(call, row, Join::merge(part0, part1));
   }
 }
-/// A loop of its own where nothing is bf16, and where `kMix` are, as is the rule; one for all else.
+/// Specialized loops for no bf16 operands and for the usual mix `kMix`; one general loop for all other cases.
 template <class F, int kOperands, int kSplats, class Join, Mix kMix>
 Run joint_with(const Call& call) {
   const Mix mix = mix_of(call, kOperands - kSplats);

@@ -16,11 +16,11 @@ using Do = TapeInstruction::Do;
 using Kind = TapePlace::Kind;
 using Step = RowProgram::Step;
 
-constexpr std::int64_t kMostBlock = 1024;    // columns: few planes fit the first-level cache;
-constexpr std::int64_t kMostWithout = 4096;  // without planes a call may take longer than it is to make
+constexpr std::int64_t kMostBlock = 1024;    // columns: limited by the planes in the first-level cache;
+constexpr std::int64_t kMostWithout = 4096;  // without planes a longer block amortizes the call
 constexpr std::int64_t kPiece = 4096;        // of rows that are cut
 constexpr std::int64_t kMostRows = 32;       // of a chunk
-constexpr std::int64_t kMostShared = 16384;  // columns of what is computed once for a run of rows
+constexpr std::int64_t kMostShared = 16384;  // columns of values computed once per run of rows
 constexpr std::int64_t kLeastConverted = 8;  // rows of a run for which bf16 is converted once
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -30,7 +30,7 @@ bool is_reduction(Do what) {
          what == Do::kMaxOfNumbers || what == Do::kMin || what == Do::kPeak;
 }
 
-/// In how many operands a formula is, constants that are its attributes included.
+/// The number of operands of a formula, including constants from attributes.
 int operands_of(Op op) {
   switch (op) {
 #define HR_ANY(enumerator, ...) \
@@ -51,16 +51,17 @@ int operands_of(Op op) {
   }
 }
 
-/// Those that are joined with a sum in front of them, a product behind, or the peak of what they make.
+/// Activations that are fused with a preceding sum, with a following multiplication, or with the reduction to their
+/// peak.
 bool is_activation(Op op) { return op == Op::kGeluTanh || op == Op::kGeluErf || op == Op::kSilu; }
 
-/// What a dtype is read or written as by every instruction; others are converted.
+/// Whether every instruction reads and writes the dtype; others are converted.
 bool is_direct(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
-using Arguments = std::array<int, kMostTapeArguments>;  // numbers of values, -1 behind the last
+using Arguments = std::array<int, kMostTapeArguments>;  // numbers of values, -1 after the last
 constexpr Arguments kNoArguments{-1, -1, -1, -1, -1};
 
-/// A value of the program, once its steps are those of a tape.
+/// A value of the program, with its steps fused into instructions.
 struct Value {
   enum class Source : std::uint8_t { kLoad, kConstant, kComputed };
   Source source = Source::kComputed;
@@ -114,7 +115,7 @@ class TapeWriter {
   [[nodiscard]] std::size_t loads() const { return tape_.loads; }
   [[nodiscard]] Value& value(int index) { return values_[at(index)]; }
 
-  /// Where nothing belongs together along a row, a long one is cut for threads to share.
+  /// Without needs_rows, a long row is cut for threads to share.
   void cut_rows() {
     RowWalk::Axis& columns = tape_.walk.columns;
     tape_.columns = tape_.row_columns = columns.extent;
@@ -127,7 +128,7 @@ class TapeWriter {
     tape_.walk.outer.push_back(std::move(pieces));
   }
 
-  // The program's steps, with what is one instruction joined.
+  // The program's steps, fused into instructions.
 
   int push(Value value) {
     values_.push_back(std::move(value));
@@ -170,7 +171,8 @@ class TapeWriter {
     const Value &low = values_[at(clamp.args[1])], &high = values_[at(clamp.args[2])];
     return low.number <= 0 && high.number >= 255 ? clamp.args[0] : index;
   }
-  /// Whether a value has an element for each column of each row: what all rows have in common is computed once, and stays apart.
+  /// Whether a value has an element for each column of each row; values common to all rows are computed once, and
+  /// are separate.
   [[nodiscard]] bool varies(int index) const {
     const Value& here = values_[at(index)];
     if (here.source == Value::Source::kConstant) return false;
@@ -232,7 +234,7 @@ class TapeWriter {
       return push({.what = Do::kSumOfProducts,
                    .args = {value(a).args[0], value(a).args[1], value(b).args[0],
                             constant(-value(value(b).args[1]).number), -1}});
-    if (op == Op::kAdd) {  // a product and a sum
+    if (op == Op::kAdd) {  // a multiplication and a sum
       for (const auto& [normal, other] : {std::pair(a, b), std::pair(b, a)})
         if (value(normal).what == Do::kNormalize && is_zero(value(normal).args[2])) {
           Arguments joint = value(normal).args;
@@ -275,7 +277,7 @@ class TapeWriter {
         return push({.what = Do::kSumSquares, .args = value(args[0]).args});
       return push({.what = Do::kSumProduct, .args = {args[0], args[1], -1, -1, -1}});
     }
-    // (u - m)^2, which is u - m, scaled by itself
+    // (u - m)^2, as u - m multiplied by itself
     if (value(of).what == Do::kShiftedScale && is_formula(value(of).args[2], Op::kSub)) {
       const Arguments difference = value(value(of).args[2]).args;
       if (difference[0] == value(of).args[0] && difference[1] == value(of).args[1])
@@ -284,7 +286,7 @@ class TapeWriter {
     return push({.what = Do::kSum, .args = {of, -1, -1, -1, -1}});
   }
 
-  // What is computed when.
+  // Scheduling.
 
   [[nodiscard]] bool has_runs() const {
     return !tape_.is_cut && !tape_.walk.outer.empty() && tape_.columns <= kMostShared;
@@ -313,14 +315,14 @@ class TapeWriter {
   }
   [[nodiscard]] bool is_halved(const Value& load) const { return bound_.walk.columns.repeats[at(load.access)] > 1; }
 
-  /// Leaves out what nothing reads since steps were joined.
+  /// Removes values that nothing reads since steps were fused.
   void find_readers() {
     for (const int result : results_) ++value(result).readers;
     for (std::size_t i = values_.size(); i-- > 0;)
       if (values_[i].readers > 0)
         for (const int arg : values_[i].args)
           if (arg >= 0) ++value(arg).readers;
-    // An exponential of what lies below the largest is NaN by itself where something is, and so is its sum.
+    // exp(x - max) is NaN by itself if any element is NaN, and so is its sum.
     for (Value& largest : values_)
       if (largest.what == Do::kMax &&
           std::ranges::all_of(values_,
@@ -359,9 +361,9 @@ class TapeWriter {
     tape_.first_write = value(results_[0]).level;
   }
 
-  /// Of a body that makes nothing but bf16, or rows that are quantized and their scales: where all that becomes of a value is rounded
-  /// to bf16 or to fewer bits, it need not be better than that; a relative error stays what it is in products, in what a row is scaled
-  /// by and in sums of exponentials, and nowhere else.
+  /// Finds values that need only bf16 accuracy, in a body whose results are bf16, or quantized rows and their
+  /// scales. A value qualifies if all its uses are rounded to bf16 or fewer bits. Relative errors are preserved only
+  /// by multiplications, by the scaling of a row and by sums of exponentials.
   void find_precision() {
     bool is_all_rounded = true;
     for (std::size_t r = 0; r < results_.size(); ++r) {
@@ -418,7 +420,7 @@ class TapeWriter {
     return {.what = value.what, .op = value.op, .dtype = value.dtype, .is_coarse = value.is_coarse};
   }
 
-  /// What all rows of a run have in common: all of it is computed once, for those that read it.
+  /// Computes all values common to the rows of a run once, for their readers.
   void write_shared() {
     std::vector<bool> is_read(values_.size(), false);
     for (const Value& reader : values_)
@@ -450,7 +452,7 @@ class TapeWriter {
   }
   static TapePlace memory(int operand) { return {Kind::kMemory, operand}; }
 
-  /// Where a value that is there without further instructions lies.
+  /// The place of a value that needs no further instructions.
   TapePlace ready(int index) {
     const Value& here = value(index);
     if (here.source == Value::Source::kConstant) return place_of_constant(index);
@@ -479,7 +481,7 @@ class TapeWriter {
         write_reduction(values_[i]);
     for (std::size_t i = 0; i < values_.size(); ++i)
       if (values_[i].is_kept && *values_[i].needed.begin() == phase) wide(static_cast<int>(i));
-    for (std::size_t r = results_.size(); r-- > 0;)  // the first is last: it may lie over an operand
+    for (std::size_t r = results_.size(); r-- > 0;)  // the first is last: it may overwrite an operand
       if (is_wide_result(r) && value(results_[r]).level == phase && !is_stored_[r]) write_store(r);
   }
   [[nodiscard]] bool is_wide_result(std::size_t result) const {
@@ -537,13 +539,13 @@ class TapeWriter {
     return of.what == Do::kNormalize || (of.what == Do::kFormula && (of.op == Op::kAdd || of.op == Op::kGateResidual));
   }
 
-  /// Whether the peak of an activation is found in the loop that makes it: where both are for a quantizer.
+  /// Whether the peak of an activation is reduced in the loop that computes it: if both are for a quantizer.
   [[nodiscard]] static bool has_peak(const Value& of) {
     if (of.source != Value::Source::kComputed || of.is_shared || !of.is_wide || !of.is_coarse) return false;
     return of.what == Do::kActivationOfSum || (of.what == Do::kFormula && is_activation(of.op));
   }
 
-  /// A value, its reduction and a result that it is, in one.
+  /// A value, its reduction, and the result that stores it, in one instruction.
   void write_joint(Value& reduction, Value& of) {
     const int index = reduction.args[0];
     TapeInstruction instruction = computed(of);
@@ -562,7 +564,7 @@ class TapeWriter {
     instructions().push_back(instruction);
   }
 
-  /// Whether nothing else in this phase reads what varies from row to row, so that a result may lie over it.
+  /// Whether nothing else in this phase reads this row-dependent operand, so that a result may overwrite it.
   [[nodiscard]] bool is_only_reader(int index) const {
     return std::ranges::none_of(values_, [&](const Value& reader) {
       if (&reader == &values_[at(index)] || reader.readers == 0 || reader.source != Value::Source::kComputed)
@@ -574,7 +576,7 @@ class TapeWriter {
     });
   }
 
-  /// The instruction for a wide value or a reduction, with what it reads written before.
+  /// The instruction for a wide value or a reduction; its operands' instructions are emitted first.
   TapeInstruction computed(const Value& here) {
     TapeInstruction instruction = instruction_of(here);
     const Arguments args = here.args;
@@ -584,7 +586,8 @@ class TapeWriter {
     return instruction;
   }
 
-  /// Of operands that may change places, those that have one element for all columns come last: they are read once for a row.
+  /// Orders commutative operands so that those with one element for all columns come last: they are read once per
+  /// row.
   static void put_repeated_last(TapeInstruction& instruction) {
     const auto varies = [](const TapePlace& place) {
       return place.kind != Kind::kNarrow && place.kind != Kind::kConstant;
@@ -605,7 +608,7 @@ class TapeWriter {
     std::swap(instruction.x[1], instruction.x[2]);
   }
 
-  /// Where a value is in this phase.
+  /// The place of a value in this phase.
   TapePlace wide(int index) {
     const Value& here = value(index);
     if (!here.is_wide || (here.is_shared && here.place.kind != Kind::kNone)) return ready(index);
@@ -653,7 +656,7 @@ class TapeWriter {
     instructions().push_back(instruction);
   }
 
-  // Sizes, and places that are given to one value after the other.
+  // Sizes, and places that values reuse.
 
   void choose_sizes() {
     const std::int64_t blocks = divide_up(tape_.columns, tape_.planes == 0 ? kMostWithout : kMostBlock);
@@ -675,7 +678,8 @@ class TapeWriter {
     tape_.narrow = next_[static_cast<std::size_t>(Kind::kNarrow)];
   }
 
-  /// An instruction may write over what it is the last to read, element by element; a rotation reads its tables elsewhere.
+  /// Assigns planes. An instruction may overwrite an operand that it is the last to read, element by element; a
+  /// rotation reads its tables at other indices.
   static int assign(const std::vector<std::pair<TapeInstruction*, int>>& all, Kind kind) {
     std::map<int, std::size_t> last;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -719,9 +723,9 @@ class TapeWriter {
   std::vector<int> uses_;     // by the program's steps: steps and results that read it
   std::vector<int> step_of_;  // by the program's steps
   std::vector<int> results_;
-  std::vector<bool> is_stored_;  // by result: with what makes it
+  std::vector<bool> is_stored_;  // by result: stored by the instruction that computes it
   int last_ = 0;                 // phase
-  int phase_ = 0;                // that is written
+  int phase_ = 0;                // being emitted
   std::map<int, TapePlace> known_;
   std::array<int, 7> next_{};  // by kind
 };

@@ -1,5 +1,5 @@
-// The instructions of a RowTape on vectors: what each does with elements, and the loop over them (row_loops_inl.hpp). Guarded as
-// simd_inl.hpp is. Dtypes other than f32 and bf16 are converted by instructions of their own.
+// The instructions of a RowTape on vectors: the element function of each, and its loop (row_loops_inl.hpp). Guarded
+// as simd_inl.hpp is. Dtypes other than f32 and bf16 are converted by separate instructions.
 
 #if defined(HEADROOM_KERNELS_FUSED_ROW_TAPE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_FUSED_ROW_TAPE_INL
@@ -31,7 +31,7 @@ struct FormulaOf {
     return formula<kOp, kPrecision, Functions<kPrecision>>(x...);
   }
 };
-/// An activation of a sum, or times something.
+/// An activation of a sum, or an activation times an operand.
 template <Op kOp, Precision kPrecision>
 struct ActivationOfSum {
   static constexpr bool kIsCoarse = kPrecision == Precision::kBf16;
@@ -123,8 +123,8 @@ void convert_rows(const Call& call) {
   }
 }
 
-/// y = f(x...) rounded to kTo. Where it `kBounded`, f is a product with what its row is scaled by to be within the numbers of kTo, or
-/// with 0 where the row becomes 0.
+/// y = f(x...) rounded to kTo. With `kBounded`, f multiplies by the inverse scale of its row, so that results are
+/// within the range of kTo, or by 0 if the row becomes 0.
 template <DType kTo, class F, int kOperands, bool kBounded, Mix kMix>
 void store_rows(const Call& call) {
   using S = Stored<kTo>;
@@ -254,7 +254,7 @@ void store_narrow_rows(const Call& call) {
   }
 }
 
-/// e^(x - largest) for x <= largest; 0 below -87, or for bf16 -69, so that no product of it is subnormal.
+/// e^(x - largest) for x <= largest; 0 below -87, or for bf16 -69, so that no multiplication by it is subnormal.
 template <Precision kPrecision>
 struct ExpBelow {
   HWY_INLINE Vector operator()(Vector x, Vector largest) const {
@@ -349,7 +349,7 @@ Run joint_run(const TapeInstruction& what, const Call& call) {
   }
 }
 
-/// The loop for an instruction and what it is called with.
+/// The loop for an instruction and its call parameters.
 inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
   using Do = TapeInstruction::Do;
   const bool is_activation = what.what == Do::kActivationOfSum ||

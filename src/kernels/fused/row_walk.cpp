@@ -23,7 +23,7 @@ bool lies_behind(const Axis& inner, const Axis& outer) {
   return true;
 }
 
-/// Merges each axis into the one in front of it where that changes no address.
+/// Merges each axis into its predecessor if that changes no address.
 std::vector<Axis> merged(const std::vector<Axis>& axes) {
   std::vector<Axis> kept;
   for (const Axis& axis : axes) {
@@ -39,7 +39,7 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return kept;
 }
 
-/// Appends the axis as axes along which nothing is repeated, or something all the way.
+/// Appends the axis, split into axes along which each operand repeats either nothing or everything.
 void split_repeats(const Axis& axis, std::vector<Axis>& to) {
   std::set<std::int64_t> steps(axis.repeats.begin(), axis.repeats.end());
   steps.insert(1);
@@ -58,7 +58,7 @@ bool is_row(const Axis& axis) {
   return std::ranges::all_of(axis.strides, [](std::int64_t stride) { return stride == 0 || stride == 1; });
 }
 
-/// Whether rows follow one another in memory, in this order, in all operands of which each row has its own.
+/// Whether rows are contiguous in this order, in all operands with rows of their own.
 bool are_rows_in_a_row(const RowWalk& walk) {
   for (std::size_t k = 0; k < walk.columns.strides.size(); ++k) {
     const auto has_own = [&](const Axis& axis) { return axis.strides[k] != 0; };
@@ -70,8 +70,8 @@ bool are_rows_in_a_row(const RowWalk& walk) {
   return true;
 }
 
-/// Bytes that are read and written from one use of a row of load `shared` to the next along the outermost axis along which it stays
-/// as it is.
+/// The reuse distance of load `shared`: bytes read and written between two uses of a row, along the outermost axis
+/// that it does not vary along.
 std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::span<const DType> dtypes) {
   std::int64_t bytes = 0;
   for (std::size_t k = 0; k < dtypes.size(); ++k)
@@ -81,9 +81,9 @@ std::int64_t bytes_between_uses(const RowWalk& walk, std::size_t shared, std::sp
   return bytes;
 }
 
-/// Puts the axes innermost along which the largest load that stands beside several rows stays as it is: a mask of megabytes
-/// beside many images is read from memory once so, and not once an image. Where a cache holds it anyway, and rows follow one another
-/// in memory as they are, they stay: memory likes that better.
+/// Reorders outer axes: the axes along which the largest shared load is constant become innermost. A mask of
+/// megabytes for many images is then read from memory once, not once per image. The order is kept if a cache holds
+/// the load anyway and rows are contiguous in memory, because memory favours that.
 void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const DType> dtypes, std::int64_t cache_bytes) {
   const auto own_rows = [&](std::size_t k) {
     std::int64_t rows = 1;
@@ -100,7 +100,7 @@ void put_reuse_inside(RowWalk& walk, std::size_t loads, std::span<const DType> d
   std::ranges::stable_partition(walk.outer, [&](const Axis& axis) { return axis.strides[largest] != 0; });
 }
 
-/// `dtypes` are those of the program's loads and behind them of its results.
+/// `dtypes` are those of the program's loads, then of its results.
 RowWalk walk_of(const RowProgram& program, std::span<const Operand> inputs, std::span<const Operand> outputs,
                 std::span<const DType> dtypes, std::int64_t cache_bytes) {
   const auto rank = static_cast<std::size_t>(program.space.rank());

@@ -1,5 +1,5 @@
-// Vectors of f32 to and from what else is stored: f16, f8e4m3, i8, u8 and bool, rounded as base/tensors/dtype.cpp does. Guarded as
-// simd_inl.hpp is.
+// Conversion of f32 vectors to and from other storage dtypes: f16, f8e4m3, i8, u8 and bool, rounded as
+// base/tensors/dtype.cpp does. Guarded as simd_inl.hpp is.
 
 #if defined(HEADROOM_KERNELS_FUSED_SMALL_FLOATS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_KERNELS_FUSED_SMALL_FLOATS_INL
@@ -22,9 +22,9 @@ namespace {
 using Words = hn::RebindToUnsigned<Float>;
 using Word = hn::Vec<Words>;
 
-/// The code of v in a float with kMantissa bits of mantissa, whose smallest normal number is 2^kLeast: its magnitude, rounded to
-/// the nearest, ties to even. f32's bits, less what the exponents differ by, are that code with more bits to round off;
-/// below the normal numbers an addition rounds to their unit.
+/// The magnitude code of v in a float with kMantissa mantissa bits, whose smallest normal number is 2^kLeast,
+/// rounded to nearest, ties to even. The bits of f32, minus the difference of the exponent biases, are that code
+/// with more bits to round off. Below the normal numbers, an addition rounds to their unit.
 template <int kMantissa, int kLeast>
 HWY_INLINE Word magnitude_code(Vector magnitude) {
   const Words d32;
@@ -47,13 +47,13 @@ HWY_INLINE Word sign_code(Vector v) {
   return hn::ShiftRight<32 - kBits>(hn::And(hn::BitCast(d32, v), hn::Set(d32, 0x80000000U)));
 }
 
-/// How a dtype lies in memory, and what its codes, in the lowest bits of 32, are. Of dtypes of one byte, what is encoded may have junk
-/// in the other three; in AVX-512 what is `bounded` is that byte as a signed number.
+/// The storage of a dtype in memory, and its codes in the lowest bits of 32. For dtypes of one byte, encoded words
+/// may have junk in the other three bytes; in AVX-512 a `bounded` word is that byte as a signed number.
 template <DType kDType>
 struct Stored;
 
-/// The lowest bytes of four vectors, one behind the other; past the cache to a multiple of their size. Where `kAreIntegers`, AVX-512's
-/// words are those bytes as signed numbers, which packing leaves as they are.
+/// Stores the lowest bytes of four vectors in succession; non-temporal stores need an address that is a multiple of
+/// their size. With `kAreIntegers`, AVX-512's words are those bytes as signed numbers, which packing preserves.
 template <bool kAreIntegers>
 HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bool past_cache) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
@@ -133,7 +133,7 @@ struct Stored<DType::kF16> : StoredAs<std::uint16_t> {
   }
 };
 
-/// No infinity: what is too large becomes the largest number.
+/// No infinity: values that are too large become the largest number.
 template <>
 struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
   static HWY_INLINE Vector decoded(Word codes) {
@@ -156,14 +156,15 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
     const Word nan = hn::Or(sign_code<8>(v), hn::Set(d32, 0x7F));
     return hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, hn::And(number, hn::Set(d32, 0xFF)));
   }
-  /// Of a number up to 448, in the lowest byte. With the exponent of v, or that of subnormal numbers where it is less, a power of
-  /// two is added whose last bit is worth that of v's code: the sum is rounded as the code is, and its last bits are the code's but
-  /// for the exponent. (56 is what the exponents' difference leaves in a byte, and even.)
+  /// The code of a number up to 448, in the lowest byte. The addend is a power of two whose last bit equals the unit
+  /// of v's code, from the exponent of v or that of subnormal numbers if larger. The sum is rounded as the code is,
+  /// and its last bits are the code's except for the exponent. (56 is the remainder of the exponents' difference in
+  /// a byte, and even.)
   static HWY_INLINE Word bounded(Vector v) {
     const Words d32;
     const Vector least = hn::Set(Float(), 0x1p-6F);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-    // That power, with the exponent's part of the code, for the lowest bits of each exponent.
+    // The addend's power of two, with the exponent's part of the code, for the lowest bits of each exponent.
     alignas(64) static constexpr std::array<std::uint32_t, 16> kAdded = [] {
       std::array<std::uint32_t, 16> added{};
       for (std::uint32_t exponent = 127 - 6; exponent <= 127 + 8; ++exponent)
@@ -189,7 +190,8 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
   }
 };
 
-/// Of a number that is within [-2^22, 2^22], rounded to the nearest in two's complement, the lowest byte; the others are junk.
+/// The lowest byte of a number within [-2^22, 2^22], rounded to nearest, in two's complement; the other bytes are
+/// junk.
 HWY_INLINE Word lowest_byte(Vector v) { return hn::BitCast(Words(), hn::Add(v, hn::Set(Float(), 0x1.8p23F))); }
 /// The larger of v and 0; 0 for NaN.
 HWY_INLINE Vector positive_number(Vector v) {

@@ -137,7 +137,7 @@ TEST(CudaSourceShapes, LetBlocksStayThatHaveRoomForARowAhead) {
   EXPECT_EQ(shape.threads, 32);
   EXPECT_EQ(shape.staying, shape.blocks * kMultiprocessors);
   EXPECT_EQ(staying_of(softmax, 21, 1024).staying, 0) << "a row or two for each warp";
-  EXPECT_EQ(staying_of(softmax, 400, 256).staying, 0) << "many short rows are under way";
+  EXPECT_EQ(staying_of(softmax, 400, 256).staying, 0) << "many short rows are in flight";
   EXPECT_EQ(staying_of(softmax, 400, 9216).staying, 0) << "a row is of many warps";
   EXPECT_EQ(staying_of("sum, rms norm", 800, 3072).threads, 64) << "a warp's two operands take too much memory";
 
@@ -170,7 +170,8 @@ TEST(CudaSourceShapes, LetBlocksThatStayComputeOnceWhatManyRowsHaveInCommon) {
   }
 }
 
-// Three operands of 64 threads with eight packs each are 48 KiB of shared memory, and their warps exchange sums there too.
+// Three operands of 64 threads with eight packs each are 48 KiB of shared memory, and their warps exchange sums
+// there too.
 TEST(CudaSourceShapes, LetNoBlockStayThatHasNoRoomForSums) {
   if (const std::string reason = nvrtc::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
   const FusedCase one = FusedCases(DType::kBF16, DType::kBF16, 400, 4096).named("sum of three, rms norm");
@@ -180,7 +181,7 @@ TEST(CudaSourceShapes, LetNoBlockStayThatHasNoRoomForSums) {
         << shape.threads << " threads, " << shape.packs << " packs, " << shape.staying << " staying";
 }
 
-// An extreme of what is stored in 16 bits is found two by two; with what is done to it first, or in f32, one by one.
+// An extreme of a 16-bit load is reduced on pairs; after another step, or in f32, on single elements.
 TEST(CudaSourceShapes, FindExtremesOfSixteenBitsTwoByTwo) {
   const auto makes_pairs = [](DType stored, const std::string& name) {
     const BoundProgram bound = densely_bound_program(FusedCases(stored, DType::kF32, 21, 64).named(name).spec);

@@ -1,14 +1,14 @@
 // resize2d, max_pool2d and avg_pool2d on a GPU: images of another size.
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding; "nearest" and maxima are exact.
-// Layout     row-major or channels-last, without gaps: planes of rows of pixels of `inner` elements, 1 in row-major images.
-//            Channels at multiples of 16 bytes go in packs of 16 bytes; others element by element.
-// Bytes      y written once; x read once from memory, and again from the cache by the pixels that share it: an upscale by 2
-//            writes four times what it reads.
+// Layout     row-major or channels-last, without gaps: planes of rows of pixels of `inner` elements, 1 in row-major
+//            images. Channels at multiples of 16 bytes use packs of 16 bytes; others go element by element.
+// Bytes      y written once; x read once from memory, and again from the cache by the pixels that share it: an upscale
+//            by 2 writes four times the bytes that it reads.
 //
-// Threads of a block lie along a row of y and, where rows are short, over several of them. Where an index is scaled by a
-// power of two, as by an upscale by 2 and by channels that are one, that is a shift and no division, which would cost as
-// much as the memory.
+// The threads of a block cover a row of y or, if rows are short, several rows. An index that is scaled by a power of
+// two, as by an upscale by 2 or by a single channel, uses a shift. A division would cost as much as the memory
+// access.
 
 #include <numeric>
 

@@ -4,7 +4,7 @@
 
 #include "base/tensors/dtype_code.hpp"
 
-/// Between the two halves of images_cuda: what is prepared and what is launched.
+/// The interface of images_cuda between its host and device halves.
 namespace headroom::cuda {
 
 enum class Resampling : std::uint8_t { kNearest, kBilinear, kMax, kMean };

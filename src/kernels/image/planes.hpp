@@ -7,8 +7,9 @@
 
 namespace headroom {
 
-/// An image tensor as its kernels walk it, dense: `outer` planes of rows of pixels of `inner` elements. Row-major
-/// images[b, c, h, w] have b c planes of pixels of one element, channels-last ones b planes of pixels of c.
+/// The iteration space of image kernels over a dense tensor: `outer` planes of rows of pixels of `inner` elements.
+/// Row-major images[b, c, h, w] have b c planes of pixels of one element, channels-last ones b planes of pixels of
+/// c.
 struct Planes {
   std::int64_t outer = 0, height = 0, width = 0, inner = 1;
 };
@@ -19,13 +20,13 @@ struct Planes {
   return {shape[0] * shape[1], shape[2], shape[3], 1};
 }
 
-/// Two neighbours along an axis of which the second one counts `weight`.
+/// Two neighbours along an axis; the second has the weight `weight`.
 struct Neighbours {
   std::int64_t first = 0, second = 0;
   float weight = 0;
 };
-/// Where the centre of element `i` of `size` falls among `extent` elements, whose edges go on outside; in integers until
-/// the last division, which alone rounds.
+/// The position of the centre of element `i` of `size` among `extent` elements, whose edge values extend outside. In
+/// integers up to the last division, the only operation that rounds.
 [[nodiscard]] inline Neighbours neighbours_of(std::int64_t i, std::int64_t extent, std::int64_t size) {
   const std::int64_t at = (2 * i + 1) * extent - size;  // times 2 size
   if (at <= 0) return {};

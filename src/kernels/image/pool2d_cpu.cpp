@@ -8,8 +8,8 @@
 // Bytes      (x + y) * size
 // FLOPs      one comparison or addition an element of x
 //
-// Means are oneDNN's. Its maxima leave NaN out, so those are here; of channels-last images the compiler makes vectors of the loop
-// over channels.
+// Means are oneDNN's. Its maxima ignore NaN, so maxima are implemented here; for channels-last images the compiler
+// vectorizes the loop over channels.
 
 #include <cmath>
 

@@ -1,10 +1,10 @@
-// resize2d: y[b, c, i, j] = x at the place of pixel i, j in an image of another size
+// resize2d: y[b, c, i, j] = x at the position of pixel i, j in an image of another size
 //
 // "nearest"   x[b, c, floor(i h / oh), floor(j w / ow)]: rows of y are copied from one row of x.
-// "bilinear"  what lies around the centre of the pixel, four elements of x, weighed by how near they are.
+// "bilinear"  the four elements of x around the centre of the pixel, weighted by their distance.
 // Dtypes      f32 or bf16 in memory, f32 arithmetic.
 // Layout      row-major or channels-last, without gaps.
-// Bytes       y's written, and the rows of x that they come from read; 9 FLOPs an element where bilinear. Images are a
+// Bytes       y's written, and the rows of x that they come from read; 9 FLOPs an element for bilinear. Images are a
 //             small part of any model's time here, so loops are plain and left to the compiler.
 
 #include <cstring>

@@ -26,7 +26,7 @@ void with_activation(Activation activation, const F& f) {
   }
 }
 
-/// What finish_rows() does to the sums of a product.
+/// The epilogue that finish_rows() applies to the sums of a GEMM.
 struct RowFinish {
   Activation activation = Activation::kNone;
   std::optional<DType> bias;    ///< f32 or that of y
@@ -35,15 +35,15 @@ struct RowFinish {
   std::int64_t y_stride = 0;    ///< elements from one row of y to the next
 };
 
-/// What the product of quantized rows is multiplied with: rows[rows], columns[n].
+/// Scales of a GEMM of quantized rows: rows[rows], columns[n].
 struct GemmScales {
   const float* rows = nullptr;
   const float* columns = nullptr;
 };
 
 /// y[r, i] = activation(x[r, i] * scales.rows[r] * scales.columns[i] + bias[i]) for `rows` rows of n, on the calling
-/// thread, in f32 and rounded once. x is f32[rows, n], dense, and may be y where that is f32 and dense; `bias` is not
-/// read where the form has none. Scales are there with no bias or one in f32.
+/// thread, in f32 with one rounding. x is f32[rows, n], dense, and may be y if y is f32 and dense. `bias` is not
+/// read if the form has none. Scales require no bias or one in f32.
 void finish_rows(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, void* y,
                  GemmScales scales = {});
 

@@ -20,7 +20,7 @@ struct Finish {
   HWY_INLINE Vector operator()(Vector x) const { return activation_of<kActivation, kPrecision>(x); }
   HWY_INLINE Vector operator()(Vector x, Vector bias) const { return (*this)(hn::Add(x, bias)); }
 };
-/// The same of a product of quantized rows.
+/// The same for a GEMM of quantized rows.
 template <Activation kActivation, Precision kPrecision>
 struct FinishScaled {
   Vector row_scale;

@@ -1,9 +1,9 @@
 #pragma once
 
-// For x86 with AMX, in files that name their attributes: products of rows with packed weights, block by block. The sums
-// of 32 rows by 32 columns fill four tiles; what is done with them, the vector unit does from 4 KB of the first-level
-// cache as soon as they are made. Rows go by pieces, for each of which all weights are read: they must fit in the
-// second-level cache.
+// For x86 with AMX, in files that name their attributes: GEMMs of rows with packed weights, block by block. The sums
+// of 32 rows by 32 columns fill four tiles. The vector unit applies the epilogue to them from 4 KB of the
+// first-level cache as soon as they are computed. Rows are split into pieces, and each piece reads all weights: they
+// must fit in the second-level cache.
 
 #if defined(__x86_64__)
 #include <algorithm>
@@ -43,7 +43,8 @@ inline constexpr std::int64_t kBlock = 32;      ///< rows and columns of a block
 inline constexpr std::int64_t kPieceRows = 64;  ///< two blocks
 inline constexpr std::int64_t kBlockSums = kBlock * kBlock;
 
-/// Elements of bf16, by their bits, or i8 in a tile, in its depth, and those that are multiplied together.
+/// For bf16 (as its bits) or i8: elements of a tile, of its depth, and those that one instruction step multiplies
+/// together.
 template <class T>
 inline constexpr std::int64_t kTile = 1024 / sizeof(T);
 template <class T>
@@ -51,14 +52,14 @@ inline constexpr std::int64_t kStep = 64 / sizeof(T);
 template <class T>
 inline constexpr std::int64_t kTogether = 4 / sizeof(T);
 
-/// What the pieces of a product have in common.
+/// The parameters that all pieces of a GEMM share.
 template <class T>
 struct Gemm {
   std::int64_t n, k;
   const T* weight;  ///< [n / 32][k / kStep][2] tiles of [kStep / kTogether][16 columns][kTogether]
 };
 
-/// What one thread needs: a block of sums, and the rows of a last block.
+/// Scratch of one thread: a block of sums, and the rows of a last block.
 template <class T>
 [[nodiscard]] std::int64_t thread_bytes(std::int64_t k) {
   return kBlockSums * 4 + kBlock * k * static_cast<std::int64_t>(sizeof(T));
@@ -74,7 +75,7 @@ void pack_weight(std::int64_t n, std::int64_t k, const T* dense, T* packed) {
     }
 }
 
-/// Tiles 0 to 3 += tiles 4, 5 times tiles 6, 7.
+/// Tiles 0 to 3 += tiles 4 and 5 times tiles 6 and 7.
 template <class T>
 [[gnu::always_inline]] inline void multiply_tiles() {
   if constexpr (sizeof(T) == 1) {
@@ -115,7 +116,7 @@ template <class T>
   order_memory();
 }
 
-/// A block of a product's results.
+/// A block of a GEMM's results.
 struct Block {
   RowPlan::Offsets at;  ///< where its first row begins in x and in y
   std::int64_t rows;    ///< that count, of 32
@@ -126,8 +127,8 @@ struct Block {
   return rows.count() * divide_up(rows.rows.extent, kPieceRows);
 }
 
-/// The products of pieces [begin, end), and finish(block, sums) after each block, with its sums[32, 32]. Scratch is the
-/// thread's, of thread_bytes().
+/// Computes pieces [begin, end), and calls finish(block, sums) after each block, with its sums[32, 32]. Scratch is
+/// the thread's, of thread_bytes().
 template <class T, class F>
 void multiply_pieces(const Gemm<T>& product, const RowPlan& rows, std::int64_t begin, std::int64_t end, const T* x,
                      std::byte* scratch, const F& finish) {
@@ -141,7 +142,7 @@ void multiply_pieces(const Gemm<T>& product, const RowPlan& rows, std::int64_t b
     at.x += first * rows.rows.x_stride;
     at.y += first * rows.rows.y_stride;
     const T* const from = x + at.x;
-    // Those behind the last row are whatever lies there: nobody reads their sums.
+    // Rows after the last are arbitrary: their sums are not read.
     for (std::int64_t row = count / kBlock * kBlock; row < count; ++row)
       std::copy_n(from + row * rows.rows.x_stride, product.k, last_rows + row % kBlock * product.k);
     for (std::int64_t column = 0; column < product.n; column += kBlock)
@@ -162,8 +163,8 @@ HWY_POP_ATTRIBUTES
 
 namespace headroom::amx {
 
-/// The plan of a product with input `weight`, which is packed. `launch(arguments, rows, run)` calls run(finish) with
-/// what multiply_pieces() then does with the sums.
+/// The plan of a GEMM with input `weight`, which is packed. `launch(arguments, rows, run)` calls run(finish), and
+/// finish is what multiply_pieces() then applies to the sums.
 template <class T, class Launch>
 [[nodiscard]] KernelPlan plan_gemm(const KernelBinding& binding, int weight, const Launch& launch) {
   const Shape& shape = binding.spec.inputs[static_cast<std::size_t>(weight)].shape;

@@ -21,10 +21,11 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 static_assert(sizeof(TileConfig) == 64);
-/// Not on the stack: GCC's intrinsic tells the compiler of the first 8 bytes only, and the rest would not be stored.
+/// Not on the stack: GCC's intrinsic declares only the first 8 bytes as read, so the rest would not be stored.
 inline constexpr TileConfig kTileConfig;
 
-/// While it lives, the calling thread's tiles have 16 rows of 64 bytes. Nothing else may use tiles meanwhile.
+/// Configures the calling thread's tiles to 16 rows of 64 bytes during its lifetime. Nothing else may use tiles
+/// meanwhile.
 class [[nodiscard]] TileShape {
  public:
   TileShape() { _tile_loadconfig(&kTileConfig); }

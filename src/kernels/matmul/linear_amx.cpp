@@ -9,8 +9,8 @@
 // Block by block, amx_gemm_inl.hpp. Up to k = 224 a piece's rows and the weights of 32 columns also fit in the
 // first-level cache.
 //
-// Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the products of
-// the next, and pieces of 160 rows; both take as long.
+// Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the tile
+// operations of the next, and pieces of 160 rows; both take as long.
 
 #include "ir/activation.hpp"
 #include "kernels/core/library_kernel.hpp"

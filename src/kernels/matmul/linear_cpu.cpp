@@ -9,11 +9,11 @@
 // Bytes      (m*k + n*k + n + m*n) * size
 // FLOPs      2*m*n*k + m*n for the bias + the activation's
 //
-// Tried: oneDNN's inner_product reaches the same rate as its matmul on packed weights; matmul also takes rows with gaps
-// and needs less scratch, so it alone is used. A dense transposed weight is a little slower on large shapes and several
-// times slower on a single row, where copying it into blocks takes longer than the product.
-// Where the weight is small, and an activation follows, rows do not lie evenly or are many, the product is made in
-// pieces (onednn/pieces.hpp).
+// Tried: oneDNN's inner_product reaches the same rate as its matmul on packed weights; matmul also takes rows with
+// gaps and needs less scratch, so it alone is used. A dense transposed weight is a little slower on large shapes,
+// and several times slower on a single row, where copying it into blocks takes longer than the GEMM. If the weight
+// is small, and an activation follows, rows are unevenly spaced or rows are many, the GEMM runs in pieces
+// (onednn/pieces.hpp).
 
 #include <algorithm>
 #include <memory>
@@ -37,8 +37,8 @@ constexpr std::int64_t kMostWeightBytes = std::int64_t{1} << 20;  // half of a c
 
 bool is_staged(const LinearProblem& problem) { return problem.activation != Activation::kNone; }
 
-/// Whether pieces are the faster way: the weight stays in a core's cache, and either an activation follows many rows,
-/// or the rows fall into several products, or there are enough of them for threads to share pieces.
+/// Whether pieces are faster: the weight stays in a core's cache, and an activation follows many rows, or the rows
+/// fall into several GEMMs, or there are enough rows for threads to share pieces.
 bool pieces_pay(const LinearProblem& problem, const RowPlan& rows, int threads) {
   if (problem.n * problem.k * static_cast<std::int64_t>(size_of(problem.dtype)) > kMostWeightBytes) return false;
   if (rows.count() > 1) return true;

@@ -1,17 +1,17 @@
-// linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by the fastest way there is, as measured: cuBLASLt, and on
-// Hopper our own kernel where rows are one behind the other (convolution/product.hpp)
+// linear on a GPU: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]), by the algorithm measured as
+// the fastest: one of cuBLASLt, or on Hopper our own kernel if rows are contiguous (conv/pointwise.hpp)
 //
 // Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
-//            products where strides do not let them.
+//            GEMMs if strides prevent that.
 // Dtypes     f32, bf16 and f16 with f32 sums; y and bias have the dtype of x. f32 without TF32 unless
 //            the attribute tf32 allows it.
 // Layout     x and y: innermost stride 1; weight and bias dense.
-// Activation bias and the tanh form of gelu in the product's epilogue, where the library has that; others by a second kernel, which
-//            reads the sums in f32 and rounds once.
+// Activation bias and the tanh form of gelu in the GEMM's epilogue, if the library has it; others by a second kernel,
+//            which reads the sums in f32 and rounds once.
 // Bytes      (m*k + n*k + n + m*n) * size; FLOPs 2*m*n*k + m*n for the bias + the activation's.
 //
-// On 4608 rows of 3072 to 15360 the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200 and the best
-// of its first eight at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
+// On 4608 rows of 3072 to 15360 the heuristic's first choice runs at 620 to 800 TFLOP/s in bf16 on an H200. The best
+// of its first eight runs at 700 to 810, so a measured choice is worth 5 to 10% (docs/gpu_facts.md).
 
 #include <optional>
 
@@ -31,7 +31,7 @@ using cublaslt::Epilogue;
 using cublaslt::Gemm;
 using cublaslt::GemmSpec;
 
-/// The whole linear as one product of rows that follow each other; nothing where they do not.
+/// The whole linear as one GEMM of contiguous rows; nothing if the rows are not contiguous.
 std::optional<convolutions::Problem> dense_product(const KernelBinding& binding, const RowPlan& rows) {
   const OpSpec& spec = binding.spec;
   const Shape& weight = spec.inputs[1].shape;  // [n, k]
@@ -50,7 +50,7 @@ std::optional<convolutions::Problem> dense_product(const KernelBinding& binding,
   return product;
 }
 
-/// The linear's products with bias and activation in their epilogue; nothing where the library has no such.
+/// The linear's GEMMs with bias and activation in their epilogue; nothing if the library has no such algorithm.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan& rows) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const Activation activation = activation_of(binding.spec.attributes);
@@ -72,7 +72,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan
   return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
 }
 
-/// The bare products in f32 scratch, and a kernel for what follows.
+/// The plain GEMMs into f32 scratch memory, then a kernel for bias and activation.
 KernelPlan plan_in_two(const KernelBinding& binding) {
   constexpr std::size_t kAlignment = 256;
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];

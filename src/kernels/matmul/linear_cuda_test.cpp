@@ -23,8 +23,8 @@ OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, c
                    std::move(is_weight));
 }
 
-/// The library's epilogue computes gelu with a tanh that is good to about 5e-6, and an activation that is a kernel of
-/// its own reads what was rounded once already.
+/// The library's epilogue computes gelu with a tanh that is accurate to about 5e-6. An activation in a kernel of its
+/// own reads a value that was rounded once already.
 Tolerance tolerance_of(DType dtype, const std::string& activation) {
   if (dtype == DType::kF32 && activation == "gelu_tanh") return {.relative_l2 = 1e-5};
   if (dtype == DType::kBF16 && activation != "none") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
@@ -48,8 +48,8 @@ TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndActivation) {
         }
 }
 
-/// Few rows have a kernel of ours where they are whole packs: parts of what a warp has ahead of them, several rounds, and outputs that are
-/// no multiple of a warp's or a block's.
+/// Small row counts run on a kernel of ours if rows are whole packs. Cases: part of a warp's prefetch distance,
+/// several rounds, and output counts that are no multiple of a warp's or a block's.
 TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
   for (const DType dtype : cuda::kDTypes)
     for (const std::int64_t rows : {1, 2, 3, 4})
@@ -63,7 +63,7 @@ TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
   EXPECT_THAT(prepare_dense("fastest.linear", odd, target())->implementation(), testing::StartsWith("cuBLASLt"));
 }
 
-/// Whichever way was the fastest.
+/// Whichever algorithm was the fastest.
 TEST_F(CudaLinear, MatchesTheOracleWhereItsAlgorithmsAreTimed) {
   for (const DType dtype : cuda::kDTypes)
     for (const char* activation : {"none", "gelu_tanh", "gelu_erf"}) {
@@ -75,7 +75,7 @@ TEST_F(CudaLinear, MatchesTheOracleWhereItsAlgorithmsAreTimed) {
     }
 }
 
-/// TF32 keeps 11 significant bits, so a product of f32 numbers is off by a few 1e-4: more than f32 is, less than bf16.
+/// TF32 keeps 11 significant bits, so a matmul of f32 numbers is off by a few 1e-4: more than f32, less than bf16.
 TEST_F(CudaLinear, RoundsToTf32WhereItMay) {
   const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "none");
   const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "none", true);
@@ -89,7 +89,7 @@ TEST_F(CudaLinear, RoundsToTf32WhereItMay) {
   EXPECT_GE(comparison.relative_l2, 1e-5) << "this is not TF32";
 }
 
-/// A product that is worth measuring takes its algorithm from disk the second time.
+/// A GEMM that is worth measuring takes its algorithm from disk the second time.
 TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
   const cuda::OwnCache cache;
   const auto kept = [&] {
@@ -103,14 +103,14 @@ TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   const Operand y = dense_operand(spec.outputs[0]);
   const std::string first = kernel_named("fastest.linear").prepare(spec, inputs, {&y, 1}, target())->implementation();
-  EXPECT_NE(first.find("fastest"), std::string::npos) << first;  // algorithm of the library, or way
+  EXPECT_NE(first.find("fastest"), std::string::npos) << first;  // of the library, or of ours
   const std::size_t files = kept();
   EXPECT_GT(files, 0U);
   EXPECT_EQ(kernel_named("fastest.linear").prepare(spec, inputs, {&y, 1}, target())->implementation(), first);
   EXPECT_EQ(kept(), files);
 }
 
-/// The algorithm of its product, where for these rows nothing is known to be faster than that.
+/// Takes the algorithm of its GEMM if nothing is known to be faster for these rows.
 TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
   using Tuner = cuda::TunerOf<cublaslt::version_text>;
   const cuda::OwnCache cache;
@@ -134,7 +134,7 @@ TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
   }
 }
 
-/// A lone product is a guess, which nothing is claimed of.
+/// Without a tuned size the choice is a guess, and is not called the fastest.
 TEST_F(CudaLinear, GuessesWithoutATunedSize) {
   const cuda::OwnCache cache;
   const auto spec = [](std::int64_t n) { return linear_spec(DType::kBF16, {1040, 1024}, n, true, "none"); };

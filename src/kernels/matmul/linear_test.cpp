@@ -55,8 +55,8 @@ TEST(OnednnLinear, AgreesForEveryBiasAndActivation) {
         }
 }
 
-/// Rows that lie evenly in one operand and not in the other: x is dense, y a part of a concatenation along the
-/// sequence.
+/// Rows that are evenly spaced in one operand and not in the other: x is dense, y a part of a concatenation along
+/// the sequence.
 TEST(OnednnLinear, MergesRowsOnlyWhereBothOperandsLetIt) {
   const OpSpec spec = linear_spec(DType::kF32, Shape{2, 3, 4}, 5, Bias::kNone, "none", false);
   const Operand x = dense_operand(spec.inputs[0]), y = dense_operand(spec.outputs[0]);

@@ -2,8 +2,8 @@
 // cuBLASLt
 //
 // Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32 unless the attribute tf32 allows it.
-// Layout     innermost strides 1, any outside. Batch axes that lie behind each other in all three operands become one
-//            batch of the library; what is left over is walked with one call each.
+// Layout     innermost strides 1, any outside. Batch axes that are contiguous in all three operands become one batch of
+//            the library; the remaining axes are loops with one call each.
 // Bytes      each operand once; FLOPs 2 * batch * m * n * k.
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using cublaslt::Gemm;
 
 using Loop = RowLoop<3>;  // over a, b and c
 
-/// The batch axes, with those merged that lie behind each other in all operands.
+/// The batch axes; those that are contiguous in all operands are merged.
 Loop batch_loop(const Operand& a, const Operand& b, const Operand& c) {
   const auto batch_of = [](const Shape& shape) {
     Shape batch(shape.dims().first(static_cast<std::size_t>(shape.rank() - 2)));

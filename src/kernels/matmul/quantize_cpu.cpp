@@ -26,10 +26,10 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// What is written at a time: i8 of four vectors.
+/// Elements written at a time: i8 of four vectors.
 inline constexpr std::int64_t kQuad = 4 * lanes();
 
-/// max|x[i]|, or a NaN where there is one. Where x is bf16, its own 16 bits are compared.
+/// max|x[i]|, or a NaN if there is one. For bf16, the comparison uses its own 16 bits.
 template <class T, class A>
 HWY_INLINE float peak_of(std::int64_t n, const T* x, A ahead) {
   using Lane = std::conditional_t<std::is_same_v<T, Bf16>, std::uint16_t, std::uint32_t>;
@@ -61,7 +61,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   __m512i quad;
   if constexpr (std::is_same_v<T, Bf16>) {
-    // Of each lane's bytes, the even element in the lowest, the odd one in the next, and 0 in the others.
+    // In each lane, the even element is in the lowest byte, the odd one in the next, and the others are 0.
     const auto join = [&](Pairs v) HWY_ATTR {
       const __m512i odd = _mm512_slli_epi32(rounded(v.odd, inverse).raw, 24);
       const __m512i byte = _mm512_set1_epi32(0xFF);
@@ -86,7 +86,7 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
 #endif
 }
 
-/// Y is std::int8_t* or PastCache<std::int8_t>. `next` is what is read after this row.
+/// Y is std::int8_t* or PastCache<std::int8_t>. `next` is the data read after this row, to be prefetched.
 template <class Y, class T>
 HWY_INLINE void quantize_row(std::int64_t n, const T* x, Y q, float* scale, const T* next) {
   constexpr float kLargest = 127;

@@ -3,7 +3,7 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of quantize_cuda: what is prepared and what is launched.
+/// The interface of quantize_cuda between its host and device halves.
 namespace headroom::cuda {
 
 /// Operands x, q in f8e4m3, one scale for each row.

@@ -4,12 +4,12 @@
 #include "ir/op_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of scaled_linear_cuda: what is prepared and what is launched.
+/// The interface of scaled_linear_cuda between its host and device halves.
 namespace headroom::cuda {
 
-/// y = activation(product * x_scale * w_scale + bias) + residual; operands product, x_scale (one for each row), w_scale, bias
-/// (w_scale again where there is none), residual (dense, as the product) and y, which may be the residual; product and scales
-/// are f32.
+/// y = activation(product * x_scale * w_scale + bias) + residual, where `product` is a GEMM's result. Operands:
+/// product, x_scale (one per row), w_scale, bias (w_scale again if there is none), residual (dense, like product)
+/// and y, which may be the residual. product and scales are f32.
 struct ScaledGemm {
   Activation activation = Activation::kNone;
   bool has_bias = false;

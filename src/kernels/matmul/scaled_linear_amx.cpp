@@ -7,9 +7,9 @@
 // Bytes    m*k + n*k + 4*(m + 2*n) + m*n * size
 // FLOPs    2*m*n*k on the tiles, 3*m*n and the activation's on the vector unit
 //
-// Block by block, amx_gemm_inl.hpp: sums become results while they are in the first-level cache. oneDNN's product
-// (scaled_linear_cpu.cpp) writes all columns of its rows as f32 for the scaling to read again, from the second-level
-// cache. In cycles for 32 rows by 32 columns at k = 192:
+// Block by block (amx_gemm_inl.hpp), sums become results while they are in the first-level cache. oneDNN's GEMM
+// (scaled_linear_cpu.cpp) instead writes all columns of its rows as f32, and the scaling reads them again from the
+// second-level cache. In cycles for 32 rows by 32 columns at k = 192:
 //
 //   tile products                          192  12 of 16
 //   tiles loaded and stored                160  12 loads of 8, 4 stores of 16

@@ -8,15 +8,15 @@
 // Bytes      m*k + n*k + 4*(m + 2*n) + m*n * size
 // FLOPs      2*m*n*k + 3*m*n + the activation's; the products on the int8 unit
 //
-// Each thread takes pieces of at most 128 rows: oneDNN, on one thread, writes the product as f32 into a piece that
-// stays in its cache, and our row kernel scales it in place (dense f32) or from there into y. (Where the rows of a
+// Each thread takes pieces of at most 128 rows. oneDNN, on one thread, writes the GEMM's result as f32 into a piece
+// that stays in its cache; our row kernel scales it in place (dense f32) or from there into y. (If the rows of a
 // result have gaps, oneDNN 2.6 leaves its int8 kernels for a slow one.)
 //
-// Tried, on two cores with VNNI, m = 5120, n = 576, k = 192, where fp32 takes 2.93 ms: the bare product 0.92 ms; all of
-// it, then the scaling, 1.24 ms; by pieces of 64 to 256 rows 1.06 to 1.12 ms. oneDNN 2.6 applies a scale for each
-// column at no cost, but one for each row (a binary post-op with [m, 1]) drops to its reference, hundreds of times
-// slower. Unsigned activations with a zero point save 12% of the product (no detour for the sign), and would need
-// another pass over q on every CPU that has AMX, where signed bytes are native.
+// Tried, on two cores with VNNI, m = 5120, n = 576, k = 192, where fp32 takes 2.93 ms: the bare GEMM 0.92 ms; all of
+// it, then the scaling, 1.24 ms; by pieces of 64 to 256 rows 1.06 to 1.12 ms. oneDNN 2.6 applies a per-column scale
+// at no cost. A per-row scale (a binary post-op with [m, 1]) drops to its reference, hundreds of times slower.
+// Unsigned activations with a zero point save 12% of the GEMM (no detour for the sign). They would need another pass
+// over q on every CPU that has AMX, where signed bytes are native.
 
 #include <algorithm>
 
@@ -43,7 +43,7 @@ LinearProblem problem_of(const OpSpec& spec) {
           .pack = spec.has_weight_at(2)};
 }
 
-/// The innermost rows of y that lie evenly, for each of which there is a scale behind the one before.
+/// The innermost evenly spaced rows of y, whose scales are contiguous.
 RowPlan plan_rows_in_order(const Operand& x, const Operand& y) { return plan_rows(x, y, 1); }
 
 /// Rows of a piece: few enough to stay in cache, and enough pieces for every thread.
@@ -93,7 +93,7 @@ KernelPlan plan(const KernelBinding& binding) {
                               .y_dtype = form.y_dtype,
                               .rows = in_piece,
                               .layout_rows = in_piece,
-                              // a product's work is as light as an elementwise op's
+                              // a multiply-add costs as little as an elementwise op
                               .grain = grain_of(in_piece * problem.n * problem.k / 16),
                               .is_staged = form.y_dtype != DType::kF32 || form.y_stride != problem.n,
                               .finish = finish},

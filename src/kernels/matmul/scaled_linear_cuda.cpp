@@ -1,17 +1,17 @@
 // scaled_linear on a GPU: y[..., j] = activation((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]) +
 // residual[..., j], by cuBLASLt on FP8 tensor cores
 //
-// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n]; k and n
-//            multiples of 16.
-// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Products add up in f32,
-//            or with `fast_sums` in the tensor cores' own precision (fast accumulation), which is less.
+// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n];
+//            k and n multiples of 16.
+// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Sums in f32, or with
+//            `fast_sums` in the tensor cores' own precision (fast accumulation), which is lower.
 // Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
-// Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each for bias
-//            and residual, and the activation's.
+// Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each
+//            for bias and residual, and the activation's.
 //
-// In 16 bits scales, bias, residual and the tanh form of GELU are the product's epilogue, which costs 0 to 2%
-// (docs/gpu_facts.md). Where the library has no such product (GPUs other than Hopper, results in f32, other
-// activations) it makes the bare one in f32, and a kernel of ours scales that. y is written over a residual only in f32.
+// With 16-bit results, scales, bias, residual and the tanh form of GELU are the GEMM's epilogue, which costs 0 to 2%
+// (docs/gpu_facts.md). If the library has no such GEMM (GPUs other than Hopper, results in f32, other activations),
+// it runs the bare one in f32, and a kernel of ours scales the result. y overwrites a residual only in f32.
 
 #include <optional>
 
@@ -32,7 +32,7 @@ using cublaslt::GemmSpec;
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
-/// All of it as the library's product; nothing where it has none.
+/// The whole op as one GEMM of the library; nothing if it has none.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const auto& inputs = binding.spec.inputs;
   const DType made = binding.outputs[0].type.dtype;
@@ -46,7 +46,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
   spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
   const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
-  const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // one after the other
+  const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // contiguous
   const bool has_aligned_scales = rows.count() == 1 || spec.m % kScaleMultiple == 0;
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
       (spec.has_bias && inputs[4].dtype != made))
@@ -67,7 +67,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
 }
 
-/// All rows of x, which is dense, as one product into scratch, and a kernel that scales it from there.
+/// One GEMM of all rows of x, which is dense, into scratch, and a kernel that scales the result.
 KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const auto& inputs = binding.spec.inputs;
   const Operand& y = binding.outputs[0];
@@ -120,8 +120,8 @@ Support supports(const OpSpec& spec, const Target& target) {
   return std::nullopt;
 }
 
-/// y may lie over its residual where both are f32. Over one of 16 bits the library rounds the product before it adds (docs/gpu_facts.md),
-/// and apart once: bits would depend on where y lies.
+/// y may overwrite its residual if both are f32. In 16 bits the library rounds the sums before it adds the residual
+/// in place (docs/gpu_facts.md), and rounds once out of place: bits would depend on the address of y.
 class ScaledLinearKernel : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;

@@ -75,7 +75,7 @@ TEST_F(CublasltScaledLinear, AddsAResidual) {
     }
 }
 
-/// A model's product: scales, bias and GELU in the library's epilogue, whatever else the shape asks for.
+/// A model's GEMM: scales, bias and GELU in the library's epilogue, whatever else the shape requires.
 TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
   if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
   for (const DType made : {DType::kBF16, DType::kF16})

@@ -1,6 +1,6 @@
-// scaled_linear, as scaled_linear_cpu.cpp defines it, for what oneDNN has no int8 product for: on CPUs with AMX a few
-// rows, or depths that its tiles do not take. Sums of i8 products in i32, a row at a time; the compiler vectorizes the
-// depth. Rows and columns dense, any sizes.
+// scaled_linear, as scaled_linear_cpu.cpp defines it, for shapes without a oneDNN int8 GEMM: on CPUs with AMX small
+// row counts, or depths that its tiles do not support. Sums of i8 products in i32, a row at a time; the compiler
+// vectorizes the depth. Rows and columns dense, any sizes.
 
 #include "ir/activation.hpp"
 #include "kernels/core/cpu_kernel.hpp"

@@ -21,8 +21,8 @@ OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool b
                    {false, false, is_weight, is_weight, is_weight});
 }
 
-/// Expects agreement with the oracle from the kernel that runs everything, and from oneDNN's, or, without VNNI, a
-/// rejection that names it. On AMX oneDNN has no int8 product for some shapes.
+/// Expects agreement with the oracle from the general kernel, and from oneDNN's, or, without VNNI, a rejection that
+/// names it. On AMX oneDNN has no int8 GEMM for some shapes.
 void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
   Target target = test_target();
   target.threads = threads;

@@ -1,11 +1,11 @@
-// Strided copies: what reshape, transpose, concat, slice, row, pad, broadcast and constant do on a GPU. Any dtype, any
-// strides, 0 in a source that is repeated.
+// Strided copies: the kernels of reshape, transpose, concat, slice, row, pad, broadcast and constant on a GPU. Any
+// dtype, any strides, 0 in a source that is repeated.
 //
-// Bytes      read and written once. Runs that are contiguous on both sides go in the widest units (16 bytes at most)
-//            that divide their length, their distances and their addresses; the innermost axis of the target comes
-//            last, so writes are coalesced. Short runs that change the innermost axis go to transposed_copy_cuda.cu; where
-//            they do not fit its tiles, one is read a line apart from the next, and the cache must keep the rest of the line.
-//            Copies of a megabyte take as long as their launch, so up to four go in one.
+// Bytes      read and written once. Runs that are contiguous on both sides are copied in the widest units (16 bytes at
+//            most) that divide their length, strides and addresses. The innermost axis of the target varies fastest, so
+//            writes are coalesced. Short runs that change the innermost axis go to transposed_copy_cuda.cu. If they do
+//            not fit its tiles, reads are a line apart, and the cache must keep the rest of each line. Copies of a
+//            megabyte take as long as their launch, so up to four share one launch.
 
 #include <algorithm>
 
@@ -21,16 +21,16 @@ constexpr int kThreads = 256;
 constexpr int kUnits = 4;  // of one thread, all loaded before the first is stored
 
 struct RowChoice {
-  const std::int32_t* index = nullptr;  ///< none: the source is where it is said to be
+  const std::int32_t* index = nullptr;  ///< null: the source address is as given
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
 };
-/// What is written where there is no source, in any unit.
+/// The fill value, repeated for units of any size.
 struct alignas(16) Fill {
   std::uint64_t words[2] = {};
 };
 
-/// The part of a copy that is this block's.
+/// This block's part of a copy.
 template <class Unit>
 __device__ void copy_units(const GridRows<2>& grid, std::int64_t units_per_row, const Fill& fill, const std::byte* from,
                            std::byte* to, std::int64_t block) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads) copy_kernel(GridRows<2> grid, std::i
   copy_units<Unit>(grid, units_per_row, fill, from, to, blockIdx.x);
 }
 
-/// Copies of one launch, each by blocks of its own.
+/// Copies that share a launch, each with blocks of its own.
 struct Together {
   static constexpr int kMost = 4;
   struct One {
@@ -115,7 +115,7 @@ void launch_units(cudaStream_t stream, const CopyRows& rows, const RowChoice& ch
   check_launched("cuda copy kernel");
 }
 
-/// Bytes of the widest unit that both sides can be gone over in.
+/// Bytes of the widest unit that fits both sides.
 int widest_unit(const CopyRows& rows, const RowChoice& choice, const void* from, const void* to) {
   int unit = from != nullptr && rows.grid.repeats[0] ? rows.element_bytes : 16;
   const auto fits = [&] {

@@ -6,11 +6,11 @@
 
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of movement_cuda: what is prepared and what is launched.
+/// The interface of movement_cuda between its host and device halves.
 namespace headroom::cuda {
 
-/// Rows of bytes from one place to another: operands from, to; length and strides in bytes. An element of
-/// `element_bytes` is never split. Where the source `repeats`, a row is one element over and over.
+/// A copy of rows of bytes: operands from, to; length and strides in bytes. An element of `element_bytes` is never
+/// split. If the source `repeats`, a row is one repeated element.
 struct CopyRows {
   int element_bytes = 1;
   GridRows<2> grid;
@@ -23,13 +23,13 @@ struct Copy {
   const void* from = nullptr;
   void* to = nullptr;
 };
-/// The same in as few launches as can be.
+/// Runs several copies in as few launches as possible.
 void launch_copies(void* stream, std::span<const Copy> copies);
 
-/// The same with every element from the lowest bytes of `value`; operand from is not looked at.
+/// Fills every element with the lowest bytes of `value`; operand from is ignored.
 void launch_fill(void* stream, const CopyRows& rows, std::uint64_t value, void* to);
 
-/// `bytes` of the host's memory, which may be given back when this returns.
+/// Copies `bytes` of host memory, which may be freed when this returns.
 void copy_to_device(void* stream, const void* from, void* to, std::size_t bytes);
 
 /// The copy of table[*index], where `index` is on the device and the rows of the table lie `row_bytes` apart. An index

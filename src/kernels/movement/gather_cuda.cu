@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Operands table, ids, result; strides of the first and last in bytes, of ids in elements. Where `ids_differ`, each
+/// Operands table, ids, result; strides of the first and last in bytes, of ids in elements. With `ids_differ`, each
 /// element of a row has an id of its own, and a row of the table is one element.
 struct Gather {
   GridRows<3> grid;  // length in bytes

@@ -47,7 +47,7 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
   }
 }
 
-/// Along each axis what lies before and behind x, as far as x reaches along the axes before it.
+/// For each axis, the margins before and after x, within the extent of x along the preceding axes.
 std::vector<FilledPart> margins_of(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   std::vector<FilledPart> parts;
@@ -86,7 +86,7 @@ std::vector<std::byte> constant_bytes(const Attributes& attributes) {
 
 namespace {
 
-/// Where the result is channels-last, of the same extents: a change of layout alone.
+/// Supports a result that is channels-last and has the same extents: a pure change of layout.
 Support supports_reshape(const OpSpec& spec) {
   if (spec.outputs[0].layout == Layout::kRowMajor || spec.outputs[0].shape == spec.inputs[0].shape) return std::nullopt;
   return Rejection{"makes a channels-last result of an operand of its shape alone"};

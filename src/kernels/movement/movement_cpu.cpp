@@ -1,6 +1,6 @@
-// reshape, transpose, concat, slice, row, pad, broadcast, constant: y is a rearrangement, a join, a part or a repetition
-// of x, or of values that the node holds. Any dtype, any strides (reshape, constant: dense). Bytes: y's read and y's written; no
-// arithmetic. See strided_copy.cpp for how.
+// reshape, transpose, concat, slice, row, pad, broadcast, constant: y is a permutation, concatenation, part or
+// repetition of x, or of values that the node holds. Any dtype, any strides (reshape, constant: dense). Bytes: y's
+// read and y's written; no arithmetic. See strided_copy.cpp for the method.
 
 #include <memory>
 #include <vector>
@@ -21,7 +21,7 @@ struct Part {
   }
 };
 
-/// Of one element for all places.
+/// Strides of 0, for one element that is broadcast.
 Shape no_strides(const Shape& extents) {
   Shape strides = extents;
   for (int axis = 0; axis < extents.rank(); ++axis) strides.set(axis, 0);

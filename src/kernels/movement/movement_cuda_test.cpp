@@ -33,7 +33,7 @@ TEST_F(CudaMovement, TransposeMatchesTheOracle) {
       expect_matches_oracle("cuda.transpose", make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
 }
 
-/// Pixels of r x r patches, or of r colours, and back: the short axis is in one piece with the one beside it.
+/// Pixels of r x r patches, or of r colours, and back: the short axis and its neighbour are contiguous.
 TEST_F(CudaMovement, ShortAxesMatchTheOracle) {
   for (const DType dtype : kDTypes)
     for (const std::int64_t r : {2, 3, 4, 8})

@@ -4,8 +4,8 @@
 // Strides    dense.
 // Bytes      x and updates read and y written once; 1 FLOP an element of updates: bound by memory.
 //
-// Updates are sorted by their rows first (a counting sort, which keeps their order), so that rows can be shared among
-// threads and each is summed in one order, however many threads there are.
+// Updates are first sorted by their rows with a counting sort, which is stable. Rows can then be shared among
+// threads, and each row is summed in the same order for any number of threads.
 
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/indexing.hpp"
@@ -73,7 +73,7 @@ namespace {
 
 HWY_EXPORT(scatter_rows);
 
-/// first[n]: how many updates go to rows before n; order: the updates by their rows, those of one as they come.
+/// first[n]: the number of updates of rows before n; order: the updates sorted by row, stable within a row.
 void sort_updates(const RowIds& ids, const void* numbers, std::int64_t count, std::int64_t* first,
                   std::int64_t* order) {
   std::fill_n(first, ids.rows + 1, 0);

@@ -5,8 +5,9 @@
 // Strides    dense.
 // Bytes      x and updates read and y written once, and the ids once for each row, from the cache.
 //
-// A block makes kThreads columns of one row and looks through all ids for that row's, a tile of them at a time in shared
-// memory: so every row is summed in the order of its updates, without atomics, and has the same bits in every run.
+// A block computes kThreads columns of one row and scans all ids for that row's updates, a tile of them at a time in
+// shared memory. Every row is summed in the order of its updates, without atomics, and has the same bits in every
+// run.
 
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"

@@ -1,18 +1,18 @@
-// Runs of 64 bytes and more go to memcpy, which is as fast as memory from there on, or past the cache where the tensors
-// do not fit it: memcpy does that for single runs of many megabytes only. Such runs are taken in the order in which
-// they are read, but as many of those that lie one behind the other in the target are written together as make 4 KiB:
-// heads of 128 in bf16 move at 0.99 of a copy's rate so, one by one at 0.86. Shorter ones, of 1 to 32 bytes, are
-// units of a tile with a size known at compile time, so that one is one load and one store. A tile spans the axis along
-// which units are closest in the source and the one along which they are closest in the target.
+// Runs of 64 bytes and more use memcpy, which reaches memory bandwidth at that size. For tensors larger than the
+// cache they use non-temporal stores, which memcpy uses only for single runs of many megabytes. Such runs are taken
+// in the order of the source, but runs that are contiguous in the target are written together up to 4 KiB: heads of
+// 128 in bf16 then reach 0.99 of a copy's rate, and 0.86 one by one. Shorter runs, of 1 to 32 bytes, are units of a
+// tile with a size known at compile time, so that each is one load and one store. A tile spans the axis along which
+// units are closest in the source, and the one along which they are closest in the target.
 //
-// A tile goes through two buffers: lines of the source are read whole into the first, units change places between the
-// two, and lines of the target are written whole from the second. Moving units straight between two large tensors takes
-// ten times as long when they lie a power of two apart: loads wait for stores whose addresses end in the same 12 bits,
-// and lines fall into the same few places of the cache and are thrown out before they are used up. (Taking tiles in
-// panels of 256 x 256, for the sake of the TLB, gained nothing.)
+// A tile goes through two buffers: whole lines of the source are read into the first, units are permuted between the
+// two, and whole lines of the target are written from the second. Moving units directly between two large tensors
+// takes ten times as long if their addresses are a power of two apart. Loads then wait for stores whose addresses
+// end in the same 12 bits, and lines compete for the same cache sets and are evicted before they are used up.
+// (Panels of 256 x 256 tiles, for the sake of the TLB, gained nothing.)
 
-// Where units of two lines take turns, as where pixels are shuffled to twice the resolution, there are no tiles: registers of both
-// lines are interleaved and written one behind the other.
+// If units of two lines interleave, as in a pixel shuffle to twice the resolution, there are no tiles: registers of
+// both lines are interleaved and written in succession.
 
 #include "kernels/movement/strided_copy.hpp"
 
@@ -113,7 +113,7 @@ bool StridedCopy::joins_two_lines() const {
 
 namespace {
 
-/// `count` elements that are all what lies at `from`.
+/// `count` copies of the element at `from`.
 template <class T>
 void fill(const std::byte* from, std::byte* to, std::int64_t count) {
   T value;
@@ -147,8 +147,8 @@ void StridedCopy::repeat_elements(const std::byte* from, std::byte* to, std::int
 
 namespace {
 
-/// Runs up to here are asked for whole, as many before their turn as make kAheadBytes: nothing in one tells where the
-/// next one is.
+/// Runs up to this size are prefetched whole, as many runs in advance as make kAheadBytes: the hardware prefetcher
+/// cannot predict the next run.
 constexpr std::int64_t kShortRun = 1024;
 constexpr std::int64_t kAheadBytes = 2048;
 
@@ -248,7 +248,7 @@ namespace {
 struct Interleaved {
   __m128i low, high;
 };
-/// Units of a and b in turns: of their lower halves, and of the upper ones.
+/// The interleaved units of a and b: of their lower halves, and of the upper ones.
 template <std::size_t kUnitBytes>
 Interleaved interleaved(__m128i a, __m128i b) {
   if constexpr (kUnitBytes == 1) return {_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)};

@@ -8,21 +8,21 @@
 
 namespace headroom {
 
-/// Copies a tensor from any strides, 0 along what is repeated, to any positive ones, element by element in meaning and in the largest pieces
-/// that the strides allow in fact: axes are merged, contiguous runs copied whole, transposed planes copied in tiles.
-/// Fixed to shapes and strides when made; a value, cheap to copy.
+/// Copies a tensor from any strides, 0 along repeated axes, to any positive ones. It uses the largest pieces that
+/// the strides allow: axes are merged, contiguous runs are copied whole, transposed planes in tiles. Shapes and
+/// strides are fixed at construction; a value, cheap to copy.
 class StridedCopy {
  public:
-  /// Strides are in elements of `element_bytes`; both belong to a tensor of shape `extents`. With `past_cache`, long runs
-  /// are written past the cache.
+  /// Strides are in elements of `element_bytes`; both belong to a tensor of shape `extents`. With `past_cache`, long
+  /// runs use non-temporal stores.
   StridedCopy(std::size_t element_bytes, const Shape& extents, const Shape& from_strides, const Shape& to_strides,
               bool past_cache = false);
 
-  /// Copies on up to `threads` threads; the two do not overlap.
+  /// Copies on up to `threads` threads; `from` and `to` must not overlap.
   void run(int threads, const void* from, void* to) const;
 
  private:
-  /// One axis of a tile: how many units it has in all, and how far apart they lie, in bytes.
+  /// One axis of a tile: its number of units, and their distance in bytes.
   struct TileAxis {
     std::int64_t extent = 1;
     std::int64_t from_stride = 0;
@@ -44,11 +44,11 @@ class StridedCopy {
   RowLoop<2> loop_;  ///< operands: from, to; strides in elements for runs, in bytes for tiles
   std::int64_t element_bytes_;
   bool past_cache_;
-  bool repeats_ = false;  ///< runs are one element over and over
-  bool pairs_ = false;    ///< units of two lines of the source take turns in one of the target, and no tiles are made
-  std::int64_t unit_bytes_ = 0;  ///< what a tile is made of: a power of two up to 32; 0 where whole runs are copied
-  TileAxis inner_;               ///< along which units lie closest in `to`
-  TileAxis across_;              ///< along which they lie closest in `from`
+  bool repeats_ = false;         ///< runs are one repeated element
+  bool pairs_ = false;           ///< units of two source lines interleave in one target line; no tiles are made
+  std::int64_t unit_bytes_ = 0;  ///< unit of a tile: a power of two up to 32; 0 if whole runs are copied
+  TileAxis inner_;               ///< units are closest in `to` along this axis
+  TileAxis across_;              ///< units are closest in `from` along this axis
 };
 
 }  // namespace headroom

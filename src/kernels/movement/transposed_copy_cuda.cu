@@ -1,22 +1,25 @@
-// Strided copies that change the innermost axis: pixels and channels, the pixels of a patch and the patches, rows and columns.
+// Strided copies that change the innermost axis: pixels and channels, pixels of patches and patches, rows and
+// columns.
 //
-// Units      of 1, 2, 4 or 8 bytes: what is contiguous on both sides, an element or a few.
-// Bytes      read and written once, in packs. A thread takes a tile from the axis along which units lie one behind the other
-//            in the source, `along`, and the one along which they do so in the target, `across`: it reads a pack along the one
-//            for each place along the other, changes their places in registers, and writes packs.
+// Units      of 1, 2, 4 or 8 bytes: a run that is contiguous on both sides, one element or several.
+// Bytes      read and written once, in packs. Units are contiguous in the source along the axis `along`, and in the
+//            target along the axis `across`. A thread takes a tile of both: for each index across it reads a pack
+//            along, transposes the tile in registers, and writes packs.
 //
-// Where one of the two axes is short (2, 3, 4 or 8 units) and the other axis goes on right behind it, a tile takes all of the
-// short axis, so that its packs on that side are one piece of memory: pixels of 2x2 patches or of three colours. Threads are
-// neighbours along the other axis then, and both sides are read and written as a copy would. Else tiles are squares as wide as a
-// pack, and a warp's tiles lie 8 by 4, so that it reads whole lines and writes whole sectors.
+// If one of the two axes is short (2, 3, 4 or 8 units) and contiguous with the next axis, a tile covers all of the
+// short axis. Its packs on that side are then contiguous in memory: pixels of 2x2 patches or of three colours.
+// Threads are neighbours along the other axis, and both sides are accessed as by a plain copy. Otherwise tiles are
+// squares as wide as a pack, and a warp has 8 by 4 of them, so that it reads whole lines and writes whole sectors.
 //
-// Where the short axis has 2 units, a tile is 32 bytes, so that accesses on both sides are of 16. Those in one piece would write every
-// other 16 bytes, half a sector, at a time: two neighbouring lanes exchange halves, and each access is of whole sectors.
+// If the short axis has 2 units, a tile is 32 bytes, so that accesses on both sides have 16 bytes. On the contiguous
+// side a thread would write every other 16 bytes, half a sector, at a time. Two neighbouring lanes therefore
+// exchange halves, and each access covers whole sectors.
 //
-// What was there before moved one unit at a time: 0.08 of a copy's rate for bf16 pixels of 2x2 patches, 0.16 in f32 (H200). Tiles of
-// 16 bytes, four to a thread and 8 bytes at a time on the other side, were at 0.97 of PyTorch's kernel in f32, and where one was all
-// that a thread had, of 8 MB, at 0.88. Pairs in blocks of 128 threads and writes that the first-level cache does not hold save 0.4% of
-// 512 MiB, 2% of 64 MiB, beside 256 threads and plain writes.
+// An earlier version moved one unit at a time: 0.08 of a copy's rate for bf16 pixels of 2x2 patches, 0.16 in f32
+// (H200). Tiles of 16 bytes, four per thread, with 8-byte accesses on the other side, reached 0.97 of PyTorch's
+// kernel in f32, and 0.88 with one tile per thread (8 MB). Blocks of 128 threads and writes that bypass the
+// first-level cache for pairs save 0.4% of the time at 512 MiB and 2% at 64 MiB, compared with 256 threads and plain
+// writes.
 
 #include <optional>
 
@@ -28,14 +31,14 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPairThreads = 128;   // where two lanes exchange halves
+constexpr int kPairThreads = 128;   // if two lanes exchange halves
 constexpr int kBytesInFlight = 64;  // of a thread, at least: tiles are read before the first is written
 constexpr std::int64_t kFewTiles = std::int64_t{1} << 20;  // so that there are threads for all of a GPU: one for each
 constexpr std::int64_t kMostTiles =
     (std::int64_t{1} << 31) - (1 << 16);  // what Divisor takes, less what a last block is over
 
-/// Divides numbers below 2^31 by one that stays: a multiplication and a shift (Granlund and Montgomery 1994). Three divisions for
-/// each 16 bytes took a quarter of the time.
+/// Divides numbers below 2^31 by a constant: a multiplication and a shift (Granlund and Montgomery 1994). Three
+/// divisions for each 16 bytes took a quarter of the time.
 struct Divisor {
   std::uint32_t divisor = 1, multiplier = 1, shift = 0;
 
@@ -103,7 +106,7 @@ __device__ __forceinline__ void write_words(const std::uint32_t* words, std::byt
   }
 }
 
-/// A word of units: unit u of it is unit index(u) of `words`. Bytes behind the last are of no account.
+/// A word of units: its unit u is unit index(u) of `words`. Bytes after the last unit are ignored.
 template <int kUnit, class Index>
 __device__ __forceinline__ std::uint32_t join_units(const std::uint32_t* words, const Index& index) {
   if constexpr (kUnit == 4) {
@@ -121,8 +124,8 @@ __device__ __forceinline__ std::uint32_t join_units(const std::uint32_t* words, 
   }
 }
 
-/// How a thread's tile is: kAlong units of each of kAcross packs of the source. Where a side is in one piece its packs
-/// follow one another in memory.
+/// The tile of a thread: kAlong units of each of kAcross packs of the source. A contiguous side has its packs in
+/// succession in memory.
 template <int kUnit, int kAlong, int kAcross, bool kSourceInOne, bool kTargetInOne>
 struct Tile {
   static constexpr int kBytes = kUnit * kAlong * kAcross;
@@ -141,7 +144,7 @@ struct Tile {
     }
   }
 
-  /// Where in the words that were read the unit is that is the target's number `unit`, counted through its packs.
+  /// The position in the words read of the target's unit number `unit`, counted through its packs.
   static __device__ __forceinline__ int place_of(int unit) {
     const int last = kAlong * kAcross - 1, at = unit < last ? unit : last;
     const int along = at / kAcross, across = at % kAcross;
@@ -175,7 +178,7 @@ struct Tile {
   }
 };
 
-/// The tile of a thread that has number `index`, counted along the axis that the short one leaves, or in squares of a warp.
+/// The tile of thread `index`, counted along the long axis, or in squares of a warp.
 template <bool kSquare>
 struct TilePlace {
   std::uint32_t row, along, across;
@@ -213,8 +216,8 @@ __device__ __forceinline__ void find_outer(const Transposition& turn, std::uint3
 
 constexpr int kFewAxes = 4;
 
-/// Of two neighbouring lanes, with words A0 A1 and B0 B1 of 16 bytes each: A0 B0 in the first, A1 B1 in the other. Done twice it
-/// changes nothing.
+/// Exchanges halves between two neighbouring lanes with words A0 A1 and B0 B1 of 16 bytes each: the first gets A0
+/// B0, the other A1 B1. The function is its own inverse.
 __device__ __forceinline__ void exchange_halves(std::uint32_t (&words)[8]) {
   const bool is_second = threadIdx.x % 2 != 0;
 #pragma unroll
@@ -225,14 +228,15 @@ __device__ __forceinline__ void exchange_halves(std::uint32_t (&words)[8]) {
   }
 }
 
-/// 16 bytes that take no place in the first-level cache.
+/// Writes 16 bytes without allocating in the first-level cache.
 __device__ __forceinline__ void write_past_cache(const std::uint32_t* words, std::byte* to) {
   asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]),
                "r"(words[2]), "r"(words[3])
                : "memory");
 }
 
-/// Tiles of 32 bytes with a short axis of 2 units, one a thread. Two neighbours' lie one behind the other, and there are as many.
+/// Tiles of 32 bytes with a short axis of 2 units, one per thread. Those of two neighbours are contiguous, and their
+/// number is even.
 template <class T, bool kTargetInOne, int kUnit>
 __global__ void __launch_bounds__(kPairThreads)
     transpose_pairs(Transposition turn, const std::byte* from, std::byte* to) {
@@ -244,7 +248,7 @@ __global__ void __launch_bounds__(kPairThreads)
   const std::uint32_t row = turn.of_row.divide(exists ? index : 0, tile);
   std::int64_t source = tile * (kTargetInOne ? 16 : 32), target = tile * (kTargetInOne ? 32 : 16);
   find_outer<kFewAxes>(turn, row, source, target);
-  (kTargetInOne ? target : source) -= threadIdx.x % 2 * 16;  // the second's begins with the first's other half
+  (kTargetInOne ? target : source) -= threadIdx.x % 2 * 16;  // the second lane begins with the first's other half
 
   std::uint32_t words[8] = {};
   if (exists) {
@@ -395,8 +399,8 @@ class Turn {
     return true;
   }
 
-  /// Whether all pieces of so many bytes of that side lie as accesses of up to 16 bytes need it. They lie one behind the other along
-  /// axis `own`, and `in_one` piece are both axes.
+  /// Whether all pieces of `bytes` on that side are aligned for accesses of up to 16 bytes. Pieces follow each other
+  /// along axis `own`; with `in_one` both axes form one piece.
   [[nodiscard]] bool fits(int side, const void* address, std::int64_t bytes, int own, bool in_one) const {
     std::int64_t access = 16;
     while (bytes % access != 0) access /= 2;

@@ -4,8 +4,8 @@
 
 namespace headroom::cuda {
 
-/// Submits the copy where it changes the innermost axis, in units of at most 8 bytes, and both sides can be read and written in
-/// packs; says whether it did.
+/// Submits the copy if it changes the innermost axis, in units of at most 8 bytes, and both sides allow packs;
+/// returns whether it did.
 [[nodiscard]] bool launch_transposed(void* stream, const CopyRows& rows, const void* from, void* to);
 
 }  // namespace headroom::cuda

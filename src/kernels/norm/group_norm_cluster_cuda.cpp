@@ -1,5 +1,5 @@
-// What runs in one launch: group norms of channels-last images, alone (cuda.group_norm_once) or with a concatenation and numbers for
-// each channel around them (cuda.fused_group_norm). group_norm_once_cuda.cu says how.
+// Group norms of channels-last images in one launch: alone (cuda.group_norm_once), or with a concatenation and
+// per-channel vectors around them (cuda.fused_group_norm). group_norm_cluster_cuda.cu explains how.
 
 #include "kernels/norm/group_norm_cluster_cuda.hpp"
 
@@ -48,7 +48,7 @@ GroupNormOnce share_norm(const GroupNormProgram& program, const OpSpec& spec, in
   return shared_among_blocks(norm, compute_capability);
 }
 
-/// Which inputs have the numbers for each channel, -1 where none has.
+/// The index of the input for each per-channel vector; -1 if there is none.
 std::array<int, cuda::kChannelNumbers> inputs_of_numbers(const GroupNormProgram& program) {
   std::array<int, cuda::kChannelNumbers> inputs{};
   inputs[cuda::kShift] = program.shift;

@@ -1,21 +1,23 @@
-// group_norm in one launch on a GPU: y = act(((concat(a, b) + shift - mean) / sqrt(variance + eps) * weight + bias) * scale + offset)
+// group_norm in one launch on a GPU:
+// y = act(((concat(a, b) + shift - mean) / sqrt(variance + eps) * weight + bias) * scale + offset)
 //
-// Shapes     a[b, c1, h, w], b[b, c2, h, w] or none, weight[c], bias[c], shift, scale and offset[b or 1, c, 1, 1] or none ->
-//            y[b, c, h, w] and, where that is wanted, concat(a, b), channels last.
+// Shapes     a[b, c1, h, w], b[b, c2, h, w] or none, weight[c], bias[c], shift, scale and offset[b or 1, c, 1, 1] or
+//            none -> y[b, c, h, w] and, if it is wanted, concat(a, b), channels last.
 // Dtypes     images f32, bf16 or f16, the rest the same or f32; f32 arithmetic, one rounding.
 // Alignment  packs of 16 bytes, groups of an even number of channels (lower/group_norm_program.hpp).
-// Bytes      images read and written once where shared memory keeps what a block reads, up to 200 KiB; beyond that they are read twice,
-//            the second time from a cache.
+// Bytes      images read and written once if shared memory keeps the part of a block, up to 200 KiB; beyond that
+//            they are read twice, the second time from a cache.
 //
-// A bundle is the fewest channels that are whole groups and whole packs: 40 where groups have 10, 20 or 40. A cluster of blocks takes
-// one of an image, each block a run of pixels, which it copies to shared memory. All sum, in an order that is always the same, what
-// elements and their squares are about one pivot, a mean of 32 elements of the group, so that nothing cancels and sums of threads,
-// warps and blocks are added as they are: 32 elements away from the mean by the spread of all are 0.2 of it together.
+// A bundle is the fewest channels that are whole groups and whole packs: 40 where groups have 10, 20 or 40. A
+// cluster of blocks takes one bundle of an image. Each block copies a run of pixels to shared memory. All sum
+// elements and their squares relative to one pivot, a mean of 32 elements of the group, in an order that is always
+// the same. So nothing cancels, and the sums of threads, warps and blocks are added without correction: the mean of
+// 32 elements is off by about 0.2 of the spread of all.
 //
-// What group_norm_cuda.cu does in three launches, with tables and partial sums in memory between them. At 64x64 and less it is neither
-// bytes nor arithmetic that take the time but what waits for what: the copy, the sums of a block, those of a cluster, the writing. So
-// there is one pass over the pixels before the exchange, blocks write their sums to each other instead of asking for them, and all that
-// waits for nothing stands in front of what does.
+// group_norm_cuda.cu needs three launches for this, with tables and partial sums in memory between them. At 64x64
+// and less, neither bytes nor arithmetic take the time but the chain of dependences: the copy, the sums of a block,
+// those of a cluster, the writing. So there is one pass over the pixels before the exchange, and blocks write their
+// sums to each other instead of asking for them. All that waits for nothing comes before the parts that wait.
 
 #include <algorithm>
 #include <numeric>
@@ -30,8 +32,8 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kMostCluster = 16;
-// A block that has more packs than this leaves half of them to another, and where all multiprocessors have two blocks, it waits
-// with that for four times as many.
+// A block that has more packs than this leaves half of them to another block. If all multiprocessors already have
+// two blocks, it does so only from four times as many packs on.
 constexpr int kMostPacks = 320, kEnoughBlocks = 256;
 constexpr int kTimes = 4;  // that loops over pixels are unrolled
 constexpr int kWarp = 32;
@@ -93,7 +95,7 @@ class NormBlock {
     copied_channel_ = first_channel_ + (thread_ - copied_row_ * norm.columns) * kWidth;
   }
 
-  /// What reads and writes nothing that another kernel could.
+  /// The part that neither reads nor writes data of another kernel.
   __device__ __forceinline__ void prepare() const {
 #if HR_HAS_HOPPER
     if (cluster() > 1) {
@@ -185,7 +187,7 @@ class NormBlock {
     }
   }
 
-  /// Until all blocks have told.
+  /// Waits until all blocks have sent their sums.
   __device__ __forceinline__ void hear() const {
 #if HR_HAS_HOPPER
     if (cluster() > 1) {
@@ -200,14 +202,14 @@ class NormBlock {
   struct Scaling {
     float2 factor, term;
   };
-  /// That of normed elements.
+  /// The scaling of normed elements.
   __device__ __forceinline__ Scaling wanted_scaling() const {
     const float2 weight = numbers(kWeight), bias = numbers(kBias), offset = numbers(kOffset);
     const float2 scale = numbers(kScale) + float2{norm_.more, norm_.more};
     return {{weight.x * scale.x, weight.y * scale.y},
             {fmaf(bias.x, scale.x, offset.x), fmaf(bias.y, scale.y, offset.y)}};
   }
-  /// That of elements, after hear().
+  /// The scaling of elements, after hear().
   __device__ __forceinline__ Scaling with_moments(const Scaling& wanted) const {
     float2 sums{};
 #pragma unroll
@@ -222,7 +224,8 @@ class NormBlock {
     return {factor, {fmaf(-beyond, factor.x, wanted.term.x), fmaf(-beyond, factor.y, wanted.term.y)}};
   }
 
-  /// Writes a tile's results. U-Nets have silu; of the other activations there is one copy, as they would be most of the code.
+  /// Writes a tile's results. U-Nets have silu; the other activations share one copy, as they would be most of the
+  /// code.
   template <bool kIsSilu>
   __device__ __forceinline__ void write(int begin, float2 center, const Scaling& scaling) const {
     const std::int64_t first = (image_pixel() + first_pixel_ + begin) * norm_.channels + first_channel_ + 2 * pair();
@@ -255,15 +258,15 @@ class NormBlock {
     return static_cast<std::int64_t>(blockIdx.y) * norm_.pixels;
   }
 
-  /// Where an element of this image is.
+  /// The address of an element of this image.
   __device__ __forceinline__ const T* element(int pixel, int channel) const {
     const std::int64_t at = image_pixel() + pixel;
     if (channel < norm_.first_channels)
       return static_cast<const T*>(operands_.first) + at * norm_.first_channels + channel;
     return static_cast<const T*>(operands_.second) + at * second_channels() + (channel - norm_.first_channels);
   }
-  /// Calls use(pixel, is_there, pair) for every pixel of a tile that is this thread's, kAtOnce side by side, so that one does not wait
-  /// for the other; behind the last it is called for some that are not there.
+  /// Calls use(pixel, is_there, pair) for every pixel of a tile that is this thread's, kAtOnce side by side, so
+  /// that one does not wait for the other. After the last pixel it is also called for some that do not exist.
   template <int kAtOnce, class Use>
   __device__ __forceinline__ void with_pixels(int begin, const Use& use) const {
     const int pixels = min(norm_.tile_pixels, pixels_ - begin), rows = static_cast<int>(blockDim.y);

@@ -6,17 +6,17 @@
 #include "base/tensors/dtype_code.hpp"
 #include "ir/op_code.hpp"
 
-/// group_norm of channels-last images in one launch, with a concatenation and a number for each channel in front of it:
-/// lower/group_norm_program.hpp says what it computes.
+/// group_norm of channels-last images in one launch, preceded by a concatenation and a per-channel vector:
+/// lower/group_norm_program.hpp defines the computation.
 namespace headroom::cuda {
 
-/// What there is a number of for each channel.
+/// The per-channel vectors.
 enum ChannelNumberKind { kShift, kWeight, kBias, kScale, kOffset, kChannelNumbers };
-/// How such numbers lie.
+/// The dtype and strides of a per-channel vector.
 struct ChannelNumber {
   DType dtype = DType::kF32;
   std::int64_t image = 0, channel = 0;  ///< strides
-  float otherwise = 0;                  ///< where there are none
+  float otherwise = 0;                  ///< the value if there is no such vector
 };
 
 inline constexpr int kMostNormThreads = 480;              ///< of a block, one for each pair of a bundle's channels
@@ -39,11 +39,11 @@ struct GroupNormOnce {
   int groups = 0;   ///< of a bundle
   int log2_cluster = 0;
   int chunk = 0;         ///< pixels of a block
-  int tiles = 0;         ///< that it takes one by one, each read twice where they are several
+  int tiles = 0;         ///< processed one by one; each is read twice if there are several
   int tile_pixels = 0;   ///< of one at most
   int rows = 0;          ///< of threads, each of one for every pair of a bundle's channels
   int shared_bytes = 0;  ///< of a block
-  float share = 0;       ///< of a group that an element is
+  float share = 0;       ///< of an element in its group
 };
 
 /// The same with the work shared.
@@ -52,9 +52,9 @@ struct GroupNormOnce {
 struct GroupNormOperands {
   const void* first = nullptr;
   const void* second = nullptr;
-  const void* numbers[kChannelNumbers] = {};  ///< null where there are none
-  void* whole = nullptr;                      ///< what the parts are together, if that is wanted
-  void* y = nullptr;                          ///< may be `first` where that is the only part
+  const void* numbers[kChannelNumbers] = {};  ///< null if absent
+  void* whole = nullptr;                      ///< the concatenation of the parts, if it is needed
+  void* y = nullptr;                          ///< may be `first` if that is the only part
 };
 void launch_group_norm_once(void* stream, const GroupNormOnce& norm, const GroupNormOperands& operands);
 

@@ -24,8 +24,9 @@ struct OnceCase {
   Shape shape;
   std::int64_t groups;
 };
-// Groups of 10, 20, 40, 60, 30, 80, 6, 4 and 2 channels; one block a bundle and clusters of up to 16; pixels that are no multiple of
-// what blocks and threads take, fewer than blocks, and more than shared memory keeps.
+// Groups of 10, 20, 40, 60, 30, 80, 6, 4 and 2 channels; one block a bundle and clusters of up to 16; numbers of
+// pixels that are no multiple of a block's or a thread's share, smaller than the number of blocks, and larger than
+// shared memory keeps.
 const std::vector<OnceCase> kOnceCases = {{{1, 320, 64, 64}, 32},  {{2, 640, 16, 16}, 32}, {{1, 1280, 8, 8}, 32},
                                           {{1, 1920, 16, 16}, 32}, {{2, 960, 19, 17}, 32}, {{1, 2560, 8, 8}, 32},
                                           {{3, 192, 13, 29}, 32},  {{1, 128, 65, 64}, 32}, {{1, 64, 1, 1}, 4},

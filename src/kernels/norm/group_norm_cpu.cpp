@@ -1,15 +1,15 @@
 // group_norm: y = act((x - mean) / sqrt(variance + eps) * weight + bias)     Wu and He, "Group Normalization" (2018)
 //
-// Shapes   x[b, c, ...], mean and variance over c/groups channels and all that follows them; row-major or channels last.
+// Shapes   x[b, c, ...], mean and variance over c/groups channels and all axes after them; row-major or channels last.
 // Dtypes   x, y f32 or bf16; weight and bias the same or f32; f32 arithmetic, one rounding.
 // Bytes    x read twice and y written once: an image is larger than the cache.
 // FLOPs    7 an element and its activation: bound by memory.
 //
-// Threads share pieces of an image, of which there are enough also where batch times groups are few. For each piece and
-// group come the mean and the sum of squares about it (two passes, the second from the cache), then those of a group are
-// joined in double (Chan, Golub and LeVeque 1979), and a second walk writes y = (x - mean) * factor + term, with one
-// factor and term for a channel. The means are split in two floats, of which the lower is part of the term, so that y is
-// as exact as if they were in double.
+// Threads share pieces of an image; there are enough of these even if batch times groups is small. The mean and the
+// sum of squares about it are computed for each piece and group (two passes, the second from the cache). Those of a
+// group are then joined in double (Chan, Golub and LeVeque 1979). A second walk writes y = (x - mean) * factor +
+// term, with one factor and term for a channel. The means are split in two floats, of which the lower is part of
+// the term, so that y is as exact as with means in double.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@
 namespace headroom {
 namespace {
 
-/// Of so many elements: their mean and the sum of squares about it.
+/// The mean of `count` elements and the sum of squares about it.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
 
@@ -45,20 +45,20 @@ struct Moments {
   }
 };
 
-/// What a group_norm kernel is bound to.
+/// The arguments that a group_norm kernel is bound to.
 struct GroupNorm {
   DType dtype, side;
   Activation activation;
   double eps;
-  std::int64_t images, channels, groups, width;  ///< width: channels of a group; those behind the groups become 0
+  std::int64_t images, channels, groups, width;  ///< width: channels of a group; those after the groups become 0
   std::int64_t pixels;                           ///< of a channel
   bool channels_last;
 
   static constexpr std::int64_t kPieceElements = 16384;
   static constexpr std::int64_t kMostSummed = 128;  ///< pixels, one by one in f32
 
-  /// An image is cut into pieces of so many pixels: of all channels where these come last, otherwise of one group, as if
-  /// it were one channel.
+  /// An image is cut into pieces of so many pixels: of all channels if these come last, otherwise of one group, as
+  /// if it were one channel.
   [[nodiscard]] std::int64_t piece_pixels() const {
     return channels_last ? std::clamp<std::int64_t>(kPieceElements / channels, 1, kMostSummed) : kPieceElements;
   }
@@ -68,7 +68,7 @@ struct GroupNorm {
   [[nodiscard]] std::int64_t moment_tasks() const { return images * pieces() * (channels_last ? 1 : groups); }
   [[nodiscard]] std::int64_t partial_moments() const { return images * groups * pieces(); }
 
-  /// Of the result: rows of a channel, or pieces of an image.
+  /// Pieces of the result: rows of a channel, or pieces of an image.
   [[nodiscard]] std::int64_t row_pieces() const { return divide_up(pixels, kPieceElements); }
   [[nodiscard]] std::int64_t result_tasks() const {
     return images * (channels_last ? pieces() : channels * row_pieces());
@@ -90,7 +90,7 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-/// One float for each channel, beside elements of any type.
+/// A per-channel vector of floats, for elements of any type.
 struct PerChannel {
   const float* from;
   HWY_INLINE PerChannel operator+(std::int64_t i) const { return {from + i}; }
@@ -119,7 +119,7 @@ Moments moments_of_run(const T* x, std::int64_t n) {
   return {count, static_cast<double>(near) + beyond, std::max(0.0, squares - beyond * beyond * count)};
 }
 
-/// What sums of pixels are of, and where they go.
+/// The elements that sums of pixels read, and the destination of the sums.
 template <class T>
 struct PixelSums {
   const T* x;  ///< [pixels, channels]
@@ -128,7 +128,7 @@ struct PixelSums {
   float* sums;
   float* squares;
 
-  /// Of kVectors vectors of channels from c on, so that sums do not wait for one another.
+  /// Sums kVectors vectors of channels from c on at once, so that additions do not wait for one another.
   template <int kVectors>
   HWY_INLINE void take(std::int64_t c, std::int64_t valid) const {
     Vector sum[kVectors], square[kVectors], near[kVectors];
@@ -159,7 +159,7 @@ struct PixelSums {
   }
 };
 
-/// Of `pixels` with all their channels: moments of each group, `stride` apart.
+/// For `pixels` with all their channels: moments of each group, `stride` apart.
 template <class T>
 void moments_of_pixels(const GroupNorm& bound, const T* x, std::int64_t pixels, float* own, Moments* to,
                        std::int64_t stride) {
@@ -288,7 +288,7 @@ namespace {
 HWY_EXPORT(take_moments);
 HWY_EXPORT(write_results);
 
-/// Joins the moments of groups [begin, end) of all images, and makes of them what each channel is scaled and shifted by.
+/// Joins the moments of groups [begin, end) of all images, and computes the factor and the term of each channel.
 void join_groups(const GroupNorm& bound, const LaunchArguments& arguments, std::int64_t begin, std::int64_t end,
                  const GroupNormScratch& at) {
   const auto beside = [&](std::size_t input, std::int64_t channel, double otherwise) {

@@ -1,20 +1,22 @@
 // group_norm on a GPU: y = act((x - mean) / sqrt(variance + eps) * weight + bias)    Wu and He (2018)
 //
-// Shapes     x[b, c, ...], mean and variance over c/groups channels and all that follows them; row-major or channels last.
+// Shapes     x[b, c, ...], mean and variance over c/groups channels and all axes after them; row-major or channels
+//            last.
 // Dtypes     x, y f32, bf16 or f16; weight and bias the same or f32; f32 arithmetic, one rounding.
-// Alignment  16 bytes. Channels or, where they do not come last, pixels in whole packs of 16 bytes go in packs; others
+// Alignment  16 bytes. Channels or, if they do not come last, pixels in whole packs of 16 bytes go in packs; others
 //            go element by element.
 // Bytes      x read twice and y written once: three times an image, which no cache holds. 8 FLOPs an element.
 //
-// A line is what is walked at one stretch: an image of packs of channels where these come last, otherwise a group, or, of
-// the results, a channel, of one pack after the other. Blocks share a line. Three launches:
+// A line is walked in one stretch. It is an image of packs of channels if these come last. Otherwise it is one pack
+// after the other of a group or, for the results, of a channel. Blocks share a line. Three launches:
 //
-//   take_moments   of each column of packs the mean and the sum of squares about it. A thread reads kPacks of them before
-//                  it looks at one, sums them about their own mean, and joins that to what it has (Chan, Golub and
-//                  LeVeque 1979): nothing cancels, whatever the mean and however many the elements.
-//   join_moments   a block for each group joins what blocks have left, in double, and writes for every channel a mean, a
-//                  factor and a term, which takes up what the mean has below the last place of an f32.
-//   write_results  y = act((x - mean) * factor + term). Blocks begin with what was read last, which may still be cached.
+//   take_moments   for each column of packs the mean and the sum of squares about it. A thread reads kPacks of them
+//                  before it uses one, sums them about their own mean, and joins that to the moments so far (Chan,
+//                  Golub and LeVeque 1979): nothing cancels, whatever the mean and the number of elements.
+//   join_moments   a block for each group joins the moments of the blocks, in double, and writes for every channel a
+//                  mean, a factor and a term, which includes the part of the mean below the last place of an f32.
+//   write_results  y = act((x - mean) * factor + term). Blocks begin with the data read last, which may still be
+//   cached.
 //
 // No sum depends on which block comes first.
 
@@ -65,7 +67,7 @@ Lines share_lines(std::int64_t count, std::int64_t steps, std::int64_t columns, 
   return lines;
 }
 
-/// What a thread works on: a column of a line, every rows-th step of [first, end).
+/// A thread's work: a column of a line, every rows-th step of [first, end).
 struct Place {
   std::int64_t line, chunk, first, end;
   int column;
@@ -199,7 +201,7 @@ struct Tables {
   float *mean, *factor, *term;  ///< [images, channels]
 };
 
-/// Where a group's moments are, and what becomes of them.
+/// The moments of a group, and the destination of the joined ones.
 struct GroupJoin {
   std::int64_t groups, channels, width;  ///< width: channels of a group
   std::int64_t steps, chunk, chunks;
@@ -340,7 +342,7 @@ struct GroupNorm {
   [[nodiscard]] std::size_t partial_bytes() const {
     return static_cast<std::size_t>(moments.count * moments.chunks * moments.stride) * sizeof(float2);
   }
-  /// Of a table, whose rows are read in packs.
+  /// The size of a table, whose rows are read in packs.
   [[nodiscard]] std::size_t table_bytes() const {
     return static_cast<std::size_t>(divide_up(images * channels, 4) * 4) * sizeof(float);
   }

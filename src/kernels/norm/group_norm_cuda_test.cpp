@@ -9,8 +9,8 @@ struct Case {
   std::int64_t channels = 0;
 };
 
-// One element a group and one group in all; single elements and packs; columns of less than a tile, a tile, and several;
-// several chunks of a line; channels behind those that count.
+// One element a group and one group in all; single elements and packs; columns of less than a tile, a tile, and
+// several; several chunks of a line; channels after those that count.
 const std::vector<Case> kCases = {
     {{1, 4, 1, 1}, 2},       {{2, 6, 3, 5}, 3},   {{2, 6, 3, 5}, 1},     {{3, 32, 4, 4}, 8},    {{1, 37, 5, 7}, 37},
     {{2, 40, 4, 10}, 4, 36}, {{1, 8, 50, 64}, 2}, {{2, 64, 20, 19}, 32}, {{1, 320, 9, 11}, 32}, {{1, 2560, 3, 8}, 32},

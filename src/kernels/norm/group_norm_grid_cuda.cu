@@ -3,25 +3,29 @@
 // Shapes     x[b, c, h, w], groups of an even number of channels, weight[c] and bias[c] or none -> y[b, c, h, w].
 // Dtypes     x, y f32, bf16 or f16; weight and bias the same or f32; f32 arithmetic, one rounding.
 // Alignment  pixels in packs of 16 bytes.
-// Bytes      x read, and y written, once, but for what of x is more than shared memory keeps: 192 KiB of each multiprocessor, 25 MB of
-//            an H200. That is read again, the part that was read last first, as the second-level cache still has some of it.
+// Bytes      x read, and y written, once, except for the part of x that shared memory does not keep: it has 192 KiB
+//            of each multiprocessor, 25 MB of an H200. This part is read again, the data read last first, as the
+//            second-level cache still has some of it.
 // FLOPs      8 an element, and those of the activation.
 //
-// One launch of a block for each multiprocessor, which run at once. A block takes a run of an image's pixels, all channels of them,
-// through a ring of stages that bulk copies fill, and sums what elements and their squares are about a pivot, the mean of 32 elements
-// of the group, so that nothing cancels. Blocks leave their sums in memory, meet, and each adds up those of all in the same order. Then
-// it goes back over its pixels from the last to the first: the ring still holds the last ones, and a stage that has been read takes
-// what lies a whole ring before it.
+// One launch of persistent blocks, one for each multiprocessor, which run at once. A block takes a run of an
+// image's pixels, with all channels, through a ring of stages that bulk copies fill. It sums elements and their
+// squares relative to a pivot, the mean of 32 elements of the group, so that nothing cancels. Blocks leave their
+// sums in memory and wait at a grid barrier; then each adds up those of all in the same order. Then it goes back
+// over its pixels from the last to the first: the ring still holds the last ones, and a stage that has been read is
+// refilled with the data a whole ring before it.
 //
-// Three launches (group_norm_cuda.cu) read all of x again, and lose what is between launches three times; bundles of channels
-// (group_norm_once_cuda.cu) read 16 bytes of each pixel where groups are that narrow, half of a sector. In bf16 on an H200, with silu
-// (microseconds, and those of the two): 256x256 of 256 channels 30 for 80, 1024x1024 of 128 208 for 248, 4 images of 64x64 of 320
-// 13 for 18. What is constant in it are some 9 us; PTX's programmatic launches would take one of them, and are left out, as they do
-// not say that the blocks of such a kernel still run at once.
+// Three launches (group_norm_cuda.cu) read all of x again, and lose the gap between launches three times. Bundles
+// of channels (group_norm_cluster_cuda.cu) read only 16 bytes of each pixel if groups are that small, half of a
+// sector. In bf16 on an H200, with silu (microseconds, this kernel, and the others): 256x256 of 256
+// channels 30 for 80, 1024x1024 of 128 208 for 248, 4 images of 64x64 of 320 13 for 18. Its constant cost is some 9
+// us. PTX's programmatic launches would save one of them. They are left out, as PTX does not guarantee that the
+// blocks of such a kernel still run at once.
 //
-// Tried: 256, 384, 768 and 1024 threads (2 to 5 us more), and threads that all meet at each stage in place of warps that say what they
-// have read (8% more where memory is what takes the time); there, an eighth of each run for whoever comes first (blocks end together, as
-// late as ever), stages dealt to blocks in turn (1% less), and results stored past caches (no less).
+// Tried: 256, 384, 768 and 1024 threads (2 to 5 us more); a barrier of all threads at each stage in place of warps
+// that signal the stages that they have read (8% more where memory is the limit). Where memory is the limit, also: an
+// eighth of each run for whichever block comes first (blocks end together, as late as ever), stages dealt to blocks
+// round-robin (1% less), and results stored past caches (no less).
 
 #include <algorithm>
 #include <memory>
@@ -67,7 +71,7 @@ struct TogetherOperands {
   const void *x, *weight, *bias;
   void* y;
   float2* partial;         ///< [images, groups, blocks]: sums of elements and of their squares
-  std::uint32_t* arrived;  ///< [images, kWordsOfImage]: blocks that have come to where they meet
+  std::uint32_t* arrived;  ///< [images, kWordsOfImage]: blocks that have reached the grid barrier
 };
 constexpr int kWordsOfImage = 32;  // a cache line each
 
@@ -183,8 +187,8 @@ class NormRun {
     }
   }
 
-  /// Writes results, from the last pixels to the first. U-Nets and VAEs have silu; of the other activations there is one copy, as they
-  /// would be most of the code.
+  /// Writes results, from the last pixels to the first. U-Nets and VAEs have silu; the other activations share one
+  /// copy, as they would be most of the code.
   template <bool kIsSilu>
   __device__ __forceinline__ void write() {
     T* const y = static_cast<T*>(operands_.y) + first_pack_ * kWidth;
@@ -209,8 +213,8 @@ class NormRun {
   static constexpr int kPivot = 32;  // elements that a pivot is the mean of
   static constexpr int kLanes = 16;  // that look after a group
 
-  /// Meets the other blocks of an image, of which one is the first: what any of them wrote before, all see afterwards. The counter's
-  /// highest bit changes with the last arrival, and all others are 0 again.
+  /// The grid barrier of an image's blocks, of which one is the first: all see afterwards the earlier writes of any
+  /// of them. The counter's highest bit changes with the last arrival, and all others are 0 again.
   static __device__ __forceinline__ void meet_blocks(std::uint32_t* arrived, int blocks, bool is_first) {
     constexpr std::uint32_t kTurn = 1U << 31;
     __syncthreads();
@@ -236,15 +240,15 @@ class NormRun {
     to.x += what.x;
     to.y += what.y;
   }
-  /// Calls use(group, whether this lane speaks for it) for each of an image's groups, with the lanes that look after it; those without
-  /// one go along.
+  /// Calls use(group, whether this lane represents it) for each of an image's groups, with the lanes that are
+  /// assigned to it. Lanes without a group take part too.
   template <class Use>
   __device__ __forceinline__ void with_groups(const Use& use) const {
     for (int group = thread() / kLanes; group - thread() / kLanes < norm_.groups; group += kThreads / kLanes)
       use(min(group, norm_.groups - 1), lane() == 0 && group < norm_.groups);
   }
   __device__ __forceinline__ bool is_idle() const { return row_ >= norm_.rows; }
-  /// That of a pair of this thread's channels.
+  /// The group of a pair of this thread's channels.
   __device__ __forceinline__ int group_of(int pair) const { return (column_ * kWidth + 2 * pair) / norm_.width(); }
   __device__ __forceinline__ std::int64_t place_of(int group) const {
     return static_cast<std::int64_t>(image_ * norm_.groups + group) * norm_.blocks;
@@ -268,8 +272,8 @@ class NormRun {
     hopper::wait(emptied_[place.stage], place.phase);
     fill(step, place.stage);
   }
-  /// Calls use(number in the run, values) for each pack of a step that is this thread's, when the stage at hand has got it; says before,
-  /// if another step is to come there, that it has been read.
+  /// Calls use(number in the run, values) for each pack of a step that is this thread's, once the current stage has
+  /// it. If another step will use the stage, it first signals that the stage has been read.
   template <class Use>
   __device__ __forceinline__ void with_packs(int step, bool is_left, const Use& use) const {
     hopper::wait(filled_[place_.stage], place_.phase);
@@ -302,8 +306,8 @@ class NormRun {
   int image_, block_, row_, column_, row_packs_, stage_packs_;
   int packs_, own_packs_, steps_;  ///< of the run, of them from this thread's first on, and how many stages they fill
   std::int64_t first_pack_;
-  /// Of the step at hand. Forth and back a stage gets steps a ring apart, and so each the second time in the phase of the first, that of
-  /// being filled as of being emptied.
+  /// The place of the current step. Forwards and backwards a stage gets steps a ring apart. So the second time each
+  /// step is in the phase of the first time, both for being filled and for being emptied.
   hopper::RingPlace place_;
   float pivot_[kPairs], factor_[kWidth], term_[kWidth];
 };

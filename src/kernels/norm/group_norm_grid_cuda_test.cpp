@@ -34,8 +34,9 @@ struct TogetherCase {
   Shape shape;
   std::int64_t groups;
 };
-// Groups of 4, 10, 8, 64 and 2 channels; pixels of 3 to 512 packs, also such that threads have none; blocks that the ring keeps all of,
-// one that has fewer pixels and one that has none, and such that read some again; several images.
+// Groups of 4, 10, 8, 64 and 2 channels; pixels of 3 to 512 packs, also such that threads have none. Blocks whose
+// pixels the ring keeps all of, one with fewer pixels, one with none, and blocks that read some again; several
+// images.
 const std::vector<TogetherCase> kTogetherCases = {{{1, 128, 224, 224}, 32}, {{2, 320, 105, 100}, 32},
                                                   {{1, 24, 512, 523}, 3},   {{1, 2048, 57, 57}, 32},
                                                   {{1, 64, 480, 470}, 32},  {{16, 128, 64, 65}, 8}};

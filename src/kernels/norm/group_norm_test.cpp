@@ -13,7 +13,8 @@ struct Case {
   std::int64_t channels = 0;
 };
 
-// One element a group and one group in all; rows shorter than a vector, of none and of several pieces; channels behind.
+// One element a group and one group in all; rows shorter than a vector, of none and of several pieces; channels
+// after the groups.
 const std::vector<Case> kCases = {{{1, 4, 1, 1}, 2},      {{2, 6, 3, 5}, 3},     {{2, 6, 3, 5}, 6},
                                   {{2, 6, 3, 5}, 1},      {{3, 32, 4, 4}, 8},    {{1, 37, 5, 7}, 37},
                                   {{2, 40, 3, 9}, 4, 36}, {{1, 1, 129, 130}, 1}, {{1, 64, 10, 9}, 32},

@@ -3,22 +3,23 @@
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
 //
 // Shapes   x[..., d] -> y[..., d], rows with innermost stride 1; alignment none.
-// Dtypes   x, y f32 or bf16; the vectors beside them the same or f32; f32 arithmetic, one rounding.
+// Dtypes   x, y f32 or bf16; the per-channel vectors the same or f32; f32 arithmetic, one rounding.
 // Bytes    x read once and y written once from memory: rows stay in cache for the second and third pass over them.
 // FLOPs    6, 4 and 8 an element.
 //
-// Rows are taken several at a time, so that one's sum comes together while the others are read, and what stands beside
-// them is made f32 once a sample. Cycles for a row of 192 in bf16, floor 50 (96 vector operations, two a cycle):
+// Rows are taken several at a time, so that the sum of one completes while the others are read. Their vectors are
+// converted to f32 once a sample. Cycles for a row of 192 in bf16, floor 50 (96 vector operations, two a cycle):
 //   norm_modulate, each row by itself, sums and roots in double    264
 //   with the CPU's own rounding to bf16                            220
 //   as here                                                        107
-// Operands that do not fit the cache are written past it, and the next rows asked for in every pass over these, so that
-// memory always has work. Rows less their mean are not kept: with what stands beside them they would not fit the
-// first-level cache at 3072 elements. Beside a copy on one core: 0.81 in bf16 and 0.87 in f32 for norm_modulate, from
-// 0.60 and 0.69 with rows kept and the next asked for while these are written.
+// Operands that do not fit the cache are written past it, and the next rows are prefetched in every pass over
+// these, so that memory always has work. Rows less their mean are not kept: with their vectors they would not fit
+// the first-level cache at 3072 elements. Relative to a copy on one core: 0.81 in bf16 and 0.87 in f32 for
+// norm_modulate, from 0.60 and 0.69 with rows kept and the next prefetched while these are written.
 //
-// Two passes for mean and variance: the one-pass form E[x^2] - E[x]^2 loses all digits where the mean is large. Sums
-// run in f32 for 64 vectors and in double across (sum_row), so the result is as accurate for d = 4 as for d = 16384.
+// Two passes for mean and variance: the one-pass form E[x^2] - E[x]^2 loses all digits if the mean is large. Sums
+// run in f32 for 64 vectors and in double across (sum_row), so the result is as accurate for d = 4 as for d =
+// 16384.
 
 #include <algorithm>
 #include <array>
@@ -36,11 +37,11 @@
 namespace headroom {
 namespace {
 
-/// What stands beside normalized rows: nothing, what they are multiplied with, or that and what is added.
+/// The vectors that normalized rows have: none, a factor, or a factor and a term.
 enum class Affine : std::uint8_t { kNone, kFactor, kFactorAndTerm };
 
-/// What a norm kernel is bound to. Operands of `loop`: x, weight or scale, bias or shift (x again for those that there
-/// are none of), y.
+/// The arguments that a norm kernel is bound to. Operands of `loop`: x, weight or scale, bias or shift (x again if
+/// there is none), y.
 struct NormRows {
   bool is_centered;  ///< the mean is taken from the rows
   Affine affine;
@@ -51,7 +52,7 @@ struct NormRows {
   std::size_t scale, shift;  ///< the inputs that are these
   RowLoop<4> loop;
 
-  /// Rows that are taken together: as many as fit the first-level cache beside what stands beside them.
+  /// Rows that are taken together: as many as fit the first-level cache with their vectors.
   [[nodiscard]] std::int64_t block() const {
     return std::clamp<std::int64_t>(kBlockElements / std::max<std::int64_t>(1, loop.inner.extent), 1, kMaxBlock);
   }
@@ -69,7 +70,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Where one row of each operand starts.
+/// The addresses of one row of each operand.
 template <class T, class S, class Y>
 struct Row {
   const T* x;
@@ -78,7 +79,7 @@ struct Row {
   Y y;
 };
 
-/// What stands beside the rows of a sample in f32: y = normal * factor + term. Made once for all its rows.
+/// The factor and the term of a sample's rows in f32: y = normal * factor + term. Computed once for all its rows.
 template <Affine kAffine, class T, class S>
 class Beside {
  public:
@@ -261,7 +262,7 @@ KernelPlan plan(const KernelBinding& binding) {
                        .loop = rows_of<4>(shape, {in[0].strides, broadcast_strides(in[scale], shape),
                                                   broadcast_strides(in[shift], shape), binding.outputs[0].strides})};
   RowWork work = row_work(binding, bound.loop);
-  work.scratch_elements = 2 * whole_groups(bound.loop.inner.extent);  // what stands beside all rows
+  work.scratch_elements = 2 * whole_groups(bound.loop.inner.extent);  // the vectors of all rows
   return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(norm_rows)(bound, part); });
 }
 

@@ -2,7 +2,7 @@
 // rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d], bias[d], where there are any
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
 //
-// Dtypes     x, y f32, bf16 or f16; the vectors beside them the same or f32; f32 arithmetic, one rounding.
+// Dtypes     x, y f32, bf16 or f16; the per-channel vectors the same or f32; f32 arithmetic, one rounding.
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes; others go element by element.
 // Bytes      x read and y written once; the vectors come from cache. 6, 4 and 8 FLOPs an element: bound by memory.
 //
@@ -16,7 +16,8 @@
 namespace headroom::cuda {
 namespace {
 
-/// What normalized packs are scaled and shifted by: of a form that modulates always, otherwise where it is there.
+/// The factor and the term of normalized packs: a form that modulates always has both, others have those that are
+/// given.
 template <Norm kForm, class S>
 struct Beside {
   const S* scale;
@@ -45,7 +46,7 @@ struct Beside {
   }
 };
 
-/// S is what stands beside the rows of T.
+/// S is the dtype of the vectors, T that of the rows.
 template <Norm kForm, class T, class S>
 struct Normalize {
   const T* x;

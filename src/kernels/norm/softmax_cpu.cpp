@@ -5,11 +5,11 @@
 // Bytes    each element read and written once from memory; the other passes over a row find it in cache.
 // FLOPs    about 20 an element, nearly all in the exp; 14 for bf16.
 //
-// A row keeps its exponentials in f32 scratch until they are divided, so that each result is rounded once. The three
-// passes go over three rows at once, so that memory reads and writes at the same rate throughout and no pass waits for
-// the maximum or the sum of the one before. With AVX-512, 32 elements in bf16 are 4 + 20 + 5 operations, two a cycle:
-// 15 cycles, beside 19 that a copy takes on two cores at 44 GB/s. Share of that copy's rate in bf16 and f32:
-//   pass after pass, the next row asked for in each      0.76  0.84
+// A row keeps its exponentials in f32 scratch until they are divided, so that each result is rounded once. The
+// three passes go over three rows at once, so that memory reads and writes at the same rate throughout and no pass
+// waits for the maximum or the sum of the one before. With AVX-512, 32 elements in bf16 are 4 + 20 + 5 operations,
+// two a cycle: 15 cycles. A copy takes 19 on two cores at 44 GB/s. Share of that copy's rate in bf16 and f32:
+//   pass after pass, the next row prefetched in each     0.76  0.84
 //   as here                                              0.93  0.95
 
 #include "kernels/core/cpu_kernel.hpp"
@@ -34,8 +34,8 @@ class Exponential {
   HWY_INLINE Vector operator()(Vector x) const {
     const Float d;
     const Vector log2_e = hn::Set(d, kLog2E);
-    // Not x log2(e) less a product of the maximum, which is rounded: for large numbers that misses 0 by more than an
-    // exponential takes.
+    // Not x log2(e) - max log2(e), which is rounded: for large x = max it differs from 0 by more than an
+    // exponential tolerates.
     const Vector distance = hn::Sub(x, max_);
     if constexpr (kPrecision == Precision::kBf16) return exp2_or_zero_for_bf16(hn::Mul(distance, log2_e));
     const Exp2<kPrecision> power(distance, log2_e);
@@ -47,7 +47,7 @@ class Exponential {
   Vector max_;
 };
 
-/// What the passes over a row have found.
+/// The results of the passes over a row.
 struct Row {
   float largest = 0;
   float factor = 0;  ///< 1 / the sum of its exponentials
@@ -60,10 +60,10 @@ HWY_INLINE void finish_group(const float* exponentials, std::int64_t i, std::int
   store_group<Ties::kAway>({hn::Mul(power.even, factor), hn::Mul(power.odd, factor)}, y + i, count);
 }
 
-/// Group by group, for three rows: the one before x becomes results y where kFinish, x becomes exponentials in its
-/// place, and the one after x is gone through for its largest, ignoring NaN where there is a number. `exponentials`
-/// holds a row in whole groups, `before` and `row` what is known of the row before and of x. Returns what is found of
-/// the one after x, and completes `row`.
+/// Works group by group on three rows. If kFinish, the one before x becomes results y; x becomes exponentials in
+/// its place; the largest element of the one after x is found, ignoring NaN if there is a number. `exponentials`
+/// holds a row in whole groups; `before` and `row` hold the results so far for the row before and for x. Returns
+/// the results for the row after x, and completes `row`.
 template <bool kFinish, class Y, class T>
 HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& row, const T* after,
                        float* exponentials) {

@@ -1,7 +1,8 @@
-// random on a GPU: y[b, ...], element i of image b a function of key[b], offset and i alone (base/tensors/random.hpp), in f32
+// random on a GPU: y[b, ...], element i of image b a function of key[b], offset and i alone
+// (base/tensors/random.hpp), in f32
 //
-// A thread draws a block of four. The arithmetic is in double precision without contracted multiply-adds (this file is
-// compiled with --fmad=false), which gives the bits of a host.
+// A thread draws a block of four. The arithmetic is in double precision without contracted multiply-adds (this file
+// is compiled with --fmad=false), which gives the same bits as a host.
 // Bytes      y written once. FLOPs: 60 an element, in double precision.
 
 #include "base/tensors/random_inl.hpp"

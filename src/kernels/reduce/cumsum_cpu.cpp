@@ -1,12 +1,12 @@
 // cumsum: y[..., i] = x[..., 0] + ... + x[..., i]
 //
 // Shapes   x[..., n] -> y[..., n], rows with innermost stride 1; alignment none.
-// Dtypes   f32 or bf16 in memory; f32 arithmetic within a vector, what stands before it added up in double, so that the
+// Dtypes   f32 or bf16 in memory; f32 arithmetic within a vector; the sum of earlier vectors is in double, so that the
 //          error does not grow with n.
 // Bytes    x read and y written once.
-// FLOPs    1 an element by definition, log2(lanes) + 1 as here: each lane adds the one 1, 2, 4, ... before it. Vectors
-//          wait for one another by one addition alone, so 16 lanes take 4 cycles or more where a sum after the other
-//          would take 64.
+// FLOPs    1 an element by definition, log2(lanes) + 1 here: each lane adds the lane 1, 2, 4, ... before it. Successive
+//          vectors depend on each other by one addition alone, so 16 lanes take 4 cycles or more; sequential sums would
+//          take 64.
 
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/simd_targets.hpp"

@@ -4,9 +4,9 @@
 // Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes; others go element by element.
 // Bytes      x read and y written once; 1 FLOP an element: bound by memory.
 //
-// The threads of a row take neighbouring packs, tile after tile. Within a pack sums are a thread's own; what stands
-// before it in the tile comes from the lanes of its warp in five steps (Hillis and Steele 1986) and from the warps
-// before through shared memory.
+// The threads of a row take neighbouring packs, tile by tile. A thread sums its own pack. The sum of earlier packs
+// of the tile comes from the lanes of its warp in five steps (Hillis and Steele 1986), and from earlier warps
+// through shared memory.
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kMostThreads = 512;   // of a row
 constexpr unsigned kLeastThreads = 128;  // of a block
 
-/// The sum of `value` over the threads of a row, and over those of them that come before this one.
+/// The sum of `value` over the threads of a row, and over those before this thread.
 struct Sums {
   float before;
   float all;
@@ -38,7 +38,7 @@ __device__ __forceinline__ Sums sum_in_order(float value) {
   const int warps = static_cast<int>(blockDim.x) / 32;
   const int first = static_cast<int>(threadIdx.y) * warps;
   const int own = static_cast<int>(threadIdx.x) / 32;
-  __syncthreads();  // the partials of the call before have been read
+  __syncthreads();  // the partials of the previous call have been read
   if (lane == 31) partial[first + own] = sum;
   __syncthreads();
   const float of_lanes = __shfl_up_sync(0xFFFFFFFFU, sum, 1);
@@ -54,7 +54,7 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kMostThreads) cumsum_kernel(GridRows<2> grid, std::int64_t packs, const T* x, T* y) {
   wait_for_previous();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  const bool exists = row < grid.rows;  // all threads of a block meet at the barriers
+  const bool exists = row < grid.rows;  // all threads of a block reach the barriers
   std::int64_t offsets[2];
   find_row(grid, exists ? row : 0, offsets);
   float before = 0;

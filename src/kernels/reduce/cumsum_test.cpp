@@ -31,7 +31,7 @@ std::vector<float> cumsum(const std::vector<float>& x) {
   return y;
 }
 
-// One sum after the other in f32 would stand still at 2^24.
+// Sequential sums in f32 would saturate at 2^24.
 TEST(CumsumOfALongRow, StaysExact) {
   for_each_highway_target([] {
     const std::vector<float> y = cumsum(std::vector<float>((1 << 24) + 64, 1.0F));

@@ -1,5 +1,5 @@
-// argmax: which element along an axis is the largest, the first of equal ones, as i32
-// topk:   the k largest along the innermost axis, falling, and where they were; equal ones in their order
+// argmax: the index of the largest element along an axis, the first of equal ones, as i32
+// topk:   the k largest along the innermost axis in descending order, and their indices; equal ones in their order
 //
 // NaN is larger than any number. Dtypes f32 or bf16. x is read once; topk orders the indices of a row as far as k.
 
@@ -21,7 +21,7 @@ float number_of(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint3
 
 bool is_larger(float a, float b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
-/// Operands of `places`, whose rows have one element: x, where an axis begins, and the result.
+/// Operands of `places`, whose rows have one element: x, at the start of an axis, and the result.
 struct Argmax {
   RowLoop<2> places;
   std::int64_t count, step;  ///< of the axis
@@ -48,7 +48,7 @@ KernelPlan plan_argmax(const KernelBinding& binding) {
   return share_rows(work, [=](const RowPart& part) { run(bound, part); });
 }
 
-/// Operands of `rows`: x, the values, where they were.
+/// Operands of `rows`: x, the values, their indices.
 struct Topk {
   RowLoop<3> rows;  ///< of x's length
   std::int64_t k;

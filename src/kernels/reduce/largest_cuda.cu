@@ -1,8 +1,8 @@
-// argmax and topk on a GPU: which elements are the largest, equal ones in their order
+// argmax and topk on a GPU: the indices of the largest elements, equal ones in their order
 //
-// NaN is larger than any number. Dtypes f32, bf16 or f16. A warp joins an axis for argmax, reading x once. For topk a
-// block goes over its row once for each of the k: the largest of those that come behind the one before. k is small where
-// models have one (top_k of a sampler), and a row stays in cache.
+// NaN is larger than any number. Dtypes f32, bf16 or f16. A warp reduces an axis for argmax, reading x once. For
+// topk a block scans its row once for each of the k, and finds the largest element after the previous one in the
+// order. k is small in models (top_k of a sampler), and a row stays in cache.
 
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
@@ -15,13 +15,13 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-/// An element and where it is. Of a place below 0 there is none.
+/// An element and its index; a negative index means none.
 struct Candidate {
   float value;
   std::int32_t place;
 };
 
-/// Whether `a` comes before `b` in falling order.
+/// Whether `a` comes before `b` in descending order.
 __device__ __forceinline__ bool comes_first(Candidate a, Candidate b) {
   if (a.place < 0 || b.place < 0) return b.place < 0 && a.place >= 0;
   const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
       if (j == 0 || comes_first(before, here)) own = first_of(own, here);
     }
     own = first_of_warp(own);
-    __syncthreads();  // those of the turn before have been read
+    __syncthreads();  // those of the previous iteration have been read
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = own;
     __syncthreads();
     before = shared[0];

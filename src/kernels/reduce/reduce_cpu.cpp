@@ -3,9 +3,9 @@
 // Dtypes   f32 or bf16 in memory; f32 sums of up to 64 vectors, added in double. Alignment none. A NaN wins.
 // Bytes    x read and y written once; 1 FLOP an element read: bound by memory.
 //
-// Where the axis whose elements lie side by side disappears, each result is a join of rows. Where it is kept, as of a
-// channels-last image that is reduced to its channels, results come side by side: vectors of them are joined with those
-// of each reduced place. Threads share results, and of the second form runs of kColumns.
+// If the contiguous axis is reduced, each result is a reduction of rows. If it is kept, as for a channels-last image
+// that is reduced to its channels, results are contiguous: vectors of them accumulate over the reduced positions.
+// Threads share results, in the second form in runs of kColumns.
 
 #include <algorithm>
 #include <limits>
@@ -25,7 +25,8 @@
 namespace headroom {
 namespace {
 
-/// What a reduction is bound to: one result for each row of `kept`, or, with columns, that many side by side.
+/// The bound parameters of a reduction: one result for each row of `kept` or, with columns, that many contiguous
+/// results.
 struct Reduction {
   Op op;
   DType dtype;

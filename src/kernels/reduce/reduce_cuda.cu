@@ -4,9 +4,9 @@
 // Alignment  none.
 // Bytes      x read and y written once.
 //
-// Where the axis whose elements lie side by side disappears, a block, or of short ones a warp, joins those of a result.
-// Where it is kept, as of a channels-last image that is reduced to its channels, 32 results side by side are a block's,
-// and its warps share the reduced places.
+// If the contiguous axis is reduced, a block, or a warp for short ones, reduces the elements of one result. If it is
+// kept, as for a channels-last image that is reduced to its channels, a block computes 32 contiguous results, and
+// its warps share the reduced positions.
 
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
@@ -46,7 +46,7 @@ struct Reduction {
   std::int64_t columns = 0, column_stride = 0;
 };
 
-/// Where element `i` of those of a result lies.
+/// The offset of element `i` of a result's elements.
 __device__ __forceinline__ std::int64_t place_of(const GridRows<1>& reduced, std::int64_t i) {
   if (reduced.rank == 0) return i;
   const Division at = divide(i, reduced.length);

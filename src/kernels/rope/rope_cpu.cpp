@@ -5,27 +5,30 @@
 // Dtypes   x, y f32 or bf16; weight the same or f32; cos, sin[s, d/2] f32; f32 arithmetic, one rounding.
 // Strides  rows of d with stride 1; alignment none.
 // Bytes    x read and y written once; a row of cos and sin serves all heads of a position (qk_norm_rope), or comes from
-// cache. FLOPs    3 (rope) and 7 an element: bound by memory.
+//          cache.
+// FLOPs    3 (rope) and 7 an element: bound by memory.
 //
-// Cosines and sines that are read, and for qk_norm_rope multiplied by the weight, turn all heads of a position. Rope
-// takes a block of positions head by head, so that a head's part, which lies together, is read and written in one
-// piece. Share of a copy's rate beyond the caches for 24 heads of 128 in bf16 and f32, two cores with AMX by turns:
+// Cosines and sines are loaded once per position (for qk_norm_rope multiplied by the weight) and rotate all heads.
+// Rope takes a block of positions head by head, so that the block's part of a head, which is contiguous, is read and
+// written in one piece. Share of a copy's rate beyond the caches for 24 heads of 128 in bf16 and f32, two cores with
+// AMX, variants alternating:
 //   position by position, each with all its heads    0.67 to 0.70  0.63 to 0.75
 //   as here                                          0.90 to 1.04  1.06 to 1.07
 //
-// For qk_norm_rope memory takes 18 cycles a core for 32 elements in bf16 and arithmetic 9, so what counts is that
-// memory never waits. Norms of a block of positions are found together (one by one, a head of 64 in bf16 takes 48
-// cycles), while the heads of the block before are turned. Share of a copy's rate for 24 heads of 128 in bf16 and f32,
-// two cores:
-//   norms of a block, then its turns, the next asked for in halves, blocks of 24 KiB    0.80  0.90
-//   as here, blocks of 24 KiB, so that 4 rows of a head are written in one piece        0.88  0.89
-//   as here, blocks of 12 KiB                                                           0.95  0.94
-//   as here, blocks of 6 KiB                                                            0.96  0.93
-// Rounding to bf16 by an addition changes nothing there.
+// For qk_norm_rope memory takes 18 cycles a core for 32 elements in bf16, and arithmetic 9, so memory must never
+// wait. Norms of a block of positions are computed together (one by one, a head of 64 in bf16 takes 48 cycles),
+// while the heads of the previous block are rotated. Share of a copy's rate for 24 heads of 128 in bf16 and f32, two
+// cores:
+//   norms of a block, then its rotations, prefetch of the next in halves, blocks of 24 KiB   0.80  0.90
+//   as here, blocks of 24 KiB, so that 4 rows of a head are written in one piece             0.88  0.89
+//   as here, blocks of 12 KiB                                                                0.95  0.94
+//   as here, blocks of 6 KiB                                                                 0.96  0.93
+// Rounding to bf16 by an addition changes nothing here.
 //
-// Within the caches, where a product has just left x in those of another core, asking 2 KiB ahead saves 40% of the
-// time: 0.49 ms in place of 0.86 for a query and a key of 20 images, 272 positions and 3 heads of 64 in bf16, two
-// cores, and 0.67 in place of 1.16 in f32. Asking for the next position only, 384 bytes ahead, saves half of that.
+// Within the caches, when a matmul has just left x in another core's caches, a prefetch distance of 2 KiB saves 40%
+// of the time: 0.49 ms instead of 0.86 for a query and a key of 20 images, 272 positions and 3 heads of 64 in bf16,
+// two cores, and 0.67 instead of 1.16 in f32. Prefetching only the next position, 384 bytes ahead, saves half of
+// that.
 
 #include <algorithm>
 #include <array>
@@ -47,21 +50,21 @@
 namespace headroom {
 namespace {
 
-/// What both kernels are bound to.
+/// The bound parameters of both kernels.
 struct RopeRows : RopePositions {
   DType dtype;
   DType weight_dtype;  ///< of qk_norm_rope, like the next two
   bool norm;           ///< this is qk_norm_rope
   double eps;
 
-  /// Positions that are worked on together. For qk_norm_rope as many as 6 KiB hold, so that two blocks, what turns them
-  /// and what has been asked for stay in the first-level cache; for rope as many as make a head's part 4 KiB.
+  /// Positions of a block. For qk_norm_rope as many as 6 KiB hold, so that two blocks, their rotation coefficients
+  /// and the prefetched data stay in the first-level cache; for rope as many as make a head's part 4 KiB.
   [[nodiscard]] std::int64_t block() const {
     const std::int64_t positions = norm ? (6 << 10) / position_bytes() : (4 << 10) * heads / position_bytes();
     return std::clamp<std::int64_t>(positions, 1, kMostPositions);
   }
-  /// From a head of x whose norm is found to the one that is asked for meanwhile, in elements: whole positions, of
-  /// about 2 KiB together.
+  /// The prefetch distance from the head of x whose norm is computed, in elements: whole positions, of about 2 KiB
+  /// together.
   [[nodiscard]] std::int64_t ahead() const {
     constexpr std::int64_t kBytes = 2 << 10;
     if (loop.rank == 0) return 0;
@@ -91,8 +94,8 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// What turns the pairs of a position: y_even = x_even a - x_odd b, y_odd = x_even c + x_odd e. For rope a and e are
-/// the cosines, b and c the sines; qk_norm_rope's weight is multiplied in.
+/// The coefficients that rotate the pairs of a position: y_even = x_even a - x_odd b, y_odd = x_even c + x_odd e.
+/// For rope a and e are the cosines, b and c the sines; qk_norm_rope's weight is multiplied in.
 struct Turn {
   Vector a;
   Vector b;
@@ -143,7 +146,7 @@ class Turns {
   float* scratch_;
 };
 
-/// The sum of the squares of a head of 2 `pairs`. `ahead` is asked for.
+/// The sum of squares of a head of 2 `pairs`. `ahead` is prefetched.
 template <class T>
 HWY_INLINE float sum_squares(std::int64_t pairs, const T* head, const T* ahead) {
   const Float d;
@@ -168,7 +171,8 @@ HWY_INLINE void invert_norms(std::int64_t count, std::int64_t n, float eps, floa
   }
 }
 
-/// Turns one head. `inverse` is read by qk_norm_rope only; for rope, `ahead` is asked for where y goes past the cache.
+/// Rotates one head. `inverse` is read by qk_norm_rope only; for rope, `ahead` is prefetched if y uses non-temporal
+/// stores.
 template <bool kNorm, class T, class Y>
 HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse, const Turns<kNorm>& turns,
                           const std::type_identity_t<T>* ahead = nullptr) {
@@ -245,9 +249,9 @@ class Norms {
   std::int64_t head_ = 0;
 };
 
-/// Head by head, since a head's positions lie together: what rope asks for is the block's part of the next head. For
-/// qk_norm_rope, with each head of a block that is turned the norm of one of the next block is found, so that memory
-/// reads and writes at the same rate throughout. S is what the weight is stored in.
+/// Head by head, since a head's positions are contiguous: rope prefetches the block's part of the next head. For
+/// qk_norm_rope, each rotation of a head is paired with the norm of a head of the next block. Memory reads and
+/// writes then proceed at the same rate throughout. S is the storage type of the weight.
 template <bool kNorm, class S, class Y>
 void rope_rows_of(const RopeRows& bound, const RowPart& part) {
   using T = typename Destination<Y>::Element;

@@ -7,13 +7,13 @@
 // Bytes      x read and y written once, and the tables, whose rows for a position are twice as long as one of its heads
 //            in bf16. 3 and 7 FLOPs an element: bound by memory.
 //
-// A head is held by as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two. Such a
-// group takes kHeads heads of one position, all read before the first is looked at, with the angles in registers;
-// neighbouring groups take neighbouring positions, so that for each head a block reads and writes one stretch of
-// memory. The mean of squares is a butterfly over the lanes. Tried before (H200, 384 MiB, copy 4.0 TB/s): four rows in
-// the order of memory, where rope's lie one behind the other along the positions and the angles of each are read for
-// every head: 0.51 of a copy for rope, and 0.76 for qk_norm_rope. Of 3, 4, 6, 8 and 12 heads a group, 6 are
-// fastest for both together: 0.92 and 0.90. Blocks of 128 threads run 2 to 3% slower.
+// A head occupies as many lanes of a warp as it has packs (16 for 128 bf16), rounded up to a power of two. Such a
+// group takes kHeads heads of one position, and loads all before it uses the first, with the angles in registers.
+// Neighbouring groups take neighbouring positions, so that for each head a block reads and writes one contiguous
+// range of memory. The mean of squares is a butterfly over the lanes. Tried before (H200, 384 MiB, copy 4.0 TB/s):
+// four rows in memory order, which for rope are successive positions, with the angles read for every head: 0.51 of a
+// copy for rope, and 0.76 for qk_norm_rope. Among 3, 4, 6, 8 and 12 heads a group, 6 are fastest for both together:
+// 0.92 and 0.90. Blocks of 128 threads run 2 to 3% slower.
 
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/launch.cuh"

@@ -5,11 +5,11 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of rope_cuda and of positions_cuda: what is prepared and what is launched.
+/// The interface of rope_cuda and positions_cuda between their host and device halves.
 namespace headroom::cuda {
 
-/// A row is a position of one head; operands x, cos, sin, y. The rows of cos and sin are half as long. `heads` of them
-/// lie `x_head` and `y_head` elements apart and share what they read of cos and sin.
+/// A row is a position of one head; operands x, cos, sin, y. The rows of cos and sin are half as long. `heads` rows
+/// lie `x_head` and `y_head` elements apart and share their loads of cos and sin.
 struct RopeRows {
   DType dtype = DType::kF32;
   DType weight = DType::kF32;  ///< that of x or f32
@@ -20,7 +20,7 @@ struct RopeRows {
   std::int64_t y_head = 0;
   GridRows<4> grid;
 };
-/// The longest row that one warp holds: 8 elements a lane where they are read in packs of 2.
+/// The longest row that one warp holds: 8 elements a lane if they are read in packs of 2.
 inline constexpr std::int64_t kMostRopeLength = 256;
 void launch_rope(void* stream, const RopeRows& rows, const void* x, const void* weight, const float* cos,
                  const float* sin, void* y);

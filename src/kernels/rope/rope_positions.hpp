@@ -5,8 +5,8 @@
 
 namespace headroom {
 
-/// How rope and qk_norm_rope are walked: a row is a position of the first head, its operands x, cos, sin, y. All heads
-/// of a position share what they read of cos and sin.
+/// The iteration space of rope and qk_norm_rope: a row is a position of the first head, its operands x, cos, sin, y.
+/// All heads of a position share their loads of cos and sin.
 struct RopePositions {
   std::int64_t heads = 1;
   std::int64_t x_head = 0;  ///< elements from one head to the next

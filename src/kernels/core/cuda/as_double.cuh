@@ -6,8 +6,8 @@
 
 namespace headroom::cuda {
 
-/// The narrow floats: how many bits they keep, and what their largest numbers mean. base/tensors/dtype.cpp has the same on the
-/// host.
+/// The floating-point formats of 16 and 8 bits: how many bits they keep, and how their largest numbers are read.
+/// base/tensors/dtype.cpp has the same on the host.
 struct SmallFloat {
   int mantissa_bits;
   int bias;

@@ -20,7 +20,7 @@ class CudaKernel : public WrittenKernel {
 /// The device that a kernel is prepared on.
 [[nodiscard]] Backend& backend_of(const KernelBinding& binding);
 
-/// Where inputs lie, for kernels of up to three; null where there are fewer.
+/// The addresses of the inputs, for kernels of up to three; null for those that do not exist.
 [[nodiscard]] std::array<const void*, 3> input_addresses(const LaunchArguments& arguments);
 
 /// Supported where results and inputs are f32, or bf16 or f16 with inputs of the same or f32.
@@ -30,7 +30,7 @@ class CudaKernel : public WrittenKernel {
 /// Supported where rows of f32, bf16 or f16, short enough to be counted in an int, become f8e4m3.
 [[nodiscard]] Support supports_f8_rows(const OpSpec& spec);
 
-/// Strides beside x[..., k] of a tensor[...] that has one element for each row of x.
+/// Strides, broadcast along x[..., k], of a tensor[...] that has one element for each row of x.
 [[nodiscard]] Shape one_a_row(Shape strides);
 
 /// The longest row that device code counts in an int.

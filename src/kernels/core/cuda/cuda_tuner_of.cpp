@@ -16,7 +16,7 @@ std::string driver_version() {
     std::string text = read_file("/sys/module/nvidia/version");
     text.resize(std::min(text.find('\n'), text.size()));
     return text;
-  } catch (const Error&) {  // not told here; what CUDA it supports is
+  } catch (const Error&) {  // not reported here; the CUDA version that it supports is
     int version = 0;
     check(cudaDriverGetVersion(&version));
     return fmt::format("CUDA {}", version);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What the kernels share on the device: storage types and their conversions, packs of 16 bytes, rows, sums over
-// threads. Without NVIDIA's headers for 16-bit floats, which alone would double the time that a file here takes to
-// compile.
+// Device code that the kernels share: storage types and their conversions, packs of 16 bytes, rows, sums over
+// threads. It does not include NVIDIA's headers for 16-bit floats: these alone would double the compile time of a
+// file.
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@ void with_type_of(DType dtype, const Launch& launch) {
   if (dtype == DType::kBF16) return launch(Bf16());
   launch(F16());
 }
-/// Calls launch(T(), S()) with the types that store x and what stands beside it, which is of the same or f32.
+/// Calls launch(T(), S()) with the storage type of x and that of its other operands, which is T or f32.
 template <class Launch>
 void with_types_of(DType x, DType side, const Launch& launch) {
   with_type_of(x, [&](auto type) {
@@ -75,9 +75,9 @@ __device__ __forceinline__ F16 from_float<F16>(float value) {
   return {static_cast<std::uint16_t>(pack_f16(value, 0.0F))};
 }
 
-/// kWidth neighbouring elements: read as they are stored, so that many reads can be under way before the first is
-/// looked at, then expanded to floats. Packs of 16 bytes (8 bf16 or f16, 4 f32, and 8 f32 beside 8 of those) need that
-/// alignment; single elements and pairs need none.
+/// kWidth neighbouring elements. They are read as they are stored and expanded to floats later, so that many loads
+/// can be in flight before the first is used. Packs of 16 bytes (8 bf16 or f16, 4 f32, and 8 f32 that go with 8 of
+/// those) need that alignment; single elements and pairs need none.
 template <class T, int kWidth>
 struct Packs {
   static_assert(kWidth <= 2);
@@ -180,7 +180,7 @@ struct Division {
   std::int64_t quotient;
   std::int64_t remainder;
 };
-/// Of numbers that are not negative. 64-bit division takes a hundred instructions, 32-bit division twenty.
+/// Takes numbers that are not negative. 64-bit division takes a hundred instructions, 32-bit division twenty.
 __device__ __forceinline__ Division divide(std::int64_t number, std::int64_t divisor) {
   if (((number | divisor) >> 32) == 0) {
     const auto n = static_cast<std::uint32_t>(number);
@@ -190,7 +190,7 @@ __device__ __forceinline__ Division divide(std::int64_t number, std::int64_t div
   return {number / divisor, number % divisor};
 }
 
-/// Where row `row` starts in each operand, in elements.
+/// The offset of row `row` in each operand, in elements.
 template <int N>
 __device__ __forceinline__ void find_row(const GridRows<N>& grid, std::int64_t row, std::int64_t (&offsets)[N]) {
 #pragma unroll

@@ -21,7 +21,7 @@ struct NamedAlgorithm {
 
 const tune::Work kWork{.text = "some work", .operands = {{.dtype = DType::kF32, .bytes = 400, .is_result = true}}};
 
-/// Ways of these names, of which one that is called "refused" does not run.
+/// Algorithms of these names; one that is called "refused" does not run.
 tune::Algorithms<NamedAlgorithm> algorithms_called(std::vector<std::string> names, int* listed = nullptr) {
   const auto list = [names, listed] {
     if (listed != nullptr) ++*listed;
@@ -39,7 +39,7 @@ tune::Algorithms<NamedAlgorithm> algorithms_called(std::vector<std::string> name
   return {.list = list, .find = find, .run = run};
 }
 
-/// Of a device that could time nothing.
+/// On a device that could time nothing.
 class UntimedAlgorithm : public testing::Test {
  protected:
   std::string find(const std::vector<std::string>& names, bool is_timed) {

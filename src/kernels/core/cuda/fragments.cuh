@@ -1,8 +1,8 @@
 #pragma once
 
-// What Hopper's instructions move between registers and shared memory beside hopper.cuh: results that leave with rows and columns
-// exchanged, boxes that go back to global memory, and products of a single warp. PTX ISA 8.x, sections "stmatrix", "ldmatrix",
-// "cp.async.bulk.tensor" and "mma".
+// Hopper's instructions that move data between registers and shared memory, apart from those of hopper.cuh:
+// transposed stores of results, copies of boxes back to global memory, and matrix multiply-adds (mma) of a single
+// warp. PTX ISA 8.x, sections "stmatrix", "ldmatrix", "cp.async.bulk.tensor" and "mma".
 
 #include <cstdint>
 
@@ -46,8 +46,8 @@ __device__ __forceinline__ void wait_for_stores_to_read() {
 __device__ __forceinline__ void put_shared(std::uint32_t to, std::uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
 }
-/// Four matrices of 8x8 elements of 16 bits, of which thread t has in each element [t / 4][2 (t % 4)] and the next; written with rows
-/// and columns exchanged: thread 8 m + r gives where column r of matrix m goes, 16 bytes.
+/// Four matrices of 8x8 elements of 16 bits. Thread t has element [t / 4][2 (t % 4)] and the next of each. They are
+/// stored transposed: thread 8 m + r gives the address of column r of matrix m, 16 bytes.
 __device__ __forceinline__ void store_transposed(std::uint32_t to, const std::uint32_t (&matrices)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
                "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
@@ -60,7 +60,7 @@ __device__ __forceinline__ void load_matrices(std::uint32_t from, std::uint32_t 
                : "r"(from)
                : "memory");
 }
-/// The same with rows and columns exchanged: store_transposed() the other way round.
+/// The transposed load: the inverse of store_transposed().
 __device__ __forceinline__ void load_transposed(std::uint32_t from, std::uint32_t (&matrices)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
@@ -81,8 +81,9 @@ __device__ __forceinline__ float high_of(F16, std::uint32_t pair) {
   return to_float(F16{static_cast<std::uint16_t>(pair >> 16)});
 }
 
-/// d[16, 8] += a[16, 16] b[8, 16]^T by one warp, all in registers: of d, thread t has row t / 4 and columns 2 (t % 4) and the next, then
-/// the same of the row 8 below; of a as below; of b row t / 4, columns 2 (t % 4) and the next, then 8 further on.
+/// d[16, 8] += a[16, 16] b[8, 16]^T by one warp, all in registers. Thread t has row t / 4 of d in columns 2 (t % 4)
+/// and the next, then the same of the row 8 below; a as below; row t / 4 of b in columns 2 (t % 4) and the next,
+/// then 8 further on.
 __device__ __forceinline__ void multiply(Bf16, float (&d)[4], const std::uint32_t (&a)[4],
                                          const std::uint32_t (&b)[2]) {
   asm volatile(

@@ -1,11 +1,11 @@
 #pragma once
 
-// Hopper's own instructions, under names of ours: barriers in shared memory that count bytes (mbarrier), copies of boxes of tensors
-// (TMA), the moving of registers between warpgroups, and clusters of blocks; products are in products.cuh. PTX ISA 8.x, sections
-// "mbarrier", "cp.async.bulk.tensor" and "barrier.cluster".
+// Hopper's own instructions: barriers in shared memory that count bytes (mbarrier), copies of boxes of tensors
+// (TMA), moving registers between warpgroups, and clusters of thread blocks. Matrix multiply-adds are in wgmma.cuh.
+// PTX ISA 8.x, sections "mbarrier", "cp.async.bulk.tensor" and "barrier.cluster".
 //
-// The code is for sm_90a alone: kernels that use it have an empty body elsewhere (HR_HAS_HOPPER), and their supports() asks for a
-// device of compute capability 9.0.
+// The code is for sm_90a alone: kernels that use it have an empty body elsewhere (HR_HAS_HOPPER), and their
+// supports() asks for a device of compute capability 9.0.
 
 #include <cstdint>
 
@@ -33,8 +33,8 @@ __device__ __forceinline__ bool is_elected() {
   return elected != 0;
 }
 
-// Barriers. One completes a phase when all its arrivals have come and all bytes that were announced have been copied; its phases are
-// 0, 1, 0, ... in turn, and to wait for a phase is to wait until it is over.
+// Barriers. A barrier completes a phase when all its arrivals have come and all announced bytes have been copied.
+// Its phases alternate: 0, 1, 0, ... Waiting for a phase means waiting until it is over.
 
 using Barrier = std::uint64_t;
 
@@ -78,8 +78,8 @@ struct RingPlace {
   }
 };
 
-// Copies of boxes (tensor_map.hpp) to shared memory, at coordinates innermost first, that end on a barrier. Swizzled ones go to
-// multiples of 1024 bytes, others to multiples of 128. One thread begins them.
+// Copies of boxes (tensor_map.hpp) to shared memory, which complete on a barrier; coordinates are innermost first.
+// Swizzled copies go to multiples of 1024 bytes, others to multiples of 128. One thread begins them.
 
 __device__ __forceinline__ void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -122,7 +122,8 @@ __device__ __forceinline__ void announce(int number, int threads) {
 
 // Clusters: blocks side by side that copy to each other's shared memory.
 
-/// Of all threads of a cluster that have not ended, in two parts: what each wrote before it arrives, all see once they have waited.
+/// The barrier of a cluster, in two parts, for all its threads that have not ended: after the wait, all see what
+/// each thread wrote before it arrived.
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -135,13 +136,14 @@ __device__ __forceinline__ void begin_in_cluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
-/// Where block `rank` of the cluster has what lies at this address here.
+/// The address in block `rank` of the cluster that corresponds to this address here.
 __device__ __forceinline__ std::uint32_t address_in(std::uint32_t shared, int rank) {
   std::uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(rank));
   return there;
 }
-/// Writes to where block `rank` has what is here at `place`, for its threads that wait for its barrier, which counts the bytes.
+/// Writes to the counterpart of `place` in block `rank`. The threads there wait for that block's barrier, which
+/// counts the bytes.
 __device__ __forceinline__ void store_in_block(float2* place, int rank, float2 value, Barrier& barrier) {
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
                    address_in(shared_address(place), rank)),
@@ -155,7 +157,7 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from, std::uint
                "l"(from), "r"(bytes), "r"(shared_address(&barrier))
                : "memory");
 }
-/// Between ordinary writes to shared memory and copies or products that read them; before threads meet.
+/// Between ordinary writes to shared memory and copies or multiply-adds that read them; before threads meet.
 __device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Begins a copy of bytes, a multiple of 16, from here to another block, which ends on a barrier there.
 __device__ __forceinline__ void copy_to_block(std::uint32_t to, std::uint32_t from, std::uint32_t bytes,

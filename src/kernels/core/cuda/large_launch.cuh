@@ -1,7 +1,7 @@
 #pragma once
 
-// What hosts of kernels on Hopper share: these have more shared memory than others, which a kernel must ask for, some come in clusters,
-// and each is compiled for tiles and types of which a launch takes one.
+// Host code that the kernels for Hopper share. These have more shared memory than others, which a kernel must ask
+// for; some run in clusters. Each is compiled for several tiles and types, and a launch picks one.
 
 #include <cuda_runtime_api.h>
 

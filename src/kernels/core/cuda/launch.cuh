@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of kernels share on the host.
+// Host code that the files of kernels share.
 
 #include <cuda_runtime_api.h>
 

@@ -1,14 +1,14 @@
-// What formulas of elementwise.def are made of on a GPU: code for nvcc, or, as HR_DEVICE_CODE makes of it, its text, which
-// generated kernels begin with. No line in it may be for the preprocessor. A division has an error of 2 units in the last
-// place.
+// Functions that the formulas of elementwise.def use on a GPU. The file is code for nvcc or, through
+// HR_DEVICE_CODE, its own text, which generated kernels begin with. No line in it may be for the preprocessor. A
+// division has an error of 2 units in the last place.
 
 // clang-format off
 HR_DEVICE_CODE(
 struct Math {
   static __device__ __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
   static __device__ __forceinline__ float positive(float a) { return a < 0.0F ? 0.0F : a; }
-  // Seven instructions, of which two are of the special functions: log2(e) is part of the polynomial, and neither power nor
-  // reciprocal cares for subnormal numbers, as 1 is added to the one, and the other is next to nothing where it is one.
+  // Seven instructions, two of them special functions: log2(e) is part of the polynomial. Subnormal numbers matter
+  // neither to the power, to which 1 is added, nor to the reciprocal: a result that small is next to nothing.
   static __device__ __forceinline__ float swish(float a, double /*tail*/, double c, double d) {
     constexpr double kLog2E = 1.4426950408889634;
     const float cubic = static_cast<float>(-kLog2E * d), linear = static_cast<float>(-kLog2E * c);
@@ -18,9 +18,9 @@ struct Math {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(share));
     return a * share;
   }
-  // a Phi(a) = max(a, 0) - |a| Phi(-|a|), where Phi(-z) = P(1 / (1 + 0.26 z)) exp(-z^2/2) with a P that was fitted to 3.4e-7 of it up to 14.5,
-  // beyond which it is 0 in f32: half the instructions of erff, and exact in the negative tail, where 1 + erf cancels. The last term
-  // makes NaN of -inf, as the product of that with Phi's 0 is.
+  // a Phi(a) = max(a, 0) - |a| Phi(-|a|), where Phi(-z) = P(1 / (1 + 0.26 z)) exp(-z^2/2). P was fitted to 3.4e-7
+  // of it up to 14.5; beyond, Phi is 0 in f32. This takes half the instructions of erff, and is exact in the
+  // negative tail, where 1 + erf cancels. The last term makes NaN of -inf, as -inf times Phi's 0 does.
   static __device__ __forceinline__ float normal(float a) {
     const float z = fminf(fabsf(a), 14.0F);
     float t, tail;

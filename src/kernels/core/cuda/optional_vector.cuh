@@ -4,15 +4,15 @@
 
 namespace headroom::cuda {
 
-/// Number i of those beside a tensor, as a bias or the weight of a norm, which are stored as T or in f32; `otherwise` where there are
-/// none.
+/// Element i of an optional per-channel vector, such as a bias or the weight of a norm, stored as T or in f32;
+/// `otherwise` if there is none.
 template <class T, class Index>
 __device__ __forceinline__ float optional_vector_at(const void* from, bool is_f32, Index i, float otherwise = 0) {
   if (from == nullptr) return otherwise;
   return is_f32 ? static_cast<const float*>(from)[i] : to_float(static_cast<const T*>(from)[i]);
 }
 
-/// The same where the kernel is not compiled for their dtype: f32, bf16 or f16.
+/// The same for a dtype that is known only at run time: f32, bf16 or f16.
 template <class Index>
 __device__ __forceinline__ float optional_vector_at(const void* from, DType dtype, Index i, float otherwise) {
   if (from == nullptr) return otherwise;

@@ -5,7 +5,8 @@
 
 namespace headroom::cuda {
 
-/// What prepare() gives. Throws CannotPrepare with the words of any Error but OutOfMemory, so that another kernel may do the work.
+/// Returns the result of prepare(). Rethrows any Error but OutOfMemory as CannotPrepare with the same message, so
+/// that another kernel is tried.
 template <class Prepare>
 auto or_cannot_prepare(const Prepare& prepare) {
   try {

@@ -17,9 +17,9 @@ struct RowBlocks {
 
 inline constexpr int kPacks = 4;  ///< of one thread
 inline constexpr int kMostRowThreads = 1024;
-/// The same for rows of packs of 16 bytes from 129 packs on: few threads, each with many reads under way, have little
-/// to wait for one another. A row of 3072 in 16 bits is two warps. With 12 packs, one warp, norms need 173
-/// registers, and too few rows are under way.
+/// The same for rows of packs of 16 bytes from 129 packs on: fewer threads, each with many loads in flight, wait
+/// little for one another. A row of 3072 in 16 bits is two warps. With 12 packs, one warp, norms need 173
+/// registers, and too few rows are in flight.
 inline constexpr int kDeepPacks = 6;
 inline constexpr int kMostDeepThreads = 384;
 inline constexpr int kLeastBlockThreads = 128;

@@ -1,6 +1,6 @@
-// Kernels begin before those in front of them have ended, and what they read and write is ordered all the same: on streams, in
-// recordings, and in the bodies of loops and branches. How each kernel of an op waits, KernelTest looks at whenever it compares one;
-// here are those that belong to none.
+// Kernels begin before earlier ones have ended (programmatic dependent launch), but their reads and writes stay
+// ordered: on streams, in captures, and in the bodies of loops and branches. KernelTest checks how the kernel of an
+// op waits whenever it compares one; here are the kernels that belong to no op.
 
 #include <array>
 #include <cstdint>
@@ -79,7 +79,8 @@ class StreamOrder : public GpuTest {
     submit_copy(to_stream, beside, numbers);
   }
 
-  /// What `write_words` makes of words that something late writes too, and of words that nothing does, must be equal.
+  /// `write_words` must give equal results for words that a late kernel writes too, and for words that no other
+  /// kernel writes.
   template <class WriteWords>
   void expect_overwrites_what_is_late(const WriteWords& write_words) {
     const Buffer poison = make_words(0xFFFFFFFF), words = make_words(1), alone = make_words(2);
@@ -122,7 +123,7 @@ TEST_F(StreamOrder, ARecordingShowsWhatBeginsEarly) {
   EXPECT_TRUE(uses_dependent_launch(fill));
   EXPECT_FALSE(uses_dependent_launch([&](cudaStream_t to) {
     cudaMemsetAsync(words.at().address(), 1, kBytes, to);
-    fill(to);  // early, but not before the kernel in front has ended
+    fill(to);  // early, but not before the previous kernel has ended
   }));
   EXPECT_EQ(read(words), all(0)) << "nothing of it has run";
 }
@@ -173,7 +174,7 @@ TEST_F(StreamOrder, StreamsThatJoinAreInOrder) {
     submit_copy(stream(), a, c);
     joined->record(stream(1));
     stream().wait(*joined);
-    submit_copy(stream(), b, d);  // behind a kernel of each stream
+    submit_copy(stream(), b, d);  // after a kernel of each stream
     submit_copy(stream(), c, e);
   });
   recording->replay(stream());
@@ -230,7 +231,7 @@ TEST_F(RegionOrder, ABranchIsDecidedByWhatIsLate) {
     recorder.branch(
         stream(), hit.at(), stream(1), [&] { submit_late_copy(stream(1), one, made); },
         [&] { submit_late_copy(stream(1), two, made); });
-    submit_copy(stream(), made, seen);  // behind the branch
+    submit_copy(stream(), made, seen);  // after the branch
   });
   for (const bool is_hit : {true, false, true}) {
     write(given, is_hit ? 0x01010101 : 0);

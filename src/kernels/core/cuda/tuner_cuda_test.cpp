@@ -120,7 +120,7 @@ TEST_F(KnownSizes, IsFoundInThisProcessAndOnDisk) {
   }
 }
 
-/// What an earlier version kept on disk becomes kin when it is asked for.
+/// A choice that an earlier version kept on disk joins its size family when it is looked up.
 TEST_F(KnownSizes, IsLearntFromWhatIsKnownByItsText) {
   tune::Work nameless = work_of({1, 64});
   nameless.size_key = {};

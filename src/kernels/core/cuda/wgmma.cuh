@@ -1,7 +1,8 @@
 #pragma once
 
-// Products of a warpgroup on Hopper's tensor cores: d[64, N] += a[64, 16] b, begun together and waited for later. Thread t of the
-// warpgroup has in d[4 j + 2 k + i] row 16 (t / 32) + 8 k + t % 32 / 4 and column 8 j + 2 (t % 4) + i. PTX ISA 8.x, section "wgmma".
+// Matrix multiply-adds of a warpgroup on Hopper's tensor cores: d[64, N] += a[64, 16] b. They are issued together
+// and waited for later. Thread t of the warpgroup has in d[4 j + 2 k + i] row 16 (t / 32) + 8 k + t % 32 / 4 and
+// column 8 j + 2 (t % 4) + i. PTX ISA 8.x, section "wgmma".
 
 #include <cstdint>
 
@@ -9,26 +10,27 @@
 
 namespace headroom::cuda::hopper {
 
-/// Where an operand lies that was copied with the 128-byte swizzle: groups of eight rows of 128 bytes, group_bytes apart. The address
-/// may be that of any row (and of any 16 elements in it): pieces change places by the address, not by the row. No product here has
-/// operands of several pieces, so that how far these are apart is read by none.
+/// The descriptor of an operand that was copied with the 128-byte swizzle: groups of eight rows of 128 bytes,
+/// group_bytes apart. The address may be that of any row, and of any 16 elements in it: the swizzle permutes pieces
+/// by the address, not by the row. No operand here has several pieces along a row, so the distance between these is
+/// not used.
 __device__ __forceinline__ std::uint64_t describe_operand(std::uint32_t shared, std::uint32_t group_bytes,
                                                           std::uint32_t piece_bytes = 16) {
   return static_cast<std::uint64_t>((shared & 0x3FFFFU) >> 4) | static_cast<std::uint64_t>(piece_bytes >> 4) << 16 |
          static_cast<std::uint64_t>(group_bytes >> 4) << 32 | std::uint64_t{1} << 62;
 }
 
-/// Before the first product and whenever registers of d were touched by other instructions.
+/// Before the first multiply-add and whenever registers of d were touched by other instructions.
 __device__ __forceinline__ void begin_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-/// Ends a group of products.
+/// Ends a group of multiply-adds.
 __device__ __forceinline__ void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until at most so many groups are under way.
+/// Waits until at most kPending groups are in flight.
 template <int kPending>
 __device__ __forceinline__ void wait_for_wgmma() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-/// What products have written is not looked at before, nor what they read changed: no compiler moves either over this.
+/// A fence for the compiler: it moves neither reads of results nor writes of operands across this.
 template <int kCount>
 __device__ __forceinline__ void settle(float (&values)[kCount]) {
 #pragma unroll
@@ -39,7 +41,7 @@ __device__ __forceinline__ void settle(uint4 (&values)[kCount]) {
 #pragma unroll
   for (uint4& value : values) asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w)::"memory");
 }
-/// Zeros, which no compiler moves in between products.
+/// Zeros, which no compiler moves in between multiply-adds.
 template <int kCount>
 __device__ __forceinline__ void clear(float (&d)[kCount]) {
 #pragma unroll
@@ -47,15 +49,15 @@ __device__ __forceinline__ void clear(float (&d)[kCount]) {
   settle(d);
 }
 
-// Of each width, and of Bf16 and F16:
+// For each width, and for Bf16 and F16:
 //
 //   template <bool kAdds = true>    void multiply(T, float (&d)[N / 2], std::uint64_t a, std::uint64_t b);
 //   template <bool kAcross = false> void multiply(T, float (&d)[N / 2], const uint4& a, std::uint64_t b);
 //
-// The first is of operands in shared memory, a[64, 16] and b[N, 16] with a row's 16 elements beside each other; without kAdds d begins
-// anew. In the second a is in registers: thread t has of row 16 (t / 32) + t % 32 / 4 columns 2 (t % 4) and the next in a.x, of the row
-// 8 below in a.y, and the columns 8 further on in a.z and a.w. With kAcross b is [16, N], 16 rows of 128 bytes from a multiple of 1024
-// on.
+// The first takes both operands from shared memory, a[64, 16] and b[N, 16], with the 16 elements of a row
+// contiguous; without kAdds it overwrites d. The second takes a from registers. Thread t has there row 16 (t / 32)
+// + t % 32 / 4: columns 2 (t % 4) and the next in a.x, the same of the row 8 below in a.y, and the columns 8
+// further on in a.z and a.w. With kAcross b is [16, N], 16 rows of 128 bytes from a multiple of 1024 on.
 
 // Registers of d, and the places of so many in an instruction's text, which those of what it reads follow.
 #define HR_8(i)                                                                                         \

@@ -1,6 +1,6 @@
-// The library speaks of columns: a row-major c[m, n] is its column-major [n, m]. So c = a * b^T is asked for as
-// c' = b * a', with b read as [k, n] and transposed where it lies as [n, k], and its bias runs along the rows of c'.
-// Its scales of A are thus ours of b, one for each row of c'.
+// The library is column-major: a row-major c[m, n] is its column-major [n, m]. So c = a * b^T is requested as c' =
+// b * a'. There b is read as [k, n], transposed if it is stored as [n, k], and the bias runs along the rows of c'.
+// The library's scales of A are thus the scales of b here, one for each row of c'.
 
 #include <algorithm>
 #include <array>
@@ -19,27 +19,29 @@
 namespace headroom::cublaslt {
 namespace {
 
-/// One of the library's algorithms for a product.
+/// One of the library's algorithms for a GEMM.
 struct Algorithm {
   cublasLtMatmulAlgo_t algorithm;
   std::size_t workspace_bytes = 0;
 };
 
-/// What NVIDIA advises for Hopper, and enough for any other GPU.
+/// NVIDIA's recommendation for Hopper, and enough for any other GPU.
 constexpr std::size_t kMostWorkspaceBytes = std::size_t{32} << 20;
 constexpr std::uint32_t kAlignedBytes = 16;
 constexpr int kCandidates = 8;
 
-/// A tile, and how the library's kernel goes over several: what its heuristic leaves out, which for products in FP8 with a scale for
-/// each row names one algorithm alone. (Tile by rows and columns of its column-major result, in the library's names.)
+/// A tile, and how the library's kernel is distributed over several tiles. The library's heuristic leaves these
+/// out: for FP8 GEMMs with a scale for each row it names one algorithm alone. (Rows and columns of the tile are
+/// those of its column-major result, in the library's names.)
 struct Variant {
   cublasLtMatmulTile_t tile;
   std::uint32_t option;
   cublasLtClusterShape_t cluster;
 };
-/// Of the first 400 of 3,312 combinations that the library takes of 634 tiles, 4 options and 10 clusters, on 22 products of tokens at
-/// 1024x1024 and 512x512 (docs/gpu_facts.md): the best of these and of the heuristic's own is at most 0.4% slower than the best of the
-/// 400; the heuristic's own is up to 40% slower, where rows fill few tiles of 128.
+/// Chosen from the first 400 of 3,312 combinations that the library takes of 634 tiles, 4 options and 10 clusters,
+/// on 22 GEMMs of tokens at 1024x1024 and 512x512 (docs/gpu_facts.md). The best of these and of the heuristic's own
+/// is at most 0.4% slower than the best of the 400. The heuristic's own is up to 40% slower, if rows fill few tiles
+/// of 128.
 constexpr Variant kVariants[] = {{CUBLASLT_MATMUL_TILE_128x128, 3, CUBLASLT_CLUSTER_SHAPE_1x2x1},
                                  {CUBLASLT_MATMUL_TILE_128x128, 1, CUBLASLT_CLUSTER_SHAPE_2x1x1},
                                  {CUBLASLT_MATMUL_TILE_96x128, 2, CUBLASLT_CLUSTER_SHAPE_1x2x1},
@@ -191,11 +193,11 @@ class Gemm::Impl {
                            c_.get(), &chosen.algorithm, workspace, chosen.workspace_bytes, stream));
   }
 
-  /// How what is added lies: the library wants a description of it where there is nothing, too.
+  /// The layout of the residual, or of c: the library requires one even if nothing is added.
   [[nodiscard]] cublasLtMatrixLayout_t added() const { return spec_.has_residual ? added_.get() : c_.get(); }
 
-  /// The heuristic's first, or the fastest of its first few where that was measured here or before. In FP8 the library
-  /// refuses at launch some of what it lists, so there all are tried wherever there is memory for it.
+  /// Chooses the heuristic's first algorithm, or the fastest of its first ones if that is measured, now or earlier. In
+  /// FP8 the library lists algorithms that it refuses at launch, so all are tried if there is memory for it.
   void find_aligned(tune::Tuner& search, NewWork new_work) {
     const bool is_tried = spec_.dtype == DType::kF8E4M3, is_large = is_worth_searching(spec_);
     if (!is_tried && !is_large) return take_first();
@@ -239,8 +241,8 @@ class Gemm::Impl {
                           });
   }
 
-  /// The algorithm that was the fastest for the nearest product of other rows that the library takes for these, too. Whether it does it says
-  /// itself: algorithms may be kept and used again with the same version of the library.
+  /// The fastest algorithm of the nearest tuned size (other rows), if the library takes it for these rows, too; the
+  /// library is asked. Algorithms may be kept and used again with the same version of the library.
   bool take_over(tune::Tuner& search, const tune::Work& work) {
     for (const tune::TunedSize& tuned : search.find_nearest(work)) {
       const std::optional<cublasLtMatmulAlgo_t> algorithm = from_hex(tuned.algorithm);
@@ -254,7 +256,7 @@ class Gemm::Impl {
     return false;
   }
 
-  /// With what workspace the library takes an algorithm for this product; nothing where it does not.
+  /// The algorithm and its workspace for this GEMM; nothing if the library refuses it or the workspace is too large.
   [[nodiscard]] std::optional<Algorithm> check_algorithm(const cublasLtMatmulAlgo_t& algorithm) const {
     cublasLtMatmulHeuristicResult_t result{};
     if (library().MatmulAlgoCheck(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
@@ -264,7 +266,7 @@ class Gemm::Impl {
     return Algorithm{algorithm, result.workspaceSize};
   }
 
-  /// Adds what the library takes of kVariants for the heuristic's first algorithm.
+  /// Adds the variants in kVariants of the heuristic's first algorithm that the library accepts.
   void add_variants(std::vector<Algorithm>& found) const {
     for (const Variant& variant : kVariants) {
       cublasLtMatmulAlgo_t algorithm = found.front().algorithm;
@@ -318,7 +320,7 @@ class Gemm::Impl {
   Handle<cublasLtMatmulDesc_t> operation_;
   Handle<cublasLtMatrixLayout_t> b_, a_, c_, added_;
   std::optional<Algorithm> aligned_, unaligned_;
-  /// ", fastest of 8" that were measured, or from where it was taken over; empty: the heuristic's choice
+  /// ", fastest of 8" if measured, or the size it was taken over from; empty: the heuristic's choice
   std::string found_as_;
 };
 

@@ -10,7 +10,7 @@ namespace headroom::cublaslt {
 namespace {
 
 Library open_library() {
-  const OpenedLibrary file("a matrix product on a GPU", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+  const OpenedLibrary file("a matmul on a GPU", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
                            fmt::format("cuBLAS {}", CUBLAS_VER_MAJOR));
   Library library;
 #define HR_CUBLASLT(function) file.resolve(library.function, "cublasLt" #function);

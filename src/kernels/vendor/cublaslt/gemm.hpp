@@ -14,18 +14,20 @@
 
 namespace headroom::cublaslt {
 
-/// "cuBLASLt 130100, parts joined in f32", or "without cuBLASLt": what tells choices among its algorithms from those of other days.
+/// "cuBLASLt 130100, parts joined in f32", or "without cuBLASLt". Choices among algorithms are kept under this
+/// text, and are not used under another.
 [[nodiscard]] std::string version_text();
 
-/// What is done to the product before it is stored; the GELU is the tanh form.
+/// What is done to the sums before it is stored; the GELU is the tanh form.
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
-/// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] where it is transposed;
-/// `batch` of them. With scales the product is multiplied by a_scale[m] and b_scale[n] first. Innermost strides are 1; the
-/// others are in elements, and may be anything where an extent is 1.
+/// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] if it is
+/// transposed; `batch` of them. With scales, a * b is multiplied by a_scale[m] and b_scale[n] first. Innermost
+/// strides are 1. The others are in elements, and may be anything where an extent is 1.
 struct GemmSpec {
-  DType dtype = DType::kF32;    ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
-  DType c_dtype = DType::kF32;  ///< of c and bias: that of a, or beside 16 bits f32, or beside f8e4m3 f32, bf16 or f16
+  DType dtype = DType::kF32;  ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
+  /// of c and bias: that of a; also f32 if a has 16 bits; f32, bf16 or f16 if a is f8e4m3
+  DType c_dtype = DType::kF32;
   bool has_scales = false;      ///< f8e4m3 alone
   bool fast_sums = false;       ///< f8e4m3 alone: sums in tensor cores' fewer bits (fast accumulation), not in f32
   bool rounds_to_tf32 = false;  ///< f32 alone: operands on tensor cores, with 10 bits of mantissa
@@ -35,7 +37,7 @@ struct GemmSpec {
   std::int64_t batch = 1;
   std::int64_t a_batch = 0, b_batch = 0, c_batch = 0;
   bool has_bias = false;
-  bool has_residual = false;      ///< of one product alone
+  bool has_residual = false;      ///< of one GEMM, not a batch
   std::int64_t residual_row = 0;  ///< its stride
   Epilogue epilogue = Epilogue::kNone;
 };
@@ -43,38 +45,38 @@ struct GemmSpec {
 /// All of a spec in one line, equal for equal specs.
 [[nodiscard]] std::string to_text(const GemmSpec& spec);
 
-/// Device addresses of what a product reads and writes; what the spec does not have is null.
+/// Device addresses of the operands of a GEMM; operands that the spec does not have are null.
 struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   const void* bias = nullptr;
-  const void* residual = nullptr;  ///< may be c in f32; of 16 bits the library would round the product before it adds
+  const void* residual = nullptr;  ///< may be c in f32; in 16 bits the library would round the sums before it adds it
   void* c = nullptr;
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
 };
 
-/// Whether the product is large enough for the choice of an algorithm to show: 0.2 GFLOP, or 32 MiB of b.
+/// Whether the GEMM is large enough for the choice of an algorithm to show: 0.2 GFLOP, or 32 MiB of b.
 [[nodiscard]] bool is_worth_searching(const GemmSpec& spec);
-/// What its algorithms are timed on, and the same as operands of it.
+/// The work that its algorithms are timed on, also given as operands.
 [[nodiscard]] tune::Work trial_of(const GemmSpec& spec);
 [[nodiscard]] GemmOperands operands_of_trial(const GemmSpec& spec, std::span<void* const> operands);
 
-/// A matrix product on a GPU, with f32 sums. Two algorithms: one for operands at multiples of 16 bytes, and
-/// one for any others where those would not do (f8e4m3 has none). Where the library's heuristic lists several for a
-/// product large enough to matter, the fastest measured here is taken, or with NewWork::kTakeOver that of the nearest product of other rows, or
-/// the heuristic's first: cuda/search.hpp. Copies are the same product.
+/// A GEMM on a GPU, with f32 sums. It holds two algorithms: one for operands at multiples of 16 bytes, and one for
+/// others that the first cannot take (f8e4m3 has none). If the library's heuristic lists several for a GEMM large
+/// enough to matter, the fastest measured here is taken. With NewWork::kTakeOver it is that of the nearest tuned
+/// size (other rows), or the heuristic's first: tune/tuner.hpp. Copies are the same GEMM.
 class Gemm {
  public:
-  /// For a GPU, the target's backend. Throws Error where the library has no algorithm, or is not there.
+  /// For a GPU, the target's backend. Throws Error if the library has no algorithm or is missing.
   Gemm(const GemmSpec& spec, const Target& target);
-  /// The same, but nothing where the library has no algorithm for the spec.
+  /// The same, but nothing if the library has no algorithm for the spec.
   [[nodiscard]] static std::optional<Gemm> find(const GemmSpec& spec, const Target& target);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// "algorithm 66", "algorithm 66, fastest of 8", or "algorithm 66, taken over from size 4096"
   [[nodiscard]] std::string implementation() const;
-  /// Submits the product to a stream (cudaStream_t). Throws Error for f8e4m3 operands off a multiple of 16 bytes.
+  /// Submits the GEMM to a stream (cudaStream_t). Throws Error for f8e4m3 operands off a multiple of 16 bytes.
   void run(void* stream, const GemmOperands& operands, void* workspace) const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeastFlops = 2e8;
 constexpr std::size_t kLeastWeightBytes = std::size_t{32} << 20;
-/// Of b in turn, so that it comes from memory as in a model: more than twice any L2.
+/// Copies of b are rotated, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
 
 /// Bytes from the first element of `batch` matrices of `rows` rows to the end of the last.
@@ -25,7 +25,7 @@ std::size_t b_bytes(const GemmSpec& spec) {
   return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
 }
 
-/// Of any number of rows, and where there are several products of any number of these.
+/// For any number of rows and, in a batched GEMM, for any batch size.
 tune::SizeKey size_key_of(const GemmSpec& spec) {
   GemmSpec any = spec;
   any.m = any.a_batch = any.c_batch = 0;

@@ -15,7 +15,7 @@ struct Library {
 #undef HR_CUBLASLT
 };
 
-/// The library, opened by its soname at the first call. Throws Error where it is not there, saying what was looked for.
+/// The library, opened by its soname at the first call. Throws Error with the searched names if it is missing.
 [[nodiscard]] const Library& library();
 
 /// Throws Error with the library's words unless `status` is success.

@@ -5,7 +5,7 @@
 
 namespace headroom::cublaslt {
 
-/// The products that the rows of a linear make with its dense weight[n, k]: without scales, bias or epilogue.
+/// The GEMMs of the rows of a linear with its dense weight[n, k]: without scales, bias or epilogue.
 [[nodiscard]] inline GemmSpec spec_of_rows(const RowPlan& rows, DType dtype, DType c_dtype, const Shape& weight) {
   return {.dtype = dtype,
           .c_dtype = c_dtype,
@@ -18,8 +18,8 @@ namespace headroom::cublaslt {
           .c_row = rows.rows.y_stride};
 }
 
-/// Runs them one after the other; `first` are the operands of the whole linear, whose scales of x and residual are dense, as x
-/// is where there are any.
+/// Runs them one after the other. `first` are the operands of the whole linear. Its scales of x and residual are
+/// dense, as x is if there are scales.
 inline void run_rows(const Gemm& product, const GemmSpec& spec, const RowPlan& rows, void* stream,
                      const GemmOperands& first, void* workspace) {
   for (std::int64_t i = 0; i < rows.count(); ++i) {

@@ -7,13 +7,13 @@
 #include "kernels/conv/problem.hpp"
 #include "kernels/vendor/cudnn/installed.hpp"
 
-/// Convolutions by cuDNN's engines: with all that follows the sums in the same kernel where an engine does that, else with
-/// a kernel of ours behind it.
+/// Convolutions by cuDNN's engines. The epilogue is fused if an engine does that; otherwise a kernel of Headroom
+/// runs after the engine.
 namespace headroom::cudnn {
 
-/// The engines that are worth measuring, best guess first: a few of heuristics A and B, fused and not. For work that does not pay for
-/// an engine that is compiled first, as those of several operations often are, one that is there. Throws Error where the library has
-/// none. Making one takes from 10 ms to a second.
+/// The engines that are worth measuring, best guess first: a few of heuristics A and B, fused and not. For small
+/// work, which does not pay for an engine that is compiled at run time (as those of several operations often are),
+/// a precompiled one. Throws Error if the library has none. Making one takes from 10 ms to a second.
 [[nodiscard]] std::vector<convolutions::Algorithm> make_algorithms(const convolutions::Problem& problem,
                                                                    Backend& backend, bool is_large);
 

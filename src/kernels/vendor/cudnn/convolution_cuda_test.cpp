@@ -21,7 +21,7 @@ class CudnnConvolution : public cuda::KernelTest {
   }
 };
 
-/// Plain, with what follows the sums in the same kernel or in one of ours, and in f32, where many engines are no faithful ones.
+/// Plain, with the epilogue fused or in a kernel of Headroom, and in f32, where many engines are not faithful.
 TEST_F(CudnnConvolution, FindsEachOfItsAlgorithmsByName) {
   const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
   for (const OpSpec& spec :

@@ -10,8 +10,8 @@ namespace headroom::cudnn {
 /// Numbers of a convolution's tensors in the library's operation graph.
 enum ConvolutionUid : std::int64_t { kConvolved = 1, kFilter, kAddedBias, kAddedResidual, kMade, kFirstBetween };
 
-/// What an operation graph does: the sums alone, in f32 where something follows them, or also what follows them, but for a relu: in f32
-/// the library makes 0 of NaN.
+/// The contents of an operation graph: the sums alone, in f32 if an epilogue follows them, or the epilogue too,
+/// except a relu: in f32 the library makes 0 of NaN.
 enum class Fusion : std::uint8_t { kSums, kWhole };
 /// The dtype of what the graph makes.
 [[nodiscard]] DType made_dtype(const convolutions::Problem& problem, Fusion fusion);

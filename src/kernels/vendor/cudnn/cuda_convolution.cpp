@@ -22,7 +22,8 @@ constexpr std::size_t kListed = 48;  // of each heuristic: in f32 most of the fi
 constexpr std::size_t kMostFused = 3, kMostPlain = 3;
 constexpr std::uintptr_t kAlignment = 16, kSumsAlignment = 256;
 
-/// Whether an engine adds up the products themselves, rounded as the problem allows, the same way in every run.
+/// Whether an engine computes the sums directly (no Winograd or FFT), with the rounding that the problem allows,
+/// deterministically.
 bool is_faithful(const EngineConfig& engine, const Problem& problem) {
   for (const cudnnBackendNumericalNote_t note :
        {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
@@ -92,7 +93,7 @@ class EngineRun {
   bool is_whole_, has_bias_, has_residual_, adds_kernel_, has_relu_;
   cuda::ConvolutionEpilogue epilogue_;
   cuda::ElementwiseRows relu_;
-  std::size_t sums_bytes_;  // in front of the plan's workspace; 0 where they are y
+  std::size_t sums_bytes_;  // before the plan's workspace; 0 if they are y
   Plan plan_;
 };
 
@@ -130,12 +131,13 @@ class Engines {
     }
   }
 
-  /// What the library said where it took no such graph.
+  /// The library's message if it took no such graph.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
  private:
-  /// Calls use(engine) for the faithful engines that the heuristics propose for one graph, each once, until it returns false; none where
-  /// the library takes no such graph. A heuristic is asked when those before it have not been enough.
+  /// Calls use(engine) for the faithful engines that the heuristics propose for one graph, each once, until it
+  /// returns false; for none if the library takes no such graph. A heuristic is asked when those before it have not
+  /// been enough.
   template <class Use>
   void for_each(Fusion fusion, const Use& use) {
     try {

@@ -39,7 +39,8 @@ struct NamedEngine {
   std::vector<Knob> knobs;
 };
 
-/// What describe() has put into a name; nothing where it is of another form, or names a knob that these headers do not know.
+/// Parses a name that describe() made; nothing if it has another form, or names a knob that these headers do not
+/// know.
 std::optional<NamedEngine> parse(std::string_view name) {
   const auto skip = [&](std::string_view text) {
     const bool is_there = name.starts_with(text);
@@ -150,7 +151,7 @@ void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) c
   if (!uses_dependent_launch_) uses_dependent_launch_ = cuda::uses_dependent_launch(execute);
   if (*uses_dependent_launch_) {
     cuda::launch_wait(static_cast<cudaStream_t>(stream));
-    cuda::check_launched("wait in front of cuDNN's kernels");
+    cuda::check_launched("wait before cuDNN's kernels");
   }
   execute(static_cast<cudaStream_t>(stream));
 }

@@ -21,7 +21,7 @@ struct Library {
 #undef HR_CUDNN
 };
 
-/// The library, opened by its soname at the first call. Throws Error where it is not there, saying what was looked for.
+/// The library, opened by its soname at the first call. Throws Error with the searched names if it is missing.
 [[nodiscard]] const Library& library();
 
 /// Throws Error with the library's words unless `status` is success.
@@ -58,7 +58,7 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     return set(name, type, std::span<const T>(&value, 1));
   }
-  /// Throws Error where the attribute cannot be read; returns how many of `values` there were.
+  /// Returns the number of values that the attribute has. Throws Error if it cannot be read.
   template <typename T>
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<T> values) const {
     std::int64_t count = 0;
@@ -66,22 +66,22 @@ class Descriptor {
                                         values.data()));
     return count;
   }
-  /// The same of one that has one value.
+  /// The same for an attribute with one value.
   template <typename T>
   [[nodiscard]] T get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const {
     T value{};
     get(name, type, std::span<T>(&value, 1));
     return value;
   }
-  /// An attribute that is descriptions, of this type and at most so many.
+  /// An attribute whose values are descriptors of this type, at most `most`.
   [[nodiscard]] std::vector<Descriptor> get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                                 std::size_t most) const;
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) {
     return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }
-  /// Throws Error where the library does not support what was described.
+  /// Throws Error if the library does not support the descriptor.
   Descriptor& finalize();
-  /// The same, but says whether it does.
+  /// The same, but returns whether it is supported.
   [[nodiscard]] bool try_finalize();
 
   [[nodiscard]] cudnnBackendDescriptor_t get() const noexcept { return descriptor_.get(); }

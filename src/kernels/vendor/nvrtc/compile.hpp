@@ -17,7 +17,7 @@ namespace headroom::nvrtc {
 /// does not take the source, with the first lines of its log. Several threads may compile at once.
 [[nodiscard]] std::string compile_to_cubin(const std::string& source, const std::string& architecture);
 
-/// All that the machine code depends on beside the machine: the version of NVRTC, its options and the source.
+/// All that the machine code depends on, apart from the machine: the version of NVRTC, its options and the source.
 [[nodiscard]] std::string describe_compilation(const std::string& source, const std::string& architecture);
 
 }  // namespace headroom::nvrtc

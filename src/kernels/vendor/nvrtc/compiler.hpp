@@ -33,13 +33,14 @@ class LoadedKernel {
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
-  /// Submits it to a stream (cudaStream_t), recorded ones too. It may begin before what is in front of it has ended, and
-  /// waits for that itself (backends/cuda/early_launch.cuh). `arguments` are addresses of the values, which are copied, one
-  /// for each parameter. Throws Error where the launch is refused.
+  /// Submits it to a stream (cudaStream_t), captured ones too. It may begin before earlier kernels have ended, and
+  /// waits for them itself (backends/cuda/early_launch.cuh). `arguments` are addresses of the values, which are
+  /// copied, one for each parameter. Throws Error if the launch is refused.
   void launch(void* stream, unsigned blocks, unsigned threads_x, unsigned threads_y,
               std::span<void* const> arguments) const;
 
-  /// Whether it may begin before what is in front of it has ended: on compute capability 9.0 and later.
+  /// Whether it may begin before the previous kernel has ended (programmatic dependent launch): on compute
+  /// capability 9.0 and later.
   [[nodiscard]] bool uses_dependent_launch() const noexcept { return uses_dependent_launch_; }
   /// Registers of a thread.
   [[nodiscard]] int registers() const noexcept { return registers_; }
@@ -73,8 +74,8 @@ class PendingKernel {
   mutable std::optional<LoadedKernel> loaded_;
 };
 
-/// Compiles kernels for one device: Backend::context. What was compiled before, in this process or another, is not
-/// compiled again. What that takes is counted in the device's GeneratedKernels.
+/// Compiles kernels for one device: Backend::context. A source that was compiled before, in this process or
+/// another, is not compiled again. The cost is counted in the device's GeneratedKernels.
 class Compiler {
  public:
   /// Throws Error where obstacle() says that kernels cannot be compiled for the device.
@@ -87,9 +88,9 @@ class Compiler {
   Compiler& operator=(const Compiler&) = delete;
 
   /// The kernel of `source`, a complete translation unit (compile_to_cubin) with one `extern "C" __global__ void
-  /// kernel(...)`, which begins with a wait for the kernels before it (LoadedKernel::launch): from the disk, or compiled on
-  /// a thread of the compiler's own, several at once. The same for equal sources. It stays loaded as long as the compiler
-  /// lives.
+  /// kernel(...)`, which begins with a wait for the kernels before it (LoadedKernel::launch). It is loaded from the
+  /// disk, or compiled on a thread of the compiler's own, several at once. Equal sources give the same kernel. It
+  /// stays loaded as long as the compiler lives.
   [[nodiscard]] std::shared_ptr<const PendingKernel> begin(std::string source);
 
   /// How many kernels were compiled, those that failed not counted, and how many were found on the disk.

@@ -115,7 +115,7 @@ TEST_F(CompilerWithoutGpu, LeavesNothingHalfDoneWhenItIsClosed) {
 }
 
 TEST_F(CompilerWithoutGpu, WorksWithoutAPlaceToKeepThem) {
-  write_file_atomically(cache_.folder() / "headroom", std::string_view("in the way"));
+  write_file_atomically(cache_.folder() / "headroom", std::string_view("not a folder"));
   Compiler compiler(kHopper);
   compiler.begin(source_adding(7))->wait();
   EXPECT_EQ(compiler.compiled(), 1U);

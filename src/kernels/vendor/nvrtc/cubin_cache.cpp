@@ -16,8 +16,8 @@
 #include "base/files/hash.hpp"
 #include "base/files/user_cache.hpp"
 
-// A file is a Header, the key and the machine code. The key is there whole, so that two with the same hash are not taken
-// for each other.
+// A file is a Header, the key and the machine code. The whole key is stored, so that two keys with the same hash
+// are not confused.
 
 namespace headroom::nvrtc {
 namespace {

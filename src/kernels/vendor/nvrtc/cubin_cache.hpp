@@ -8,17 +8,17 @@
 
 namespace headroom::nvrtc {
 
-/// Machine code that was compiled before, a file for each kernel, in a folder that is the user's alone: what lies there
-/// is run. It only saves time: where a file cannot be read, is not what it should be or cannot be written, it is as if
-/// there were none. Threads and processes may share a folder.
+/// Machine code that was compiled before, a file for each kernel, in a folder that only the user may write, because
+/// its contents are run. The cache only saves time: a file that cannot be read or written, or is malformed, counts as
+/// absent. Threads and processes may share a folder.
 class CubinCache {
  public:
   static constexpr std::uint64_t kLimitBytes = std::uint64_t{256} << 20;
 
-  /// Files in `folder`, which need not exist, take up to `limit_bytes` in all: those that were not used for longest go.
+  /// Files in `folder`, which need not exist, take up to `limit_bytes` in all: the least recently used are deleted.
   /// A folder that another user owns or can write to is not used.
   explicit CubinCache(std::filesystem::path folder, std::uint64_t limit_bytes = kLimitBytes);
-  /// In ${XDG_CACHE_HOME:-~/.cache}/headroom/kernels. Nothing where neither variable names a place.
+  /// In ${XDG_CACHE_HOME:-~/.cache}/headroom/kernels. Nothing if neither variable names a folder.
   [[nodiscard]] static std::optional<CubinCache> of_user();
 
   /// What is kept under `key`, all that the machine code depends on.
@@ -26,7 +26,7 @@ class CubinCache {
   /// Keeps `cubin`; its file appears whole or not at all.
   void store(std::string_view key, std::string_view cubin) const;
 
-  /// Where the machine code of `key` is kept.
+  /// The file that keeps the machine code of `key`.
   [[nodiscard]] std::filesystem::path file_of(std::string_view key) const;
 
  private:

@@ -125,7 +125,7 @@ TEST(CubinCache, DoesNotKeepWhatIsLargerThanAllItMayTake) {
 
 TEST(CubinCache, DoesWithoutAPlaceToWrite) {
   const TempFolder folder;
-  write(folder / "file", "in the way");
+  write(folder / "file", "not a folder");
   for (const char* place : {"file", "file/kernels"}) {
     const CubinCache cache(folder / place);
     cache.store("a", "machine code");

@@ -21,7 +21,7 @@ struct Reorder {
   void run(const void* from, void* to, std::byte* scratch) const {
     call->run({.src = from, .dst = to, .scratch = scratch + scratch_offset});
   }
-  /// Where an input lies for oneDNN: in its copy, made now, or as it is.
+  /// The address of an input for oneDNN: its copy, made now, or the input itself.
   [[nodiscard]] const void* of_input(const void* input, std::byte* scratch) const {
     if (call == nullptr) return input;
     run(input, scratch + copy_offset, scratch);
@@ -29,8 +29,8 @@ struct Reorder {
   }
 };
 
-/// oneDNN (2.6.3) counts pixels times its blocks of 16 channels in an int, and divides by zero, or searches for minutes, where
-/// that overflows.
+/// oneDNN (2.6.3) counts pixels times its blocks of 16 channels in an int. If that overflows it divides by zero or
+/// searches for minutes.
 constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max() / 16;
 
 enum class Copy : std::uint8_t { kNone, kInScratch };

@@ -6,7 +6,7 @@
 #include "ir/builder.hpp"
 #include "kernels/vendor/onednn/engine.hpp"
 
-/// What conv2d and conv_transpose2d share on oneDNN.
+/// Code that conv2d and conv_transpose2d share on oneDNN.
 namespace headroom::onednn {
 
 /// How images lie for a primitive: as the op's operands do, or as oneDNN likes best.
@@ -14,8 +14,8 @@ enum class ImageLayout : std::uint8_t { kGiven, kBest };
 
 /// Describes an image operand for a primitive.
 [[nodiscard]] dnnl::memory::desc describe_image(const TensorType& type, ImageLayout layout);
-/// The weight's layout in the checkpoint, [o, i, kh, kw] in oneDNN's order, with the groups in front where there are
-/// several. Where `is_transposed` it has i in front of o.
+/// The weight's layout in the checkpoint: [o, i, kh, kw] in oneDNN's order, with the groups first if there are
+/// several. If `is_transposed`, i precedes o.
 [[nodiscard]] dnnl::memory::desc describe_filter(const TensorType& weight, std::int64_t groups, bool is_transposed);
 /// The same extents in any layout.
 [[nodiscard]] dnnl::memory::desc any_layout_of(const dnnl::memory::desc& desc);
@@ -27,15 +27,15 @@ struct Window {
 
 /// Makes a primitive's description, or an empty one where oneDNN has none.
 using MakeConvolution = std::function<dnnl::primitive_desc_base(ImageLayout)>;
-/// Of the preferred layout, or of the other where oneDNN has only its slow reference for that.
+/// In the preferred layout, or in the other if oneDNN has only its slow reference for that.
 [[nodiscard]] dnnl::primitive_desc_base choose_convolution(ImageLayout preferred, const MakeConvolution& make);
 
 /// Why oneDNN takes no convolution of these operands.
 [[nodiscard]] Support check_convolution(const OpSpec& spec, const Target& target);
 
-/// Runs x, weight and bias through the primitive. A folded weight is packed; images, and other weights, are converted
-/// where the primitive wants them otherwise. Operand 3, where there is one, lies where the result will when it runs. A relu follows
-/// by itself.
+/// Runs x, weight and bias through the primitive. A folded weight is packed; images, and other weights, are
+/// converted if the primitive wants another layout. Operand 3, if there is one, already lies where the result goes.
+/// A relu is a pass of its own.
 [[nodiscard]] KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_desc_base& convolution,
                                           const dnnl::memory::desc& filter);
 

@@ -12,7 +12,8 @@
 namespace headroom::onednn {
 namespace {
 
-/// What may lie behind the elements of an int8 weight: sums that make up for the unsigned form of the other operand.
+/// The data that may follow the elements of an int8 weight: sums that compensate for the unsigned form of the other
+/// operand.
 constexpr std::uint64_t kNamedExtras = dnnl_memory_extra_flag_compensation_conv_s8s8;
 
 std::string_view name_of(dnnl_data_type_t dtype) {

@@ -11,13 +11,14 @@
 #include "base/tensors/shape.hpp"
 #include "kernels/core/library_kernel.hpp"
 
-/// What the oneDNN kernels share: descriptors, errors, thread teams, and launching a primitive without allocating.
+/// Code that the oneDNN kernels share: descriptors, errors, thread teams, and launching a primitive without
+/// allocating.
 namespace headroom::onednn {
 
 /// The CPU, as oneDNN sees it. It has no state of its own.
 [[nodiscard]] const dnnl::engine& cpu_engine();
 
-/// Of f32, bf16 or i8, the dtypes that these kernels take; anything else breaks an invariant.
+/// For f32, bf16 or i8, the dtypes that these kernels take; anything else breaks an invariant.
 [[nodiscard]] dnnl::memory::desc describe(DType dtype, const Shape& shape, const Shape& strides);
 [[nodiscard]] dnnl::memory::desc describe(const Operand& operand);
 /// Any layout that oneDNN likes best.
@@ -36,7 +37,8 @@ void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, 
 /// Attributes that make the caller provide scratch memory.
 [[nodiscard]] dnnl::primitive_attr attributes_with_user_scratch();
 
-/// Has the library apply a function to what it would store; all but relu, of which it takes NaN for 0 (onednn/relu.hpp).
+/// Appends an activation to the library's post-ops; all but relu, in which the library makes 0 of NaN
+/// (onednn/relu.hpp).
 void append_activation(dnnl::post_ops& end, Activation activation);
 
 /// While it lives, the calling thread's OpenMP team has this size. oneDNN divides work by it when a primitive is made,
@@ -94,8 +96,8 @@ Support find_fast_implementation(const Target& target, const Make& make) {
 /// Why oneDNN cannot compute in `dtype` on `target`, for kernels that take f32 and bf16.
 [[nodiscard]] Support check_dtype(DType dtype, const Target& target);
 
-/// A primitive bound to its arguments' layouts. Addresses are given for each run, nothing is allocated then. Runs from
-/// several threads take turns, because oneDNN's memory objects hold the addresses.
+/// A primitive bound to its arguments' layouts. Each run is given the addresses, and allocates nothing. Runs from
+/// several threads are serialized, because oneDNN's memory objects hold the addresses.
 class Call {
  public:
   /// Addresses; those of arguments that the primitive does not have are ignored.

@@ -10,7 +10,7 @@
 
 namespace headroom::onednn {
 
-/// What a linear's product is, but for its rows.
+/// The GEMM of a linear, except for its rows.
 struct LinearProblem {
   DType dtype;  ///< of x and weight, and of y where it is not the sums
   std::int64_t n, k;
@@ -20,10 +20,10 @@ struct LinearProblem {
 };
 [[nodiscard]] LinearProblem linear_problem(const OpSpec& spec);
 
-/// The dense weight[n, k] read as the [k, n] that the product wants.
+/// The dense weight[n, k] read as the [k, n] that the GEMM wants.
 [[nodiscard]] dnnl::memory::desc dense_weight(const LinearProblem& problem);
 
-/// How a product ends.
+/// The epilogue of a GEMM.
 enum class GemmEpilogue : std::uint8_t {
   kActivated,    ///< y in the problem's dtype, activation applied by oneDNN, unless it is relu
   kAccumulated,  ///< the sums in f32, without bias or activation

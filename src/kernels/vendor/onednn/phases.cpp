@@ -16,11 +16,11 @@
 namespace headroom::onednn {
 namespace {
 
-/// What a phase is along one axis: y[stride*m + r] = sum_u weight[last_tap - stride*u] * x[m + u - before].
+/// A phase along one axis: y[stride*m + r] = sum_u weight[last_tap - stride*u] * x[m + u - before].
 struct AxisPhase {
   std::int64_t results = 0;             ///< how many m there are
   std::int64_t taps = 0, last_tap = 0;  ///< u counts up to taps
-  std::int64_t before = 0, after = 0;   ///< zeros beside x
+  std::int64_t before = 0, after = 0;   ///< zero padding of x
   [[nodiscard]] bool is_convolution() const { return results > 0 && taps > 0 && before >= 0 && after >= 0; }
 };
 
