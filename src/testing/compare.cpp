@@ -55,7 +55,7 @@ std::string name_element(const TestTensor& out, std::int64_t index) {
                      out.operand().type.shape);
 }
 
-/// Integers and booleans are exact or wrong.
+/// Integers and booleans must be exact.
 Verdict judge_integers(const TestTensor& out, const OracleTensor& reference) {
   for (std::int64_t i = 0; i < out.operand().type.shape.numel(); ++i) {
     const std::int64_t expected = reference.integers[static_cast<std::size_t>(i)];
@@ -74,7 +74,7 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
   for (std::int64_t i = 0; i < numel; ++i) {
     const double expected = reference.reals[static_cast<std::size_t>(i)];
     const double got = out.real(i);
-    const double rounded = round_to(expected, dtype);  // what lies beyond the dtype's range is infinite in it
+    const double rounded = round_to(expected, dtype);  // values beyond the dtype's range become infinite
     if (std::isnan(expected) && std::isnan(got)) continue;
     const bool special = std::isnan(expected) || std::isnan(got) || std::isinf(rounded) || std::isinf(got);
     if (special && got != rounded)
@@ -109,7 +109,7 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
   return verdict;
 }
 
-/// The elements as they are stored; one pattern for every NaN.
+/// The stored bits of the elements; one pattern for every NaN.
 std::vector<std::uint64_t> bits_of(const TestTensor& tensor) {
   const TensorType& type = tensor.operand().type;
   std::vector<std::uint64_t> bits;
@@ -151,14 +151,14 @@ class Run {
     prepared_->finish();
   }
 
-  /// On given operands: apart, and over each input that the kernel says it may overwrite.
+  /// Compares on given operands: out of place, and over each input that the kernel may overwrite.
   Verdict compare(std::vector<OracleTensor> operands, Tolerance tolerance);
 
  private:
-  /// Launches once and judges; with `overwritten`, output 0 lies over that input.
+  /// Launches once and compares; with `overwritten`, output 0 overwrites that input.
   Verdict launch(Tolerance tolerance, std::optional<std::size_t> overwritten);
 
-  /// Whether the kernel says that output 0 may lie over input `i`, and it can here.
+  /// Whether the kernel allows output 0 over input `i`, and their types match.
   [[nodiscard]] bool can_overwrite(std::size_t i) const {
     return kernel_.may_overwrite(spec_, static_cast<int>(i)) && inputs_[i].type == outputs_[0].type &&
            inputs_[i].strides == outputs_[0].strides;
@@ -179,7 +179,7 @@ class Run {
   std::vector<Operand> inputs_, outputs_;
   std::unique_ptr<PreparedKernel> prepared_;
   std::vector<std::unique_ptr<TestTensor>> input_tensors_, output_tensors_, packed_tensors_;
-  std::vector<std::uint64_t> apart_;  ///< output 0 where it overwrites nothing
+  std::vector<std::uint64_t> apart_;  ///< output 0, computed out of place
 };
 
 std::string Run::pack_weights(std::vector<DevicePointer>& places) {
@@ -271,7 +271,7 @@ Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten)
       .stream = *stream_, .inputs = input_places, .outputs = output_places, .scratch = scratch.device()};
   if (late_work_) {
     if (!std::exchange(has_launched_,
-                       true)) {  // the first launch of all may load code, and would come after what is late
+                       true)) {  // the first launch may load code, and would run after the late work
       prepared_->launch(arguments);
       for (const auto& tensor : input_tensors_) tensor->upload(*stream_);
       for (const auto& tensor : output_tensors_) tensor->upload(*stream_);
@@ -340,15 +340,15 @@ void plant(Special special, OracleTensor& operand, std::uint64_t seed) {
   }
 }
 
-/// Whether numbers of the dtype may be infinite: E4M3 has a NaN alone.
+/// Whether the dtype has infinities: E4M3 has only a NaN.
 bool has_infinities(DType dtype) { return dtype != DType::kF8E4M3; }
 
 }  // namespace
 
 Tolerance default_tolerance(DType dtype) {
-  // Storing rounds to nearest: a relative error of at most epsilon / 2, about 0.4 of that in L2 on random data. fp32
-  // leaves room for the sums and functions themselves; narrower dtypes for values that the sums push over a rounding
-  // boundary.
+  // Storing rounds to nearest: a relative error of at most epsilon / 2, about 0.4 of that in L2 on random data. The
+  // f32 bound adds room for sums and functions; bounds of narrower dtypes add room for values that the sums push
+  // over a rounding boundary.
   switch (dtype) {
     case DType::kF64:
       return {.relative_l2 = 1e-14};

@@ -18,7 +18,7 @@ namespace {
 constexpr Target kTarget{};
 constexpr std::uint64_t kSeed = 20;
 
-/// What a test kernel does in its launch, given strides.
+/// The launch of a test kernel, given strides.
 using Body =
     std::function<void(const LaunchArguments&, std::span<const Operand> inputs, std::span<const Operand> outputs)>;
 
@@ -207,7 +207,7 @@ TEST(Compare, RejectsBeingOffByALittle) {
   expect_rejected(compare({.body = map(off)}, relu_spec()), "relative L2 error 1");
   const auto off_bf16 = [](double x) { return relu(x) * 1.01; };
   expect_rejected(compare({.body = map(off_bf16)}, relu_spec(DType::kBF16)), "relative L2 error");
-  // One element in ten thousand, too small to show in the mean.
+  // One wrong element in ten thousand does not show in the mean.
   const OpSpec large = make_spec(Op::kRelu, {{DType::kF32, Shape{100, 100}}});
   const auto one_off = [](const LaunchArguments& a, auto, auto) { a.output<float>(0)[50] += 1e-4F; };
   const Comparison comparison = compare({.body = map_then(relu, one_off)}, large);
@@ -248,7 +248,7 @@ TEST(Compare, IntegersAreExactOrWrong) {
 }
 
 TEST(Compare, RejectsKernelsThatCannotRunInPlaceThoughTheySaySo) {
-  // Reads its input backwards through what it has already overwritten.
+  // Reads its input backwards, after parts of it have been overwritten.
   const auto backwards = [](const LaunchArguments& a, auto, auto) {
     const auto* x = a.input<float>(0);
     auto* y = a.output<float>(0);
@@ -259,7 +259,7 @@ TEST(Compare, RejectsKernelsThatCannotRunInPlaceThoughTheySaySo) {
   expect_rejected(compare({.body = backwards, .in_place = true}, relu_spec()), "over input 0: output 0");
 }
 
-/// A kernel that rounds its result twice where that lies over the operand, as a library may.
+/// A kernel that rounds its result twice when it runs in place, as a library may.
 TEST(Compare, RejectsOtherBitsInPlaceThanApart) {
   const auto rounds_in_place = [](const LaunchArguments& a, auto, auto) {
     const bool is_in_place = a.input(0) == a.output(0);

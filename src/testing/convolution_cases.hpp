@@ -9,13 +9,13 @@
 #include "ir/builder.hpp"
 #include "testing/compare.hpp"
 
-/// Convolutions that the tests of every device's kernels run.
+/// Convolution cases shared by the tests of every device's kernels.
 namespace headroom {
 
-/// What follows the product.
+/// The epilogue of a convolution.
 struct ConvolutionEnd {
   std::optional<DType> bias = std::nullopt;
-  bool has_residual = false;  ///< only beside a bias
+  bool has_residual = false;  ///< requires a bias
   std::string activation = "none";
   bool allows_tf32 = false;
 
@@ -51,7 +51,7 @@ struct ConvolutionCase {
     given.emplace_back("tf32", std::int64_t{end.allows_tf32});
     return make_spec(Op::kConv2d, std::move(operands), std::move(given), {false, is_weight, is_weight, false});
   }
-  /// With a second image of so many channels, and a bias in f32.
+  /// With a second image of `channels` channels, and a bias in f32.
   [[nodiscard]] OpSpec conv2d_shortcut(DType dtype, Layout layout, std::int64_t channels, std::string activation,
                                        bool is_weight = true) const {
     std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}, {DType::kF32, Shape{weight[0]}}};
@@ -105,7 +105,7 @@ inline std::vector<ConvolutionCase> transposed_cases() {
           {{1, 32, 6, 6}, {32, 16, 4, 4}, Builder::evenly(2, 1)}};
 }
 
-/// Every activation, with and without what else may be added.
+/// Every activation, with and without the other terms of the epilogue.
 inline std::vector<ConvolutionEnd> convolution_ends(DType dtype) {
   std::vector<ConvolutionEnd> ends = {{},
                                       {.bias = DType::kF32},

@@ -11,35 +11,35 @@
 #include "ir/text/text.hpp"
 #include "testing/compare.hpp"
 
-/// Bodies that tests of `fused` on every device share; included by *_test.cpp only.
+/// Bodies shared by the tests of `fused` on every device; included by *_test.cpp only.
 namespace headroom {
 
 struct FusedCase {
   std::string name;
   OpSpec spec;
-  bool is_quantized = false;  ///< to few bits on the way: near a tie f32 and the oracle's double may choose neighbours
-  /// Of what a mean is taken from, where that is far from 0: f32 has so much less of the difference.
+  bool is_quantized = false;  ///< intermediate rounding: near a tie f32 and the oracle's double may differ by one unit
+  /// The magnitude of values whose mean is subtracted: if it is far from 0, f32 loses that much of the difference.
   double magnitude = 1;
 };
 
-/// Where f32 and the oracle's double round to different numbers of few bits, they are one unit apart: few elements. `exact` is for
-/// all other bodies, which have sums behind functions.
+/// Tolerance for quantized values: where f32 and the oracle's double round differently, results are one unit apart,
+/// in few elements. `exact` holds for all other bodies, which have sums after functions.
 [[nodiscard]] inline Tolerance tolerance_of(const FusedCase& body, Tolerance exact) {
   const bool makes_f32 = body.spec.outputs[0].dtype == DType::kF32;
   if (body.is_quantized) return {.relative_l2 = 8e-3, .max_ulps_of_peak = makes_f32 ? 0x1p16 : 16};
-  const double lost = makes_f32 ? body.magnitude : 1;  // narrower results do not show it
+  const double lost = makes_f32 ? body.magnitude : 1;  // narrower results hide it
   exact.relative_l2 *= 2 * lost;
   exact.max_ulps_of_peak *= lost;
   return exact;
 }
 
-/// Bodies of the kinds that networks have, on [2, rows, columns] of `stored`, beside vectors of `side`.
+/// Typical bodies of networks on [2, rows, columns] of `stored`, with vectors of `side`.
 class FusedCases {
  public:
   FusedCases(DType stored, DType side, std::int64_t rows, std::int64_t columns)
       : stored_(stored), side_(side), shape_({2, rows, columns}) {}
 
-  /// Of that name.
+  /// The case with that name.
   FusedCase named(std::string_view name) {
     for (FusedCase& one : list(true))
       if (one.name == name) return std::move(one);
@@ -79,7 +79,7 @@ class FusedCases {
     });
     add("per row and per element",
         [&](Body& b) { b.store(b->mul(b->add(b.load(shape_), b.beside(per_row)), b.beside({1}))); });
-    add("rounded on the way", [&](Body& b) {
+    add("rounded in between", [&](Body& b) {
       const ValueId x = b->cast(b->cast(b->exp(b.load(shape_)), DType::kF16), DType::kF32);
       b.store(b->rms_norm(b->cast(b->cast(x, DType::kBF16), DType::kF32), b.beside(whole), 1e-6));
     });
@@ -124,7 +124,7 @@ class FusedCases {
     quantized("gelu, quantized", with_f8 ? DType::kF8E4M3 : DType::kI8,
               [&](Body& b) { return b->gelu_tanh(b.load(shape_)); });
     quantized("as it is, quantized", with_f8 ? DType::kF8E4M3 : DType::kI8, [&](Body& b) { return b.load(shape_); });
-    if (stored_ != DType::kF32)  // of few bits, so that f32 is exact and both round alike
+    if (stored_ != DType::kF32)  // short mantissas, so that f32 is exact and both round alike
       add("clamped to a byte", [&](Body& b) {
         const ValueId x = b->add_scalar(b->mul_scalar(b.load(shape_), 32), 128);
         b.body.add_output(b.next_output(), b->cast(b->clamp(x, 0, 255), DType::kU8));

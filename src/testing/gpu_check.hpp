@@ -1,6 +1,6 @@
 #pragma once
 
-// For the tests of GPU kernels: compares a kernel with the oracle, dense, padded and permuted, behind work that is late.
+// For tests of GPU kernels: compares a kernel with the oracle, dense, padded and permuted, after late work.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace headroom::cuda {
 
-/// A test of kernels; skipped, with the reason, where there is no GPU.
+/// A kernel test, skipped with the reason if there is no GPU.
 class KernelTest : public GpuTest {
  protected:
   [[nodiscard]] Target target() { return backend().properties().target; }
@@ -37,7 +37,7 @@ class KernelTest : public GpuTest {
       Comparison result;
       try {
         result = compare(kernel_named(kernel), spec, seed_++, tolerance, strides);
-      } catch (const Error& error) {  // with the case that it came from
+      } catch (const Error& error) {  // adds the case to the message
         result.message = error.what();
       }
       EXPECT_TRUE(result.passed) << kernel << " on " << name_of(spec.inputs[0].dtype)
@@ -58,8 +58,9 @@ class KernelTest : public GpuTest {
     prepared->finish();
     return prepared;
   }
-  /// The name of what runs a spec where new work is not timed. That agrees with the oracle, does not claim to have been measured, and is
-  /// kept nowhere. For tests with an OwnCache, which plant what was the fastest for other sizes.
+  /// The name of the algorithm that runs a spec when new work is not timed. Checks that it agrees with the oracle,
+  /// is not called measured, and is not stored. For tests with an OwnCache that stores the fastest algorithm of
+  /// other sizes.
   [[nodiscard]] std::string take_over(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
     Target untimed = target();
     untimed.new_work = NewWork::kTakeOver;
@@ -72,8 +73,8 @@ class KernelTest : public GpuTest {
     EXPECT_EQ(kept_algorithms(), before);
     return name;
   }
-  /// What is found to be the fastest for a spec, whose choice is kept as that of `work`, on a backend and with a cache of its own: of a
-  /// library's algorithms, one that it surely takes for the spec, whichever that is.
+  /// The algorithm measured as the fastest for a spec, on a backend and with a cache of its own; the choice is
+  /// stored for `work`. It is one of the library's algorithms that is sure to accept the spec.
   template <class TunerOfLibrary>
   [[nodiscard]] static std::string measured_algorithm(std::string_view kernel, const OpSpec& spec,
                                                       const tune::Work& work) {
@@ -86,7 +87,7 @@ class KernelTest : public GpuTest {
   }
 
  private:
-  /// By file.
+  /// The cache's contents, by file.
   [[nodiscard]] static std::map<std::string, std::string> kept_algorithms() {
     std::map<std::string, std::string> contents;
     const std::optional<std::filesystem::path> folder = user_cache_folder("algorithms");
@@ -99,7 +100,7 @@ class KernelTest : public GpuTest {
   std::uint64_t seed_ = 1;
 };
 
-/// The dtypes of x and of what stands beside it.
+/// The dtypes of x and of the other operands.
 struct Types {
   DType x;
   DType side;
@@ -109,7 +110,7 @@ inline constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
                                    {DType::kBF16, DType::kF32},
                                    {DType::kF16, DType::kF16},
                                    {DType::kF16, DType::kF32}};
-/// Those that our kernels store results in.
+/// The dtypes in which our kernels store results.
 inline constexpr DType kDTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 }  // namespace headroom::cuda

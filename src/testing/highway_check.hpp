@@ -1,7 +1,7 @@
 #pragma once
 
-// For tests of the kernels written with Highway: compares a kernel with the oracle on every vector unit that was
-// compiled and that this CPU has, dense, padded and permuted, on one thread and on two.
+// For tests of kernels written with Highway: compares a kernel with the oracle on every compiled vector target that
+// this CPU has, dense, padded and permuted, on one thread and on two.
 
 // clang-format off: it has to come before Highway.
 #include "kernels/core/simd_targets.hpp"
@@ -16,7 +16,7 @@
 
 namespace headroom {
 
-/// While it lives, dispatch goes to one vector unit.
+/// Restricts dispatch to one vector target during its lifetime.
 class [[nodiscard]] ForcedTarget {
  public:
   explicit ForcedTarget(std::int64_t target) { force(target); }
@@ -31,7 +31,7 @@ class [[nodiscard]] ForcedTarget {
   }
 };
 
-/// Calls check() once for each vector unit.
+/// Calls check() once per vector target.
 template <typename Check>
 void for_each_highway_target(const Check& check) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
@@ -41,7 +41,7 @@ void for_each_highway_target(const Check& check) {
   }
 }
 
-/// What the kernels here keep: fp32 within a few units in the last place in L2, bf16 rounded once.
+/// The tolerance of Highway kernels: f32 within a few units in the last place in L2, bf16 rounded once.
 [[nodiscard]] inline Tolerance highway_tolerance(DType dtype) {
   return dtype == DType::kF32 ? Tolerance{.relative_l2 = 2e-7, .max_ulps_of_peak = 4} : default_tolerance(dtype);
 }
@@ -59,7 +59,7 @@ inline void expect_matches_oracle(std::string_view kernel, const OpSpec& spec, T
       if (threads > 1 && spec.inputs[0].shape.numel() < 2 * kElementsPerThread) continue;  // would run serially
       for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted})
         check(strides, Target{.threads = threads});
-      // Nothing fits a cache of one byte: results are written past it.
+      // With a cache of one byte, results are written with non-temporal stores.
       check(TestStrides::kDense, Target{.threads = threads, .cache_bytes = 1});
     }
   });

@@ -7,9 +7,9 @@ namespace headroom::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocks = 8;                        // few, which leave room for what may begin meanwhile
-constexpr std::uint64_t kLateNs = 300'000;        // many launches by the host
-constexpr std::uint64_t kMostNs = 4'000'000'000;  // for what never begins
+constexpr int kBlocks = 8;                        // few blocks leave room for early successors
+constexpr std::uint64_t kLateNs = 300'000;        // as long as many launches by the host
+constexpr std::uint64_t kMostNs = 4'000'000'000;  // timeout if no successor begins
 
 struct Copies {
   struct One {

@@ -12,7 +12,7 @@
 /// For the tests of oneDNN kernels.
 namespace headroom::onednn {
 
-/// This machine, with no more than the vector units that oneDNN was told to use (ONEDNN_MAX_CPU_ISA, see isa_test.cpp).
+/// This machine, limited to the instruction set that oneDNN was given (ONEDNN_MAX_CPU_ISA, see isa_test.cpp).
 inline Target test_target() {
   Target target = make_backend(DeviceKind::kCpu)->properties().target;
   const auto has = [effective = static_cast<unsigned>(dnnl::get_effective_cpu_isa())](dnnl::cpu_isa isa) {
@@ -28,8 +28,8 @@ inline Target test_target() {
   return target;
 }
 
-/// Expects the kernel to agree with the oracle, on one thread but for dense operands; bf16 may be rejected, with the
-/// reason that names AVX-512, only where there is none.
+/// Expects the kernel to agree with the oracle; operands that are not dense run on one thread. bf16 may be rejected,
+/// with a reason that names AVX-512, only on a CPU without it.
 inline void expect_agrees(std::string_view kernel, const OpSpec& spec, TestStrides strides = TestStrides::kDense,
                           std::uint64_t seed = 1) {
   Target target = test_target();
@@ -45,7 +45,7 @@ inline void expect_agrees(std::string_view kernel, const OpSpec& spec, TestStrid
   EXPECT_TRUE(comparison.passed) << comparison.message;
 }
 
-/// How the kernel runs `spec` on dense operands here.
+/// The kernel prepared for `spec` on dense operands.
 inline std::unique_ptr<PreparedKernel> prepare_dense(std::string_view kernel, const OpSpec& spec,
                                                      const Target& target) {
   std::vector<Operand> inputs, outputs;

@@ -9,7 +9,7 @@
 
 namespace headroom::cuda {
 
-/// For the time of a test the user's caches are in a folder of its own.
+/// Redirects the user's caches to a temporary folder for the duration of a test.
 class OwnCache {
  public:
   OwnCache() {

@@ -12,7 +12,7 @@
 #include "testing/compare.hpp"
 #include "testing/convolution_cases.hpp"
 
-/// Operands of which a result of 16 bits that is rounded on the way is another number than one that is rounded once.
+/// Operands for which a 16-bit result that is also rounded in between differs from one that is rounded once.
 namespace headroom {
 
 struct RoundingCase {
@@ -22,8 +22,8 @@ struct RoundingCase {
   Tolerance tolerance = {.relative_l2 = 0, .rounds_once = true};
 };
 
-/// Results of `made` (bf16 or f16), with vectors beside them of `side`, that or f32. Sums are `big` + 1 + 1, where big + 1 is halfway between
-/// two numbers and goes back to big: everything before the last rounding is exact in f32.
+/// Results of `made` (bf16 or f16), with vectors of `side`, `made` or f32. Sums are `big` + 1 + 1, where big + 1 is
+/// halfway between two numbers and rounds to big: everything before the last rounding is exact in f32.
 class RoundingCases {
  public:
   RoundingCases(DType made, DType side)
@@ -41,7 +41,7 @@ class RoundingCases {
   }
 
  private:
-  /// Every element by its index.
+  /// A tensor whose elements are a function of their index.
   template <class Value>
   static OracleTensor tensor(const TensorType& type, const Value& value) {
     OracleTensor made{.type = type, .reals = {}, .integers = {}};
@@ -56,7 +56,7 @@ class RoundingCases {
   static OracleTensor all(const TensorType& type, double value) {
     return tensor(type, [=](std::int64_t) { return value; });
   }
-  /// [..., k]: these first, then zeros.
+  /// Rows [..., k] that begin with `first`, then zeros.
   static OracleTensor rows(const TensorType& type, const std::vector<double>& first) {
     const std::int64_t width = type.shape[-1];
     return tensor(type, [&](std::int64_t i) {
@@ -65,7 +65,7 @@ class RoundingCases {
     });
   }
   void add(std::string name, OpSpec spec, std::vector<OracleTensor> operands) {
-    cases_.push_back({.name = fmt::format("{} to {} beside {}", name, made_, side_),
+    cases_.push_back({.name = fmt::format("{} to {} with {}", name, made_, side_),
                       .spec = std::move(spec),
                       .operands = std::move(operands)});
   }
@@ -94,7 +94,7 @@ class RoundingCases {
             w_scale{DType::kF32, {32}}, bias{side_, {32}}, residual = made({48, 32});
         const double product = has_residual ? big_ : big_ + 1;
         const double scale = narrow == DType::kI8 ? 1 : big_ / 64;
-        std::vector<double> parts;  // of the product, the largest first
+        std::vector<double> parts;  // terms of the sum, the largest first
         for (double rest = product / scale; rest > 0; rest -= parts.back())
           parts.push_back(rest < 1 ? rest : std::min(std::floor(rest), narrow == DType::kI8 ? 127.0 : 64.0));
         std::vector<TensorType> inputs = {x, x_scale, weight, w_scale, bias};
@@ -134,7 +134,7 @@ class RoundingCases {
           {channel_values(transposed.inputs[0], 1), all(transposed.inputs[1], 1), all(transposed.inputs[2], 1)});
     }
   }
-  /// Channel 0 is big, channel 1 what is given, others are 0; elements are in row-major order whatever the layout.
+  /// Channel 0 is big, channel 1 is `second`, others are 0; elements are in row-major order whatever the layout.
   [[nodiscard]] OracleTensor channel_values(const TensorType& x, double second) const {
     const std::int64_t pixels = x.shape[2] * x.shape[3];
     return tensor(x, [&](std::int64_t i) {
@@ -150,7 +150,7 @@ class RoundingCases {
   void add_elementwise() {
     const TensorType x = made({3, 5, 64}), gate{side_, {3, 1, 64}};
     const double half = epsilon_ / 2;
-    // Rounded first, the scalar would be half a step, and the sum go back to 1.
+    // If rounded first, the scalar would be half a step, and the sum would round to 1.
     add("add_scalar", make_spec(Op::kAddScalar, {x}, {{"value", half + 0x1p-23}}), {all(x, 1)});
     add("mul_scalar", make_spec(Op::kMulScalar, {x}, {{"value", 1 + 0.45 * epsilon_}}), {all(x, 3)});
     add("gate_residual", make_spec(Op::kGateResidual, {x, gate, x}),
@@ -169,7 +169,7 @@ class RoundingCases {
     const OracleTensor sums = rows(x, {big_, 1, 1}), means = rows(x, {64 * big_, 64, 64});
     const std::vector<std::int64_t> axes = {2};
     add("sum", make_spec(Op::kSum, {x}, {{"axes", axes}}), {sums});
-    if (made_ == DType::kBF16)  // f16 ends before
+    if (made_ == DType::kBF16)  // beyond the range of f16
       add("mean", make_spec(Op::kMean, {x}, {{"axes", axes}}), {means});
     add("cumsum", make_spec(Op::kCumsum, {x}), {sums});
     const TensorType image = made({1, 8, 4, 4});
@@ -185,7 +185,7 @@ class RoundingCases {
     store_from_double(bytes.data(), made_, value);
     return load_as_double(bytes.data(), made_);
   }
-  /// Images of 2 x 2 whose blend differs where that of the rows has been rounded.
+  /// Images of 2 x 2 whose interpolation differs if the interpolation of the rows has been rounded.
   void add_resize() {
     std::vector<double> pixels;
     constexpr int kSteps = 8;
@@ -205,7 +205,7 @@ class RoundingCases {
         {tensor(x, [&](std::int64_t i) { return pixels[static_cast<std::size_t>(i)]; })});
   }
 
-  /// Far from 0, where statistics of 16 bits, or a mean of squares in f32, have lost the difference.
+  /// Values far from 0, where statistics in 16 bits, or a mean of squares in f32, lose the difference.
   void add_norms() {
     const double far = 4 * big_;
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
@@ -222,7 +222,7 @@ class RoundingCases {
   }
 
   DType made_, side_;
-  double epsilon_, big_;  ///< the step behind 1; the least number that 1 is half a step of
+  double epsilon_, big_;  ///< the step after 1; the least number whose half step is 1
   std::vector<RoundingCase> cases_;
 };
 

@@ -9,16 +9,16 @@
 #include "testing/convolution_cases.hpp"
 #include "testing/fused_cases.hpp"
 
-/// Specs of every op that takes floating-point operands, small, for tests that plant NaN, infinities and zeros in them.
+/// Small specs of every op with floating-point operands, for tests that plant NaN, infinities and zeros in them.
 namespace headroom {
 
 struct SpecialCase {
   OpSpec spec;
-  /// Where nothing is planted, besides integers: the op leaves open where it goes.
+  /// Operands in which nothing is planted, in addition to integers: the op leaves the propagation open.
   std::function<bool(std::size_t input, Special)> skips = {};
 };
 
-/// Operands of `stored`, those beside them of `side`, which is that or f32.
+/// Main operands are of `stored`, vectors of `side`, which is `stored` or f32.
 class SpecialCases {
  public:
   SpecialCases(DType stored, DType side) : stored_(stored), side_(side) {}
@@ -132,7 +132,8 @@ class SpecialCases {
   static bool infinite_factors(std::size_t input, Special special) {
     return input > 0 && special == Special::kInfinities;
   }
-  /// Whether a weight that is not finite meets the zeros beside an image is open: kernels leave these out, or multiply them.
+  /// Whether a non-finite weight is multiplied by the zero padding of an image is open: kernels may skip the
+  /// padding.
   static bool infinite_weights(std::size_t input, Special special) { return input == 1 && special != Special::kZeros; }
 
   /// silu(group_norm(x) * (scale + 1) + offset) as one body.
@@ -212,8 +213,8 @@ class SpecialCases {
     }
   }
 
-  /// A key that a query does not see may reach it all the same, by a weight of 0, or not: kernels leave such keys out, and the op's
-  /// definition multiplies them.
+  /// The effect of a masked key is open: kernels may skip it, and the op's definition multiplies it by a weight of
+  /// 0.
   void add_attention() {
     for (const std::int64_t dim : {16, 64, 72})
       for (const bool has_logsumexp : {false, true}) {
@@ -238,7 +239,7 @@ class SpecialCases {
   std::vector<SpecialCase> cases_;
 };
 
-/// What is looked for is where special values go; how exact the others are, the kernels' own tests say.
+/// These tests check where special values appear; the kernels' own tests check accuracy.
 inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_peak = 0x1p20};
 
 /// "linear bf16[5, 31] bf16[7, 31] {...}"

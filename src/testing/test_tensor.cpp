@@ -12,11 +12,11 @@
 namespace headroom {
 namespace {
 
-/// More than any vector register or unrolled loop oversteps by; a multiple of every alignment.
+/// Larger than any overrun of a vector register or unrolled loop; a multiple of every alignment.
 constexpr std::size_t kGuardBytes = 1024;
 
-/// Byte `position` of a poisoned element: all ones is a NaN in every floating-point dtype, and so is all ones but the
-/// sign.
+/// Byte `position` of a poisoned element: all ones is a NaN in every floating-point dtype, and so is all ones except
+/// the sign.
 std::byte poison_byte(DType dtype, std::size_t position, TestTensor::Role role) {
   const bool input = role == TestTensor::Role::kInput;
   if (!is_float(dtype)) return input ? std::byte{0xA5} : std::byte{0x5A};
@@ -24,7 +24,7 @@ std::byte poison_byte(DType dtype, std::size_t position, TestTensor::Role role) 
   return top && !input ? std::byte{0x7F} : std::byte{0xFF};
 }
 
-/// Where element `index` (row-major) of a strided tensor lies, in elements.
+/// The offset of element `index` (row-major) of a strided tensor, in elements.
 std::int64_t offset_of(const Operand& operand, std::int64_t index) {
   std::int64_t offset = 0;
   for (int axis = operand.type.shape.rank() - 1; axis >= 0; --axis) {
@@ -41,8 +41,8 @@ std::size_t span_bytes(const Operand& operand) {
   return static_cast<std::size_t>(offset_of(operand, operand.type.shape.numel() - 1) + 1) * size_of(operand.type.dtype);
 }
 
-/// Strides of a tensor whose axes lie in memory in `order`, outermost first, with `padding` elements after each stretch
-/// but the innermost axis.
+/// Strides of a tensor whose axes lie in memory in `order`, outermost first, with `padding` elements after each run
+/// of every axis but the innermost.
 Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::int64_t padding) {
   Shape strides = shape;
   std::int64_t stride = 1;
@@ -72,7 +72,7 @@ std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform
     return below(spec.inputs[0].shape[0]);
   if (spec.op == Op::kRopeTable) return below(64);
   if (spec.op == Op::kFused && (spec.inputs[index].dtype == DType::kI32 || spec.inputs[index].dtype == DType::kI64))
-    return below(100);  // places in a table of more
+    return below(100);  // indices into a larger table
   switch (spec.inputs[index].dtype) {
     case DType::kBool:
       return below(2);
@@ -141,7 +141,7 @@ TestTensor::TestTensor(Backend& backend, const Operand& operand, Role role) : ba
 
 TestTensor::TestTensor(Backend& backend, std::size_t bytes)
     : TestTensor(backend, dense_operand({DType::kU8, Shape{static_cast<std::int64_t>(bytes)}}), Role::kOutput) {
-  std::ranges::fill(host_, std::byte{0xFF});  // whatever dtype lies there, it starts as NaN
+  std::ranges::fill(host_, std::byte{0xFF});  // a NaN in every floating-point dtype
 }
 
 void TestTensor::store(const OracleTensor& values) {

@@ -11,35 +11,35 @@
 
 namespace headroom {
 
-/// Random elements for input `index` of `spec`, already rounded to its dtype: standard normals, but for operands that
-/// stand for something else (indices, positions, times, weights, which are scaled by 1 / sqrt(fan-in)).
+/// Random elements for input `index` of `spec`, already rounded to its dtype: standard normals, except for operands
+/// with another meaning (indices, positions, times, weights, which are scaled by 1 / sqrt(fan-in)).
 [[nodiscard]] OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t seed);
 
-/// `type` as a comparison lays it out for operand number `index` under `rule`: operands of one launch differ, so that a
-/// kernel that takes one operand's strides for another's is found out.
+/// `type` with the strides of a comparison for operand number `index` under `rule`. Operands of one launch differ in
+/// strides, which exposes a kernel that confuses them.
 [[nodiscard]] Operand place_for_test(const TensorType& type, const StrideRule& rule, TestStrides strides,
                                      std::size_t index);
 
-/// The memory of one operand: guard bytes, elements with the gaps that strides leave, guard bytes; held on the host and
-/// on a device. What is no element must stay as it was.
+/// The memory of one operand, on the host and on a device: guard bytes, elements with the gaps that strides leave,
+/// guard bytes. All bytes outside elements must stay unchanged.
 class TestTensor {
  public:
   enum class Role : std::uint8_t { kInput, kOutput };
 
-  /// Everything poisoned: reading a gap or an element that was never written gives NaN where the dtype has one. The
-  /// patterns of inputs and outputs differ, so that copying a gap into a gap shows.
+  /// Poisons everything: reading a gap or an unwritten element gives NaN if the dtype has one. Inputs and outputs
+  /// have different patterns, so that a copy of a gap into a gap is detected.
   TestTensor(Backend& backend, const Operand& operand, Role role);
-  /// `bytes` without structure: a packed weight or scratch, all of it writable.
+  /// `bytes` without structure: a packed weight or scratch, entirely writable.
   TestTensor(Backend& backend, std::size_t bytes);
 
   void store(const OracleTensor& values);
   void upload(Stream& stream);
-  /// Once it is uploaded: on the device all bytes are 0xFF, until the copy that is returned is made.
+  /// To be called after the upload: fills the device memory with 0xFF until the returned copy is made.
   [[nodiscard]] LateCopy hold_back(Stream& stream);
-  /// Fetches device memory; returns "" or what was written that should not have been.
+  /// Fetches device memory; returns "" or a message about bytes that should not have changed.
   [[nodiscard]] std::string download_and_check(Stream& stream, bool elements_may_change);
 
-  /// Where its elements begin on the device.
+  /// The device address of the first element.
   [[nodiscard]] DevicePointer device() const noexcept;
   [[nodiscard]] const Operand& operand() const noexcept { return operand_; }
   /// Element `index` in row-major order, as downloaded; integers keep 64 bits.
