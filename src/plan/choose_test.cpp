@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-/// Supports every silu, and prepares none but of vectors.
+/// Supports every silu, but fails to prepare any except of vectors.
 class Unready final : public Kernel {
  public:
   explicit Unready(const Kernel& real) : real_(real) {}

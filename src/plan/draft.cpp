@@ -83,7 +83,7 @@ bool Draft::readers_accept(ValueId v, const Shape& at, std::size_t offset, int e
   return std::ranges::all_of(reads[index_of(v)], [&](const Read& read) {
     if (read.node < 0 || read.node == except) return true;
     const Node& reader = node(read.node);
-    // What has a place elsewhere is no view of `v`, but a copy.
+    // If the result has a place elsewhere, it is no view of `v`, but a copy.
     if (!is_view(reader.op) || is_linked(reader.results[0])) return kernel_accepts(read, v, at, offset);
     const std::optional<View> view = view_over(graph, reader, at);
     return view && readers_accept(reader.results[0], view->strides, offset + view->offset);

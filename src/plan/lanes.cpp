@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-/// A placed tensor as the bytes it touches.
+/// A placed tensor as the bytes that it covers.
 struct Footprint {
   std::int64_t offset = 0;
   Shape shape;
@@ -26,7 +26,7 @@ std::int64_t span_below(const Footprint& bytes, std::int64_t limit) {
   return span;
 }
 
-/// Whether every axis moves by a multiple of `period` bytes or stays inside one period.
+/// Whether the stride of every axis is a multiple of `period` bytes, or the axis stays inside one period.
 bool has_period(const Footprint& bytes, std::int64_t period) {
   for (int axis = 0; axis < bytes.shape.rank(); ++axis) {
     const std::int64_t stride = bytes.strides[axis] * bytes.element_bytes;
@@ -35,7 +35,7 @@ bool has_period(const Footprint& bytes, std::int64_t period) {
   return bytes.offset % period + span_below(bytes, period) <= period;
 }
 
-/// Whether two tensors of one storage may have a byte in common. Exact for parts side by side along any one axis.
+/// Whether two tensors of one storage may share a byte. Exact for parts concatenated along any one axis.
 bool may_overlap(const Footprint& a, const Footprint& b) {
   constexpr std::int64_t kEverything = INT64_MAX;
   if (a.shape.numel() == 0 || b.shape.numel() == 0) return false;
@@ -51,7 +51,7 @@ bool may_overlap(const Footprint& a, const Footprint& b) {
   return true;
 }
 
-/// The stretches of steps between which all lanes meet: those that no loop begins or ends in.
+/// The ranges of steps between which all lanes join: those without the begin or end of a loop.
 std::vector<std::pair<int, int>> straight_stretches(const Program& program) {
   std::vector<std::pair<int, int>> stretches;
   const auto visit = [&](const auto& self, const Segment& segment) -> void {
@@ -62,22 +62,22 @@ std::vector<std::pair<int, int>> straight_stretches(const Program& program) {
   return stretches;
 }
 
-/// What is known to have run when a step begins: by lane the latest such step, -1 for none of this stretch.
+/// The steps known to have completed when a step begins: for each lane the latest, -1 for none of this range.
 using Seen = std::vector<int>;
 
 void merge(Seen& seen, const Seen& other) {
   for (std::size_t lane = 0; lane < seen.size(); ++lane) seen[lane] = std::max(seen[lane], other[lane]);
 }
 
-/// A rough duration, in bytes that memory moves meanwhile: lanes are chosen by comparing them, so that only ratios of
-/// arithmetic, memory and launches matter, which are alike on the GPUs of a decade.
+/// A rough duration, in bytes that memory moves meanwhile. Lanes are chosen by comparing durations, so only the
+/// ratios of arithmetic, memory and launches matter; these are similar on the GPUs of a decade.
 double duration(const Cost& cost) {
   constexpr double kFlopsPerByte = 200;
   constexpr double kLaunchBytes = 8e6;
   return kLaunchBytes + std::max(cost.bytes, cost.flops / kFlopsPerByte);
 }
 
-/// Assigns the lanes of one stretch.
+/// Assigns the lanes of one range.
 class Stretch {
  public:
   Stretch(Program& program, int most) : program_(program), lanes_(static_cast<std::size_t>(most)) {}
@@ -100,7 +100,7 @@ class Stretch {
 
   Step& step(int i) const { return program_.steps[static_cast<std::size_t>(i)]; }
   double& finished(int i) { return finished_[static_cast<std::size_t>(i - first_)]; }
-  /// What is known to have run when step i has.
+  /// The steps known to have completed when step i has.
   Seen& done(int i) { return done_[static_cast<std::size_t>(i - first_)]; }
 
   void assign_step(int i) {
@@ -120,7 +120,7 @@ class Stretch {
     tails_[lane] = i;
   }
 
-  /// Earlier steps of the stretch that must have run before step i, in order, none twice.
+  /// Earlier steps of the range that must complete before step i, in order, without duplicates.
   std::vector<int> find_needed(int i) {
     std::vector<int> needed;
     const auto access = [&](const Place& place, const TensorType& type, bool writes) {
@@ -147,7 +147,8 @@ class Stretch {
     return needed;
   }
 
-  /// The lane where the step begins earliest; where several are equal that of the latest step it needs, then the first.
+  /// The lane in which the step begins earliest. Ties go to the lane of the latest step that it depends on, then to
+  /// the first.
   int choose_lane(int i, const std::vector<int>& needed) {
     double ready = 0;
     for (const int n : needed) ready = std::max(ready, finished(n));
@@ -166,9 +167,9 @@ class Stretch {
   std::size_t lanes_;
   int first_ = 0;
   std::vector<std::vector<Access>> accesses_;  // by storage
-  std::vector<int> tails_;                     // by lane its last step, -1 for none
-  std::vector<Seen> done_;                     // by step of the stretch
-  std::vector<double> finished_;               // by step of the stretch, as estimated
+  std::vector<int> tails_;                     // by lane: its last step, -1 for none
+  std::vector<Seen> done_;                     // by step of the range
+  std::vector<double> finished_;               // by step of the range, estimated
 };
 
 }  // namespace
@@ -184,7 +185,7 @@ void share_scratch(Program& program) {
   if (program.lanes == 1) return;
   const std::vector<int> concurrent = last_concurrent(program);
   for (const auto& [first, last] : straight_stretches(program)) {
-    std::vector<int> latest(static_cast<std::size_t>(program.lanes), -1);  // by lane the last step that has scratch
+    std::vector<int> latest(static_cast<std::size_t>(program.lanes), -1);  // by lane: the last step with scratch
     for (int i = first; i < last; ++i) {
       Step& step = program.steps[static_cast<std::size_t>(i)];
       if (step.scratch < 0) continue;
@@ -216,7 +217,7 @@ std::vector<int> last_concurrent(const Program& program) {
       Seen& seen = done[static_cast<std::size_t>(i - first)];
       if (tails[lane] >= 0) merge(seen, done[static_cast<std::size_t>(tails[lane] - first)]);
       for (const int n : step.waits) merge(seen, done[static_cast<std::size_t>(n - first)]);
-      // Whatever this step has not seen of another lane may run beside it, and it beside them.
+      // Steps of another lane that this step has not waited for may run concurrently with it, and vice versa.
       for (int k = first; k < i; ++k)
         if (seen[static_cast<std::size_t>(program.steps[static_cast<std::size_t>(k)].lane)] < k)
           result[static_cast<std::size_t>(k)] = i;

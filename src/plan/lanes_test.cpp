@@ -21,7 +21,7 @@ std::vector<int> lanes_of(const Program& program) {
   return lanes;
 }
 
-/// Two chains that meet, as text and image of a double block do.
+/// Two chains that join, like text and image in a double block.
 constexpr const char* kTwoChains = R"(graph chains {
   input %a: f32[1, 3, 8]
   input %b: f32[1, 5, 8]
@@ -44,7 +44,7 @@ TEST(Lanes, ChainsRunBesideEachOtherAndMeet) {
   ASSERT_EQ(program.steps.size(), 7U);  // the concatenation and its slices are places
   EXPECT_EQ(program.lanes, 2);
   EXPECT_EQ(lanes_of(program), (std::vector{0, 1, 0, 1, 1, 1, 0}));
-  EXPECT_EQ(program.steps[4].waits, std::vector{2});  // the softmax, for the other chain's part
+  EXPECT_EQ(program.steps[4].waits, std::vector{2});  // the softmax, for the part of the other chain
   EXPECT_EQ(program.steps[6].waits, std::vector{4});
   for (const int quiet : {0, 1, 2, 3, 5}) EXPECT_TRUE(program.steps[static_cast<std::size_t>(quiet)].waits.empty());
 }
@@ -69,7 +69,7 @@ TEST(Lanes, AChainOfStepsIsLeftAlone) {
 }
 
 TEST(Lanes, PartsOfABatchedConcatenationAreToldApart) {
-  // Rows of both parts take turns in memory: only their strides say that they never meet.
+  // Rows of both parts alternate in memory: only their strides show that they are disjoint.
   const Program program = plan_lanes(R"(graph parts {
     input %a: f32[2, 3, 8]
     input %b: f32[2, 5, 8]
@@ -97,7 +97,8 @@ TEST(Lanes, StepsOfALaneShareScratchThatOtherLanesWouldKeepApart) {
     program.storages.push_back({.kind = StorageKind::kScratch, .bytes = std::size_t(100) * (10 - i)});
   }
   share_scratch(program);
-  EXPECT_EQ(program.steps[2].scratch, program.steps[0].scratch) << "step 3 of the other lane may run beside both";
+  EXPECT_EQ(program.steps[2].scratch, program.steps[0].scratch)
+      << "step 3 of the other lane may run concurrently with both";
   EXPECT_EQ(bytes_of(0), 1000U);
   std::set<int> others;
   for (const int i : {0, 1, 3, 4, 5, 6}) others.insert(program.steps[static_cast<std::size_t>(i)].scratch);
@@ -106,7 +107,7 @@ TEST(Lanes, StepsOfALaneShareScratchThatOtherLanesWouldKeepApart) {
 }
 
 TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
-  // After its relu nobody needs %2 or %3; in one lane what the other chain makes next may take their place.
+  // After its relu nothing needs %2 or %3; in one lane a result of the other chain may reuse their memory.
   const Program program = plan_lanes(kTwoChains, 2);
   const std::vector<int> until = last_concurrent(program);
   EXPECT_EQ(until, (std::vector{3, 2, 3, 3, 4, 6, 6}));

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// When steps touch storages.
+/// The steps at which storages are used.
 using Touches = std::vector<std::pair<int, int>>;  // storage, step
 
 void find_regions(const Segment& segment, std::vector<Lifetime>& loops, Touches& touches) {
@@ -86,7 +86,7 @@ std::size_t place_in_order(std::vector<Storage>& storages, const std::vector<std
 }  // namespace
 
 void find_lifetimes(Program& program) {
-  if (program.steps.empty()) return;  // nothing but outputs that are states
+  if (program.steps.empty()) return;  // all outputs are states
   Touches touches = find_touches(program);
   std::vector<Lifetime> loops;
   find_regions(program.root, loops, touches);
@@ -132,7 +132,7 @@ std::size_t assign_offsets(std::vector<Storage>& storages) {
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> offsets(storages.size(), 0);
   const auto attempt = [&](auto largest_first) {
-    std::ranges::sort(order);  // ties in schedule order, whatever was tried before
+    std::ranges::sort(order);  // ties in schedule order, independent of earlier orders
     std::ranges::stable_sort(order, std::greater{}, largest_first);
     const std::size_t size = place_in_order(storages, order);
     if (size >= smallest) return;
@@ -160,12 +160,12 @@ std::vector<StepMemory> memory_by_step(const Program& program) {
     if (step.scratch >= 0) {
       const Storage& scratch = program.storages[static_cast<std::size_t>(step.scratch)];
       memory[i].scratch = scratch.bytes;
-      if (scratch.kind == StorageKind::kPart) {  // each thread has its own, in what counts as an activation
+      if (scratch.kind == StorageKind::kPart) {  // one per thread, as a part of the activations
         memory[i].scratch *= static_cast<std::size_t>(program.target.threads);
         memory[i].activations -= memory[i].scratch;
       }
     }
-    std::set<int> read;  // several inputs may lie in one weight
+    std::set<int> read;  // several inputs may be views of one weight
     for (const Place& place : step.input_places) {
       if (place.storage < 0 || !read.insert(place.storage).second) continue;
       const Storage& storage = program.storages[static_cast<std::size_t>(place.storage)];

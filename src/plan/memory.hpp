@@ -8,35 +8,35 @@
 
 namespace headroom {
 
-/// Fills in first and last of every storage from the program's steps: from the first step that touches it to the last
-/// that touches it or may run beside one that does.
-/// What is made before a loop and read inside it is needed until the loop ends; what the program puts out, until the
-/// program ends.
+/// Sets first and last of every storage from the steps of the program. The lifetime runs from the first step that
+/// uses the storage to the last step that uses it or may run concurrently with such a step. A value made before a
+/// loop and read inside it is live until the loop ends; an output is live until the program ends.
 void find_lifetimes(Program& program);
 
-/// The most bytes of arena storages live at any one step: no assignment of offsets can need less.
+/// The maximum over all steps of the bytes of live arena storages: a lower bound for every assignment of offsets.
 [[nodiscard]] std::size_t arena_lower_bound(const Program& program);
 
 inline constexpr std::size_t kArenaAlignment = 256;
 [[nodiscard]] constexpr std::size_t aligned_size(std::size_t bytes) { return round_up(bytes, kArenaAlignment); }
 
-/// Gives every arena and scratch storage an offset such that no two that live at the same step overlap, and returns the
-/// arena's size. Tries several greedy orders (by size, by lifetime, by both, by end), each placing a storage in the
-/// tightest gap among its neighbours in time, and keeps the smallest: "Efficient Memory Management for Deep Neural Net
-/// Inference" (Pisarchyk and Lee, 2020), section 5.
+/// Assigns an offset to every arena and scratch storage so that no two that are live at the same step overlap.
+/// Returns the arena's size. It tries several greedy orders (by size, by lifetime, by both, by end) and keeps the
+/// smallest arena. Each order places a storage in the tightest gap among the storages that are live at the same time:
+/// "Efficient Memory Management for Deep Neural Net Inference" (Pisarchyk and Lee, 2020), section 5.
 [[nodiscard]] std::size_t assign_offsets(std::vector<Storage>& storages);
 
 /// Device memory around one step of a program, in bytes.
 struct StepMemory {
-  std::size_t activations = 0;  ///< held while it runs: all that is needed then, its own results among it
-  std::size_t made = 0;         ///< of those, what is not held before it
-  std::size_t scratch = 0;      ///< its own
-  std::size_t weights = 0;      ///< that it reads
+  std::size_t activations = 0;  ///< live while it runs, its own results included
+  std::size_t made = 0;         ///< the part that is not live before it
+  std::size_t scratch = 0;      ///< its own scratch
+  std::size_t weights = 0;      ///< read by it
   friend bool operator==(const StepMemory&, const StepMemory&) = default;
 };
 
-/// By step, in order. Inputs, states and weights are held throughout and in none of the first three. What all threads
-/// need for the parts of a tiled run is held throughout that run, and made where it begins.
+/// The memory of each step, in order. Inputs, states and weights are allocated throughout and are not part of
+/// activations, made or scratch. The memory of all threads for the parts of a tiled run is live throughout that run,
+/// and counts as made at its first step.
 [[nodiscard]] std::vector<StepMemory> memory_by_step(const Program& program);
 
 }  // namespace headroom

@@ -67,7 +67,7 @@ TEST(Arena, RandomLifetimesAreDisjointAndNearTheBound) {
     EXPECT_GE(size, bound);
     worst = std::max(worst, static_cast<double>(size) / static_cast<double>(bound));
   }
-  EXPECT_LT(worst, 1.2);  // models are far more regular than this
+  EXPECT_LT(worst, 1.2);  // the lifetimes in models are far more regular than these
 }
 
 Step step_that_reads(const std::vector<int>& storages, int scratch = -1) {

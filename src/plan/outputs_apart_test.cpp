@@ -1,4 +1,4 @@
-// Where outputs lie that are to have storages of their own.
+// The placement of outputs that get storages of their own.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class OutputsApart : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Plans, OutputsApart, testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 
-/// One that could be overwritten in place, a view of it, one that a loop returns, and one that a branch makes.
+/// A result that could be overwritten in place, a view of it, one that a loop returns, and one that a branch makes.
 TEST_P(OutputsApart, HaveAStorageEachThatKernelsWrite) {
   const Program program = plan_apart(R"(graph g {
     input %x: f32[4, 4]

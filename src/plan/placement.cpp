@@ -9,11 +9,12 @@
 namespace headroom {
 namespace {
 
-/// Whether the result that `out` is can be written at `target`, at the moment `now`.
+/// Whether the result `out` can be written at `target`, at the moment `now`.
 bool can_overwrite(const StorageIndex& index, int now, ValueId out, const Place& target) {
   if (target.storage < 0 || index.storage(target.storage).kind != StorageKind::kArena) return false;
   const Place& own = index.place(out);
-  // Neither may be needed when the other is: what lies there later, nor what lies beside the result before.
+  // Their lifetimes must not overlap: neither later values at the target nor earlier values in the result's own
+  // storage.
   if (index.lifetime(target.storage).last > now || index.lifetime(own.storage).first < now) return false;
   if (!index.may_write_over(out, target)) return false;
   const std::span<const ValueId> moved = index.values_in(own.storage);
@@ -24,7 +25,7 @@ bool can_overwrite(const StorageIndex& index, int now, ValueId out, const Place&
   });
 }
 
-/// In place: a result is written over an operand that nobody needs any more, where the kernel allows it.
+/// In place: a result overwrites an operand that is no longer needed, if the kernel allows it.
 void overwrite_operands(const Draft& draft, StorageIndex& index) {
   for (std::size_t i = 0; i < draft.chosen.size(); ++i) {
     const Node& node = draft.node(static_cast<int>(i));
@@ -49,7 +50,7 @@ Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& cho
   if (options.arena) place_inside(draft);
   place_views(draft, options.arena);
   StorageIndex index(draft, options.outputs_apart);
-  // First: these have one place to go, an operand to overwrite can be found elsewhere.
+  // First, because these have one possible place; an operand to overwrite can be found elsewhere.
   place_region_ends(draft, index, options.arena);
   if (options.arena) overwrite_operands(draft, index);
   Placements placements{.timeline = draft.timeline, .elided = draft.elided};

@@ -7,13 +7,13 @@
 
 namespace headroom {
 
-/// Where every value lies, and which nodes need no launch because their result is a view of, or a place inside, another
-/// value.
+/// The place of every value, and the nodes that need no launch because their result is a view of another value or was
+/// written directly into it.
 struct Placements {
   Timeline timeline;
   std::vector<Storage> storages = {};    ///< without liveness and offsets
-  std::vector<Lifetime> lifetimes = {};  ///< of those, in moments of the timeline
-  std::vector<Place> places = {};        ///< by ValueId; storage -1 for weights and values nobody touches
+  std::vector<Lifetime> lifetimes = {};  ///< lifetimes of the storages, in moments of the timeline
+  std::vector<Place> places = {};        ///< by ValueId; storage -1 for weights and unused values
   std::vector<bool> elided;              ///< by index in `chosen`
 };
 
@@ -23,8 +23,8 @@ struct PlacementOptions {
 };
 
 /// Places the values of a graph. Without `arena` every node writes a buffer of its own, except that a reshape shares
-/// its operand's (as in every eager framework). With it values share storages as views, places inside and rows joined (views.hpp), in place, and
-/// with states (region_ends.hpp).
+/// its operand's (as in every eager framework). With it values share storages as views, inside other values and as
+/// joined rows (views.hpp), in place, and with states (region_ends.hpp).
 [[nodiscard]] Placements place_values(const Graph& graph, const std::vector<ChosenKernel>& chosen,
                                       const std::vector<bool>& is_weight, const PlacementOptions& options);
 

@@ -59,8 +59,8 @@ TEST(Placement, PartsOfAConcatenationAreWrittenInPlace) {
 }
 
 TEST(Placement, APartThatIsAViewIsWrittenInPlaceByWhatMakesItsOperand) {
-  // How attention beside an MLP ends: heads side by side, next to the MLP's result.
-  const Program program = plan_text(R"(graph beside {
+  // The end of attention next to an MLP: the heads concatenated, next to the MLP's result.
+  const Program program = plan_text(R"(graph both {
     input %heads: f32[2, 3, 5, 4]
     input %mlp: f32[2, 5, 8]
     %2: f32[2, 3, 5, 4] = silu(%heads)
@@ -146,7 +146,7 @@ TEST(Placement, WhatIsReshapedIntoOneConcatenationIsNoPartOfAnother) {
   EXPECT_EQ(launched(program), (std::vector{Op::kRelu, Op::kReshape, Op::kRelu, Op::kRelu}));
 }
 
-constexpr std::int64_t kRow = 24;  // queries, keys and values of two heads of 4, side by side
+constexpr std::int64_t kRow = 24;  // queries, keys and values of two heads of 4, concatenated
 
 /// The values of two streams' merged QKV, joined along the tokens and read by one kernel.
 Graph joined_streams(std::int64_t batch, std::int64_t text_tokens, std::int64_t image_tokens) {
@@ -189,7 +189,8 @@ TEST(Placement, RowsOfSeveralRequestsAreJoinedByACopy) {
   EXPECT_EQ(launched(plan_arena(joined_streams(2, 3, 5))), (std::vector{Op::kSilu, Op::kSilu, Op::kConcat, Op::kRelu}));
 }
 
-/// How many copies a graph of joined columns needs: `make` gets rows that kernels write, [3, 24], [5, 24] and [5, 32].
+/// The number of copies in a graph of joined columns. `make` gets rows that kernels write, [3, 24], [5, 24] and [5,
+/// 32].
 int concats_launched(const std::function<void(Builder&, ValueId, ValueId, ValueId)>& make) {
   Graph graph("columns");
   Builder b(graph);
@@ -248,8 +249,8 @@ TEST(Placement, WhatMustLieElsewhereIsNotJoinedInPlace) {
             1)
       << "the whole is an output";
   EXPECT_EQ(concats_launched([](Builder& b, ValueId text, ValueId image, ValueId wide) {
-              const ValueId beside = b.concat({text, b.relu(b.slice(wide, 1, 0, kRow))}, 0);
-              b.graph().add_output("x", b.relu(beside));
+              const ValueId both = b.concat({text, b.relu(b.slice(wide, 1, 0, kRow))}, 0);
+              b.graph().add_output("x", b.relu(both));
               b.graph().add_output("y", b.relu(b.concat({b.slice(text, 1, 0, 8), b.slice(image, 1, 0, 8)}, 0)));
             }),
             1)
@@ -399,7 +400,7 @@ TEST(Placement, AStateReadAfterItsNextValueIsKept) {
             StorageKind::kState);
 }
 
-/// The device's relu, for operands at multiples of 16 bytes.
+/// The device's relu, restricted to operands at multiples of 16 bytes.
 class Aligned final : public Kernel {
  public:
   explicit Aligned(const Kernel& real) : real_(real) {}
@@ -426,7 +427,7 @@ class Aligned final : public Kernel {
   const Kernel& real_;
 };
 
-/// Ops launched where columns of rows of `row` elements are read, or written into a concatenation, by such a kernel.
+/// The ops launched if such a kernel reads columns of rows of `row` elements, or writes them into a concatenation.
 std::vector<Op> launched_aligned(std::int64_t row, std::int64_t start, bool reads) {
   std::vector<const Kernel*> kernels;
   for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) kernels.push_back(kernel);

@@ -52,7 +52,7 @@ class Planner {
     return program_.graph.nodes()[static_cast<std::size_t>(chosen_[chosen].node)];
   }
 
-  /// The steps of the region that begins now, its nested regions as children.
+  /// The steps of the region that begins now, with its nested regions as children.
   Segment make_segment() {
     const Region& region = program_.graph.region(placements_->timeline.moments()[next_++].region);
     Segment segment{.trip_count = region.trip_count, .first = step_count()};
@@ -153,7 +153,7 @@ class Planner {
     }
   }
 
-  /// Ends the tiled run that ends before `chosen`.
+  /// Ends the tiled run whose last node is before `chosen`.
   void close_tile(std::size_t chosen) {
     if (std::ranges::count(tiles_, chosen, &Tile::last) > 0) program_.tiled.back().last = step_count();
   }
@@ -163,7 +163,7 @@ class Planner {
     place.bytes_between_parts = inside ? 0 : operand.bytes_between;
   }
 
-  /// Gives what is of a part its place in a thread's memory, and the run memory for all threads.
+  /// Assigns per-part storages their offsets in a thread's memory, and the run its memory for all threads.
   void assign_part_offsets(TiledRun& run) {
     std::vector<int> parts;
     std::vector<Storage> storages;  // as if they were the whole arena
@@ -193,7 +193,7 @@ class Planner {
     return prepared_.prepare(choice, work, program_.target);
   }
 
-  /// For one thread alone, once for each thread.
+  /// Prepared separately for each thread.
   std::shared_ptr<const PreparedKernel> prepare_part(const ChosenKernel& choice, const PartOfStep& part) {
     PlacedWork work{.spec = part.spec};
     for (const PartOperand& input : part.inputs) work.inputs.push_back(input.operand);
@@ -215,7 +215,8 @@ class Planner {
     return storage_count() - 1;
   }
 
-  /// What is copied at the moment at which a region ends; at the program's end also outputs that are nobody's results.
+  /// Emits the copies at the moment at which a region ends; at the program's end also those of outputs that are no
+  /// results.
   void add_copies() {
     const Moment moment = placements_->timeline.moments()[next_++];
     std::vector<Step> steps;
@@ -284,7 +285,7 @@ Program plan(const Graph& graph, const Target& target, const PlanOptions& option
 
 Program plan(const Graph& graph, const Target& target, const PlanOptions& options,
              std::span<const Kernel* const> kernels) {
-  HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator hands memory on in schedule order
+  HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator reuses memory in schedule order
   HR_CHECK(!options.tile || (options.arena && options.lanes == 1));
   PreparedKernels prepared;
   std::vector<RefusedWork> refused;

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-/// Op, kernel, dtype of the arithmetic, type of the result.
+/// Op, kernel, compute dtype, and type of the result.
 using Cells = std::array<std::string, 4>;
 
 Cells cells_of(const Graph& graph, const Step& step) {

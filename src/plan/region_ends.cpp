@@ -17,7 +17,8 @@ class RegionEnds {
     }
   }
 
-  /// Regions in the order they end, so that what an inner one returns has its place when the outer one asks.
+  /// Regions in the order of their ends, so that the results of an inner one are placed before the outer one needs
+  /// them.
   void place(bool arena) {
     for (const Moment& moment : draft_.timeline.moments()) {
       if (moment.kind != Moment::Kind::kEnd && moment.kind != Moment::Kind::kOtherwise) continue;
@@ -32,8 +33,8 @@ class RegionEnds {
   }
 
  private:
-  /// Whether the next value, and with it all that lies where it does, can lie where the state does: made in that
-  /// region, when nobody there needs what the state held any more.
+  /// Whether the next value, with all values at its place, can be placed at the state: it is made in that region,
+  /// after the last read of the old state there.
   bool can_overwrite(const StateUpdate& update) const {
     if (!index_.owns_activation(update.next)) return false;
     const int begin = draft_.timeline.begin(update.region);
@@ -50,7 +51,8 @@ class RegionEnds {
     });
   }
 
-  /// Whether the node of that moment makes all of what lies where `next` does, and may write it over the state.
+  /// Whether the node of that moment makes the whole value at the place of `next`, and may overwrite the state with
+  /// it.
   bool writes_over(int moment, ValueId next, const Place& state) const {
     const int position = draft_.timeline.moments()[static_cast<std::size_t>(moment)].node;
     if (position < 0) return false;
@@ -58,14 +60,14 @@ class RegionEnds {
     return index_.place(out) == index_.place(next) && index_.may_write_over(out, state);
   }
 
-  /// Of a loop, or of an `if` given by its then and its else, which may be none.
+  /// For a loop, or for an `if` given by its then and its else (if any).
   void place_results(RegionId region, RegionId otherwise) {
     for (const RegionResult& result : draft_.graph.region(region).results)
       if (!share_with_state(result, region, otherwise)) share_with_source(result, region, otherwise);
   }
 
-  /// Lets a result lie in a state that holds it whichever way the region went. No region but this changes that state:
-  /// where it does not either, a result of an earlier region is in play, which has changed it already.
+  /// Places a result in a state that holds its value on both paths through the region. Only this region may change
+  /// that state: otherwise the result of an earlier region, which has changed it already, is involved.
   bool share_with_state(const RegionResult& result, RegionId region, RegionId otherwise) {
     const bool is_old = is_state(result.from) && (result.otherwise == kNoValue || is_state(result.otherwise));
     std::vector<ValueId> candidates;
@@ -87,7 +89,7 @@ class RegionEnds {
 
   bool is_state(ValueId v) const { return draft_.graph.value(v).kind == ValueKind::kState; }
 
-  /// Whether `source` is what a state holds when `branch` has run; none where nothing runs.
+  /// Whether `source` is the value of a state after `branch` has run; with kNoRegion nothing runs.
   bool holds(ValueId state, RegionId branch, ValueId source) const {
     if (branch != kNoRegion) {
       const std::vector<StateUpdate>& updates = updates_[index_of(branch)];
@@ -98,11 +100,11 @@ class RegionEnds {
   }
 
   void share_with_source(const RegionResult& result, RegionId region, RegionId otherwise) {
-    if (result.otherwise == kNoValue) {  // of a loop: another name for what the last iteration made
+    if (result.otherwise == kNoValue) {  // of a loop: an alias for the result of the last iteration
       if (!index_.owns_activation(result.from)) return;
       if (index_.owns_activation(result.value))
         index_.move(result.value, index_.place(result.from));
-      else  // an output that is apart stays where it is
+      else  // an output with its own storage is not moved
         index_.move(result.from, index_.place(result.value));
       return;
     }
@@ -111,7 +113,7 @@ class RegionEnds {
       index_.move(result.otherwise, index_.place(result.value));
   }
 
-  /// Whether what lies where `v` does is needed in `branch` alone.
+  /// Whether the values at the place of `v` are needed in `branch` only.
   bool is_made_in(ValueId v, RegionId branch) const {
     if (!index_.owns_activation(v)) return false;
     const Lifetime life = index_.lifetime(index_.place(v).storage);

@@ -166,7 +166,7 @@ TEST(RegionEnds, CopiesArePrinted) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
-/// What lies in each storage after the copies, where each held its own number.
+/// The contents of each storage after the copies, if each held its own number before.
 std::map<int, int> run(const std::vector<StorageCopy>& copies) {
   std::map<int, int> held;
   const auto content = [&](int storage) { return held.contains(storage) ? held[storage] : storage; };

@@ -20,7 +20,7 @@ StorageIndex::StorageIndex(const Draft& draft, bool outputs_apart) : draft_(draf
   const auto is_placed = [&](std::size_t v) {
     const ValueKind kind = draft.graph.value(ValueId(v)).kind;
     const bool is_result = kind == ValueKind::kResult || kind == ValueKind::kRegionResult;
-    if (draft.is_weight[v] || (is_result && draft.made[v] < 0)) return false;  // nobody makes it
+    if (draft.is_weight[v] || (is_result && draft.made[v] < 0)) return false;  // no node makes it
     return kind != ValueKind::kCounter || !draft.reads[v].empty();
   };
   for (std::size_t v = 0; v < places_.size(); ++v) {

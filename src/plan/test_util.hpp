@@ -1,9 +1,9 @@
 #pragma once
 
-/// What tests of plans and of their sessions share; included by *_test.cpp only.
+/// Shared by tests of plans and of their sessions; included by *_test.cpp only.
 namespace headroom {
 
-/// One value's samples are its columns, so what reads it and writes over it by rows is cut elsewhere.
+/// The samples of one value are its columns, so an op that reads and overwrites it by rows is cut differently.
 inline constexpr const char* kMixedSamples = R"(graph mixed {
   input %x: f32[64, 64, 96]
   %1: f32[64, 64, 96] = silu(%x)

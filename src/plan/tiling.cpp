@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kMostSteps = 64;          // of a tile
 constexpr std::size_t kMostWays = 8;            // to cut a batch that are tried, from the finest
-constexpr std::int64_t kLeastProductRows = 64;  // of a part: fewer leave vector and matrix units waiting
-constexpr double kLeastBalance = 0.9;           // of the threads' time that parts fill
-constexpr double kLaunchBytes = 16'000;         // what a core moves meanwhile: 0.8 us at 20 GB/s
+constexpr std::int64_t kLeastProductRows = 64;  // of a part; with fewer, vector and matrix units idle
+constexpr double kLeastBalance = 0.9;           // of the threads' time spent on parts
+constexpr double kLaunchBytes = 16'000;         // bytes that a core moves meanwhile: 0.8 us at 20 GB/s
 constexpr double kCacheShare = 0.5;             // of the second-level cache: a core may share it with another thread
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// What lies behind the cache is read, or read and written.
+/// Memory beyond the cache is read, or read and written.
 constexpr double kReadOnce = 1, kWriteOnce = 2;
 
 /// A value that a step reads or writes, in memory.
@@ -32,14 +32,15 @@ struct Access {
   double bytes;
   bool by_sample;
   bool written;
-  std::size_t pitch;  // bytes from a sample's part of the storage to the next sample's; 0 where there are no such parts
+  std::size_t pitch;  // bytes from one sample's part of the storage to the next; 0 if there are no such parts
 };
 
-/// A step that launches, as the search sees it.
+/// A step that is launched, as seen by the search.
 struct Work {
   std::size_t chosen;
-  std::int64_t samples;         // of its results, or 0 where they depend on each other
-  std::vector<bool> by_sample;  // by operand: whether a sample of the results needs one of its samples alone
+  std::int64_t samples;  // of its results, or 0 if they depend on each other
+  // by operand: whether it is batched, so that a sample of the results needs one sample of it
+  std::vector<bool> by_sample;
   std::int64_t product_rows = 0;
   double weight_bytes = 0;
   std::vector<Access> accesses;
@@ -101,7 +102,8 @@ class Tiler {
                              .pitch = by_sample ? pitch_of(type, place) : 0});
   }
 
-  /// Where sample i of a value lies within the i-th of as many equal parts of its storage: the bytes of such a part.
+  /// The bytes of one part if a value's storage is divided into one equal part per sample, and sample i is within
+  /// part i.
   std::size_t pitch_of(const TensorType& type, const Place& place) const {
     const std::size_t bytes = static_cast<std::size_t>(place.strides[0]) * size_of(type.dtype);
     std::size_t last = place.offset_bytes;  // of the first sample's elements
@@ -111,7 +113,7 @@ class Tiler {
     return last < bytes && all == placements_.storages[static_cast<std::size_t>(place.storage)].bytes ? bytes : 0;
   }
 
-  /// For each storage that works [first, last) touch, the pitch of all of them; 0 where they differ.
+  /// For each storage used by works [first, last), their common pitch; 0 if they differ.
   std::map<int, std::size_t> pitches(std::size_t first, std::size_t last) const {
     std::map<int, std::size_t> pitches;
     for (std::size_t i = first; i < last; ++i)
@@ -122,21 +124,22 @@ class Tiler {
     return pitches;
   }
 
-  /// What leaves or enters the caches where a step runs for all samples at once.
+  /// Bytes that leave or enter the caches if a step runs for all samples at once.
   double untiled_bytes(const Work& work) const {
     double bytes = work.weight_bytes * static_cast<double>(target_.threads);
     for (const Access& access : work.accesses) bytes += access.bytes * (access.written ? kWriteOnce : kReadOnce);
     return bytes;
   }
 
-  /// The same for works [first, last) as one tile, or kNever where they cannot be one.
+  /// The same for works [first, last) as one tile, or kNever if they cannot form one.
   double tiled_bytes(std::size_t first, std::size_t last, std::int64_t parts) const {
     struct Live {
       std::size_t first, last;
       double bytes;
     };
     const auto count = static_cast<double>(parts);
-    double whole = 0, slices = 0, behind = 0;  // bytes shared by all parts, of a part, and of a part's that go outside
+    // bytes shared by all parts, bytes of one part, and those of a part's that leave the tile
+    double whole = 0, slices = 0, behind = 0;
     std::map<int, Live> inside;
     std::set<std::pair<int, std::size_t>> met;
     const std::map<int, std::size_t> pitches = this->pitches(first, last);
@@ -145,7 +148,7 @@ class Tiler {
       for (const Access& access : works_[i].accesses) {
         const auto storage = static_cast<std::size_t>(access.storage);
         const std::size_t pitch = pitches.at(access.storage);
-        if (access.written && pitch == 0) return kNever;  // a part could change what another reads
+        if (access.written && pitch == 0) return kNever;  // a part could change data that another reads
         if (pitch != 0 && is_inside(storage, first, last)) {
           const double bytes = static_cast<double>(placements_.storages[storage].bytes) / count;
           inside.try_emplace(access.storage, Live{i, i, bytes}).first->second.last = i;
@@ -174,7 +177,7 @@ class Tiler {
     return bytes * (1 + threads / (2 * count));  // at the end each thread waits for half a part, on average
   }
 
-  /// Whether nothing but the works of a tile touches a storage.
+  /// Whether only the works of a tile use a storage.
   bool is_inside(std::size_t storage, std::size_t first, std::size_t last) const {
     const Lifetime& life = placements_.lifetimes[storage];
     return placements_.storages[storage].kind == StorageKind::kArena &&
@@ -185,7 +188,7 @@ class Tiler {
   /// Bytes of a core's cache that a tile may fill.
   double room() const { return kCacheShare * static_cast<double>(target_.core_cache_bytes); }
 
-  /// In how many parts `samples` may be cut, most first.
+  /// The possible numbers of parts for `samples`, largest first.
   std::vector<std::int64_t> ways_to_cut(std::int64_t samples) const {
     std::vector<std::int64_t> ways;
     const std::int64_t threads = target_.threads;
@@ -201,14 +204,14 @@ class Tiler {
     return work.samples % parts == 0 && (work.product_rows == 0 || work.product_rows / parts >= kLeastProductRows);
   }
 
-  /// The best tiles among works [begin, end), which follow each other in one region.
+  /// The best tiles among consecutive works [begin, end) of one region.
   std::vector<Tile> cut(std::size_t begin, std::size_t end) const {
     struct Best {
       double bytes = kNever;
       std::size_t first = 0;  // of the last tile or untiled step
       std::int64_t parts = 1;
     };
-    std::vector<Best> best(end - begin + 1);  // by how many works are done
+    std::vector<Best> best(end - begin + 1);  // by number of works done
     best[0].bytes = 0;
     for (std::size_t first = begin; first < end; ++first) {
       const double before = best[first - begin].bytes;
@@ -242,7 +245,7 @@ class Tiler {
     return tile;
   }
 
-  /// Fills in the steps of tiles. Where a kernel does not run a part, keeps its work out of tiles from now on and
+  /// Creates the steps of tiles. If a kernel cannot run on a part, excludes its work from tiles from now on and
   /// returns false.
   bool complete(std::vector<Tile>& tiles) {
     for (Tile& tile : tiles)
@@ -258,7 +261,7 @@ class Tiler {
     return true;
   }
 
-  /// Whether a kernel takes a part where the second one begins, and so all.
+  /// Whether a kernel accepts the alignment of the second part, and thereby of all.
   static bool is_taken(const StrideRule& rule, const PartOperand& part) {
     return satisfies(rule, part.operand.type, part.operand.strides, part.bytes_between);
   }

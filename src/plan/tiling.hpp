@@ -9,35 +9,36 @@
 
 namespace headroom {
 
-/// The `tile` switch. Layer by layer, what one step writes has left a core's cache before the next reads it, as soon as
-/// a batch is large. Where several steps each treat the samples (entries of the leading axis) of a batch by themselves,
-/// they can be run for a few samples at a time instead, by one thread from the first step to the last: what passes
-/// between them then stays in that core's second-level cache, beside the weights, which every part reads again
-/// ("Fused-Layer CNN Accelerators", Alwani et al. 2016; loop tiling across layers).
+/// The `tile` switch. With a large batch, executed layer by layer, the result of one step has left a core's cache
+/// before the next step reads it. If several consecutive steps treat the samples (entries of the leading axis) of a
+/// batch independently, one thread can run all of them for some samples at a time. The intermediate results then stay
+/// in the second-level cache of that core, together with the weights, which every part reads again. See "Fused-Layer
+/// CNN Accelerators" (Alwani et al., 2016): loop tiling across layers.
 
-/// One operand of a step, for a part.
+/// One operand of a step, for one part of the samples.
 struct PartOperand {
   Operand operand;
-  std::size_t bytes_between = 0;  ///< from a part's elements to those of the next; 0 where all parts share them
+  /// distance from the elements of one part to those of the next; 0 if all parts share them
+  std::size_t bytes_between = 0;
 };
 
-/// A step's work on a part.
+/// The work of a step on one part.
 struct PartOfStep {
   OpSpec spec;
   std::vector<PartOperand> inputs, outputs;
 };
 
-/// Nodes to run so, in schedule order.
+/// Consecutive nodes to run part by part, in schedule order.
 struct Tile {
   std::size_t first = 0, last = 0;  ///< [first, last) in the chosen kernels
-  std::int64_t parts = 1;           ///< of equally many samples
+  std::int64_t parts = 1;           ///< of equal numbers of samples
   std::vector<PartOfStep> steps;    ///< of the kernels that are not elided
-  std::vector<int> inside;          ///< storages that nothing else touches: of those, one part is needed at a time
+  std::vector<int> inside;          ///< storages used only inside the tile; memory for one part of each is enough
 };
 
-/// Where to do that: cuts the schedule so that the fewest bytes pass between a core's second-level cache and what lies
-/// behind it, by dynamic programming over all cuts. A tile must fit in half of that cache, the weights that it reads
-/// included; its parts must keep all threads equally busy and have rows enough for products to run well.
+/// Finds the tiles: cuts the schedule so that the least bytes pass between a core's second-level cache and the memory
+/// beyond it, by dynamic programming over all cuts. A tile, with the weights that it reads, must fit in half of that
+/// cache. Its parts must keep all threads equally busy and have enough rows for efficient matmuls.
 [[nodiscard]] std::vector<Tile> find_tiles(const Graph& graph, const std::vector<ChosenKernel>& chosen,
                                            const Placements& placements, const std::vector<bool>& is_weight,
                                            const Target& target);

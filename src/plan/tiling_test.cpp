@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// Attention of each sample over itself and a copy, then something in which samples meet.
+/// Attention of each sample over itself and a copy, then an op that mixes samples.
 constexpr const char* kChain = R"(graph chain {
   input %x: f32[8, 64, 96]
   input %m: f32[8, 1, 96]
@@ -131,7 +131,7 @@ TEST(Tiling, ProductsKeepRowsEnough) {
   EXPECT_EQ(parts_at("15"), 0) << "fewer parts would be too few for two threads";
 }
 
-/// Bytes of a storage that a part of an operand lies between.
+/// The byte range of a storage that a part of an operand covers.
 struct Reach {
   int storage;
   std::size_t begin, end;
@@ -147,7 +147,7 @@ Reach reach_of(const Place& place, const TensorType& type, std::int64_t parts, s
   return {place.storage, begin, begin + last + size_of(type.dtype)};
 }
 
-/// No part of a tiled run writes what another reads or writes, but in its thread's own memory.
+/// No part of a tiled run writes data that another reads or writes, except in its thread's own memory.
 void expect_parts_apart(const Program& program) {
   const auto is_own = [&](const Reach& reach) {
     return program.storages[static_cast<std::size_t>(reach.storage)].kind == StorageKind::kPart;

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-/// One letter a moment: what runs by its op's first, regions by brackets, a missing else by a dash.
+/// One letter per moment: a node by the first letter of its op, regions by brackets, a missing else by a dash.
 std::string letters(const Graph& graph, const Timeline& timeline) {
   std::string text;
   for (const Moment& moment : timeline.moments()) {

@@ -10,9 +10,8 @@
 namespace headroom {
 namespace {
 
-/// Whether a view of `root` still holds what it held when it was made, wherever it is read. Only states change: a view
-/// made in the region that changes the state is gone when that happens, one made before it must not be read from there
-/// on.
+/// Whether a view of `root` still has its original content at every read. Only states change. A view made in the
+/// region that changes the state is dead at that point; one made before must not be read after it.
 bool keeps_content(const Draft& draft, ValueId view, ValueId root) {
   if (draft.graph.value(root).kind != ValueKind::kState) return true;
   const int made = draft.made[index_of(view)];
@@ -22,9 +21,8 @@ bool keeps_content(const Draft& draft, ValueId view, ValueId root) {
   });
 }
 
-/// Whether the node that makes `v` can write it at these strides, so many bytes into its storage; `reader` is the node
-/// that asks. What would be a view in any case makes way only where its operand can be written there too: it must not
-/// become a copy.
+/// Whether the node that makes `v` can write it with these strides, at this offset in its storage; `reader` is the
+/// node that asks. If `v` is a natural view, its operand must be writable there too: the view must not become a copy.
 bool can_write_at(const Draft& draft, ValueId v, const Shape& at, std::size_t offset, int reader) {
   if (!draft.may_be_placed(v)) return false;
   const int position = draft.maker[index_of(v)];
@@ -36,14 +34,14 @@ bool can_write_at(const Draft& draft, ValueId v, const Shape& at, std::size_t of
   return operand && can_write_at(draft, maker.inputs[0], *operand, offset, position);
 }
 
-/// What a kernel writes of which `v` would be a view.
+/// The value written by a kernel of which `v` would be a view.
 ValueId written_value(const Draft& draft, ValueId v) {
   const int position = draft.maker[index_of(v)];
   if (position < 0 || !is_view(draft.node(position).op) || !draft.is_natural_view(draft.node(position))) return v;
   return written_value(draft, draft.node(position).inputs[0]);
 }
 
-/// Lets the kernels that make the parts write them where the whole lies; returns whether all of them can.
+/// Lets the kernels that make the parts write them directly into the whole. Returns whether all of them can.
 bool place_parts(Draft& draft, int position) {
   const Node& concat = draft.node(position);
   const ValueId whole = concat.results[0];
@@ -66,8 +64,8 @@ bool place_parts(Draft& draft, int position) {
   return true;
 }
 
-/// Lets the kernel that makes what a node rearranges write it where it belongs, unless a view will do: not for what is
-/// copied, which has a storage of its own.
+/// Lets the kernel that makes the operand of a rearranging node write it directly in the final arrangement, unless a
+/// view is enough. Copied values are excluded, because they have storages of their own.
 void place_operand(Draft& draft, int position) {
   const Node& node = draft.node(position);
   const ValueId result = node.results[0];
@@ -78,13 +76,13 @@ void place_operand(Draft& draft, int position) {
   draft.elided[static_cast<std::size_t>(position)] = true;
 }
 
-/// A value as elements of `root`, which a kernel writes densely; from the start of their storage.
+/// A value as elements of `root`, which a kernel writes densely; offsets count from the start of their storage.
 struct ViewOfRoot : View {
   ValueId root = kNoValue;
 };
 
-/// `v` as a view of what a kernel writes `start` bytes into a storage; nothing where a reader on the way needs a copy,
-/// or something on it has a place already.
+/// `v` as a view of a value that a kernel writes `start` bytes into a storage. Nothing if a reader in between needs a
+/// copy, or a value in between already has a place.
 std::optional<ViewOfRoot> view_of_root(const Draft& draft, ValueId v, std::size_t start) {
   if (!draft.may_be_placed(v)) return std::nullopt;
   const Node& maker = draft.node(draft.maker[index_of(v)]);
@@ -103,7 +101,7 @@ std::optional<ViewOfRoot> view_of_root(const Draft& draft, ValueId v, std::size_
   return ViewOfRoot{{view->strides, operand->offset + view->offset}, operand->root};
 }
 
-/// Strides at which a concatenation holds its parts where they lie, or nothing.
+/// Strides at which a concatenation contains its parts in their present places, or nothing.
 std::optional<Shape> strides_of_whole(const Graph& graph, const Node& concat, const std::vector<ViewOfRoot>& parts) {
   const auto axis = static_cast<int>(concat.attributes.get_int("axis"));
   const auto shape_of = [&](std::size_t k) -> const Shape& { return graph.type(concat.inputs[k]).shape; };
@@ -150,7 +148,7 @@ void join_rows(Draft& draft, int concat) {
 }  // namespace
 
 void place_inside(Draft& draft) {
-  // Last to first, so that a place inside a place is known when its parts are looked at.
+  // In reverse order, so that the place of an outer value is known before its parts are placed.
   for (int i = static_cast<int>(draft.chosen.size()) - 1; i >= 0; --i) {
     const Op op = draft.node(i).op;
     if (op == Op::kConcat && !place_parts(draft, i)) join_rows(draft, i);
@@ -165,7 +163,7 @@ void place_views(Draft& draft, bool arena) {
     const ValueId operand = node.inputs[0];
     const ValueId result = node.results[0];
     if (draft.is_linked(result) || draft.is_copied[index_of(result)])
-      continue;  // what is copied has a storage of its own
+      continue;  // copied values have storages of their own
     const Draft::Link root = draft.root_of(operand);
     const std::optional<View> over = view_over(draft.graph, node, draft.strides[index_of(operand)]);
     if (!over || !draft.readers_accept(result, over->strides, root.offset + over->offset)) continue;

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-/// Numbers of which a few are named, and many by their hash: the elements of a constant.
+/// The elements of a constant as text: listed if there are at most kMostNamed, else as a hash.
 std::string numbers_text(const std::vector<double>& values) {
   constexpr std::size_t kMostNamed = 8;
   if (values.size() <= kMostNamed) return fmt::format("[{}]", fmt::join(values, ","));

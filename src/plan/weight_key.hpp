@@ -11,23 +11,23 @@
 
 namespace headroom {
 
-/// The expression over params and constants that a weight value stands for, as text: "cast(x.weight){dtype=f32}". Equal keys mean
-/// equal values, in any graph over the same checkpoint. `producers` is find_producers(graph).
+/// The expression over params and constants that computes a weight value, as text: "cast(x.weight){dtype=f32}". Equal
+/// keys mean equal values, in any graph over the same checkpoint. `producers` is find_producers(graph).
 [[nodiscard]] std::string weight_key(const Graph& graph, const std::vector<int>& producers, ValueId value);
 
-/// The subgraph that makes weights, as a graph of its own: params become inputs of the same names; its outputs are "0",
-/// "1", ... in the order of `values`. What several of them need is in it once.
+/// The subgraph that computes `values`, which are weights, as a separate graph. Params become inputs of the same
+/// names; its outputs are "0", "1", ... in the order of `values`. Shared subexpressions occur once.
 [[nodiscard]] Graph weight_graph(const Graph& graph, std::span<const ValueId> values);
 
-/// Gives the weights that a program reads their storages: one for each key and form.
+/// Assigns storages to the weights that a program reads: one per key and form.
 class WeightUses {
  public:
-  /// `program`, which must outlive it, is one of `graph`.
+  /// `program` must be a program of `graph` and outlive this object.
   WeightUses(Program& program, const Graph& graph) : program_(program), producers_(find_producers(graph)) {}
 
-  /// Where a weight lies, dense.
+  /// The place of a weight in dense form.
   [[nodiscard]] Place place(ValueId weight) { return place_of(dense(weight)); }
-  /// Where a kernel reads it as its operand `input`: packed, if that is what the kernel asks for.
+  /// The place of a weight as operand `input` of a kernel: packed, if the kernel asks for that.
   [[nodiscard]] Place place(ValueId weight, const std::shared_ptr<const PreparedKernel>& prepared, std::size_t input);
 
  private:
