@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// Why a switch of the plan cannot apply, whatever the graph; empty where it may.
+/// Why a switch of the plan cannot apply, independent of the graph; empty if it may.
 std::string obstacle_to_tiles(const SwitchSet& switches, const Target& target) {
   const std::string obstacle = obstacle_to(Capability::kTiles, target);
   if (!obstacle.empty() || switches.has("arena")) return obstacle;
@@ -27,7 +27,7 @@ std::string obstacle_to_lanes(const SwitchSet& switches, const Target& target) {
 }
 
 std::string why_nothing_is_tiled(int threads) {
-  return fmt::format("no steps follow each other that keep {} busy with samples of their own and gain by it",
+  return fmt::format("no chain of ops has enough samples for {} and gains by tiling",
                      threads == 1 ? std::string("a thread") : fmt::format("{} threads", threads));
 }
 

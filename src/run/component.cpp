@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that this code is in: the program, or a library that a program has loaded.
+/// The file that contains this code: the program, or a library that it has loaded.
 fs::path own_file() {
   static const char kHere = 0;
   Dl_info unused;
@@ -36,7 +36,7 @@ fs::path own_file() {
   return fs::read_symlink("/proc/self/exe", ignored);
 }
 
-/// Where models that ship lie: in the source tree that this was built in, or installed beside it.
+/// The folders of shipped models: in the source tree of the build, or installed next to the program.
 std::vector<fs::path> model_folders() {
   std::vector<fs::path> folders = {fs::path("models")};
   for (fs::path up = own_file().parent_path(); up != up.root_path() && !up.empty(); up = up.parent_path()) {
@@ -46,13 +46,13 @@ std::vector<fs::path> model_folders() {
   return folders;
 }
 
-/// Whether it is one network's folder, or a whole pipeline's.
+/// Whether it is the folder of a network or of a whole pipeline.
 bool holds_model(const fs::path& folder) {
-  std::error_code unknown;  // of a folder that may not be read, which holds none
+  std::error_code unknown;  // an unreadable folder contains none
   return fs::exists(folder / "config.json", unknown) || fs::exists(folder / "model_index.json", unknown);
 }
 
-/// By name; of two folders of a name the first.
+/// By name; the first of several folders with the same name.
 std::map<std::string, fs::path> shipped_folders() {
   std::map<std::string, fs::path> shipped;
   for (const fs::path& models : model_folders()) {
@@ -63,20 +63,20 @@ std::map<std::string, fs::path> shipped_folders() {
   return shipped;
 }
 
-/// What its generation_config.json says of it.
+/// The model's description in its generation_config.json.
 std::string description_of(const fs::path& folder) {
   const fs::path path = folder / "generation_config.json";
   return is_there(path) ? get_string_or(read_json(path), "description", "", path.native()) : "";
 }
 
-/// Every param of the component's passes, as `params` says they are stored.
+/// Every param of the component's passes, as stored according to `params`.
 std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
                                         const ParamSource& params) {
   constexpr PassSize kSmall{.batch = 1, .height = 128, .width = 128, .text_tokens = 1};
   std::map<std::string, TensorType> types;
   std::set<std::vector<std::string_view>> seen;
   for (const ComponentPass& pass : kind.passes) {
-    if (!seen.insert(pass.inputs).second) continue;  // another way to do the same, with the same weights
+    if (!seen.insert(pass.inputs).second) continue;  // another pass with the same purpose and weights
     const Graph graph = pass.build(config, pass.shapes(config, kSmall), params);
     for (const ValueId param : graph.values_of(ValueKind::kParam))
       types.emplace(graph.value(param).name, graph.type(param));
@@ -86,7 +86,7 @@ std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohma
   return specs;
 }
 
-/// The params of a stand-in, stored as checkpoints of today are.
+/// The params of a network with random weights, as current checkpoints store them.
 std::vector<TensorSpec> stand_in_params(const ComponentClass& kind, const nlohmann::json& config) {
   return expected_params(kind, config, {.dtype = [](std::string_view) { return DType::kBF16; }});
 }
@@ -106,7 +106,7 @@ ParamSource params_of(const Checkpoint& checkpoint, const std::string& part = {}
       .checkpoint = part};
 }
 
-/// A component of random weights.
+/// A component with random weights.
 Component make_random(std::string name, nlohmann::json config, fs::path folder, std::uint64_t seed) {
   const ComponentClass& kind = class_of(config);
   std::vector<TensorSpec> params = stand_in_params(kind, config);
@@ -137,8 +137,8 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
           .folder = folder};
 }
 
-/// The folder that a path names, or ORG/NAME in the hub's cache; of a model's folder in such a cache its snapshot. Nothing for another
-/// name. Throws Error for a file whose format says that its weights cannot be read.
+/// The folder of a path, or of ORG/NAME in the hub's cache; for a model's folder in such a cache, its snapshot.
+/// Nothing for another name. Throws Error for a file in a format from which weights cannot be read.
 std::optional<fs::path> given_folder(const std::string& name_or_folder) {
   const fs::path path(name_or_folder);
   if (is_folder(path)) return is_hub_folder(path) ? hub_snapshot(path) : path;
@@ -147,20 +147,20 @@ std::optional<fs::path> given_folder(const std::string& name_or_folder) {
   return cached ? std::optional(hub_snapshot(*cached)) : std::nullopt;
 }
 
-/// "models and /usr/share/headroom/models": the folders that are searched for what ships, of those that are there.
+/// "models and /usr/share/headroom/models": the existing folders that are searched for shipped models.
 std::string searched_folders() {
   std::vector<std::string> there;
-  std::set<fs::path> real;  // one that has two names is told once
+  std::set<fs::path> real;  // lists a folder with two names once
   for (const fs::path& folder : model_folders()) {
     std::error_code unknown;
     if (fs::is_directory(folder, unknown) && real.insert(fs::canonical(folder, unknown)).second)
       there.push_back(folder.string());
   }
-  if (there.empty()) return "./models and those beside the program, none of which is there";
+  if (there.empty()) return "./models and the folders next to the program, none of which exists";
   return fmt::format("{}", fmt::join(there, " and "));
 }
 
-/// Refuses a path, or ORG/NAME, of which there is no folder.
+/// Reports a path, or ORG/NAME, without a folder.
 [[noreturn]] void refuse_missing_folder(const std::string& name) {
   const fs::path parent = fs::path(name).parent_path();
   const std::optional<fs::path> cache = hub_cache_folder();
@@ -174,7 +174,7 @@ std::string searched_folders() {
   fail_usage("no model '{}': there is no such folder{}", name, did_you_mean(name, siblings));
 }
 
-/// Refuses a name that neither ships nor states a size.
+/// Reports a name that is neither shipped nor includes a size.
 [[noreturn]] void refuse_unknown_name(const std::string& name, std::vector<std::string> shipped) {
   for (const ComponentClass& kind : component_classes())
     for (const NamedConfig& named : kind.named) shipped.emplace_back(named.name);
@@ -188,7 +188,7 @@ std::string searched_folders() {
       name, searched_folders(), did_you_mean(name, shipped));
 }
 
-/// The configuration that ships under that name, or that a name with its sizes states.
+/// The configuration that ships under that name, or that a name with sizes defines.
 std::optional<nlohmann::json> find_config(const std::string& name) {
   for (const ComponentClass& kind : component_classes()) {
     for (const NamedConfig& named : kind.named)
@@ -271,7 +271,7 @@ std::vector<FoundComponent> list_components(const fs::path& folder) {
   std::vector<FoundComponent> found;
   for (const fs::path& each : find_model_folders(root))
     if (is_there(each / "config.json")) found.push_back(look_at_component(each));
-  if (found.empty()) static_cast<void>(find_config_folder(root));  // says what is there instead
+  if (found.empty()) static_cast<void>(find_config_folder(root));  // reports what is there instead
   return found;
 }
 

@@ -36,7 +36,7 @@ void check_switches(const SwitchSet& switches) {
 
 /// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
 std::set<std::string> computed_weights(const Component& component) {
-  // Large enough that no product is too small for want of tokens.
+  // Large enough that every matmul has enough tokens.
   const auto tokens = component.kind->text_tokens;
   const PassSize size{
       .batch = 1, .height = 256, .width = 256, .text_tokens = tokens == nullptr ? 256 : tokens(component.config)};
@@ -62,7 +62,7 @@ struct QuantizedRows {
   HostTensor scale;     ///< f32 [n]
 };
 
-/// By the same kernel that folds weights under the switch, so that both are equal bit for bit.
+/// Uses the kernel that folds weights under the switch, so that the results are equal bit for bit.
 QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
   Graph graph("quantize");
   Builder b(graph);
@@ -77,7 +77,7 @@ QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
   return {session.output("elements"), session.output("scale")};
 }
 
-/// Whether the conversion writes its own.
+/// Whether the conversion writes its own version of the file.
 bool is_replaced(const std::string& name) {
   return name == "config.json" || name.ends_with(".safetensors.index.json") ||
          (name.ends_with(".safetensors") && (name.starts_with("diffusion_pytorch_model") || name.starts_with("model")));

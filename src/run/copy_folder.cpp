@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Without links.
+/// Resolves links.
 fs::path without_links(const fs::path& path) {
   std::error_code error;
   fs::path result = fs::canonical(path, error);
@@ -24,7 +24,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   return !folder.empty() && std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
 }
 
-/// The files behind a snapshot's links.
+/// The files that a snapshot's links point to.
 fs::path find_blobs(const fs::path& root) {
   for (fs::path at = root; at.has_relative_path(); at = at.parent_path()) {
     if (at.parent_path().filename() != "snapshots") continue;

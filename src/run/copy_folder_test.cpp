@@ -33,7 +33,7 @@ class CopyFolder : public testing::Test {
   [[nodiscard]] std::string error() const {
     return error_of([&] { copy(); });
   }
-  /// The error with a file in the model's folder that is removed afterwards.
+  /// The error with an additional file in the model's folder, which is removed afterwards.
   template <typename Make>
   [[nodiscard]] std::string error_with(const std::string& name, const Make& make) const {
     make(model_ / name);
@@ -84,10 +84,10 @@ TEST_F(CopyFolder, FollowsNoLinkOut) {
         error_with(name, [&](const fs::path& at) { fs::create_symlink(fs::relative(secret, at.parent_path()), at); }),
         HasSubstr((model_ / name).string() + refused));
   }
-  // By way of a link inside.
+  // Through a link inside the folder.
   fs::create_symlink(secret, folder_ / "outer");
   EXPECT_THAT(error_with("a", [&](const fs::path& at) { fs::create_symlink("../outer", at); }), HasSubstr(refused));
-  // A folder whose name only begins as the model's does.
+  // A folder whose name has the model's as a prefix.
   fs::create_directory(folder_ / "model2");
   write_file_atomically(folder_ / "model2/file", "secret");
   EXPECT_THAT(error_with("a", [&](const fs::path& at) { fs::create_symlink("../model2/file", at); }),
@@ -127,7 +127,7 @@ TEST_F(CopyFolder, CopiesNothingThatIsNoFile) {
   ::close(socket);
 }
 
-/// The Hugging Face Hub's cache keeps a model's files apart from its snapshots, which are links.
+/// The Hugging Face Hub's cache keeps a model's files outside its snapshots, which consist of links.
 TEST_F(CopyFolder, FollowsASnapshotToItsBlobs) {
   const fs::path repository = folder_ / "models--a--b", snapshot = repository / "snapshots/1f";
   fs::create_directories(repository / "blobs");
@@ -137,10 +137,10 @@ TEST_F(CopyFolder, FollowsASnapshotToItsBlobs) {
   FolderCopy(snapshot, out_).copy(snapshot, out_, {});
   EXPECT_THAT(copied(), ElementsAre("vae", "vae/config.json"));
   EXPECT_EQ(read_file(out_ / "vae/config.json"), "{\"a\": 1}");
-  // A part of it, as a model of its own.
+  // A part of it, as a separate model.
   FolderCopy(snapshot / "vae", out_).copy(snapshot / "vae", out_ / "vae", [](const std::string&) { return true; });
   fs::remove_all(out_ / "vae");
-  // A blob that is a link itself leads nowhere else.
+  // A blob that is a link itself is rejected.
   fs::create_symlink(folder_ / "secret", repository / "blobs/0b");
   fs::create_symlink("../../../blobs/0b", snapshot / "vae/more.json");
   EXPECT_THAT(error_of([&] { FolderCopy(snapshot, out_).copy(snapshot, out_, {}); }), HasSubstr("which is not in "));

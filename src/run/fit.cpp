@@ -19,7 +19,7 @@
 namespace headroom {
 namespace {
 
-/// Switches that save memory, in the order in which they are worth trying: exact ones first.
+/// Switches that save memory, in the order to try: exact ones first.
 constexpr std::array kSavers = {"arena", "flash", "bf16", "fp8", "int8"};
 
 /// A request that may fit.
@@ -29,7 +29,7 @@ struct Candidate {
   RequestSize size;
 };
 
-/// "512x512 pixels", or tokens where nobody knows how large these are.
+/// "512x512 pixels", or tokens if the size of a token is unknown.
 std::string describe(const RequestSize& size) {
   if (size.token_pixels == 0) return fmt::format("{}x{} image tokens", size.token_rows, size.token_columns);
   return fmt::format("{}x{} pixels", size.token_columns * size.token_pixels, size.token_rows * size.token_pixels);
@@ -37,9 +37,9 @@ std::string describe(const RequestSize& size) {
 
 class Suggestions {
  public:
-  /// `beside` is what the request's other stages need, whatever is tried.
-  Suggestions(const FittedRequest& request, const WeightStore& weights, std::size_t available, std::size_t beside)
-      : request_(request), weights_(weights), available_(available), beside_(beside) {
+  /// `others` is the need of the request's other stages, the same for all candidates.
+  Suggestions(const FittedRequest& request, const WeightStore& weights, std::size_t available, std::size_t others)
+      : request_(request), weights_(weights), available_(available), others_(others) {
     try_switches();
     try_sizes(request_.switches, "");
     if (!fitting_.empty() || !least_) return;
@@ -55,19 +55,19 @@ class Suggestions {
   }
 
  private:
-  /// What the candidate needs; nothing where it cannot be planned, or is what was asked for.
+  /// The need of the candidate; nothing if it cannot be planned, or equals the original request.
   std::optional<std::size_t> need_of(const Candidate& candidate) const {
     try {
       const Compiled compiled = request_.compile(candidate.switches, candidate.size);
       const auto is_new = [&](const Declined& declined) { return !request_.switches.has(declined.switch_name); };
       if (std::ranges::any_of(compiled.declined, is_new)) return std::nullopt;
-      return memory_need(*compiled.program, weights_).total() + beside_;
+      return memory_need(*compiled.program, weights_).total() + others_;
     } catch (const Error&) {
       return std::nullopt;
     }
   }
 
-  /// Whether it fits.
+  /// Returns whether it fits.
   bool consider(const Candidate& candidate) {
     const std::optional<std::size_t> need = need_of(candidate);
     if (!need) return false;
@@ -80,7 +80,7 @@ class Suggestions {
     return true;
   }
 
-  /// Each switch alone, and where none is enough one after the other.
+  /// Tries each switch alone; if none is enough, adds them one after the other.
   void try_switches() {
     const auto with = [&](const SwitchSet& set) {
       return Candidate{.words = "--opt " + set.to_string(), .switches = set, .size = request_.size};
@@ -92,13 +92,13 @@ class Suggestions {
     SwitchSet all = request_.switches;
     for (std::size_t i = 0; i < savers.size() && fitting_.empty(); ++i) {
       const SwitchSet more = all.with(savers[i]);
-      if (!need_of(with(more))) continue;  // it declines
+      if (!need_of(with(more))) continue;  // the switch declines
       all = more;
       if (i > 0) consider(with(all));
     }
   }
 
-  /// Half the images, again and again until they fit, and then the same of their sides.
+  /// Halves the number of images until they fit, and then their sides.
   void try_sizes(const SwitchSet& switches, const std::string& before) {
     const auto halve = [](std::int64_t value) { return std::max<std::int64_t>(1, value / 2); };
     RequestSize size = request_.size;
@@ -117,17 +117,17 @@ class Suggestions {
   const FittedRequest& request_;
   const WeightStore& weights_;
   std::size_t available_;
-  std::size_t beside_;
+  std::size_t others_;
   std::vector<std::string> fitting_;
   std::optional<Candidate> least_;
   std::size_t least_need_ = 0;
 };
 
-std::string describe(const MemoryNeed& need, std::size_t beside) {
+std::string describe(const MemoryNeed& need, std::size_t others) {
   std::string text = fmt::format("{} of weights, {} of activations (scratch {}), {} of state, {} of inputs",
                                  format_bytes(need.weights), format_bytes(need.activations),
                                  format_bytes(need.workspace), format_bytes(need.state), format_bytes(need.inputs));
-  if (beside > 0) text += fmt::format(", {} of other stages", format_bytes(beside));
+  if (others > 0) text += fmt::format(", {} of other stages", format_bytes(others));
   if (need.loading > 0) text += fmt::format(", {} more while weights load", format_bytes(need.loading));
   return text;
 }
@@ -148,7 +148,7 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
                                  : fmt::format("of the {} of device {} there are {}", format_bytes(device.memory_bytes),
                                                name_of(device_of(backend)), format_bytes(available));
   if (!request.is_limited && device.target.device == DeviceKind::kCpu) {
-    const SystemMemory host = system_memory();  // which may have changed by a little since
+    const SystemMemory host = system_memory();  // may have changed slightly in the meantime
     if (!host.limit.empty() && host.available_bytes <= available + available / 8) sentence += ", by " + host.limit;
   }
   if (request.suggests) sentence += "; " + Suggestions(request, weights, available, request.beside).text();

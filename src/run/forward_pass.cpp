@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0;
 
-/// Random numbers of the range that the input may hold, or else normal ones.
+/// Random values within the range of the input, or otherwise normal ones.
 HostTensor random_input(const TensorType& type, const std::optional<InputRange>& range, std::uint64_t stream) {
   HostTensor numbers(DType::kF32, type.shape);
   const std::span<float> values = numbers.as<float>();
@@ -27,7 +27,7 @@ HostTensor random_input(const TensorType& type, const std::optional<InputRange>&
   return convert(numbers, type.dtype);
 }
 
-/// What tells it from other passes of the network.
+/// The properties that distinguish it from other passes of the network.
 nlohmann::json request_of(const Component& component, const ComponentPass& pass, const PassSize& size) {
   if (component.kind->text_tokens != nullptr)
     return {{"pass", pass.name}, {"batch", size.batch}, {"text_tokens", size.text_tokens}};

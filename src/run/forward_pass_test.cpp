@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kIds = 12;
 
-/// A network that gives back what it is given.
+/// A network that returns its input.
 const ComponentClass kEcho = {
     .name = "Echo",
     .passes = {{"echo",

@@ -22,14 +22,14 @@ std::optional<fs::path> folder_in(const char* variable) {
   return fs::path(value);
 }
 
-/// One part of a model's name, or the name of a snapshot: nothing that could lead out of its folder.
+/// Whether it is a valid part of a model's name or name of a snapshot, which cannot lead out of its folder.
 bool is_plain(std::string_view part) {
   return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
 }
 
-/// "ORG/NAME" of "models--ORG--NAME"; as it is without an organization.
+/// "ORG/NAME" for "models--ORG--NAME"; unchanged without an organization.
 std::string name_of_folder(const std::string& folder) {
   std::string name = folder.substr(kPrefix.size());
   if (const std::size_t between = name.find("--"); between != std::string::npos) name.replace(between, 2, "/");
@@ -81,13 +81,13 @@ std::vector<std::string> names_in_hub_cache() {
 }
 
 bool is_hub_folder(const fs::path& folder) {
-  std::error_code unknown;  // of a folder that may not be read, which is none
+  std::error_code unknown;  // an unreadable folder counts as none
   return fs::is_directory(folder / kSnapshots, unknown) && !fs::exists(folder / "config.json", unknown) &&
          !fs::exists(folder / "model_index.json", unknown);
 }
 
 fs::path hub_snapshot(const fs::path& folder) {
-  constexpr std::uint64_t kMostBytes = 256;  // of a reference: it holds the 40 digits of a commit
+  constexpr std::uint64_t kMostBytes = 256;  // for a reference, which holds the 40 digits of a commit
   const fs::path reference = folder / "refs" / "main";
   if (is_there(reference)) {
     std::string commit = read_file(reference, {.most_bytes = kMostBytes});
@@ -113,7 +113,7 @@ std::string model_name_of(const fs::path& folder) {
   const std::string model = parent.parent_path().filename().string();
   if (parent.filename() != kSnapshots || !model.starts_with(kPrefix)) return canonical.filename().string();
   const std::string name = name_of_folder(model);
-  return name.substr(name.find('/') + 1);  // all of a name without an organization
+  return name.substr(name.find('/') + 1);  // the whole name if there is no organization
 }
 
 }  // namespace headroom

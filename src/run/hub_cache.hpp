@@ -6,29 +6,30 @@
 #include <string_view>
 #include <vector>
 
-/// The cache in which the Hugging Face hub's programs (`hf download`, diffusers, transformers) keep what they download: a folder
-/// `models--ORG--NAME` for each model, with `refs/main`, which names a commit, and `snapshots/COMMIT`, which holds its files. Nothing is
-/// downloaded here.
+/// The cache in which the Hugging Face hub's programs (`hf download`, diffusers, transformers) keep downloads. Each
+/// model has a folder `models--ORG--NAME` with `refs/main`, which names a commit, and `snapshots/COMMIT`, which holds
+/// its files. Nothing is downloaded here.
 namespace headroom {
 
-/// Where the cache lies: $HF_HUB_CACHE, or else $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub; it need not
-/// exist. Nothing where none of the variables names a place.
+/// The path of the cache: $HF_HUB_CACHE, or else $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
+/// ~/.cache/huggingface/hub. It need not exist. Nothing if none of the variables is set.
 [[nodiscard]] std::optional<std::filesystem::path> hub_cache_folder();
 
-/// Whether it reads as ORG/NAME: two parts of letters, digits, dots, hyphens and underscores.
+/// Whether it has the form ORG/NAME: two parts of letters, digits, dots, hyphens and underscores.
 [[nodiscard]] bool is_hub_name(std::string_view name);
-/// The folder that the cache has of ORG/NAME, in which there need be no snapshot; nothing where it has none.
+/// The cache's folder of ORG/NAME, possibly without a snapshot; nothing if there is none.
 [[nodiscard]] std::optional<std::filesystem::path> find_in_hub_cache(std::string_view name);
-/// The models of which the cache holds anything, as ORG/NAME, in order.
+/// All models in the cache as ORG/NAME, in order.
 [[nodiscard]] std::vector<std::string> names_in_hub_cache();
 
-/// Whether it is the folder of a model in such a cache, not that of one of its snapshots.
+/// Whether it is the folder of a model in such a cache, and not that of a snapshot.
 [[nodiscard]] bool is_hub_folder(const std::filesystem::path& folder);
-/// The snapshot that `refs/main` of such a folder names, or the only one. Throws Error where it is not there, or there are several and
-/// nothing names one.
+/// The snapshot that `refs/main` of such a folder names, or the only one. Throws Error if it is missing, or if there
+/// are several and none is named.
 [[nodiscard]] std::filesystem::path hub_snapshot(const std::filesystem::path& folder);
 
-/// What a model in a folder is called: the folder's name, or of a snapshot in such a cache the model's (NAME of ORG/NAME).
+/// The name of a model in a folder: the folder's name, or for a snapshot in such a cache the model's (NAME of
+/// ORG/NAME).
 [[nodiscard]] std::string model_name_of(const std::filesystem::path& folder);
 
 }  // namespace headroom

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// Hands out addresses that nothing lies at, so that an allocator shows what it would hold.
+/// Returns addresses without memory, so that an allocator reports what it would hold.
 class AddressesOnly final : public Backend {
  public:
   [[nodiscard]] DeviceProperties properties() const override { refuse(); }
@@ -38,8 +38,8 @@ class AddressesOnly final : public Backend {
   std::uintptr_t next_ = 0;
 };
 
-/// One run of a program without an arena, in which nothing happens but that buffers are taken and given back as a
-/// session does it.
+/// Simulates one run of a program without an arena: buffers are allocated and freed as in a session, and nothing else
+/// happens.
 class EagerRehearsal {
  public:
   explicit EagerRehearsal(const Program& program)
@@ -51,7 +51,7 @@ class EagerRehearsal {
   [[nodiscard]] std::size_t reserved_bytes() const { return allocator_.reserved_bytes(); }
 
  private:
-  /// Every branch of an `if` is gone through, as each may run; loops settle in their second iteration.
+  /// Visits every branch of an `if`, because each may run; loops reach a steady state in their second iteration.
   void run(const Segment& segment) {
     constexpr std::int64_t kSettled = 2;
     const std::int64_t times = segment.kind == SegmentKind::kLoop ? std::min(segment.trip_count, kSettled) : 1;
@@ -104,14 +104,14 @@ MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
   for (const WeightUse& use : program.weights) need.weights += backend.reserved_size(use.bytes);
   const LoadNeed load = weights.need_of(program);
   need.held = need.weights - load.weights;
-  // An arena is there while weights are loaded; buffers that come and go are not yet.
+  // The arena exists while weights are loaded; buffers allocated during a run do not.
   const std::size_t then = program.has_arena ? load.weights : load.weights + need.activations;
   need.loading = load.peak - std::min(load.peak, then);
   if (program.setup == nullptr) return need;
   const MemoryNeed setup = memory_need(*program.setup, weights);
   need.weights += setup.weights;
   need.activations += setup.activations;
-  for (const Storage& storage : program.setup->storages)  // which lie in inputs
+  for (const Storage& storage : program.setup->storages)  // part of the inputs
     if (storage.kind == StorageKind::kOutput) need.activations -= storage.bytes;
   need.workspace = std::max(need.workspace, setup.workspace);
   need.inputs += setup.inputs;

@@ -16,10 +16,10 @@
 #include "base/tensors/random.hpp"
 #include "ir/graph.hpp"
 
-/// What tests of sessions share; included by *_test.cpp only.
+/// Utilities shared by tests of sessions; included by *_test.cpp only.
 namespace headroom {
 
-/// Normal numbers; of bools one that is true for odd seeds.
+/// Standard normal values; for bools, one element that is true for odd seeds.
 inline HostTensor random_tensor(const TensorType& type, std::uint64_t seed) {
   HostTensor tensor(type.dtype, type.shape);
   if (type.dtype == DType::kBool)
@@ -44,7 +44,7 @@ inline void expect_same(const HostTensor& actual, const HostTensor& expected) {
   ASSERT_EQ(std::memcmp(actual.bytes().data(), expected.bytes().data(), expected.bytes().size()), 0);
 }
 
-/// What the Error says that `act` throws.
+/// The message of the Error that `act` throws.
 inline std::string message_of(const std::function<void()>& act) {
   try {
     act();
@@ -54,7 +54,7 @@ inline std::string message_of(const std::function<void()>& act) {
   return "nothing was thrown";
 }
 
-/// A CPU behind a backend that a test changes in part.
+/// A CPU backend of which a test overrides parts.
 class ForwardingBackend : public Backend {
  public:
   [[nodiscard]] DeviceProperties properties() const override { return cpu_->properties(); }
@@ -86,7 +86,7 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<Backend> cpu_ = make_backend(DeviceKind::kCpu, 1);
 };
 
-/// A CPU of which no more than `limit` bytes can be had. It only says so: what is allocated all the same, is.
+/// A CPU that reports at most `limit` bytes of memory. The limit is only reported; larger allocations still succeed.
 class LimitedBackend final : public ForwardingBackend {
  public:
   explicit LimitedBackend(std::size_t limit) : limit_(limit) {}

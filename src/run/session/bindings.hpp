@@ -11,18 +11,18 @@
 
 namespace headroom {
 
-/// What a session can be given memory for.
+/// The kinds of session values that can be bound to caller memory.
 enum class Bound : std::uint8_t { kInput, kOutput, kState };
 [[nodiscard]] std::string_view name_of(Bound what);
 
-/// Memory of the caller's in which inputs, outputs and states of a session lie.
+/// Memory of the caller that is bound to inputs, outputs and states of a session.
 class Bindings {
  public:
-  /// Throws Error naming it where the memory is not of that many bytes, or is not aligned as buffers of the device are.
+  /// Throws Error with the name if the memory has another size, or lacks the alignment of device buffers.
   void add(Bound what, std::string_view name, const DeviceMemory& memory, std::size_t bytes, DeviceKind device);
   void remove(Bound what, std::string_view name);
 
-  /// Throws Error naming two of which one is written to and overlaps the other.
+  /// Throws Error that names two overlapping bindings, if one of them is written to.
   void require_apart() const;
 
  private:

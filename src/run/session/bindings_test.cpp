@@ -1,4 +1,4 @@
-// Sessions in memory of the caller's.
+// Sessions in memory of the caller.
 
 #include "run/session/bindings.hpp"
 
@@ -53,7 +53,7 @@ class BindingTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Plans, BindingTest, testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
 
-/// A tensor of f32 in device memory that is not the session's.
+/// An f32 tensor in device memory outside the session.
 class Outside {
  public:
   Outside(Backend& backend, const Shape& shape, std::uint64_t seed)
@@ -79,7 +79,7 @@ class Outside {
   Buffer buffer_;
 };
 
-/// Two sets of memory that a session of kBoundLoop is bound to in turns.
+/// Two sets of memory to which a session of kBoundLoop is bound alternately.
 struct Set {
   Set(Backend& backend, std::uint64_t seed)
       : d(backend, {3, 64}, seed),
@@ -96,7 +96,7 @@ struct Set {
     session.bind_output("relu", relu.memory());
     session.bind_output("part", part.memory());
   }
-  /// What a run was to do, which began when the state was `state`.
+  /// Checks a run that began with `state`.
   void expect_run(const HostTensor& state) const {
     const OracleResult oracle =
         interpret(parse_graph(kBoundLoop), {{"d", d.written()}, {"x", x.written()}}, {}, {{"s", state}});
@@ -232,7 +232,7 @@ TEST(Bindings, LetInputsShareMemory) {
   EXPECT_THROW(bindings.add(Bound::kInput, "a", half, half.bytes, DeviceKind::kCuda), Error) << "not aligned for a GPU";
 }
 
-/// `graph`: recordings hold addresses.
+/// `graph`: recordings contain addresses.
 class RecordedBindingTest : public GpuTest, public testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(Plans, RecordedBindingTest, testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Arena" : "Eager"; });
@@ -262,7 +262,7 @@ TEST_P(RecordedBindingTest, RecordsOnceForEachSetOfMemory) {
   EXPECT_EQ(session.recordings_made(), 2 * of_one);
   for (const Set& set : sets) run(set);
   EXPECT_EQ(session.recordings_made(), 5 * of_one);
-  run(sets[0]);  // has made way for the last
+  run(sets[0]);  // was replaced by the last one
   EXPECT_EQ(session.recordings_made(), 6 * of_one);
 }
 

@@ -6,8 +6,8 @@
 namespace headroom {
 namespace {
 
-/// The outermost loop or `if` that a storage which is last needed at `last` outlives the beginning of, or of the branch
-/// that `last` is in: it is given back when that is over, whichever way it went. Null where there is none.
+/// The outermost loop or `if` that a storage with last use `last` crosses: it lives from before that region, or from
+/// before the branch of `last`. The storage is freed after that region, whichever branch ran. Null if there is none.
 const Segment* find_crossed(const Segment& segment, int first, int last) {
   for (const Segment& child : segment.children) {
     if (last < child.first || last >= child.last) continue;
@@ -18,7 +18,7 @@ const Segment* find_crossed(const Segment& segment, int first, int last) {
   return nullptr;
 }
 
-/// Whether one straight run of steps holds both `first` and `last`.
+/// Whether one straight run of steps contains both `first` and `last`.
 bool lies_in_straight_run(const Segment& segment, int first, int last) {
   if (segment.children.empty()) return segment.first <= first && last < segment.last;
   return std::ranges::any_of(segment.children,

@@ -7,20 +7,21 @@
 
 namespace headroom {
 
-/// Whether a storage is memory of activations or scratch: in the arena, or taken and given back.
+/// Whether a storage holds activations or scratch: in the arena, or allocated and freed during a run.
 [[nodiscard]] bool is_activation(const Storage& storage);
 
-/// When a program without an arena takes the buffers of its activations, and gives them back.
+/// When a program without an arena allocates and frees the buffers of its activations.
 struct BufferSchedule {
-  std::vector<std::vector<int>> take_before;  ///< by step: storages that it touches, to take if not held yet
+  std::vector<std::vector<int>> take_before;  ///< by step: storages that it touches, allocated if not held yet
   std::vector<std::vector<int>> give_after;   ///< by step
-  std::map<const Segment*, std::vector<int>> give_after_segment;  ///< loops and `if`s, by where they are in the program
+  /// Loops and `if`s, by their address in the program.
+  std::map<const Segment*, std::vector<int>> give_after_segment;
 };
 
-/// A buffer is taken before the first step that touches it and given back after the last; one that lives across the
-/// edge of a loop or branch is given back when that is over, and one that holds an output is kept for the reader. Where
-/// straight runs are recorded one by one, some before others have run, what one of them leaves for another is kept too,
-/// with its address. `program` must outlive the schedule.
+/// A buffer is allocated before the first step that touches it and freed after the last. A buffer that lives across
+/// the edge of a loop or branch is freed after that region. A buffer that holds an output is kept for the reader. If
+/// straight runs are recorded one by one, some before others have run, buffers passed between them are kept too, at
+/// the same address. `program` must outlive the schedule.
 [[nodiscard]] BufferSchedule schedule_buffers(const Program& program);
 
 }  // namespace headroom

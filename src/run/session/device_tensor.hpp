@@ -7,14 +7,14 @@
 
 namespace headroom {
 
-/// A dense row-major tensor in memory of a device: what one session made and others read.
+/// A dense row-major tensor in device memory: written by one session, read by others.
 struct DeviceTensor {
   DType dtype = DType::kF32;
   Shape shape;
   Buffer memory;
 };
 
-/// A copy of what is there, on the host.
+/// A copy on the host.
 [[nodiscard]] HostTensor to_host(const DeviceTensor& tensor, Backend& backend);
 
 }  // namespace headroom

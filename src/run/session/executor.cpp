@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-/// Steps that copy to an output that is apart.
+/// Steps that copy to an output with its own memory.
 std::vector<int> find_output_copies(const Program& program) {
   std::vector<int> copies;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
@@ -23,7 +23,7 @@ std::vector<int> find_output_copies(const Program& program) {
   return copies;
 }
 
-/// How many regions the innermost steps are in.
+/// The number of regions around the innermost steps.
 std::size_t depth_of(const Segment& segment) {
   std::size_t most = 0;
   for (const Segment& child : segment.children) most = std::max(most, depth_of(child));
@@ -45,7 +45,7 @@ Executor::Executor(const Program& program, Backend& backend, Stream& stream, Ses
   note_binding();
 }
 
-/// Of the session's stream, unless they have one of their own.
+/// On the session's stream, unless `own` is given.
 Executor::Lanes Executor::make_lanes(std::unique_ptr<Stream> own) {
   Lanes lanes{.first = own ? own.get() : &stream_, .own = std::move(own), .others = {}};
   for (int lane = 1; lane < program_.lanes; ++lane)
@@ -83,16 +83,16 @@ void Executor::run(const IterationObserver& observer) {
   }
 }
 
-/// Of a program without loops.
+/// For a program without loops.
 void Executor::run_as_one_iteration(const IterationObserver& observer) {
-  stream_.synchronize();  // what was submitted before is not of this run
+  stream_.synchronize();  // exclude earlier work from this run
   const auto start = std::chrono::steady_clock::now();
   run({});
   stream_.synchronize();
   observer(0, milliseconds_since(start));
 }
 
-/// Waits for what it timed, so that a loop's first iteration is not charged with it.
+/// Waits for the timed work, so that it is not counted in a loop's first iteration.
 void Executor::run_outside_loops(const Segment& segment, const IterationObserver& observer) {
   const auto start = std::chrono::steady_clock::now();
   run_segment(segment);
@@ -124,7 +124,7 @@ void Executor::run_loop(const Segment& segment, const IterationObserver& observe
   give_after(segment);
 }
 
-/// The host reads the predicate, for which it waits for all that was submitted.
+/// The host reads the predicate, and waits for all submitted work to do so.
 void Executor::run_if(const Segment& segment) {
   std::uint8_t predicate = 0;
   backend_.copy_to_host(stream_, &predicate, memory_.at(segment.predicate), sizeof predicate);
@@ -166,7 +166,7 @@ std::size_t Executor::bytes_copied_by(int first, int last) const {
 void Executor::submit_steps(int first, int last, Lanes& lanes) {
   const bool spread = !lanes.others.empty() && !launcher_.is_observed();
   if (spread) {
-    for (Lane& lane : lanes.others) lane.in_use = false;  // an exception may have left it so
+    for (Lane& lane : lanes.others) lane.in_use = false;  // an exception may have left it set
     forked_->record(*lanes.first);
   }
   for (int i = first; i < last; ++i) {
@@ -215,7 +215,7 @@ void Executor::join(Lanes& lanes) {
   }
 }
 
-/// The recording of the whole program, made where there is none; null where the host goes through the program.
+/// The recording of the whole program, made if necessary; null if the host drives the control flow.
 RegionRecording* Executor::whole_recording() {
   if (!program_.has_graph || records_by_step_ || launcher_.is_observed() || obstacle_) return nullptr;
   const std::size_t depth = depth_of(program_.root);
@@ -238,7 +238,7 @@ void Executor::replay_whole(RegionRecording& recording, const IterationObserver&
   copied_bytes_ = most_bytes_copied_by(program_.root);
   ++replays_;
   if (!observer) return recording.replay(stream_);
-  stream_.synchronize();  // what was submitted before is not of this run
+  stream_.synchronize();  // exclude earlier work from this run
   const auto start = std::chrono::steady_clock::now();
   double in_loops_ms = 0;
   recording.replay_observed(stream_, [&](std::int64_t iteration, double milliseconds) {
@@ -281,7 +281,7 @@ std::size_t Executor::most_bytes_copied_by(const Segment& segment) const {
   return segment.kind == SegmentKind::kIf ? most : static_cast<std::size_t>(segment.trip_count) * all;
 }
 
-/// The first launch in a region that the device cannot have there.
+/// The first launch that the device does not support within a region.
 std::optional<ReplayObstacle> Executor::find_obstacle(RegionBackend& device, const Segment& segment, bool in_region) {
   in_region = in_region || segment.kind != SegmentKind::kStraight;
   for (const Segment& child : segment.children)

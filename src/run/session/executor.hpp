@@ -19,52 +19,52 @@
 
 namespace headroom {
 
-/// Why a program that is recorded is not so as a whole.
+/// Why a recorded program is not one recording.
 struct ReplayObstacle {
   std::string reason;
-  std::string path = {};  ///< of the module whose launch is in the way; empty where it is none
+  std::string path = {};  ///< the module whose launch prevents it; empty if no module does
 };
 
-/// Submits a program: walks its segments, takes and gives back what comes and goes, and launches, records or replays
-/// its straight runs of steps. Where the device goes through loops and branches by itself, a program that is recorded is
-/// one recording, and is walked once.
+/// Submits a program: walks its segments, allocates and frees buffers, and launches, records or replays its straight
+/// runs of steps. If the device executes loops and branches itself, a recorded program is one recording, and its
+/// segments are walked once.
 class Executor {
  public:
-  /// All must outlive it.
+  /// All arguments must outlive it.
   Executor(const Program& program, Backend& backend, Stream& stream, SessionMemory& memory);
 
-  /// With an observer it waits for the end, and where the host is in the loop for each iteration.
+  /// With an observer it waits for the end, and for each iteration if the host drives the loop.
   void run(const IterationObserver& observer);
-  /// Says that other memory has been bound.
+  /// Called after other memory has been bound.
   void note_binding();
   /// See Session::observe_launches().
   void observe_launches(LaunchObserver observer) { launcher_.observe(std::move(observer)); }
   /// See Session::record_by_step().
   void record_by_step(bool by_step) { records_by_step_ = by_step; }
 
-  /// Of the last run: the wall time of what ran outside loops, if it had an observer, how often the host waited to read
-  /// the predicate of an `if`, how many recordings it replayed, and bytes that the program copied to outputs that are
-  /// bound (where the device chose a branch, of the one that copies more).
+  /// Figures of the last run: the wall time outside loops, if it had an observer; how often the host waited to read
+  /// the predicate of an `if`; the number of replayed recordings; and the bytes copied to bound outputs. If the
+  /// device chose a branch, the bytes are those of the branch that copies more.
   [[nodiscard]] double outside_loops_ms() const noexcept { return outside_loops_ms_; }
   [[nodiscard]] std::int64_t host_reads() const noexcept { return host_reads_; }
   [[nodiscard]] std::int64_t replays() const noexcept { return replays_; }
   [[nodiscard]] std::size_t copied_bytes() const noexcept { return copied_bytes_; }
   /// See Session::obstacle_to_one_replay().
   [[nodiscard]] const std::optional<ReplayObstacle>& obstacle_to_one_replay() const noexcept { return obstacle_; }
-  /// Recordings made so far.
+  /// The number of recordings made so far.
   [[nodiscard]] std::int64_t recordings_made() const noexcept { return recordings_.made(); }
 
  private:
-  /// A stream beside the first, and how far it is within a straight run of steps.
+  /// A stream next to the first one, and its progress within a straight run of steps.
   struct Lane {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> joined;  ///< recorded at the end of a run of steps
-    bool in_use = false;            ///< has been given a step of the current run
+    bool in_use = false;            ///< a step of the current run was submitted to it
   };
-  /// The streams that a straight run of steps is spread over.
+  /// The streams that share a straight run of steps.
   struct Lanes {
     Stream* first = nullptr;
-    std::unique_ptr<Stream> own;  ///< the first, where it is not the session's
+    std::unique_ptr<Stream> own;  ///< the first, if it is not the session's
     std::vector<Lane> others;     ///< of Program::lanes
   };
 
@@ -97,10 +97,10 @@ class Executor {
   Launcher launcher_;
   BufferSchedule schedule_;
   Recordings recordings_;
-  std::vector<Lanes> lanes_;                  // by how many regions around the steps are recorded with them
+  std::vector<Lanes> lanes_;                  // by the number of enclosing regions recorded with them
   std::unique_ptr<Event> forked_;             // recorded where a run of steps begins
-  std::vector<std::unique_ptr<Event>> done_;  // by step, where another lane waits for it
-  std::vector<int> output_copies_;            // steps that copy to an output that is apart
+  std::vector<std::unique_ptr<Event>> done_;  // by step, if another lane waits for it
+  std::vector<int> output_copies_;            // steps that copy to an output with its own memory
   bool records_by_step_ = false;
   std::optional<ReplayObstacle> obstacle_;
   double outside_loops_ms_ = 0;

@@ -9,8 +9,7 @@
 namespace headroom {
 namespace {
 
-/// What a kernel is launched with for a step, whose operands lie where `lies_at` says; `inputs` and `outputs` hold
-/// that.
+/// The launch arguments of a step, with operand addresses from `lies_at`; `inputs` and `outputs` are their storage.
 template <class LiesAt>
 LaunchArguments arguments_of(const Step& step, Stream& stream, std::vector<DevicePointer>& inputs,
                              std::vector<DevicePointer>& outputs, DevicePointer scratch, const LiesAt& lies_at) {
@@ -80,7 +79,7 @@ void Launcher::tell_tiled(const TiledRun& run, std::chrono::steady_clock::time_p
   const double all = std::reduce(step_ms.begin(), step_ms.end());
   double before = 0;
   for (std::size_t i = 0; i < step_ms.size(); ++i) {
-    const double milliseconds = all > 0 ? wall * step_ms[i] / all : 0;  // a coarse clock may have seen none pass
+    const double milliseconds = all > 0 ? wall * step_ms[i] / all : 0;  // a coarse clock may have measured 0
     const std::chrono::duration<double, std::milli> offset(before);
     observer_(run.first + static_cast<int>(i),
               {.start = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(offset),
@@ -103,7 +102,7 @@ void Launcher::launch_part(const TiledRun& run, Stream& stream, std::int64_t par
   }
 }
 
-/// Where a storage of one part begins while `thread` runs that part.
+/// The start of a storage of one part while `thread` runs that part.
 DevicePointer Launcher::part_base(int storage, const TiledRun& run, int thread) const {
   return memory_.base(run.memory) + static_cast<std::size_t>(thread) * run.thread_bytes +
          program_.storages[static_cast<std::size_t>(storage)].arena_offset;

@@ -12,34 +12,34 @@
 
 namespace headroom {
 
-/// When a launch was made and waited for: wall time of the steady clock.
+/// When a launch started, and how long it took: wall time of the steady clock.
 struct LaunchTime {
   std::chrono::steady_clock::time_point start;
   double milliseconds = 0;
 };
 
-/// Called after each launch with the index of its step in Program::steps. Of a tiled run's launches, which are made
-/// once for each part and by all threads at once, it is told when the run is over: each takes the part of the run's
-/// time that it took of the threads', one after the other.
+/// Called after each launch with the index of its step in Program::steps. A tiled run makes its launches once for
+/// each part and on all threads at once. They are reported after the run, one after the other; each gets the share of
+/// the run's time that it took of the threads' time.
 using LaunchObserver = std::function<void(int step, const LaunchTime& time)>;
 
-/// Launches steps of a program with their operands where they lie now.
+/// Launches steps of a program with the current addresses of their operands.
 class Launcher {
  public:
-  /// All must outlive it.
+  /// All arguments must outlive it.
   Launcher(const Program& program, Backend& backend, const SessionMemory& memory);
 
   void launch(const Step& step, Stream& stream);
-  /// By all threads; `stream` is what kernels are told that they run on.
+  /// Launches on all threads; kernels get `stream` as their stream.
   void launch_tiled(const TiledRun& run, Stream& stream);
-  /// launch(), waited for and told to the observer.
+  /// Launches, waits, and reports to the observer.
   void launch_observed(int index, Stream& stream);
 
   void observe(LaunchObserver observer) { observer_ = std::move(observer); }
   [[nodiscard]] bool is_observed() const { return static_cast<bool>(observer_); }
 
  private:
-  /// The operands of the step that a thread launches, and what its launches in a tiled run took.
+  /// A thread's operands of the current step, and its launch times in a tiled run.
   struct Thread {
     std::vector<DevicePointer> inputs, outputs;
     std::vector<double> step_ms;  // by step of the run; kept only for an observer
@@ -53,7 +53,7 @@ class Launcher {
   const Program& program_;
   Backend& backend_;
   const SessionMemory& memory_;
-  std::vector<Thread> threads_;  // what is in no tiled run is launched by the first
+  std::vector<Thread> threads_;  // the first launches all steps outside tiled runs
   LaunchObserver observer_;
 };
 

@@ -36,7 +36,7 @@ TEST(Recordings, AreKeptForTheSetsBoundLast) {
   EXPECT_EQ(use(2), 6);
   EXPECT_EQ(use(3), 8);
   EXPECT_EQ(use(0), 8);
-  EXPECT_EQ(use(4), 10);  // in place of 1, which has been used longest ago
+  EXPECT_EQ(use(4), 10);  // replaces 1, the least recently used one
   EXPECT_EQ(use(0), 10);
   EXPECT_EQ(use(2), 10);
   EXPECT_EQ(use(3), 10);

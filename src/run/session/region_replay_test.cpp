@@ -1,5 +1,5 @@
-// Programs that are replayed as a whole: on a CPU behind a backend that goes through regions itself, which shows what it is given, and
-// on a GPU, which does. All are held against the interpreter.
+// Programs that are replayed as a whole: on a CPU with a backend that executes regions itself and exposes its inputs,
+// and on a GPU that executes regions. All results are compared with the interpreter.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ namespace {
 
 using testing::StartsWith;
 
-/// A CPU that submits a recording's work anew at each replay, and goes through its regions.
+/// A CPU that submits a recording's work again at each replay, and executes its regions.
 class RegionCpu final : public ForwardingBackend, public RegionBackend {
  public:
-  /// From now on nothing with regions can be recorded; the first launch in one is what is in the way, or none is.
+  /// From now on, recording of regions fails with this obstacle, at the first launch in a region if there is one.
   void refuse(std::string obstacle) {
     refuses_ = true;
     obstacle_ = std::move(obstacle);
@@ -131,7 +131,7 @@ class Recorded {
     }
   }
 
-  /// Holds what a run left against what the interpreter makes of what was there before it.
+  /// Compares the results of a run with those of the interpreter for the same initial state.
   void expect_run() {
     const OracleResult oracle = interpret(graph_, inputs_, {{"w", checkpoint_.read("w")}}, states_);
     for (const auto& [name, tensor] : oracle.outputs) {
@@ -160,7 +160,7 @@ Graph case_graph(const SemanticCase& tried) {
   return graph;
 }
 
-/// Two chains beside each other, before a loop and in it.
+/// Two independent chains, before a loop and in it.
 constexpr SemanticCase kChains = {"ChainsRunBesideEachOther", R"(
   %1: f32[4, 4] = silu(%x)
   %2: f32[4, 4] = relu(%x)
@@ -190,7 +190,7 @@ std::vector<SemanticCase> all_cases() {
   return cases;
 }
 
-/// Empty where nothing was in the way.
+/// Empty if there was no obstacle.
 ReplayObstacle obstacle_of(const Session& session) {
   return session.obstacle_to_one_replay().value_or(ReplayObstacle{.reason = ""});
 }
@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Eager, GpuRegionReplay,
                          testing::Combine(testing::ValuesIn(all_cases()), testing::Values(false), testing::Values(1)),
                          name_of_tried);
 
-/// A branch in a loop: the host reads three predicates where it is in between.
+/// A branch in a loop: the host reads three predicates if it drives the control flow.
 constexpr SemanticCase kBranchInALoop = {"ABranchInALoop", R"(
   %1: f32[4, 4] = silu(%x)
   loop 3 %i {
@@ -259,7 +259,7 @@ constexpr SemanticCase kBranchInALoop = {"ABranchInALoop", R"(
 
 struct Stop {};
 
-/// What a session does that replays as a whole, and where it does not.
+/// The observations of a session that replays as a whole, and of one that does not.
 void expect_observed(Backend& backend) {
   Recorded recorded(backend, case_graph(kBranchInALoop), {.arena = true, .graph = true});
   Session& session = recorded.session();
@@ -275,7 +275,7 @@ void expect_observed(Backend& backend) {
   }
   EXPECT_THROW(session.run([](std::int64_t, double) { throw Stop(); }), Stop);
   const HostTensor left = session.state("s");
-  session.set_state("s", left);  // wherever it was ended
+  session.set_state("s", left);  // in the state in which it was stopped
   Recorded fresh(backend, case_graph(kBranchInALoop), {.arena = true, .graph = true});
   fresh.set_inputs(0);
   fresh.session().set_state("s", left);

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-/// Programs in which a plan that saves a copy too many goes wrong; included by *_test.cpp only.
+/// Programs that give wrong results if a plan omits one copy too many; included by *_test.cpp only.
 namespace headroom {
 
 struct SemanticCase {
@@ -12,7 +12,7 @@ struct SemanticCase {
 
 inline void PrintTo(const SemanticCase& tried, std::ostream* out) { *out << tried.name; }
 
-/// What all cases declare.
+/// Declarations shared by all cases.
 inline constexpr const char* kSemanticDeclarations = R"(graph g {
   input %x: f32[4, 4]
   input %d: f32[3, 4, 4]

@@ -38,7 +38,7 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
 
 Session::~Session() = default;
 
-/// What the setup makes it makes where it is read.
+/// The setup writes its outputs directly to the inputs that read them.
 void Session::bind_setup() {
   for (const Output& output : program_->setup->graph.outputs()) {
     const ValueId input = require(ValueKind::kInput, output.name);
@@ -47,7 +47,7 @@ void Session::bind_setup() {
   }
 }
 
-/// The setup, which is to run again, if it reads an input of that name, which is about to change; else null.
+/// The setup, if it reads an input of that name, which is about to change; it must then run again. Otherwise null.
 Session* Session::setup_with(std::string_view input) {
   if (setup_ == nullptr || program_->setup->graph.find(ValueKind::kInput, input) == kNoValue) return nullptr;
   is_setup_due_ = true;
@@ -74,7 +74,7 @@ void Session::write(ValueId value, std::string_view what, const HostTensor& tens
     fail("{} '{}' is {}{}, expected {}{}", what, program_->graph.value(value).name, tensor.dtype(), tensor.shape(),
          type.dtype, type.shape);
   const int storage = program_->places[index_of(value)].storage;
-  if (storage < 0) return;  // declared, and read by nothing
+  if (storage < 0) return;  // declared but unused
   backend_.copy_from_host(*stream_, memory_.base(storage), tensor.bytes().data(), tensor.bytes().size());
   memory_.set_given(storage);
 }
@@ -87,7 +87,7 @@ void Session::set_state(std::string_view name, const HostTensor& tensor) {
   write(require(ValueKind::kState, name), "state", tensor);
 }
 
-/// Where an input or a state lies, which counts as given from now on; null where nothing reads it.
+/// The address of an input or state, which counts as set from now on; null if nothing reads it.
 DevicePointer Session::given_pointer(ValueId value) {
   const int storage = program_->places[index_of(value)].storage;
   if (storage < 0) return {};
@@ -167,7 +167,7 @@ void Session::unbind_input(std::string_view name) {
 }
 void Session::unbind_state(std::string_view name) { unbind(Bound::kState, require(ValueKind::kState, name)); }
 
-/// Whether an output has a storage that can be bound: where it has two names, under the first.
+/// Whether an output has a storage that can be bound; an output with two names, under the first one.
 bool Session::is_apart(std::size_t output) const {
   const int storage = program_->outputs[output].storage;
   return program_->storages[static_cast<std::size_t>(storage)].kind == StorageKind::kOutput &&
@@ -264,7 +264,7 @@ std::size_t Session::index_of_output(std::string_view name) const {
   return static_cast<std::size_t>(found - outputs.begin());
 }
 
-/// Throws Error where what lies at `place` has been given back.
+/// Throws Error if the memory at `place` has been freed.
 void Session::require_readable(const Place& place) const {
   const Storage& storage = program_->storages[static_cast<std::size_t>(place.storage)];
   if (is_arena_empty_ && is_activation(storage))

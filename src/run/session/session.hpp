@@ -23,128 +23,130 @@ namespace headroom {
 class HeldWeights;
 class WeightStore;
 
-/// A program with memory: inputs, states and activations of its own or of the caller's, weights shared through the
-/// store. With an arena every address is fixed at construction. Without (eager), activations come from a caching
-/// allocator when first written and go back at last use. Either way nothing is allocated after the first run. A program
-/// with the `graph` switch is recorded as a whole when it first runs, or each straight run of steps when it comes to it
-/// first, and replayed then and from then on; what memory a recording uses is then held for good. A program's setup
-/// (Program::setup) is a session of its own on the same stream, which this one gives its inputs and runs before a run where one of them or a
-/// weight of it has changed. One thread at a time.
+/// A program with memory: its own or the caller's for inputs, states and activations; weights are shared through the
+/// store. With an arena, every address is fixed at construction. Without one (eager), a caching allocator gives
+/// activations at their first write and frees them after their last use. In both cases nothing is allocated after the
+/// first run.
+///
+/// A program with the `graph` switch is recorded as a whole in its first run, or each straight run of steps when it
+/// is first reached; later executions replay the recording. Memory that a recording uses is then held permanently.
+/// The program's setup (Program::setup) is a separate session on the same stream. This session sets the inputs of the
+/// setup, and runs it before a run if one of its inputs or weights has changed. Not thread-safe.
 class Session {
  public:
-  /// Loads the weights the program needs and that the store does not hold yet, and holds them. `backend` must outlive
-  /// the session. It runs on a stream of its own, or on one that others use too.
+  /// Loads the program's weights that the store does not hold yet, and holds them. `backend` must outlive the
+  /// session. It runs on its own stream, or on a given one that may be shared.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
           std::shared_ptr<Stream> stream = nullptr);
-  /// A program without weights, to be run once: its arena cannot be unloaded.
+  /// A program without weights that runs once: its arena cannot be unloaded.
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Copies a tensor into the input of that name, wherever that lies. Throws Error where there is none, or dtype or
-  /// shape differ.
+  /// Copies a tensor into the input of that name, at its current address. Throws Error for an unknown input, and for
+  /// another dtype or shape.
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
-  /// Copies `part` [1, ...], which is all there, to number `index` along the outermost axis of the input. Throws Error
-  /// where dtype or shape are others than the input's.
+  /// Copies `part` [1, ...], which must be complete, to index `index` along the outermost axis of the input. Throws
+  /// Error for another dtype or shape.
   void set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part);
   /// Fills the input on the device.
   void set_input_normal(std::string_view name, const NormalStream& values);
   void set_state(std::string_view name, const HostTensor& tensor);
   /// As set_input_part().
   void set_state_part(std::string_view name, std::int64_t index, const DeviceTensor& part);
-  /// Fills number `index` along the outermost axis of the state on the device.
+  /// Fills index `index` along the outermost axis of the state on the device.
   void set_state_normal(std::string_view name, std::int64_t index, const NormalStream& values);
 
-  /// Lets an input, an output or a state lie in memory of the caller's, dense, until it is bound elsewhere or unbound;
-  /// the session gives up its own. Nothing is copied but to outputs that are inputs, params or states, have two names,
-  /// or are of a program that was not planned with `outputs_apart`: to those at the end of a run. Runs are submitted to
-  /// stream(): what the caller does to the memory must be ordered with that. Throws Error where the size is another
-  /// than the value's, or the address is not aligned as buffers of the backend are; submit() does where memory that a
-  /// run writes to overlaps other memory that is bound. What a setup reads of an input that is bound is read at the next
-  /// run after it was bound.
+  /// Binds an input, output or state to dense memory of the caller until it is bound again or unbound; the session
+  /// frees its own. Kernels use the memory in place, except for some outputs, which are copied at the end of a run.
+  /// These are outputs that are inputs, params or states, that have two names, or that belong to a program planned
+  /// without `outputs_apart`. Runs are submitted to stream(); the caller's accesses must be ordered with it. Throws
+  /// Error if the size differs from the value's, or if the address lacks the alignment of the backend's buffers.
+  /// submit() throws Error if memory that a run writes to overlaps other bound memory. A setup reads a bound input in
+  /// the next run after binding.
   void bind_input(std::string_view name, const DeviceMemory& memory);
   void bind_output(std::string_view name, const DeviceMemory& memory);
   void bind_state(std::string_view name, const DeviceMemory& memory);
-  /// Gives it memory of the session's again: an input or a state must then be set anew.
+  /// Returns it to memory of the session. An input or state must then be set again.
   void unbind_input(std::string_view name);
   void unbind_output(std::string_view name);
   void unbind_state(std::string_view name);
 
-  /// Submits the program once; what the stream is given next runs after it. All inputs and states must have been set.
-  /// With an observer it waits for the end. Of a program that is replayed as a whole the device's own clock gives the
-  /// times, else the host waits for each iteration; a program without loops is one iteration. What the observer throws
-  /// ends the loop after the iteration that is under way, and states are then as that left them.
+  /// Submits the program once; later work on the stream runs after it. All inputs and states must have been set. With
+  /// an observer it waits for the end. If the program is replayed as a whole, the device's clock gives the times;
+  /// otherwise the host waits for each iteration. A program without loops is one iteration. An exception of the
+  /// observer ends the loop after the iteration in progress, and states keep the values of that iteration.
   void submit(const IterationObserver& observer = {});
-  /// submit(), and waits.
+  /// Calls submit() and waits.
   void run(const IterationObserver& observer = {});
-  /// Recorded when a run has been submitted: for other streams to wait for its end.
+  /// Recorded after each submitted run, so that other streams can wait for its end.
   [[nodiscard]] const Event& completion() const noexcept { return *completion_; }
-  /// Of the last run, if it had an observer: the wall time of what ran before, between and after the program's loops; 0 where
-  /// there are none.
+  /// The wall time before, between and after the program's loops, for the last run if it had an observer; 0 without
+  /// loops.
   [[nodiscard]] double outside_loops_ms() const noexcept { return executor_.outside_loops_ms(); }
 
-  /// How often the host waited, in the last run, to read the predicate of an `if`.
+  /// How often the host waited to read the predicate of an `if` in the last run.
   [[nodiscard]] std::int64_t host_reads() const noexcept { return executor_.host_reads(); }
-  /// How many recordings the host submitted in the last run: 1 where a program is replayed as a whole.
+  /// The number of recordings that the host submitted in the last run: 1 if the program is replayed as a whole.
   [[nodiscard]] std::int64_t replays() const noexcept { return executor_.replays(); }
-  /// Why a program with loops or branches that is recorded was not so as a whole, and the host goes through it; empty
-  /// where it was, where nothing has run, and where the device never does.
+  /// Why a recorded program with loops or branches is not one recording, so that the host executes its control flow.
+  /// Empty if it is one recording, before the first run, and if the device cannot execute control flow.
   [[nodiscard]] const std::optional<ReplayObstacle>& obstacle_to_one_replay() const noexcept {
     return executor_.obstacle_to_one_replay();
   }
-  /// Records and replays only straight runs of steps, for who looks at launches one by one; or ends that.
+  /// Records and replays only straight runs of steps, for profiling of single launches; false ends that.
   void record_by_step(bool by_step) { executor_.record_by_step(by_step); }
-  /// What the last run copied to outputs that are bound, since no kernel writes them there.
+  /// Bytes that the last run copied to bound outputs because no kernel writes them there.
   [[nodiscard]] std::size_t copied_bytes() const noexcept { return executor_.copied_bytes() + copied_bytes_; }
-  /// How many straight runs of steps have been recorded so far: each again where other memory is bound, but for the few
-  /// sets of memory bound last.
+  /// The number of straight runs of steps recorded so far. Binding other memory records again, except for the most
+  /// recently bound sets.
   [[nodiscard]] std::int64_t recordings_made() const noexcept { return executor_.recordings_made(); }
 
-  /// From now on each launch, or tiled run, is made by itself (nothing is replayed), waited for, timed and told; an
-  /// empty observer ends that.
+  /// From now on, each launch or tiled run is submitted alone (nothing is replayed), waited for, timed and reported.
+  /// An empty observer ends that.
   void observe_launches(LaunchObserver observer) { executor_.observe_launches(std::move(observer)); }
 
-  /// A copy of an output, or of a state as it stands.
+  /// A copy of an output, or of the current value of a state.
   [[nodiscard]] HostTensor output(std::string_view name) const;
   [[nodiscard]] HostTensor state(std::string_view name) const;
-  /// A copy of an output that stays on the device; it is all there.
+  /// A copy of an output on the device; it is complete on return.
   [[nodiscard]] DeviceTensor device_output(std::string_view name) const;
-  /// A tensor of zeros like that output.
+  /// A tensor of zeros with that output's type and shape.
   [[nodiscard]] DeviceTensor zero_output(std::string_view name) const;
-  /// Where an output's dense elements lie on the device; valid until the next run.
+  /// The address of an output's dense elements on the device; valid until the next run.
   [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
-  /// Gives back the memory of the arena, when all is done that was submitted before, for a session that waits for its
-  /// turn; the host does not wait, and addresses and recordings stay. Inputs, states and outputs that are apart are kept.
-  /// Until reload() a run throws Error; an output that lies in the arena does so until the next run. An arena smaller
-  /// than what memory is reserved in (2 MiB) stays. Weights are the store's to unload. Throws Error for a program
-  /// without an arena, whose memory comes and goes as it runs.
+  /// Frees the memory of the arena after all previously submitted work, for a session that is offloaded. The host
+  /// does not wait; addresses and recordings stay valid. Inputs, states and outputs with their own memory are kept.
+  /// Until reload(), a run throws Error; reading an output in the arena throws Error until the next run. An arena
+  /// smaller than the granularity of reservations (2 MiB) stays. The store unloads weights. Throws Error for a
+  /// program without an arena, whose memory is allocated and freed as it runs.
   void unload();
-  /// Takes the memory again. Throws OutOfMemory.
+  /// Allocates the memory again. Throws OutOfMemory.
   void reload();
 
-  /// Whether its memory and its weights are there: neither unload() nor WeightStore::unload() has taken any since.
+  /// Whether its memory and weights are loaded: neither unload() nor WeightStore::unload() has freed any since.
   [[nodiscard]] bool is_loaded() const noexcept;
 
-  /// Frees the inputs' memory; the session can then only be read.
+  /// Frees the inputs' memory; afterwards the session can only be read.
   void release_inputs();
 
   [[nodiscard]] const Program& program() const noexcept { return *program_; }
-  /// That of the program's setup; null where it has none.
+  /// The session of the program's setup; null if it has none.
   [[nodiscard]] const Session* setup() const noexcept { return setup_.get(); }
   /// How often the setup has run.
   [[nodiscard]] std::int64_t setups() const noexcept { return setups_; }
-  /// Bytes of activations and scratch: the arena's size, or the most the caching allocator had handed out and what it
-  /// holds; and outputs' own memory where those are apart.
+  /// Bytes of activations and scratch: the arena's size, or the peak of the caching allocator with the memory that it
+  /// holds; plus outputs with their own memory.
   [[nodiscard]] std::size_t activation_peak_bytes() const { return memory_.activation_peak_bytes(); }
   [[nodiscard]] std::size_t activation_reserved_bytes() const { return memory_.activation_reserved_bytes(); }
   [[nodiscard]] Stream& stream() noexcept { return *stream_; }
 
  private:
-  /// An output that is bound and lies elsewhere during a run.
+  /// A bound output that is at another address during a run.
   struct OutputCopy {
     std::size_t output = 0;
     DeviceMemory to;
@@ -175,7 +177,7 @@ class Session {
   std::shared_ptr<Event> completion_;
   SessionMemory memory_;
   Executor executor_;
-  std::shared_ptr<HeldWeights> weights_;  // that the program uses; null where it has none
+  std::shared_ptr<HeldWeights> weights_;  // of the program; null if it has none
   Bindings bindings_;
   bool is_rebound_ = false;      // since the last run
   bool is_arena_empty_ = false;  // unloaded since the last run

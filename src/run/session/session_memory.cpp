@@ -55,14 +55,14 @@ DevicePointer SessionMemory::at(const Place& place) const {
 
 void SessionMemory::take(int storage) {
   const auto s = static_cast<std::size_t>(storage);
-  if (bases_[s]) return;  // an output kept from the run before, or made in an earlier iteration
+  if (bases_[s]) return;  // an output kept from the previous run, or written in an earlier iteration
   blocks_[s] = allocator_.allocate(program_.storages[s].bytes);
   bases_[s] = blocks_[s].at;
 }
 
 void SessionMemory::give(int storage) {
   const auto s = static_cast<std::size_t>(storage);
-  if (!bases_[s]) return;  // of a branch that did not run
+  if (!bases_[s]) return;  // from a branch that did not run
   allocator_.free(blocks_[s]);
   bases_[s] = {};
 }

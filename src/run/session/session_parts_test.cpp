@@ -1,4 +1,4 @@
-// What one session made, given to another part by part without the host, and states that are drawn on the device.
+// Outputs of one session passed to another part by part without the host, and states that are drawn on the device.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ void hand_over(Backend& backend) {
     expect_near(seen, interpret(parse_graph(kMaker), {{"x", x}}, {}).outputs.at("y"));
     taker.set_input_part("x", part, made);
     std::ranges::copy(seen.bytes(), given.bytes().begin() + (part == 1 ? 3 * 40 * sizeof(float) : 0));
-  }  // what was handed over is gone
+  }  // the source tensors are destroyed
   HostTensor drawn(DType::kF32, {2, 24});
   for (std::uint64_t part = 0; part < 2; ++part) {
     const NormalStream values{.seed = 7 + part, .stream = 3};
@@ -70,7 +70,7 @@ void hand_over(Backend& backend) {
 
   Session keeper(parts_program(kKeeper, backend), backend);
   HostTensor kept(DType::kF32, {2, 3, 40});
-  keeper.set_state_part("s", 1, maker.device_output("y"));  // of part 0, which was made last
+  keeper.set_state_part("s", 1, maker.device_output("y"));  // of part 0, the most recent result
   keeper.set_state_part("s", 0, maker.zero_output("y"));
   std::ranges::copy(to_host(maker.device_output("y"), backend).bytes(), kept.bytes().begin() + 3 * 40 * sizeof(float));
   expect_same(keeper.state("s"), kept);

@@ -1,5 +1,5 @@
-// What a value means wherever it is read: the cases run several times, with and without an arena, in memory of the
-// session's and of the caller's, and are held against the interpreter.
+// Value semantics: the cases run several times, with and without an arena, in memory of the session and of the
+// caller, and are compared with the interpreter.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ void expect_all_near(const NamedTensors& actual, const NamedTensors& expected) {
   }
 }
 
-/// Memory of the caller's for all that a session can be bound to.
+/// Memory of the caller for all values that a session can bind.
 class BoundMemory {
  public:
   BoundMemory(Session& session, Backend& backend) : session_(session), backend_(backend) {
@@ -76,7 +76,7 @@ Checkpoint semantic_checkpoint() {
   return Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {4, 4}}}, 5);
 }
 
-/// What all states are at first.
+/// Sets the initial values of all states.
 NamedTensors give_states(const Graph& graph, Session& session) {
   NamedTensors given;
   for (const ValueId state : graph.values_of(ValueKind::kState)) {
@@ -87,7 +87,7 @@ NamedTensors give_states(const Graph& graph, Session& session) {
   return given;
 }
 
-/// All inputs of a run; branches go by `hit`.
+/// Sets all inputs of a run; `hit` decides the branches.
 NamedTensors give_inputs(const Graph& graph, Session& session, std::uint64_t run, std::uint64_t hit) {
   NamedTensors given;
   for (const ValueId input : graph.values_of(ValueKind::kInput)) {
@@ -137,7 +137,7 @@ TEST_P(SessionSemantics, IsWhatTheOracleDoesRunAfterRun) {
   }
 }
 
-/// `body` where every loop runs once.
+/// `body` with a trip count of one for every loop.
 std::string with_one_turn(std::string body) {
   const std::string word = "loop ";
   for (std::size_t at = body.find(word); at != std::string::npos; at = body.find(word, at)) {

@@ -1,4 +1,4 @@
-// Programs with a setup, which runs where something has changed that it reads.
+// Programs with a setup, which runs after a change of its inputs or weights.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::shared_ptr<const Program> make_program(const std::string& switches, const B
       .program;
 }
 
-/// A session, and what each of its runs should give.
+/// A session, and the expected results of its runs.
 class Expected {
  public:
   explicit Expected(Checkpoint& checkpoint) : params_{{"w", checkpoint.read("w")}} {
@@ -126,7 +126,7 @@ TEST(SessionSetup, NeedsItsInputsLikeAnyOther) {
   expected.expect_run(session);
 }
 
-/// What a setup reads of memory that is bound counts as changed when it is bound, and a session that comes back has what it had.
+/// Binding memory that a setup reads counts as a change, and a reloaded session keeps the setup's results.
 TEST(SessionSetup, ReadsWhatIsBoundAndComesBack) {
   const auto backend = make_backend(DeviceKind::kCpu);
   Checkpoint checkpoint = make_checkpoint();

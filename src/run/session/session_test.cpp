@@ -150,10 +150,10 @@ TEST_P(SessionTest, DrawsAnInputAndRunsOnAStreamOfOthers) {
   expect_near(session.output("s"), interpret(graph, {{"d", drawn}, {"w", w}}, {}, {{"s", s}}).outputs.at("s"));
 }
 
-/// `graph`: launches come from a recording, whose values must still follow inputs, states and the counter.
+/// `graph`: launches are replayed from a recording, whose values must still follow inputs, states and the counter.
 class GraphSessionTest : public GpuTest, public testing::WithParamInterface<bool> {};
 
-/// %3 lives across a loop that is recorded in the first run, while %3 is written by a recording of the second.
+/// %3 lives across a loop that is recorded in the first run, while a recording of the second run writes %3.
 constexpr const char* kAcrossALoop = R"(graph across {
   input %x: f32[256]
   state %s: f32[256]
@@ -168,7 +168,7 @@ constexpr const char* kAcrossALoop = R"(graph across {
   output y = %7
 })";
 
-/// The branch of which one runs first when the other has been recorded; each is replayed after that.
+/// One branch runs first after the other has been recorded; later runs replay each.
 constexpr const char* kBranches = R"(graph branches {
   input %x: f32[256]
   input %hit: bool[]

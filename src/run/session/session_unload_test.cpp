@@ -1,4 +1,4 @@
-// Sessions whose arenas leave the device and come back under them.
+// Sessions whose arenas are unloaded and reloaded.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::shared_ptr<const Program> program_of(const char* text, Backend& backend, bo
       plan(parse_graph(text), backend.properties().target, {.arena = arena, .graph = records}));
 }
 
-/// An arena that can leave, and a state that stays.
+/// An arena that can be unloaded, and a state that stays.
 constexpr const char* kLarge = R"(graph large {
   input %x: f32[1024, 1024]
   state %s: f32[1024]

@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// Two tiles in a loop, between which samples meet; what they put out is the next iteration's state.
+/// Two tiled runs in a loop, with an op across samples in between; their outputs are the state of the next iteration.
 constexpr const char* kTiled = R"(graph tiled {
   input %m: f32[8, 1, 96]
   state %s: f32[8, 64, 96]
@@ -82,7 +82,7 @@ TEST_P(TiledSessionTest, TellsEveryLaunchToAnObserverAndHoldsConstantMemory) {
   auto before = start;
   session.observe_launches([&](int step, const LaunchTime& time) {
     launched.push_back(step);
-    EXPECT_GE(time.start, before) << "launches are told in their order, and none begins before the last is over";
+    EXPECT_GE(time.start, before) << "launches are reported in order, and none begins before the last is over";
     before = time.start + std::chrono::nanoseconds(static_cast<std::int64_t>(time.milliseconds * 1e6) - 1000);
     if (tiled_run_at(session.program(), step) != nullptr) {
       EXPECT_GT(time.milliseconds, 0);

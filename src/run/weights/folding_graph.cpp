@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// Ops that only say where elements lie.
+/// Ops that change only the layout of elements.
 bool is_layout_change(Op op) {
   return op == Op::kConcat || op == Op::kSlice || op == Op::kTranspose || op == Op::kReshape || op == Op::kPad;
 }
@@ -28,7 +28,7 @@ class FoldingGraph {
   Graph build() {
     const std::vector<ValueId> params = weight_.values_of(ValueKind::kInput);
     HR_CHECK_EQ(params.size(), updates_.size());
-    for (std::size_t p = 0; p < params.size(); ++p)  // declared in front of the terms of all
+    for (std::size_t p = 0; p < params.size(); ++p)  // declared before the terms of all
       copy_of(params[p]).rounded = graph_.add_input(param_input(p), weight_.type(params[p]));
     for (std::size_t p = 0; p < params.size(); ++p)
       if (updates_[p] != nullptr && !updates_[p]->terms.empty()) add_terms(params[p], p);
@@ -38,8 +38,8 @@ class FoldingGraph {
   }
 
  private:
-  /// A value of the weight's graph here: as its dtype has it, and in f32 where it was not rounded yet. One of both may
-  /// be missing.
+  /// A value of the weight's graph in this graph: in its dtype, and in f32 before rounding. One of the two may be
+  /// missing.
   struct Copy {
     ValueId rounded = kNoValue;
     ValueId exact = kNoValue;
@@ -68,7 +68,8 @@ class FoldingGraph {
     return elements;
   }
 
-  /// The matrix [n, k] that factors stand for; `prefix` is "" or "other.". `scale` [1] is multiplied in, unless it is none.
+  /// The matrix [n, k] of the factors; `prefix` is "" or "other.". It is multiplied by `scale` [1], unless that is
+  /// missing.
   ValueId matrix(const Elements& elements, const std::string& prefix, ValueId scale) {
     const auto find = [&](std::string_view name) {
       const auto known = elements.find(prefix + std::string(name));
@@ -100,7 +101,7 @@ class FoldingGraph {
     return parts.size() == 1 ? parts.front() : b_.concat(std::move(parts), 0);
   }
 
-  /// What a term adds, of the param's shape.
+  /// The value that a term adds, of the param's shape.
   ValueId added(const ParamTerm& term, const Elements& elements, ValueId scale, const Shape& shape) {
     ValueId update = matrix(elements, "", scale);
     if (term.join == ParamTerm::Join::kHadamard) update = b_.mul(update, matrix(elements, "other.", kNoValue));
@@ -109,7 +110,7 @@ class FoldingGraph {
     return b_.shape(update) == shape ? update : b_.reshape(update, {shape.dims().begin(), shape.dims().end()});
   }
 
-  /// magnitude / norm of `x`, of rows or of columns, which multiplies a value of its shape, seen as [n, in, s].
+  /// magnitude / norm of `x`, by rows or columns: a factor for a value of its shape, in the form [n, in, s].
   ValueId magnitude_ratio(ValueId x, ValueId magnitude) {
     const bool is_of_rows = b_.shape(magnitude)[1] == 1 && b_.shape(magnitude)[0] == b_.shape(x)[0];
     constexpr double kLeastNorm = 1e-30;  // zeros stay zeros

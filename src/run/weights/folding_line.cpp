@@ -9,13 +9,13 @@
 namespace headroom {
 namespace {
 
-/// What a tensor takes of a buffer in which others follow it.
+/// The bytes of a tensor in a buffer, with alignment for the next one.
 std::size_t room_for(const FoldingInput& input) {
   constexpr std::size_t kAlignment = 256;  // of buffers on any device
   return round_up(std::max<std::size_t>(input.type.bytes(), 1), kAlignment);
 }
 
-/// Where the params of one weight lie until it is folded.
+/// The memory of one weight's params until it is folded.
 struct Slot {
   Buffer buffer;
   std::unique_ptr<Event> is_filled;
@@ -38,13 +38,13 @@ FoldingLine::FoldingLine(std::shared_ptr<const Program> program, std::span<const
 
 std::size_t FoldingLine::bytes() const {
   const std::size_t slots = std::min(kSlots, jobs_.size());
-  // The session has inputs of its own until others are bound in their place.
+  // The session has its own inputs until others are bound in their place.
   return program_->arena_bytes + (slots + 1) * slot_bytes_ + added_bytes_ + added_bytes_ / jobs_.size();
 }
 
 void FoldingLine::run(const std::shared_ptr<Stream>& stream, Stream& uploads,
                       const std::function<void()>& before_writing) const {
-  // All memory is taken first: taking and giving back orders streams behind each other.
+  // All memory is allocated first, because allocating and freeing synchronizes streams.
   Session session(program_, backend_, stream);
   session.release_inputs();
   const Buffer added = backend_.allocate(std::max<std::size_t>(added_bytes_, 1), MemoryCategory::kWeights);

@@ -18,7 +18,7 @@ HeldWeights::HeldWeights(const Program& program, std::vector<WeightHandle> weigh
 HeldWeights::~HeldWeights() {
   try {
     changes_->wait(*last_use_);
-  } catch (const Error&) {  // a device that is lost runs nothing any more
+  } catch (const Error&) {  // a lost device runs nothing
   }
 }
 

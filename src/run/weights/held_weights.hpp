@@ -9,16 +9,16 @@
 
 namespace headroom {
 
-/// The weights that a session holds, and what orders its runs with changes of them: a change waits for the last use,
-/// and the next use for the last change, each on its stream; the host waits for neither. That they come back is a
-/// change.
+/// The weights that a session holds, and the events that order its runs with changes of the weights. A change waits
+/// for the last use, and the next use waits for the last change, each on its stream; the host waits for neither.
+/// Reloading is a change.
 class HeldWeights {
  public:
-  /// Of `program`, which must outlive this. Changes are submitted to `changes`; `last_use` is recorded again at the end
-  /// of each run.
+  /// The weights of `program`, which must outlive this. Changes are submitted to the stream `changes`. `last_use` is
+  /// recorded again at the end of each run.
   HeldWeights(const Program& program, std::vector<WeightHandle> weights, Backend& backend,
               std::shared_ptr<Stream> changes, std::shared_ptr<const Event> last_use);
-  /// What is submitted to the stream of changes from now on comes after the last use.
+  /// Later work on the stream of changes runs after the last use.
   ~HeldWeights();
   HeldWeights(const HeldWeights&) = delete;
   HeldWeights& operator=(const HeldWeights&) = delete;
@@ -26,11 +26,10 @@ class HeldWeights {
   /// In the order of Program::weights.
   [[nodiscard]] const std::vector<WeightHandle>& weights() const noexcept { return weights_; }
 
-  /// What `stream` is given from now on reads the weights as they were changed last. Throws Error where they are
-  /// unloaded.
+  /// Later work on `stream` reads the weights as changed last. Throws Error if they are unloaded.
   void wait_for_changes(Stream& stream);
 
-  /// Whether any has changed since wait_for_changes().
+  /// Whether a weight has changed since wait_for_changes().
   [[nodiscard]] bool has_changed() const noexcept { return is_changed_; }
 
   [[nodiscard]] bool is_of(const Program& program) const noexcept { return &program_ == &program; }
@@ -39,7 +38,7 @@ class HeldWeights {
 
   [[nodiscard]] bool holds(const WeightHandle& weight) const;
   [[nodiscard]] bool holds_any_of(const std::vector<WeightHandle>& others) const;
-  /// Before what writes to the weights is submitted, and when it has been.
+  /// Called before and after writes to the weights are submitted.
   void begin_change();
   void end_change();
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
-/// Prefixes of a class that `name` begins with, the longest first.
+/// Prefixes of a class with which `name` begins, the longest first.
 std::vector<std::string_view> prefixes_of(const ComponentClass& kind, std::string_view name) {
   std::vector<std::string_view> prefixes;
   for (const std::string_view prefix : kind.adapters.prefixes)
@@ -37,7 +37,7 @@ std::vector<std::string_view> prefixes_of(const ComponentClass& kind, std::strin
   return prefixes;
 }
 
-/// Modules of a network by all the names that files may give them, without prefix.
+/// Modules of a network under all names that files may use, without prefix.
 class ModuleNames {
  public:
   explicit ModuleNames(const Component& component) : component_(&component) {
@@ -48,10 +48,10 @@ class ModuleNames {
   }
 
   [[nodiscard]] const Component& component() const { return *component_; }
-  /// A module by a file's name of it; null for none.
+  /// The module that a file's name refers to; null if there is none.
   struct Match {
     const ModuleAlias* alias = nullptr;
-    bool has_prefix = false;  ///< which tells the network
+    bool has_prefix = false;  ///< which identifies the network
   };
   [[nodiscard]] Match find(std::string_view name) const {
     for (const std::string_view prefix : prefixes_of(*component_->kind, name))
@@ -121,10 +121,10 @@ ParamTerm::Join join_of(LoraModule::Kind kind) {
   return ParamTerm::Join::kNone;
 }
 
-/// Owners of what a term is made of.
+/// Owners of the elements of a term.
 using Owners = std::vector<std::shared_ptr<const void>>;
 
-/// Rows along the outermost axis, which are copied where they do not lie together.
+/// Rows along the outermost axis; copied if they are not contiguous.
 HostView rows_of(const HostView& view, std::span<const RowRange> ranges, Owners& owners) {
   const std::size_t row = view.bytes.size() / static_cast<std::size_t>(view.shape[0]);
   const auto bytes_of = [&](const RowRange& range) {
@@ -148,16 +148,16 @@ HostView rows_of(const HostView& view, std::span<const RowRange> ranges, Owners&
   return rows;
 }
 
-/// Rows of the matrix that a term adds.
+/// The number of rows of the matrix that a term adds.
 std::int64_t count_rows(const ParamTerm& term) {
   const std::int64_t rows = term.factors.up.shape.rank() == 0 ? 0 : term.factors.up.shape[0];
   if (term.join != ParamTerm::Join::kKronecker) return rows;
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // there are no such params
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // larger params do not exist
   const std::int64_t inner = term.other->up.shape[0];
   return rows < kMost && inner < kMost ? rows * inner : 0;
 }
 
-/// The term without its other rows.
+/// Reduces the term to these rows.
 void take_rows(ParamTerm& term, std::span<const RowRange> ranges, Owners& owners) {
   if (term.join == ParamTerm::Join::kKronecker) {
     term.rows.assign(ranges.begin(), ranges.end());
@@ -168,7 +168,7 @@ void take_rows(ParamTerm& term, std::span<const RowRange> ranges, Owners& owners
   if (term.magnitude) term.magnitude = rows_of(*term.magnitude, ranges, owners);
 }
 
-/// What a file makes of params.
+/// The mapping from the tensors of a file to updates of params.
 class Mapping {
  public:
   Mapping(const LoraFile& file, std::span<const Component> components) : file_(file) {
@@ -209,7 +209,7 @@ class Mapping {
     refuse_unknown(module);
   }
 
-  /// Whether its prefix says that it is of a class that none of these networks has.
+  /// Whether its prefix belongs to a class that none of these networks has.
   [[nodiscard]] bool is_of_another_network(std::string_view name) const {
     const auto is_meant = [&](const ComponentClass& kind) {
       const std::vector<std::string_view> prefixes = prefixes_of(kind, name);
@@ -268,7 +268,7 @@ class Mapping {
     if (module.value) set_value(component, alias, *module.value);
   }
 
-  /// Adds to each of the modules the rows of `term` that are its own.
+  /// Adds to each module its own rows of `term`.
   void add_rows(const Component& component, const ModuleAlias& alias, std::string_view what, const FileTensor& tensor,
                 ParamTerm term, Owners owners) {
     std::vector<const TensorSpec*> params;
@@ -363,7 +363,7 @@ LoraFiles::Stamp LoraFiles::stamp_of(const fs::path& path) {
 const LoraFiles::Opened& LoraFiles::open(const std::string& file, std::span<const Component> components) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(file, error);
-  // Links are followed, but adapter_config.json is looked for beside the name that is given.
+  // Links are followed, but adapter_config.json is looked for next to the given name.
   const Stamp stamp = stamp_of(file);
   const auto known = std::ranges::find_if(opened_, [&](const Opened& opened) { return opened.name == file; });
   if (known != opened_.end() && known->path == path && known->stamp == stamp) {

@@ -13,33 +13,33 @@
 
 namespace headroom {
 
-/// A LoRA file, and how much of it is added: the model is W + weight * alpha / rank * B A. Of a DoRA the weight
-/// scales the product before norms are taken, as in peft.
+/// A LoRA file and its weight: the model is W + weight * alpha / rank * B A. In a DoRA, the weight scales B A before
+/// norms are computed, as in peft.
 struct LoraUse {
   std::string file;
   double weight = 1;
   friend bool operator==(const LoraUse&, const LoraUse&) = default;
 };
 
-/// Reads "style.safetensors" or "style.safetensors:0.8". Throws a usage Error for a weight that is no number.
+/// Parses "style.safetensors" or "style.safetensors:0.8". Throws a usage Error if the weight is not a number.
 [[nodiscard]] LoraUse parse_lora(const std::string& text);
 
-/// LoRA files that are open, each read once: asked for the same again, it gives updates of the same elements.
+/// Open LoRA files, each read once: repeated requests give updates with the same elements.
 class LoraFiles {
  public:
-  /// What the files, one after the other, make of the params of `components`, which are a whole pipeline or a network
-  /// alone. Where several files say what a norm's gain becomes, the last one does, whatever its weight, unless that is 0.
-  /// Throws Error that names the file and the tensor where no module is called so, or its shape is another, and where none of
-  /// a file's modules is of these components.
+  /// The updates of the params of `components`, a whole pipeline or a single network, from these files in order. If
+  /// several files replace a norm's gain, the last one with a nonzero weight applies, whatever that weight is. Throws
+  /// Error with the file and tensor if no module has that name, or if its shape differs. Throws Error if no module of
+  /// a file belongs to these components.
   [[nodiscard]] ParamUpdates updates(std::span<const LoraUse> uses, std::span<const Component> components);
-  /// What was not used of those files, a sentence each: tensors of networks that are not among the components, scales
-  /// that the file states beside its tensors', embeddings.
+  /// A sentence for each unused part of the files: tensors of other networks, scales that the file has in addition to
+  /// those of its tensors, embeddings.
   [[nodiscard]] std::span<const std::string> notes() const noexcept { return notes_; }
 
  private:
-  /// Times and sizes of a file and of what stands beside it.
+  /// Times and sizes of a file and of the files next to it.
   using Stamp = std::vector<std::pair<std::filesystem::file_time_type, std::uintmax_t>>;
-  /// What a file adds at weight 1.
+  /// The contribution of a file at weight 1.
   struct Opened {
     std::string name;  ///< as given
     std::filesystem::path path;
@@ -51,7 +51,7 @@ class LoraFiles {
   [[nodiscard]] static Stamp stamp_of(const std::filesystem::path& path);
   [[nodiscard]] const Opened& open(const std::string& file, std::span<const Component> components);
 
-  std::list<Opened> opened_;  // the one used last in front
+  std::list<Opened> opened_;  // the most recently used one first
   std::vector<std::string> notes_;
 };
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Tensors = std::map<std::string, HostTensor>;
 
-/// A FLUX of width 16 alone, in random bf16 weights.
+/// A FLUX of width 16 alone, with random bf16 weights.
 class Loras : public testing::Test {
  protected:
   Loras() {
@@ -100,7 +100,7 @@ TEST_F(Loras, GiveEachModuleItsOwnRows) {
   EXPECT_EQ(first, random_f32({32, 2}, 2).at(32));
 }
 
-/// Kronecker products have rows of one matrix between rows of the other: they are cut when they are there.
+/// Kronecker products interleave rows of both matrices: they are cut after the multiplication.
 TEST_F(Loras, GiveEachModuleItsRowsOfAKroneckerProduct) {
   const auto rows_of = [&](const std::string& module, const Shape& left, const Shape& right, const std::string& param) {
     const ParamUpdates all =
@@ -227,7 +227,7 @@ TEST_F(Loras, AreTheSameWhileTheFileIs) {
   EXPECT_THAT(differing_params(before, of({one})), ElementsAre(param));
 }
 
-/// Names of SDXL's modules and where these are, on U-Nets with the same levels.
+/// Names of SDXL's modules and their positions, on U-Nets with the same levels.
 TEST(UNetLoras, FindModulesByDiffusersAndByStabilitysNames) {
   const TempFolder folder;
   write_json(folder / "config.json",
@@ -284,7 +284,7 @@ TEST(UNetLoras, FindModulesByDiffusersAndByStabilitysNames) {
   }
 }
 
-/// Two text encoders, as SDXL has, one with names as transformers 4 wrote them and one without `text_model`.
+/// Two text encoders, as in SDXL: one with names as written by transformers 4, and one without `text_model`.
 class TextLoras : public testing::Test {
  protected:
   TextLoras() {

@@ -21,7 +21,7 @@ void add_views(Views& views, const Factors& factors, std::string_view up, std::s
   if (factors.core) views.emplace_back(core, &*factors.core);
 }
 
-/// Extents of a matrix, which a message names.
+/// Extents of a matrix, for a message.
 struct Extents {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -29,7 +29,7 @@ struct Extents {
 };
 std::string name_of(const Extents& extents) { return fmt::format("[{}, {}]", extents.rows, extents.columns); }
 
-/// Why there is no such matrix; empty where there is.
+/// Why the factors do not form a matrix; empty if they do.
 std::string obstacle_of(const Factors& factors) {
   if (factors.up.shape.rank() != 2 || (factors.down && factors.down->shape.rank() != 2))
     return fmt::format("{} is no matrix", factors.up.shape.rank() != 2 ? factors.up.shape : factors.down->shape);

@@ -1,4 +1,4 @@
-// Updates of params while sessions hold what was folded of them.
+// Updates of params while sessions hold the folded weights.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,7 +25,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Weights as they stand, merged, cast, and quantized to what the device quantizes to; two of each that are folded alike.
+/// Weights that are unchanged params, merged, cast, and quantized to the device's type; two of each with equal
+/// foldings.
 std::string text_for(const Backend& backend) {
   return fmt::format(R"(graph updated {{
   param %a: f32[16, 8]
@@ -68,7 +69,7 @@ HostView view(const HostTensor& tensor) {
   return {.dtype = tensor.dtype(), .shape = tensor.shape(), .bytes = tensor.bytes()};
 }
 
-/// A term that owns what it is made of.
+/// A term that owns its tensors.
 ParamTerm term(const HostTensor& up, const HostTensor& down, double scale) {
   const auto kept = std::make_shared<std::pair<HostTensor, HostTensor>>(up, down);
   return {.factors = {.up = view(kept->first), .down = view(kept->second)}, .scale = scale, .owner = kept};
@@ -76,7 +77,7 @@ ParamTerm term(const HostTensor& up, const HostTensor& down, double scale) {
 
 ParamTerm random_term(std::uint64_t seed, double scale, std::int64_t rank = 2) {
   HostTensor up = random_f32({16, rank}, 2 * seed);
-  for (std::int64_t i = 0; i < up.numel(); ++i) up.set(i, 0.05 * up.at(i));  // weights are of 0.02
+  for (std::int64_t i = 0; i < up.numel(); ++i) up.set(i, 0.05 * up.at(i));  // weights have a magnitude of 0.02
   return term(up, random_f32({rank, 8}, 2 * seed + 1), scale);
 }
 
@@ -120,7 +121,7 @@ void expect_all_same(const std::map<std::string, HostTensor>& a, const std::map<
   }
 }
 
-/// Every output is what the updates say, rounded once.
+/// Checks that every output is the updated value, rounded once.
 void expect_updated(const std::map<std::string, HostTensor>& made, const Checkpoint& checkpoint,
                     const ParamUpdates& updates) {
   std::map<std::string, std::vector<double>> params;
@@ -205,7 +206,7 @@ TEST(ParamUpdates, ThatAreTheSameFoldNothing) {
   EXPECT_EQ(backend->memory_use().allocations, allocations);
 }
 
-/// Between requests of two sessions on two streams; nobody waits before a result is read.
+/// Updates between requests of two sessions on two streams; nothing waits before a result is read.
 void update_between_requests(Backend& backend) {
   const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(backend, checkpoint);
@@ -278,7 +279,7 @@ TEST(ParamUpdates, RefuseWhatDoesNotFitAndChangeNothingThen) {
   expect_all_same(plain, run(session));
 }
 
-/// A CPU that may have no memory left.
+/// A CPU that can run out of memory.
 class ScarceBackend final : public ForwardingBackend {
  public:
   bool is_out_of_memory = false;
@@ -307,7 +308,7 @@ TEST(ParamUpdates, ThatFindNoMemoryUnloadWhatTheyWereForAndComeWithIt) {
   expect_updated(run(session), checkpoint, updates);
 }
 
-/// Weights that can leave the device: two that are folded alike.
+/// Weights that can be unloaded: two with equal foldings.
 void update_what_is_unloaded(Backend& backend) {
   const Checkpoint checkpoint = Checkpoint::random(nlohmann::json::object(),
                                                    {{.name = "v", .dtype = DType::kF32, .shape = {640, 1024}},
@@ -336,7 +337,7 @@ void update_what_is_unloaded(Backend& backend) {
   EXPECT_THAT(store.update_params(updates), ElementsAre("v", "w"));
   store.reload(*program);
   expect(updates);
-  store.unload(*program);  // with a copy on the host of what they are now
+  store.unload(*program);  // with a host copy of their current values
   store.reload(*program);
   expect(updates);
   std::size_t asked = 0;
@@ -361,7 +362,7 @@ TEST(ParamUpdates, AreInWhatWasUnloadedWhenItIsBack) {
 
 TEST_F(ParamUpdatesOnAGpu, AreInWhatWasUnloadedWhenItIsBack) { update_what_is_unloaded(backend()); }
 
-/// Tensors that a term is made of, kept by it.
+/// Owns the tensors of terms.
 struct Kept {
   std::vector<std::shared_ptr<HostTensor>> tensors;
 
@@ -421,7 +422,7 @@ Matrix joined(const ParamTerm& term) {
   return product;
 }
 
-/// The param [n, in, ...] after the terms, in double precision.
+/// The param [n, in, ...] plus the terms, in double precision.
 std::vector<double> updated(const HostTensor& param, std::span<const ParamTerm> terms) {
   std::vector<double> sum, base;
   for (std::int64_t i = 0; i < param.numel(); ++i) base.push_back(param.at(i));
@@ -452,7 +453,7 @@ std::vector<double> updated(const HostTensor& param, std::span<const ParamTerm> 
   return sum;
 }
 
-/// A filter and a matrix with terms of every form, and of several one after the other.
+/// A filter and a matrix with terms of every form, and with several in sequence.
 void update_by_every_form(Backend& backend) {
   const Checkpoint checkpoint = Checkpoint::random(nlohmann::json::object(),
                                                    {{.name = "f", .dtype = DType::kF32, .shape = {6, 10, 3, 2}},
@@ -485,7 +486,7 @@ void update_by_every_form(Backend& backend) {
   dora_in.magnitude = kept.random({1, 10}, 13);
   const std::vector<std::vector<ParamTerm>> of_filter = {{core}, {loha},    {lokr},
                                                          {dora}, {dora_in}, {loha, dora, plain, dora_in}};
-  // Rows of a Kronecker product of 18, the last of them first.
+  // Rows of a Kronecker product with 18 rows, the last ones first.
   const ParamTerm cut{.factors = {.up = kept.random({2, 5}, 14)},
                       .join = Join::kKronecker,
                       .other = Factors{.up = kept.random({9, 2}, 15)},

@@ -14,7 +14,7 @@ void ParamValues::add(std::string name, const Checkpoint& checkpoint) {
   if (!is_new) fail("there is a checkpoint called '{}' already: {}", known->first, known->second->description());
 }
 
-/// A tensor of the checkpoint without a name may have what ends a name in its own.
+/// A tensor of the checkpoint without a name may contain the separator of names in its own name.
 ParamValues::Tensor ParamValues::find(const std::string& param) const {
   const ParamName name = split_param_name(param);
   Tensor tensor;

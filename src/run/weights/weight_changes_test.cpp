@@ -1,4 +1,4 @@
-// Params that change while sessions hold what was folded of them.
+// Params that change while sessions hold the folded weights.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-/// A param that is a weight as it stands or packed, and one that is cast first.
+/// One param that is used unchanged or packed as a weight, and one that is cast first.
 constexpr const char* kLinear = R"(graph linear {
   input %x: f32[4, 8]
   param %w: f32[16, 8]
@@ -26,7 +26,7 @@ constexpr const char* kLinear = R"(graph linear {
   output y = %4
 })";
 
-/// The same param within another weight, and another as an output.
+/// The same param as part of another weight, and another param as an output.
 constexpr const char* kMerged = R"(graph merged {
   input %x: f32[4, 8]
   param %w: f32[16, 8]
@@ -52,7 +52,7 @@ std::shared_ptr<const Program> make_program(const char* text, Backend& backend, 
       plan(parse_graph(text), backend.properties().target, {.arena = arena, .graph = records}));
 }
 
-/// A store, and what its params should be.
+/// A store, and the expected values of its params.
 struct Params {
   explicit Params(Backend& backend) : store(backend, checkpoint) {
     for (const char* name : {"w", "v", "b"}) values[name] = checkpoint.read(name);
@@ -78,7 +78,7 @@ struct Params {
   WeightStore store;
 };
 
-/// A param changes between requests of two sessions on two streams; nobody waits before a result is read.
+/// A param changes between requests of two sessions on two streams; nothing waits before a result is read.
 void change_a_thousand_times(Backend& backend) {
   Params params(backend);
   Session first(make_program(kLinear, backend), params.store, backend);
@@ -93,7 +93,7 @@ void change_a_thousand_times(Backend& backend) {
   HostTensor before = params.output(kLinear, x);
   for (std::uint64_t i = 0; i < 1000; ++i) {
     SCOPED_TRACE(i);
-    first.submit();  // still with the weights from before
+    first.submit();  // still with the earlier weights
     if (i % 10 == 9)
       params.restore("w");
     else

@@ -178,7 +178,7 @@ void WeightFolding::run_program(std::shared_ptr<const Program> program, const Pa
     }
   }
   session.submit();
-  session.release_inputs();  // what is left is the dense weight, and then its packed form beside it
+  session.release_inputs();  // the dense weight remains, and then its packed form in addition
   for (std::size_t i = 0; i < made_.size(); ++i)
     if (const DevicePointer to = place(i))
       pack(made_[i], backend, *stream, session.output_pointer(made_[i].output), to);

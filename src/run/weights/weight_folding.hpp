@@ -18,24 +18,25 @@ namespace headroom {
 
 class Session;
 
-/// What a folding's program is given: a param, or what an update adds to one.
+/// An input of a folding program: a param, or a tensor of an update.
 struct FoldingInput {
   std::string name;  ///< of the program's input
   TensorType type;
-  std::string param = {};                 ///< empty for what an update adds
+  std::string param = {};                 ///< empty for a tensor of an update
   std::span<const std::byte> bytes = {};  ///< of a factor
-  float scale = 0;                        ///< of a term, where it is neither
+  float scale = 0;                        ///< of a term, for an input that is neither
 
-  /// Its elements on the host; `params` has a param's.
+  /// Its elements on the host; those of a param are in `params`.
   [[nodiscard]] std::span<const std::byte> elements(const ParamValues& params) const;
-  /// Submits what writes it to `to`.
+  /// Submits the copy or the random fill of its elements to `to`.
   void write(const ParamValues& params, Backend& backend, Stream& stream, DevicePointer to) const;
-  /// Once its elements have been read: gives back the memory behind a param. Throws Error where their file has become
-  /// shorter meanwhile.
+  /// Called after its elements have been read: releases the memory of a param. Throws Error if the file has been
+  /// truncated meanwhile.
   void finish_reading(const ParamValues& params) const;
 };
 
-/// The programs that fold weights: those that do the same with params of the same types, as layers of a network do, share
+/// Programs that fold weights. Equal foldings of params of the same types, such as those of a network's layers, share
+/// one.
 /// one.
 class FoldingPrograms {
  public:
@@ -46,36 +47,36 @@ class FoldingPrograms {
   std::map<std::string, std::shared_ptr<const Program>> kept_;  // by the graph's text
 };
 
-/// How weights are made of params: what one node makes (a quantized weight and its scales) by one small program, a
-/// param that is a weight as it stands by none. It is kept to make them again, where they are: when a param changes, or when
-/// they come back without their bytes.
+/// How weights are made from params. The results of one node (a quantized weight and its scales) are made by one
+/// small program. A param that is used unchanged as a weight needs no program. The folding is kept to make the
+/// weights again at the same addresses, when a param changes or when they are reloaded without a host copy.
 class WeightFolding {
  public:
-  /// `uses` are weights of `program` that one node makes, or a single one.
+  /// `uses` are the weights of `program` that one node makes, or a single weight.
   WeightFolding(const Program& program, std::span<const WeightUse* const> uses);
 
   [[nodiscard]] bool depends_on(std::span<const std::string> params) const;
-  /// Whether it may be needed again: somebody holds what it made, which depends on params or can be unloaded.
+  /// Whether it may be needed again: a weight is still held, and depends on params or can be unloaded.
   [[nodiscard]] bool is_needed() const;
-  /// Those of its weights that somebody holds.
+  /// Its weights that are still held.
   [[nodiscard]] std::vector<WeightHandle> weights() const;
 
-  /// What it does, with the updates that there are: without nodes where the weight is a param as it stands.
+  /// Its graph with the current updates; without nodes if the weight is an unchanged param.
   [[nodiscard]] Graph graph(const ParamValues& params) const;
-  /// What plans that; null where there is nothing to do.
+  /// The planned graph; null if there is nothing to compute.
   [[nodiscard]] std::shared_ptr<const Program> program(const ParamValues& params, FoldingPrograms& programs) const;
   [[nodiscard]] std::vector<FoldingInput> inputs(const ParamValues& params) const;
 
-  /// Submits what makes the weights, in the order of `uses`. Memory is taken for one after the other. Throws Error for
-  /// params that are not as the program needs them.
+  /// Submits the work that makes the weights, in the order of `uses`. Memory is allocated for one after the other.
+  /// Throws Error if params differ from what the program needs.
   [[nodiscard]] std::vector<WeightHandle> fold(const ParamValues& params, FoldingPrograms& programs, Backend& backend,
                                                const std::shared_ptr<Stream>& stream);
-  /// Submits what makes `wanted`, which are some of them, again in the same memory, of what the params are now; calls
-  /// `before_writing` before it submits what writes there.
+  /// Submits work that makes the `wanted` subset again in the same memory, from the current params. Calls
+  /// `before_writing` before the first write to it.
   void fold_again(std::span<const WeightHandle> wanted, const ParamValues& params, FoldingPrograms& programs,
                   Backend& backend, const std::shared_ptr<Stream>& stream,
                   const std::function<void()>& before_writing) const;
-  /// The end of fold_again(): submits what copies `wanted` from where a session that has run the program has them.
+  /// The last part of fold_again(): submits copies to `wanted` from a session that has run the program.
   void take_made(std::span<const WeightHandle> wanted, const Session& session, Backend& backend, Stream& stream) const;
 
  private:
@@ -90,13 +91,13 @@ class WeightFolding {
     std::size_t packed_index = 0;
     std::weak_ptr<FoldedWeight> weight = {};
   };
-  /// Where one of `made_` is to lie; null where nobody wants it. Asked in order, before it is written.
+  /// The destination of an element of `made_`; null if it is not wanted. Called in order, before each is written.
   using Place = std::function<DevicePointer(std::size_t made)>;
 
   void copy_param(const ParamValues& params, Backend& backend, Stream& stream, const Place& place) const;
   void run_program(std::shared_ptr<const Program> program, const ParamValues& params, Backend& backend,
                    const std::shared_ptr<Stream>& stream, const Place& place) const;
-  /// Writes the packed form of a dense weight, or a copy of it.
+  /// Writes a dense weight in packed form, or copies it.
   static void pack(const Made& made, Backend& backend, Stream& stream, DevicePointer dense, DevicePointer to);
   void make(const ParamValues& params, FoldingPrograms& programs, Backend& backend,
             const std::shared_ptr<Stream>& stream, const Place& place) const;
@@ -107,7 +108,7 @@ class WeightFolding {
   std::vector<Made> made_;
 };
 
-/// The values that `uses` are, each once.
+/// The values of `uses`, each once.
 [[nodiscard]] std::vector<ValueId> values_of(std::span<const WeightUse* const> uses);
 
 }  // namespace headroom

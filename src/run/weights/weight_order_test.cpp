@@ -1,5 +1,4 @@
-// What changes of params wait for, and who waits for them: on a CPU whose streams and events note what they are ordered
-// behind.
+// The order of param changes and runs: a CPU backend whose streams and events record what they are ordered after.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// Of each stream, how much of what it was given comes before.
+/// By stream: how much of each stream's work is ordered before.
 using Seen = std::map<const Stream*, int>;
 
 class NotingStream final : public Stream {
@@ -84,7 +83,7 @@ class WeightOrderTest : public testing::Test {
   }
   void change(const std::string& param) { store_.change_param(param, HostTensor(DType::kBF16, {4})); }
   static NotingStream& stream_of(Session& session) { return dynamic_cast<NotingStream&>(session.stream()); }
-  /// How much of the stream's work comes before the last write to a weight.
+  /// How much of the stream's work is ordered before the last write to a weight.
   int seen_by_write(const Stream& stream) {
     const auto found = backend_.seen_by_last_copy.find(&stream);
     return found == backend_.seen_by_last_copy.end() ? 0 : found->second;
@@ -143,7 +142,7 @@ TEST_F(WeightOrderTest, AReturnComesAfterTheLastRunAndBeforeTheNextOfThoseWhoseW
     EXPECT_EQ(seen_by_write(first->stream()), run);
     EXPECT_EQ(seen_by_write(second->stream()), run);
     const int written = seen_by_write(returns), waits = returns.synchronized;
-    store_.reload(second->program());  // brings nothing, and yet what was brought may be on its way
+    store_.reload(second->program());  // submits nothing, although earlier copies may be in progress
     submit_both();
     EXPECT_GT(stream_of(*first).seen[&returns], written);
     EXPECT_GT(stream_of(*second).seen[&returns], written);

@@ -14,12 +14,12 @@ namespace headroom {
 
 namespace {
 
-/// The most that is there while `graph` makes weights of so many bytes: the params beside what the largest node works
-/// on, and then that beside the weights. What is concatenated is made where it ends up.
+/// The peak memory while `graph` makes weights of this many bytes: the params plus the operands of the largest node,
+/// then these plus the weights. Operands of a concatenation are made at their destination.
 std::size_t folding_bytes(const Graph& graph, std::size_t weights, bool is_packed) {
   std::size_t params = 0, largest = 0;
   for (const ValueId param : graph.values_of(ValueKind::kInput)) params += graph.type(param).bytes();
-  if (graph.nodes().empty()) return is_packed ? params + weights : weights;  // a param that is the weight
+  if (graph.nodes().empty()) return is_packed ? params + weights : weights;  // the param is the weight
   for (const Node& node : graph.nodes()) {
     std::size_t held = 0;
     for (const ValueId result : node.results) held += graph.type(result).bytes();
@@ -36,12 +36,12 @@ bool is_not_loaded(const WeightHandle& known) { return known == nullptr || !know
 
 }  // namespace
 
-/// Those of which `are_listed` says so, given the weight where it is here. What one node makes is folded together.
+/// The uses whose weight, if it is in the store, satisfies `are_listed`. Results of one node are folded together.
 std::vector<WeightStore::Uses> WeightStore::list_uses(const Program& program,
                                                       bool (*are_listed)(const WeightHandle& known)) const {
   const std::vector<int> producers = find_producers(program.graph);
   std::vector<Uses> groups;
-  std::map<int, std::size_t> group_of;  // by the node that makes it
+  std::map<int, std::size_t> group_of;  // by the node that makes the weight
   for (const WeightUse& use : program.weights) {
     if (!are_listed(find(use))) continue;
     const int producer = producers[index_of(use.value)];
@@ -62,7 +62,7 @@ void WeightStore::load(const Program& program) {
   stream_->synchronize();
 }
 
-/// The host runs ahead of the device: while one weight is folded, the next is on its way.
+/// The host runs ahead of the device: while one weight is folded, the next is being copied.
 void WeightStore::reload(const Program& program) {
   for (const WeightUse& use : program.weights) take_up(use);
   for (const Uses& uses : list_uses(program, is_missing)) fold(program, uses);
@@ -74,7 +74,7 @@ void WeightStore::reload(const Program& program) {
   for (const auto& user : users()) {
     if (!user->is_of(program) || user->is_loaded()) continue;
     user->set_loaded(true);
-    user->end_change();  // what was here may still have been on its way, for another program
+    user->end_change();  // earlier copies may still be in progress, for another program
   }
 }
 
@@ -147,14 +147,14 @@ void WeightStore::keep_only(std::span<const Program* const> programs) {
   forget_unused();
 }
 
-/// Forgets what nobody holds any more.
+/// Removes weights that nothing holds.
 void WeightStore::forget_unused() {
   std::erase_if(dropped_, [](const auto& weight) { return weight.second.expired(); });
   std::erase_if(foldings_, [](const WeightFolding& folding) { return !folding.is_needed(); });
   std::erase_if(held_, [](const auto& held) { return held.expired(); });
 }
 
-/// Keeps again what the store has dropped, where a session still holds it.
+/// Returns a dropped weight to the store, if a session still holds it.
 void WeightStore::take_up(const WeightUse& use) {
   const auto found = dropped_.find({use.key, use.layout});
   if (found == dropped_.end()) return;
@@ -196,13 +196,13 @@ std::vector<std::string> WeightStore::update_params(ParamUpdates updates,
   return changed;
 }
 
-/// Foldings that one program does; null where they are params as they stand.
+/// Foldings that share one program; the program is null if the weights are unchanged params.
 struct WeightStore::FoldingGroup {
   std::shared_ptr<const Program> program;
   std::vector<FoldingJob> jobs;
 };
 
-/// What has to be folded of weights that are made of these params, which are in order.
+/// The foldings of weights that depend on these params, which are in order.
 std::vector<WeightStore::FoldingGroup> WeightStore::foldings_of(std::span<const std::string> params) {
   std::vector<FoldingGroup> groups;
   for (const WeightFolding& folding : foldings_) {
@@ -217,7 +217,7 @@ std::vector<WeightStore::FoldingGroup> WeightStore::foldings_of(std::span<const 
   return groups;
 }
 
-/// Leaves what is not there now, and makes sure that it is folded when it is back.
+/// Leaves out unloaded weights, and marks them to be folded when they are reloaded.
 void WeightStore::leave_out_unloaded(std::vector<FoldingGroup>& groups) {
   for (FoldingGroup& group : groups) {
     for (FoldingJob& job : group.jobs) {

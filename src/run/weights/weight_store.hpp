@@ -22,86 +22,86 @@ namespace headroom {
 
 struct Component;
 
-/// What loading a program's weights adds to what a store holds, in bytes.
+/// The memory that loading a program's weights adds to a store, in bytes.
 struct LoadNeed {
   std::size_t weights = 0;  ///< kept
-  /// The most at once on the way, within one weight: what a weight is folded from is there for a moment beside those
+  /// The highest temporary need within one weight: the source of a folding exists for a moment next to the weights
   /// loaded before.
   std::size_t peak = 0;
-  /// What folding one of them takes beside it, at most. Whatever the order, no more is needed at once than `weights` and
-  /// this.
+  /// The maximum that folding one weight takes in addition. In any order, no more than `weights` plus this is needed
+  /// at once.
   std::size_t beside = 0;
 };
 
-/// Folded weights on a device, outliving every program. A weight is an expression over params of checkpoints (a cast, a
-/// concatenation, ...) in the form a kernel asked for; programs of any shape and batch share it by its key. What one
-/// node makes (a quantized weight and its scales) is folded together, all else by itself, streamed from the mapped
-/// checkpoint or drawn on the device: peak memory is the folded weights plus the largest one. Addresses never move, but
-/// the memory behind them may go and come back (unload). Sessions hold what they use: a weight that the store drops stays until the last of them ends, and until then is
-/// taken up again where another program needs it. The store and the sessions that hold its weights are used by one
-/// thread at a time.
+/// Folded weights on a device, which outlive programs. A weight is an expression over params of checkpoints (a cast,
+/// a concatenation, ...) in the format that a kernel reads. Programs of any shape and batch share it by its key. The
+/// results of one node (a quantized weight and its scales) are folded together; all others are folded one by one.
+/// Params are streamed from the mapped checkpoint or drawn on the device, so peak memory is the folded weights plus
+/// the largest one. Addresses never change, but their memory can be unloaded and reloaded. Sessions hold the weights
+/// that they use. A weight that the store drops lives until the last such session ends, and is reused if another
+/// program needs it before. Only one thread at a time may use the store and the sessions that hold its weights.
 class WeightStore {
  public:
-  /// The backend must outlive the store, and so must checkpoints.
+  /// Backend and checkpoints must outlive the store.
   explicit WeightStore(Backend& backend)
       : backend_(backend), stream_(backend.make_stream()), uploads_(backend.make_stream()) {}
-  /// With a checkpoint that has no name.
+  /// With one checkpoint without a name.
   WeightStore(Backend& backend, const Checkpoint& checkpoint) : WeightStore(backend) { add("", checkpoint); }
-  /// With those of components, each called what its part is, and with the components' updates.
+  /// With the checkpoints of components, each under the name of its part, and with the components' updates.
   WeightStore(Backend& backend, std::span<const Component> components);
 
-  /// From now on params called "<name>:<tensor>" are the tensors of that checkpoint. Throws Error where the name is
-  /// taken.
+  /// Adds a checkpoint: params called "<name>:<tensor>" are its tensors. Throws Error if the name is already used.
   void add(std::string name, const Checkpoint& checkpoint) { params_.add(std::move(name), checkpoint); }
 
-  /// reload(), and waits.
+  /// Calls reload() and waits.
   void load(const Program& program);
 
-  /// Gives back the device memory of the program's weights that no session uses whose program is loaded, when all is
-  /// done that was submitted before; the host does not wait. Addresses, sessions and recordings stay; until the program
-  /// is reloaded, its sessions throw Error where they are run. Weights smaller than what memory is reserved in (2 MiB)
-  /// stay, and so do all on a device that cannot take memory from its addresses. With `at_least`, no more leaves than it
-  /// takes to free so many bytes; what `spared` uses stays, where one is given. Where the device has memory of its own,
-  /// folded weights are kept in page-locked host memory from then on. Throws Error where the host has none left.
+  /// Frees the device memory of the program's weights, except those used by sessions whose program is loaded. The
+  /// memory is freed after all previously submitted work; the host does not wait. Addresses, sessions and recordings
+  /// stay valid. Until the program is reloaded, running its sessions throws Error. Weights smaller than the
+  /// granularity of reservations (2 MiB) stay, and so do all weights on a device that cannot unmap memory from its
+  /// addresses. With `at_least`, only enough weights to free that many bytes are unloaded. Weights that the program
+  /// `spared` uses stay. If the device has separate memory, folded weights are kept in page-locked host memory from
+  /// then on. Throws Error if the host has none left.
   void unload(const Program& program, std::size_t at_least = SIZE_MAX, const Program* spared = nullptr);
-  /// Brings back the weights of `program` that were unloaded, and folds those that were never here. Its sessions' next
-  /// runs come after that on the device, and the host does not wait: what the device does meanwhile goes on. Weights
-  /// come from the host's copies, unless there are none (on a CPU) or a param has changed: then they are folded again.
-  /// Throws Error naming a param that its checkpoint lacks or holds otherwise, and OutOfMemory: what is there then
-  /// stays, and it can be tried again.
+  /// Reloads the unloaded weights of `program`, and folds those that were never loaded. On the device, the next runs
+  /// of its sessions come after that; the host does not wait, and other device work goes on. Weights are copied from
+  /// the host. If there is no host copy (on a CPU), or a param has changed, they are folded again. Throws Error for a
+  /// param that its checkpoint lacks or holds with another type, and OutOfMemory. Weights loaded so far then stay,
+  /// and the call can be repeated.
   void reload(const Program& program);
 
-  /// What load() would need.
+  /// The memory that load() would need.
   [[nodiscard]] LoadNeed need_of(const Program& program) const;
 
-  /// Drops every weight that none of the programs uses: what no session uses is freed at once.
+  /// Drops all weights that none of the programs uses; those that no session uses are freed at once.
   void keep_only(std::span<const Program* const> programs);
   void keep_only(const Program& program) {
     const Program* const one = &program;
     keep_only({&one, 1});
   }
 
-  /// Makes the param `value`. Weights made of it are folded again where they are, so that programs, sessions and
-  /// recordings stay as they are: runs submitted before this read the old ones, and those after it the new, whatever
-  /// streams they are on, and the host waits for none of it. While one is folded its params are there beside it, as in
-  /// load(). Throws Error naming a param that there is not, or that has another dtype or shape.
+  /// Changes the param to `value`. Weights that depend on it are folded again in place, so that programs, sessions
+  /// and recordings stay valid. Runs submitted before this call read the old weights and later runs the new ones, on
+  /// any stream; the host does not wait. During a folding its params take additional memory, as in load(). Throws
+  /// Error for an unknown param, and for another dtype or shape.
   void change_param(const std::string& param, HostTensor value);
-  /// Makes the param again what its checkpoint says.
+  /// Restores the checkpoint's value of the param.
   void restore_param(const std::string& param);
 
-  /// Makes all params what they are beside these updates, and folds again what is made of those whose updates are not the
-  /// same as before, as change_param() does; those without an update are then, to the bit, what they were. Params of many
-  /// weights stream to the device while others are folded. `make_room` is told how much device memory that takes
-  /// besides, before any is, and may unload. Returns the params that are not what they were, in order. Throws Error
-  /// naming a param that there is not, or that an update does not fit: then nothing is changed. Where memory runs out on
-  /// the way, sessions that hold what is not folded are unloaded; reload() folds it.
+  /// Replaces the updates of all params, and folds again the weights of those whose updates changed, as
+  /// change_param() does. Params without an update return bit by bit to their earlier values. Params of many weights
+  /// are streamed to the device while others are folded. `make_room` is called first with the additional device
+  /// memory that this takes, and may unload. Returns the params that changed, in order. Throws Error for an unknown
+  /// param, or one that an update does not fit; nothing is changed then. If memory runs out midway, sessions that
+  /// hold weights that are not folded are unloaded; reload() folds these.
   std::vector<std::string> update_params(ParamUpdates updates, const std::function<void(std::size_t)>& make_room = {});
 
   /// Loads a program's weights for a session, which records `last_use` again at the end of each run.
   [[nodiscard]] std::shared_ptr<HeldWeights> hold(const Program& program, std::shared_ptr<const Event> last_use);
-  /// A loaded weight, to be held while it is used.
+  /// A loaded weight; hold the handle while using it.
   [[nodiscard]] WeightHandle weight(const WeightUse& use) const;
-  /// Bytes on the device of the weights that the store holds, and how many weights those are, unloaded ones among them.
+  /// Bytes on the device of the weights that the store holds; and their number, including unloaded ones.
   [[nodiscard]] std::size_t bytes() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return kept_.size(); }
   [[nodiscard]] const Backend& backend() const noexcept { return backend_; }
@@ -121,19 +121,19 @@ class WeightStore {
   [[nodiscard]] Users users() const;
   [[nodiscard]] Users users_of(const std::vector<WeightHandle>& weights) const;
   void take_up(const WeightUse& use);
-  /// Null where it is not here.
+  /// Null if it is not in the store.
   [[nodiscard]] WeightHandle find(const WeightUse& use) const;
   void forget_unused();
 
   Backend& backend_;
-  std::shared_ptr<Stream> stream_;   // that weights are folded on
-  std::unique_ptr<Stream> uploads_;  // of params of many weights
+  std::shared_ptr<Stream> stream_;   // on which weights are folded
+  std::unique_ptr<Stream> uploads_;  // for params of many weights
   ParamValues params_;
   FoldingPrograms programs_;
   std::vector<WeightFolding> foldings_;  // of weights that depend on params
   std::vector<std::weak_ptr<HeldWeights>> held_;
   std::map<Key, WeightHandle> kept_;
-  std::map<Key, std::weak_ptr<FoldedWeight>> dropped_;  // that a session may still hold
+  std::map<Key, std::weak_ptr<FoldedWeight>> dropped_;  // which a session may still hold
 };
 
 }  // namespace headroom

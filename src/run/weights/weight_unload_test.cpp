@@ -1,4 +1,4 @@
-// Weights that leave the device and come back under programs, sessions and recordings.
+// Weights that are unloaded and reloaded under programs, sessions and recordings.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A weight that can leave, as it stands or packed, and one that is too small.
+/// A weight that can be unloaded, unchanged or packed, and one that is too small.
 constexpr const char* kUnloadedLinear = R"(graph linear {
   input %x: f32[4, 1024]
   param %w: f32[640, 1024]
@@ -40,8 +40,8 @@ constexpr const char* kActivated = R"(graph activated {
   output y = %4
 })";
 
-/// What one node makes: one result can leave, the other is too small. Both are put out. To the dtype that the device
-/// quantizes to.
+/// The two results of one node: one can be unloaded, the other is too small. Both are outputs. They are quantized to
+/// the device's type.
 std::string quantized_for(const Backend& backend) {
   return fmt::format(R"(graph quantized {{
   param %v: f32[2560, 1024]
@@ -52,7 +52,7 @@ std::string quantized_for(const Backend& backend) {
                      backend.properties().target.device == DeviceKind::kCuda ? "f8e4m3" : "i8");
 }
 
-/// A device that has memory for itself: what is unloaded is lost, and the host keeps copies.
+/// A device with separate memory: unloaded contents are lost, and the host keeps copies.
 class OwnMemoryBackend final : public ForwardingBackend {
  public:
   [[nodiscard]] std::size_t reserve_granularity() const override { return std::size_t{1} << 20; }
@@ -98,7 +98,7 @@ std::shared_ptr<const Program> make_program(const std::string& text, Backend& ba
       plan(parse_graph(text), backend.properties().target, {.arena = arena, .graph = records}));
 }
 
-/// A store on a device, and what a program should make.
+/// A store on a device, and the expected results of a program.
 struct Weights {
   explicit Weights(Backend& backend_of) : backend(backend_of), store(backend_of, checkpoint) {
     for (const char* name : {"w", "b", "v"}) values[name] = checkpoint.read(name);
@@ -119,7 +119,7 @@ struct Weights {
     session->set_input("x", x);
     return session;
   }
-  /// Of the program that can leave.
+  /// The bytes of the program that can be unloaded.
   [[nodiscard]] std::size_t large_bytes(const Program& program) const {
     std::size_t bytes = 0;
     for (const WeightUse& use : program.weights)
@@ -183,7 +183,7 @@ using UnloadedWeightsOnAGpu = GpuTest;
 
 TEST_F(UnloadedWeightsOnAGpu, ComeBackAHundredTimes) { leave_and_come_back_a_hundred_times(backend()); }
 
-/// Whatever happens to a param meanwhile, a weight is as the param is now when it is back.
+/// Whatever happens to a param meanwhile, a reloaded weight has the param's current value.
 void change_while_away(Backend& backend) {
   Weights weights(backend);
   const auto linear = make_program(kUnloadedLinear, backend), quantized = make_program(quantized_for(backend), backend);
@@ -216,7 +216,7 @@ void change_while_away(Backend& backend) {
     weights.change("b", random_f32({640}, 30 + turn));
     reload();
     ASSERT_NO_FATAL_FAILURE(expect_right());
-    weights.change("w", random_f32({640, 1024}, 40 + turn));  // here: a copy on the host is of the past
+    weights.change("w", random_f32({640, 1024}, 40 + turn));  // while loaded: the host copy is then outdated
     ASSERT_NO_FATAL_FAILURE(expect_right());
     unload();
     reload();
@@ -241,7 +241,7 @@ TEST(UnloadedWeights, AreFoldedOfParamsAsTheyAreWhateverTheHostHasKept) {
 
 TEST_F(UnloadedWeightsOnAGpu, AreFoldedOfParamsAsTheyAreWhateverTheHostHasKept) { change_while_away(backend()); }
 
-/// A weight is on the device while a program is loaded that uses it.
+/// A weight is on the device while any loaded program uses it.
 void share(Backend& backend) {
   Weights weights(backend);
   const auto first = make_program(kUnloadedLinear, backend), second = make_program(kActivated, backend);
@@ -277,7 +277,7 @@ void share(Backend& backend) {
 
   weights.store.unload(*first);
   weights.store.unload(*second);
-  const auto another = weights.make_session(first);  // loads what it needs
+  const auto another = weights.make_session(first);  // loads the missing weights
   EXPECT_EQ(weights.held(), held);
   expect_runs(*another, kUnloadedLinear);
   expect_runs(*one, kUnloadedLinear);
