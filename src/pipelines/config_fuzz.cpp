@@ -1,5 +1,6 @@
-// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html): whatever a config.json or scheduler_config.json says, it is read, and its
-// schedule made, or it is refused with an Error of one line. Built by cmake/fuzz.cmake; seeds lie in tests/fuzz/configs.
+// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html). Any config.json or scheduler_config.json must either be
+// read and give a schedule, or be rejected with an Error of one line. Built by cmake/fuzz.cmake; seeds are in
+// tests/fuzz/configs.
 
 #include <cmath>
 #include <cstddef>
@@ -20,7 +21,7 @@
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer requires this name
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   const std::size_t made = headroom::mutate_json(data, size, most, seed);
   return made != 0 ? made : LLVMFuzzerMutate(data, size, most);
@@ -52,7 +53,7 @@ void read_scheduler(const nlohmann::json& config) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer requires this name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const nlohmann::json config = parse_json({reinterpret_cast<const char*>(data), size}, "input");

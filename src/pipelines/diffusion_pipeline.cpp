@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::int64_t kMaxImages = 4096;
 constexpr std::int64_t kMaxPixelsAlongSide = 16'384;
-constexpr std::int64_t kMaxTextTokens = 8192;  // of a denoiser alone
+constexpr std::int64_t kMaxTextTokens = 8192;  // for a denoiser alone
 constexpr std::int64_t kMaxSteps = 10'000;
 constexpr double kMaxGuidance = 100;
-constexpr std::int64_t kDecoderPixels = 8;  // along a latent, of the autoencoders of this field
+constexpr std::int64_t kDecoderPixels = 8;  // along one side of a latent, in autoencoders of this field
 
-// Random streams of one image, so that its noise never depends on how many images are made with it.
+// Random streams of one image, so that its noise does not depend on how many images are made with it.
 constexpr std::uint64_t kNoiseStream = 0;
 constexpr std::uint64_t kPromptStream = 1;
 
@@ -27,13 +27,13 @@ std::int64_t in_range(const char* what, std::int64_t value, std::int64_t high) {
   return value;
 }
 
-/// What is drawn where nobody says, as in a benchmark.
+/// Default prompts, as for a benchmark.
 std::vector<std::string> example_prompts() {
   return {"a red fox in snow", "an old lighthouse on a cliff at dusk, oil painting",
           "a bowl of ramen on a wooden table, soft light", "the word headroom written in chalk on a blackboard"};
 }
 
-/// The prompts that the labels are numbers of, where no text is read.
+/// Random prompts, numbered by the labels, for pipelines that read no text.
 HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) {
   HostTensor rows(DType::kF32, shape);
   const std::size_t size = rows.as<float>().size() / static_cast<std::size_t>(shape[0]);
@@ -42,7 +42,7 @@ HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> imag
   return rows;
 }
 
-/// The noise that is given for an image, in that shape, which has as many elements.
+/// The given noise of an image, converted to that shape, which has as many elements.
 HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape) {
   if (!(given.shape() == of_one) || given.dtype() != DType::kF32)
     fail_usage("the noise is {}{}, expected f32{}: the latents of an image", given.dtype(), given.shape(), of_one);
@@ -98,7 +98,7 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   request.reference_rows = options.reference_rows;
   request.reference_columns = options.reference_columns;
   const bool has_image = request.reference_tokens() != 0;
-  // A denoiser alone does not say whether it was trained to edit.
+  // A denoiser alone does not record whether it was trained to edit.
   if (has_image && kind_.image_use == ImageUse::kNone && reads_text()) fail_usage("{} edits no images", name());
   const bool is_start = has_image && kind_.image_use == ImageUse::kStart;
   if (is_start && !autoencoder_) fail_usage("{} has no autoencoder, which an image to begin with takes", name());
@@ -131,7 +131,8 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
     request.shift = choice->shift;
     request.eta = choice->eta;
   } else {
-    // A pass of the denoiser or the decoder alone needs no scheduler, so that it is an error only where a loop is built.
+    // A single pass of the denoiser or decoder needs no scheduler, so a missing one is an error only when a loop is
+    // built.
     try {
       request.sampler = scheduler(std::nullopt).sampler;
     } catch (const Error& error) {
@@ -143,11 +144,11 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
     const NoiseSchedule schedule = scheduler(request.sampler).schedule(request.steps, request.image_tokens());
     request.added_steps = std::ssize(schedule.steps) - request.steps;
   } catch (const Error&) {
-    // Nor does it need so many steps to be possible: sampler_tables() says where they are not.
+    // The number of steps need not be possible either: sampler_tables() reports that.
   }
 }
 
-/// Scales that mean the same become equal: up to 1 there is no classifier-free guidance.
+/// Normalizes equivalent scales: up to 1 there is no classifier-free guidance.
 void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const {
   request.guidance_scale =
       number_up_to(kMaxGuidance, "the guidance scale", options.guidance_scale.value_or(own.guidance_scale));

@@ -17,22 +17,23 @@
 
 namespace headroom {
 
-/// What a kind of them says of itself, once.
+/// Constants of one kind of diffusion pipeline.
 struct DiffusionKind {
-  std::string_view loop;  ///< what the graph of its loop is called: "flux_denoise"
+  std::string_view loop;  ///< the name of the graph of its loop: "flux_denoise"
   LatentForm form = LatentForm::kImage;
   std::int64_t channels = 0;     ///< of a token
-  std::int64_t max_prompt = 77;  ///< tokens of a prompt that its encoders can read
-  double timestep_unit = 1;      ///< steps of training: its denoiser is given timesteps as multiples of that
+  std::int64_t max_prompt = 77;  ///< the longest prompt that its encoders read, in tokens
+  double timestep_unit = 1;      ///< timesteps are passed to the denoiser in units of this many training steps
   ImageUse image_use = ImageUse::kNone;
   bool embeds_guidance = false;      ///< guidance_scale is an input of the denoiser
   bool is_guided_by_passes = false;  ///< guidance_scale is that of classifier-free guidance, which is off up to 1
-  bool vae_overflows_f16 = false;    ///< its autoencoder is known to make numbers that f16 has not
+  bool vae_overflows_f16 = false;    ///< intermediate values of its autoencoder are known to exceed the range of f16
 };
 
-/// Noise becomes latents in a loop of passes of a denoiser, which reads what text encoders make of prompts; an autoencoder, where there is
-/// one, makes pixels of them, and latents of images. A denoiser alone runs on random prompts, and makes latents. What is here is the same
-/// for all of them; a kind says which network it is, what that is given, and what its field's defaults are.
+/// Text encoders read the prompts, and a loop of denoiser passes turns noise into latents. The autoencoder, if there
+/// is one, decodes latents to pixels and encodes images to latents. A denoiser alone runs on random prompts and makes
+/// latents. This class holds the code common to all kinds; a kind defines its network, the network's inputs and the
+/// default request.
 class DiffusionPipeline : public Pipeline {
  public:
   [[nodiscard]] std::int64_t token_pixels() const override;
@@ -59,7 +60,7 @@ class DiffusionPipeline : public Pipeline {
  protected:
   DiffusionPipeline(PipelineParts parts, const DiffusionKind& kind);
 
-  /// A text that a denoiser reads, by the name of the loop's input.
+  /// A text that the denoiser reads, under the name of the loop's input.
   struct TextInput {
     std::string name;
     Shape shape;  ///< [batch, ...]
@@ -68,20 +69,22 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] bool reads_text() const { return !readers_.empty(); }
   [[nodiscard]] const GenerationDefaults& defaults() const { return defaults_; }
 
-  /// What a request is where nobody says.
+  /// The request where options leave everything open.
   [[nodiscard]] virtual Request default_request() const = 0;
   [[nodiscard]] virtual std::vector<TextInput> text_inputs(const Request& request) const = 0;
-  /// Adds the denoiser's inputs to the graph: `texts`, which are those of text_inputs(), are there. What it gives is called in the loop.
+  /// Adds the denoiser's inputs to the graph, except the `texts` of text_inputs(), which exist already. The loop
+  /// calls the returned function.
   [[nodiscard]] virtual Predict add_denoiser(Builder& builder, const Request& request,
                                              const std::vector<ValueId>& texts) const = 0;
-  /// Sets those of them that are the same for all images of a request.
+  /// Sets those of these inputs that are the same for all images of a request.
   virtual void set_denoiser_inputs(Session& denoise, const Request& request) const = 0;
 
  private:
-  friend class DiffusionStream;  // which makes another graph of the same parts
+  friend class DiffusionStream;  // builds another graph from the same parts
 
   [[nodiscard]] Shape latents_of(const Request& request) const;
-  /// What the folder's scheduler_config.json says, with the sampler that is named instead of its own. Throws Error.
+  /// The scheduler of the folder's scheduler_config.json, with the named sampler, if any, in place of its own. Throws
+  /// Error.
   [[nodiscard]] Scheduler scheduler(std::optional<Sampler> named) const;
   void resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const;
   [[nodiscard]] bool is_guided_by_passes() const { return kind_.is_guided_by_passes && reads_text(); }
@@ -100,10 +103,10 @@ class DiffusionPipeline : public Pipeline {
   std::vector<std::string> labels_;
 };
 
-/// The value. Throws a usage Error that says what it is of, where it is not 0 to `most`, NaN among others.
+/// Returns the value. Throws a usage Error that names `what` if the value is outside 0 to `most` or NaN.
 [[nodiscard]] double number_up_to(double most, std::string_view what, double value);
 
-/// A tensor of that number.
+/// A tensor filled with the value.
 [[nodiscard]] HostTensor filled_tensor(Shape shape, double value);
 
 }  // namespace headroom

@@ -2,12 +2,12 @@
 
 #include <string_view>
 
-/// Models that help texts speak of.
+/// Models that help texts use as examples.
 namespace headroom::examples {
 
 inline constexpr std::string_view kShipped = "fashion-flux";  ///< with its checkpoint
 inline constexpr std::string_view kLarge = "flux-dev";        ///< with random weights
 inline constexpr std::string_view kDecoder = "flux-vae";      ///< with random weights
-inline constexpr std::string_view kFolder = "FLUX.1-dev";     ///< as diffusers lays it out
+inline constexpr std::string_view kFolder = "FLUX.1-dev";     ///< in diffusers' layout
 
 }  // namespace headroom::examples

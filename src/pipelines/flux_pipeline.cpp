@@ -15,11 +15,11 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kMaxPromptTokens = 512;  // FLUX.1 was trained with no more
+constexpr std::int64_t kMaxPromptTokens = 512;  // the longest in the training of FLUX.1
 constexpr double kTrainTimesteps = 1000;        // the transformer's timesteps are noise levels
 constexpr std::uint64_t kForwardSeed = 0;
 
-/// Fills ids of rows * columns tokens as FLUX numbers them: (image, row, column).
+/// Fills the ids of rows * columns tokens in FLUX's numbering: (image, row, column).
 void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes) {
   for (std::int64_t token = 0; token < std::ssize(ids) / axes; ++token) {
     const std::int64_t numbers[] = {image, token / columns, token % columns};
@@ -28,7 +28,7 @@ void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t column
   }
 }
 
-/// img_ids [image_tokens + reference_tokens, axes]: the image that is made is number 0, and one that is edited 1.
+/// img_ids [image_tokens + reference_tokens, axes]: the output is image 0, the reference image 1.
 HostTensor make_image_ids(const Request& request, std::int64_t axes) {
   HostTensor ids(DType::kF32, {request.image_tokens() + request.reference_tokens(), axes});
   const auto made = static_cast<std::size_t>(request.image_tokens() * axes);
@@ -68,7 +68,7 @@ class FluxPipeline final : public DiffusionPipeline {
 };
 
 Request FluxPipeline::default_request() const {
-  // Of FLUX.1-schnell, which is distilled to few steps and has no guidance, these are what its card asks for.
+  // FLUX.1-schnell is distilled to few steps and has no guidance; these are the values of its model card.
   const bool is_schnell = reads_text() && !config_.guidance_embeds;
   Request request{.text_tokens = defaults().text_tokens.value_or(is_schnell ? 256 : 512),
                   .steps = defaults().steps.value_or(is_schnell ? 4 : 28),
@@ -80,8 +80,9 @@ Request FluxPipeline::default_request() const {
   return request;
 }
 
-/// Further inputs: `img_ids`, `txt_ids`, `guidance` [batch] where the model embeds it, and where an image is edited its latents
-/// `reference` [images, reference_tokens, channels], which stand behind the noise in every pass, and their ids in `img_ids`.
+/// Further inputs: `img_ids`, `txt_ids`, and `guidance` [batch] if the model embeds it. If an image is edited, also
+/// its latents `reference` [images, reference_tokens, channels], which follow the noise in every pass; their ids are
+/// in `img_ids`.
 Predict FluxPipeline::add_denoiser(Builder& builder, const Request& request, const std::vector<ValueId>& texts) const {
   const auto input = [&](const char* name, Shape dims) {
     return builder.graph().add_input(name, TensorType{.shape = dims});
@@ -119,7 +120,7 @@ void FluxPipeline::set_denoiser_inputs(Session& denoise, const Request& request)
   if (config_.guidance_embeds) denoise.set_input("guidance", filled_tensor({request.batch()}, request.guidance_scale));
 }
 
-/// Image tokens in rows, timesteps uniform in [0, 1), everything else normal.
+/// Fills image tokens in rows, timesteps uniform in [0, 1), and all other inputs with normal values.
 void FluxPipeline::fill_forward_inputs(Session& session, const Request& request) const {
   const Graph& graph = session.program().graph;
   std::uint64_t stream = 0;
@@ -169,11 +170,12 @@ DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool
           .timestep_unit = kTrainTimesteps,
           .image_use = is_kontext ? ImageUse::kReference : ImageUse::kNone,
           .embeds_guidance = config.guidance_embeds,
-          // A model that is not given its scale, and has one of its own, was trained to be guided so.
+          // A model without a scale input that has its own default scale was trained for guidance by two passes.
           .is_guided_by_passes = !config.guidance_embeds && parts.defaults.guidance_scale.value_or(1) > 1};
 }
 
-/// Throws Error where the parts' scheduler is none of flow matching, or where tokens of its pixels are none of the transformer's.
+/// Throws Error if the parts' scheduler is not one of flow matching, or if the tokens of its pixels do not fit the
+/// transformer.
 void require_flux(const PipelineParts& parts, const FluxConfig& flux) {
   config::read_in(parts.folder.string(), [&] {
     if (is_flow_matching(parts.scheduler) == false)
@@ -189,7 +191,7 @@ void require_flux(const PipelineParts& parts, const FluxConfig& flux) {
 }  // namespace
 
 std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer) {
-  // Without a scheduler levels are shifted as FLUX.1-dev's.
+  // Without a scheduler, levels are shifted as in FLUX.1-dev.
   PipelineParts parts = parts_of(std::move(transformer), {{"use_dynamic_shifting", true}});
   const FluxConfig flux = parse_flux_config(parts.components.front().config);
   require_flux(parts, flux);

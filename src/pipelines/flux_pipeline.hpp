@@ -9,11 +9,12 @@
 
 namespace headroom {
 
-/// FLUX.1 (Black Forest Labs, 2024): dev, schnell, Kontext, and transformers that work on pixels. Of a transformer alone.
+/// FLUX.1 (Black Forest Labs, 2024): dev, schnell, Kontext, and transformers that work on pixels. The pipeline of a
+/// transformer alone.
 [[nodiscard]] std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer);
 
-/// A folder as diffusers lays it out: `transformer`, `scheduler`, `text_encoder` (CLIP) and `tokenizer`,
-/// `text_encoder_2` (T5) and `tokenizer_2`, and `vae` unless it works on pixels. Throws Error where a part is missing,
+/// Opens a folder in diffusers' layout: `transformer`, `scheduler`, `text_encoder` (CLIP) and `tokenizer`,
+/// `text_encoder_2` (T5) and `tokenizer_2`, and `vae` unless it works on pixels. Throws Error if a part is missing,
 /// broken, or does not fit the transformer.
 [[nodiscard]] std::unique_ptr<Pipeline> open_flux_pipeline(const ModelIndex& index,
                                                            std::optional<std::uint64_t> random_seed);

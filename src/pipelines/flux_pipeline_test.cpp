@@ -1,4 +1,4 @@
-// Folders of whole pipelines that are broken in one way: each is one clear sentence.
+// Pipeline folders with one defect each: each gives one clear sentence.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ std::optional<DeviceStage> compile_coder(std::string name, const std::optional<P
   return compile_stage(std::move(name), *coder->component, coder->build(request), own, target);
 }
 
-/// Makes what is said of one stage's switches true of all: applied is what changed something anywhere, declined what
+/// Merges the reports of all stages: a switch is applied if it changed something in any stage, and declined if it
 /// changed nothing.
 void tell_of_all(Compiled& one, const std::vector<const DeviceStage*>& stages, const SwitchSet& switches) {
   std::vector<std::string> applied;
@@ -48,7 +48,7 @@ Target target_of(const Backend& backend, const RequestOptions& options) {
   return target;
 }
 
-/// What passes let a loop carry along begins as zeros, once: nothing of it outlives a request.
+/// States that passes add to a loop start as zeros: they do not outlive a request.
 void clear_added_states(Session& session) {
   const Graph& graph = session.program().graph;
   for (const ValueId state : graph.values_of(ValueKind::kState))
@@ -112,12 +112,12 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
   return stages;
 }
 
-/// Whether all stages fit together, or else, as they can take turns, each beside what of the others never leaves.
+/// Checks that all stages fit together, or otherwise each one with the memory of the others that is never unloaded.
 void Generator::require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const {
   const std::size_t used = backend.memory_use().total - weights.bytes() - offloader_->arena_bytes();
   const std::size_t read = static_cast<std::size_t>(request_.batch()) * reader_->reading_bytes();
   std::size_t all = used + read, lasting = used + read;
-  std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // what needs most is told first
+  std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // the largest need is reported first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
     const std::size_t need = memory_need(program, weights).total();

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// Switches, and whether a store holds the weights already.
+/// Parameters: switches, and whether a store holds the weights already.
 class MemoryNeedTest : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] static std::size_t used(const Backend& backend, MemoryCategory category) {
@@ -24,7 +24,7 @@ class MemoryNeedTest : public testing::TestWithParam<const char*> {
       open_pipeline((source_dir(kSourceDir) / "models/fashion-flux/transformer").string());
 };
 
-/// What is told before anything is allocated is what a session then holds, and what was held at most.
+/// The need computed before allocation equals the memory that a session then holds, and its peak.
 TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
   const RequestOptions options{.images = 3,
                                .token_rows = 16,
@@ -48,7 +48,7 @@ TEST_P(MemoryNeedTest, IsWhatASessionAllocates) {
   EXPECT_EQ(need.activations, used(backend_, MemoryCategory::kActivations));
   EXPECT_EQ(need.activations, generator.session().activation_reserved_bytes());
   EXPECT_EQ(need.held, 0U);
-  // A weight is folded in memory that is aligned, of which there is little.
+  // Weights are folded in aligned memory; the alignment adds little.
   constexpr std::size_t kSlack = 64 << 10;
   EXPECT_LE(loading_peak, need.total() + kSlack);
   EXPECT_LE(backend_.memory_use().peak, need.total() + kSlack);
@@ -77,7 +77,8 @@ TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
                                     backend.properties().target);
   weights.load(*compiled.program);
   EXPECT_GT(weights.bytes(), 0U);
-  EXPECT_EQ(memory_for(backend, weights), std::size_t{1} << 30) << "what is available beside it has become less by it";
+  EXPECT_EQ(memory_for(backend, weights), std::size_t{1} << 30)
+      << "the memory of the session is subtracted from the available memory";
 }
 
 }  // namespace

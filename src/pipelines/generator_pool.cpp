@@ -39,7 +39,7 @@ Generator& GeneratorPool::get(RequestOptions options) {
     kept_.splice(kept_.begin(), kept_, found);
     return kept_.front();
   }
-  if (kept_.size() == kMostKept) kept_.pop_back();  // before the new one takes memory
+  if (kept_.size() == kMostKept) kept_.pop_back();  // before the new one allocates memory
   std::shared_ptr<PromptReader>& reader = readers_[request.text_tokens];
   kept_.emplace_front(pipeline_, backend_, weights_, options, SharedStages{.reader = reader, .offloader = offloader_});
   const SharedStages shared = kept_.front().shared();

@@ -63,9 +63,9 @@ TEST_F(GeneratorPoolTest, WhatReadsPromptsIsSharedByThoseOfOneLength) {
   EXPECT_EQ(other.stages().front().name, "inputs") << "the prompt was read for another size";
 }
 
-/// Sizes come and go, equal requests give equal images, and memory does not grow.
+/// Sizes alternate, equal requests give equal images, and memory does not grow.
 TEST_F(GeneratorPoolTest, ManyRequestsOfMixedSizesHoldNoMore) {
-  constexpr std::int64_t kSizes = 6;  // more than are kept
+  constexpr std::int64_t kSizes = 6;  // more than the pool keeps
   std::vector<HostTensor> first;
   for (std::int64_t rows = 1; rows <= kSizes; ++rows) first.push_back(draw(pool_.get(of_rows(rows))));
   std::size_t most = 0;

@@ -57,7 +57,7 @@ TEST_F(GeneratorTest, TheModelGivesASamplerAndTheSwitchAnother) {
   EXPECT_THROW(static_cast<void>(pipeline_->resolve({.switches = SwitchSet::parse("sampler=ipndm")})), Error);
 }
 
-// With history, and with fresh noise in each step; and nothing is left of the request before.
+// With history, and with fresh noise in each step; the previous request has no effect.
 TEST_F(GeneratorTest, AnImageOfAnySamplerDependsOnItselfAlone) {
   for (const char* sampler : {"heun", "unipc", "dpm++2m-sde"}) {
     const RequestOptions options{.steps = 3, .switches = SwitchSet::parse(fmt::format("lossless,sampler={}", sampler))};
@@ -90,7 +90,7 @@ TEST_F(GeneratorTest, ShapesShareOneCopyOfTheWeights) {
   static_cast<void>(
       make({.steps = 2, .switches = SwitchSet::parse("lossless")}, {{.label = 0, .seed = 0}, {.label = 1, .seed = 1}}));
   EXPECT_LE(weights_.bytes(),
-            bytes + bytes / 2);  // a kernel may ask for another packing of some weights at another size
+            bytes + bytes / 2);  // a kernel may read another packing of some weights at another size
   EXPECT_GE(bytes, static_cast<std::size_t>(4 * pipeline_->denoiser().checkpoint.parameter_count() * 9 / 10));
 }
 

@@ -15,8 +15,8 @@ std::vector<ModelCase> list_model_cases(DeviceKind device) {
                      {"--random-weights=0", fmt::format("--token-rows={}", token_rows),
                       fmt::format("--token-columns={}", token_rows)}});
   };
-  // Width, double and single blocks in the proportions of FLUX.1-dev, 3072x19+38; each has some eight times the weights
-  // of the one before.
+  // Width and numbers of double and single blocks in the proportions of FLUX.1-dev, 3072x19+38. Each model has about
+  // eight times the weights of the previous one.
   add_random("flux-256x2+4", 16);
   add_random("flux-512x4+8", 16);
   if (device != DeviceKind::kCuda) return cases;

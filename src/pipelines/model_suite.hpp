@@ -16,12 +16,12 @@ struct ModelCase {
   [[nodiscard]] std::string name() const { return model + " " + request; }
 };
 
-/// The model that ships with the project, and FLUX-shaped ones of growing size with random weights, to see how time
-/// grows with the size; the large ones on a GPU only.
+/// The model that ships with the project, and FLUX-shaped models of growing size with random weights, which show how
+/// time grows with the size. The large ones run on a GPU only.
 [[nodiscard]] std::vector<ModelCase> list_model_cases(DeviceKind device);
 
-/// Those of them whose name matches the regular expression (POSIX, extended) somewhere; empty takes all. Throws a usage
-/// Error for one that is none or that takes nothing.
+/// The cases whose name contains a match of the regular expression (POSIX, extended); empty takes all. Throws a usage
+/// Error for an invalid expression and for one that matches nothing.
 [[nodiscard]] std::vector<ModelCase> filter_model_cases(std::vector<ModelCase> cases, const std::string& pattern);
 
 }  // namespace headroom

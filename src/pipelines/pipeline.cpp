@@ -19,7 +19,7 @@
 namespace headroom {
 namespace {
 
-/// A kind of pipeline: as model_index.json calls it, and the class of network that it denoises with.
+/// A kind of pipeline: its class in model_index.json, and the class of its denoiser.
 struct PipelineClass {
   std::string_view name;
   std::string_view denoiser;
@@ -79,7 +79,7 @@ HostTensor Pipeline::decode(const HostTensor& /*latents*/, const Request& /*requ
 }
 
 std::unique_ptr<ClassifierJudge> Pipeline::open_judge(Backend& /*cpu*/) const {
-  fail_usage("--quality needs a trained model with pixels and a classifier beside it, which {} is not", name());
+  fail_usage("--quality needs a trained model with pixels and a classifier in its folder; {} is not one", name());
 }
 
 bool is_denoiser(const Component& component) { return find_class(component) != nullptr; }
@@ -140,7 +140,7 @@ Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const
   if (calibrated.note.empty()) return compiled;
   for (PassRecord& pass : compiled.passes)
     if (pass.name == "meancache" && pass.rewrites > 0) pass.notes.push_back({.reason = calibrated.note, .nodes = {}});
-  for (std::string& applied : compiled.applied)  // by the name that it was asked for with
+  for (std::string& applied : compiled.applied)  // under the requested name
     if (applied.starts_with("meancache=")) applied = fmt::format("meancache={}", *switches.argument("meancache"));
   return compiled;
 }

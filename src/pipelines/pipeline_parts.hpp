@@ -16,58 +16,59 @@
 
 namespace headroom {
 
-/// What a generation_config.json beside a pipeline says where a request leaves it open. Published folders have none.
+/// Defaults of a generation_config.json in the pipeline's folder. Published folders have none.
 struct GenerationDefaults {
   std::optional<std::int64_t> steps;
   std::optional<double> guidance_scale;
   std::optional<std::int64_t> text_tokens;  ///< max_sequence_length
-  std::vector<std::string> prompts;         ///< that it draws where nobody says
-  std::optional<PixelFormat> pixels;        ///< of a denoiser that works on pixels
+  std::vector<std::string> prompts;         ///< the default prompts
+  std::optional<PixelFormat> pixels;        ///< for a denoiser that works on pixels
 };
 
-/// All that a pipeline is made of.
+/// All parts of a pipeline.
 struct PipelineParts {
   std::filesystem::path folder = {};       ///< empty for a configuration alone
-  std::vector<Component> components = {};  ///< the denoiser, then those there are of text encoders and autoencoder
+  std::vector<Component> components = {};  ///< the denoiser, then text encoders and autoencoder if present
   std::vector<TextReader> readers = {};
   nlohmann::json scheduler = {};  ///< of scheduler_config.json
   GenerationDefaults defaults = {};
-  std::vector<std::string> labels = {};  ///< labels.json: what images show, for a judge
+  std::vector<std::string> labels = {};  ///< labels.json: the classes of images, for a judge
 
-  /// The component of that part; null where there is none.
+  /// The component of that part; null if there is none.
   [[nodiscard]] const Component* find(std::string_view part) const;
 };
 
-/// The pipeline of a denoiser alone, with what of scheduler_config.json and generation_config.json lies beside its
-/// config.json; `scheduler` where there is none.
+/// The parts for a denoiser alone, with the scheduler_config.json and generation_config.json of its folder, if
+/// present. `scheduler` is the default scheduler config.
 [[nodiscard]] PipelineParts parts_of(Component denoiser, nlohmann::json scheduler);
 
-/// What each folder in diffusers' layout has: the denoiser, which lies in the part of that name and is of that class, a
-/// scheduler, defaults and labels. Throws Error, as those below, where something is missing or broken.
+/// The parts common to all folders in diffusers' layout: the denoiser (part and class by name), scheduler, defaults
+/// and labels. Throws Error, like the functions below, if a part is missing or broken.
 [[nodiscard]] PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std::string_view class_name,
                                        std::optional<std::uint64_t> random_seed);
 
-/// The part `vae`, an autoencoder of any class that can be run.
+/// Adds the part `vae`, an autoencoder of any supported class.
 Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed);
 
-/// A text encoder, its tokenizer, and what a denoiser reads of it.
+/// A text encoder, its tokenizer, and the outputs that a denoiser reads.
 struct EncoderPart {
   std::string_view part;        ///< "text_encoder"
   std::string_view class_name;  ///< "CLIPTextModel"
-  std::string_view tokenizer;   ///< the part
+  std::string_view tokenizer;   ///< the tokenizer's part
   std::string_view pass = "encode";
   struct Read {
     TextReading reading;
-    std::int64_t width = 0;  ///< that the denoiser's input has; 0 for any
+    std::int64_t width = 0;  ///< of the denoiser's input; 0 for any
   };
   std::vector<Read> readings;
-  bool has_request_tokens = false;  ///< it reads as many tokens as a request says, not as many as it has places for
+  /// Reads the text tokens of the request, instead of its maximum number of positions.
+  bool has_request_tokens = false;
 };
-/// Throws Error where it does not fit the denoiser.
+/// Throws Error if it does not fit the denoiser.
 TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const EncoderPart& encoder,
                        std::optional<std::uint64_t> random_seed);
 
-/// How wide an output of a pass of a text encoder is.
+/// The width of an output of a pass of a text encoder.
 [[nodiscard]] std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output);
 
 }  // namespace headroom

@@ -19,9 +19,9 @@ constexpr const char* kText = "encoder_hidden_states";
 constexpr const char* kText2 = "encoder_hidden_states_2";
 constexpr const char* kPooled = "text_embeds";
 
-/// What the U-Net reads of texts: states of tokens, side by side, and of SDXL a pooled one.
+/// The text inputs of the U-Net: hidden states of tokens, concatenated over encoders, and for SDXL a pooled vector.
 struct TextWidths {
-  std::vector<std::int64_t> states;  ///< of each encoder
+  std::vector<std::int64_t> states;  ///< by encoder
   std::int64_t pooled = 0;
 };
 
@@ -33,7 +33,7 @@ class StableDiffusionPipeline final : public DiffusionPipeline {
         texts_(std::move(texts)),
         max_prompt_(kind.max_prompt) {}
 
-  /// Whole latents of it, as diffusers cuts it down.
+  /// Cropped to whole latents, as in diffusers.
   [[nodiscard]] ImageSize reference_size(const ImageSize& image) const override {
     const std::int64_t step = token_pixels();
     if (image.height < step || image.width < step)
@@ -54,8 +54,8 @@ class StableDiffusionPipeline final : public DiffusionPipeline {
   std::int64_t max_prompt_;
 };
 
-/// The defaults of diffusers' pipelines. No file of a distilled model (Turbo, Lightning, Hyper, LCM) says how many steps it takes, so
-/// that only a generation_config.json changes them.
+/// The defaults of diffusers' pipelines. No file of a distilled model (Turbo, Lightning, Hyper, LCM) states its
+/// number of steps, so only a generation_config.json changes them.
 Request StableDiffusionPipeline::default_request() const {
   const bool is_xl = unet_.has_text_time;
   return {.token_rows = unet_.sample_size[0],
@@ -74,7 +74,7 @@ std::vector<DiffusionPipeline::TextInput> StableDiffusionPipeline::text_inputs(c
   return inputs;
 }
 
-/// A further input of SDXL: `time_ids` [batch, 6].
+/// SDXL has the further input `time_ids` [batch, 6].
 Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& request,
                                               const std::vector<ValueId>& texts) const {
   const std::vector<ValueId> states(texts.begin(), texts.begin() + std::ssize(texts_.states));
@@ -85,7 +85,7 @@ Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& r
   if (unet_.has_text_time) {
     inputs.text_embeds = texts.back();
     Graph& graph = builder.graph();
-    inputs.time_ids = graph.find(ValueKind::kInput, "time_ids");  // of another pass of the same graph
+    inputs.time_ids = graph.find(ValueKind::kInput, "time_ids");  // from another pass in the same graph
     if (inputs.time_ids == kNoValue)
       inputs.time_ids = graph.add_input("time_ids", TensorType{.shape = {request.batch(), kTimeIds}});
   }
@@ -97,7 +97,7 @@ Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& r
   };
 }
 
-/// Of each image its size before it was cut down, where it was cut, and its size: it was not.
+/// For each image: its original size, its crop position, and its size. The image is not cropped.
 void StableDiffusionPipeline::set_denoiser_inputs(Session& denoise, const Request& request) const {
   if (!unet_.has_text_time) return;
   const std::int64_t height = request.token_rows * token_pixels(), width = request.token_columns * token_pixels();
@@ -130,7 +130,7 @@ ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const 
           .set_inputs = [this](Session& session) { set_random_inputs(denoiser(), session); }};
 }
 
-/// Whether SDXL's autoencoder is one that overflows in f16, as its first ones do; of other models nobody reads the key.
+/// Whether SDXL's autoencoder overflows in f16, as its first versions do; for other models the key is ignored.
 bool must_upcast(const PipelineParts& parts) {
   const Component* const vae = parts.find("vae");
   return vae != nullptr && vae->kind->name == "AutoencoderKL" &&
@@ -158,7 +158,7 @@ std::unique_ptr<Pipeline> make(PipelineParts parts, UNet2DConditionConfig unet, 
 
 std::unique_ptr<Pipeline> make_stable_diffusion_pipeline(Component unet) {
   constexpr std::int64_t kPromptTokens = 77;
-  // Without a scheduler levels are those that the models of this field were trained on.
+  // Without a scheduler, the levels are those on which these models were trained.
   PipelineParts parts = parts_of(std::move(unet), {{"_class_name", "EulerDiscreteScheduler"},
                                                    {"beta_start", 0.00085},
                                                    {"beta_end", 0.012},
@@ -207,7 +207,7 @@ std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index
           .tokenizer = "tokenizer",
           .readings = {{{"last_hidden_state", kText}, unet.cross_attention_dim}},
           .has_request_tokens = true});
-    // What diffusers makes of these keys in this pipeline, whatever they are.
+    // diffusers overrides these keys in this pipeline, whatever their values.
     parts.scheduler["steps_offset"] = 1;
     parts.scheduler["clip_sample"] = false;
   }

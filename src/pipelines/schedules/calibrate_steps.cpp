@@ -17,11 +17,11 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kMostCalls = 128;  // what a search takes grows with their fourth power
+constexpr std::int64_t kMostCalls = 128;  // the time of a search grows with their fourth power
 
-/// By how much latents differ from others, over several generations: relative L2.
+/// The difference of latents from others over several generations: relative L2.
 struct Distance {
-  double difference = 0, norm = 0;  // squares
+  double difference = 0, norm = 0;  // sums of squares
 
   void add(const HostTensor& actual, const HostTensor& expected) {
     const std::span<const float> a = actual.as<float>(), e = expected.as<float>();
@@ -35,12 +35,12 @@ struct Distance {
   [[nodiscard]] double relative_l2() const { return std::sqrt(difference / norm); }
 };
 
-/// Sums over generations of what a LoopRecord is made of.
+/// Sums over generations, from which a LoopRecord is computed.
 class Recorder {
  public:
   explicit Recorder(std::size_t calls) : calls_(calls), products_(calls * calls, 0.0) {}
 
-  /// `velocities` [calls, elements] of a loop that ended as `latents`.
+  /// Adds the `velocities` [calls, elements] of a loop that ended with `latents`.
   void add(const HostTensor& velocities, const HostTensor& latents) {
     const std::span<const float> all = velocities.as<float>();
     const std::size_t elements = all.size() / calls_;
@@ -50,7 +50,7 @@ class Recorder {
     sample_ += dot(latents.as<float>(), latents.as<float>());
   }
 
-  /// Products relative to the sample's.
+  /// Inner products relative to that of the sample.
   [[nodiscard]] LoopRecord record(const SamplerTables& tables) const {
     LoopRecord record{.levels = tables.timesteps, .weights = tables.answers_in_sample(), .products = products_};
     for (std::size_t a = 0; a < calls_; ++a)
@@ -169,7 +169,7 @@ class Calibrator {
   const CalibrationObserver& observer_;
   SamplerTables tables_;
   std::size_t calls_;
-  std::vector<HostTensor> whole_;  // latents of the probed images by generation, each call computed
+  std::vector<HostTensor> whole_;  // latents of the probed images by generation, with every call computed
   std::string_view phase_;
   std::int64_t done_ = 0, total_ = 0;  // steps
 };

@@ -39,8 +39,8 @@ class CalibrateStepsTest : public testing::Test {
   WeightStore weights_{*backend_, pipeline_->components()};
 };
 
-/// The sample is the noise and the velocities as often as the sampler's tables say: both are what they are taken for, whatever
-/// the denoiser predicts.
+/// The sample is the sum of the noise and the velocities with the weights of the sampler's tables. This verifies
+/// both, for any prediction of the denoiser.
 TEST_F(CalibrateStepsTest, TheSampleIsMadeOfTheVelocitiesThatAreRecorded) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"flux/tiny-guidance", ""},         {"flux/tiny-guidance", "lossless,sampler=unipc"},

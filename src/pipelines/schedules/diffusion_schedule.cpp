@@ -13,7 +13,7 @@ namespace {
 
 double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
 
-/// As numpy's linspace rounds them: whether one lies on a half decides which step of training it is.
+/// As numpy's linspace rounds them: a value at a half decides between two training steps.
 std::vector<double> even_numbers(double first, double last, std::int64_t count) {
   std::vector<double> numbers;
   const double step = count == 1 ? 0 : (last - first) / static_cast<double>(count - 1);
@@ -22,7 +22,7 @@ std::vector<double> even_numbers(double first, double last, std::int64_t count) 
   return numbers;
 }
 
-/// As torch.linspace makes them in f32: from both ends to the middle, each by one fused multiplication and addition.
+/// As torch.linspace in f32: from both ends to the middle, each by one fused multiply-add.
 std::vector<double> even_floats(double first, double last, std::int64_t count) {
   const double begin = rounded(first), end = rounded(last);
   const double step = rounded(rounded(end - begin) / static_cast<double>(count - 1));
@@ -54,7 +54,7 @@ std::vector<double> betas_of(const DiffusionSchedule& of) {
   return betas;
 }
 
-/// Products of the numbers up to each.
+/// Cumulative products.
 std::vector<double> running_products(const std::vector<double>& numbers) {
   std::vector<double> products(numbers.size());
   std::partial_sum(numbers.begin(), numbers.end(), products.begin(), std::multiplies<>());
@@ -62,7 +62,7 @@ std::vector<double> running_products(const std::vector<double>& numbers) {
   return products;
 }
 
-/// Alphas of which the last is 0 and the first as before: algorithm 1 of Lin et al.
+/// Alphas with a last value of 0 and an unchanged first one: algorithm 1 of Lin et al.
 std::vector<double> with_zero_snr(const std::vector<double>& alphas) {
   std::vector<double> roots = running_products(alphas);
   for (double& root : roots) root = rounded(std::sqrt(root));
@@ -85,7 +85,8 @@ bool is_multistep(DiffusionRules rules) {
          rules == DiffusionRules::kUniPC || rules == DiffusionRules::kDeis;
 }
 
-/// numpy.arange(start, 0, -stride): as many numbers as the quotient says, apart by what the second is from the first.
+/// numpy.arange(start, 0, -stride): the quotient gives the count, and the difference of the first two values the
+/// step.
 std::vector<double> falling_numbers(double start, double stride) {
   const auto count = static_cast<std::int64_t>(std::ceil((0 - start) / -stride));
   const double step = (start - stride) - start;
@@ -94,7 +95,7 @@ std::vector<double> falling_numbers(double start, double stride) {
   return numbers;
 }
 
-/// Steps of training, fallen, by the rules of the schedulers.
+/// Training steps in descending order, by the rules of the schedulers.
 std::vector<double> timesteps_of(const DiffusionSchedule& of, std::int64_t steps, std::int64_t last_timestep) {
   const bool is_solver = is_multistep(of.rules);
   std::vector<double> timesteps;
@@ -105,7 +106,7 @@ std::vector<double> timesteps_of(const DiffusionSchedule& of, std::int64_t steps
     return timesteps;
   }
   if (of.spacing == TimestepSpacing::kLeading) {
-    // Of solvers the last of one step more is left out, in place of the first.
+    // For solvers, the last of one step more is left out, in place of the first.
     const std::int64_t ratio = is_solver ? last_timestep / (steps + 1) : of.train_timesteps / steps;
     for (std::int64_t i = 0; i < steps; ++i)
       timesteps.push_back(static_cast<double>((is_solver ? steps - i : steps - 1 - i) * ratio + of.steps_offset));
@@ -120,7 +121,7 @@ std::vector<double> timesteps_of(const DiffusionSchedule& of, std::int64_t steps
   return timesteps;
 }
 
-/// The table at a place, between its entries too; its ends are beyond them.
+/// The table at a fractional index; clamped at its ends.
 double interpolated(const std::vector<double>& table, double place) {
   const double within = std::clamp(place, 0.0, static_cast<double>(table.size() - 1));
   const auto i = static_cast<std::size_t>(within);
@@ -128,8 +129,9 @@ double interpolated(const std::vector<double>& table, double place) {
   return table[i] + (table[i + 1] - table[i]) * (within - static_cast<double>(i));
 }
 
-/// The place in a table where its logarithm is that of `value`, between entries: behind the last entry that is not above it, for a
-/// table that does not rise everywhere. Entries are compared in f32, where a level that is an entry is equal to it.
+/// The fractional index in a table at which its logarithm is that of `value`: after the last entry that is not above
+/// it, for a table that does not increase everywhere. Entries are compared in f32, where a level that is an entry
+/// equals it.
 double place_of(const std::vector<double>& logs, double value) {
   const double log = std::log(value), as_entry = rounded(log);
   const auto above = std::find_if(logs.rbegin(), logs.rend(), [&](double entry) { return entry <= as_entry; });
@@ -142,7 +144,7 @@ double place_of(const std::vector<double>& logs, double value) {
 
 NoiseLevel level_of_product(double product) { return {.alpha = std::sqrt(product), .sigma = std::sqrt(1 - product)}; }
 
-/// Timestep -1, which trailing timesteps may end with, counts from the table's end, as Python's indices do.
+/// Timestep -1, the possible last trailing timestep, counts from the end of the table, like a Python index.
 NoiseLevel level_at(const std::vector<double>& products, double timestep) {
   if (timestep == -1) return level_of_product(products.back());
   if (timestep < 0 || timestep >= static_cast<double>(products.size()))
@@ -150,11 +152,11 @@ NoiseLevel level_at(const std::vector<double>& products, double timestep) {
   return level_of_product(products[static_cast<std::size_t>(timestep)]);
 }
 
-/// DDIM goes to so many steps of training before, whatever the next timestep is. PLMS makes its first step again from so many behind
-/// the second timestep.
+/// DDIM goes back by a fixed number of training steps, whatever the next timestep is. PLMS repeats its first step
+/// from that many steps after the second timestep.
 std::vector<NoiseStep> ddim_steps(const DiffusionSchedule& of, std::int64_t steps,
                                   const std::vector<double>& products) {
-  const auto jump = static_cast<double>(of.train_timesteps / steps);  // whole, as diffusers has it
+  const auto jump = static_cast<double>(of.train_timesteps / steps);  // an integer, as in diffusers
   const NoiseLevel end = of.set_alpha_to_one ? kNoNoise : level_at(products, 0);
   const auto before = [&](double timestep) { return timestep < jump ? end : level_at(products, timestep - jump); };
   std::vector<NoiseStep> result;
@@ -166,7 +168,7 @@ std::vector<NoiseStep> ddim_steps(const DiffusionSchedule& of, std::int64_t step
   return result;
 }
 
-/// DDPM goes to the next timestep.
+/// DDPM steps to the next timestep.
 std::vector<NoiseStep> ddpm_steps(const DiffusionSchedule& of, std::int64_t steps,
                                   const std::vector<double>& products) {
   std::vector<NoiseStep> result;
@@ -178,7 +180,7 @@ std::vector<NoiseStep> ddpm_steps(const DiffusionSchedule& of, std::int64_t step
   return result;
 }
 
-/// Some of the steps of the distillation, which were even.
+/// A subset of the evenly spaced steps of the distillation.
 std::vector<NoiseStep> distilled_steps(const DiffusionSchedule& of, std::int64_t steps,
                                        const std::vector<double>& products) {
   const bool is_tcd = of.rules == DiffusionRules::kTcd;
@@ -202,13 +204,13 @@ std::vector<NoiseStep> distilled_steps(const DiffusionSchedule& of, std::int64_t
   return result;
 }
 
-/// Ratios of noise to image by step of training, in f32, and their logarithms.
+/// Noise-to-image ratios by training step, in f32, and their logarithms.
 struct RatioTable {
   explicit RatioTable(const std::vector<double>& products) {
     for (const double product : products) ratios.push_back(rounded(std::sqrt(rounded(rounded(1 - product) / product))));
     for (const double ratio : ratios) logs.push_back(rounded(std::log(ratio)));
   }
-  /// How many levels at the end are below a least ln(alpha / sigma), in a table that falls.
+  /// The number of levels at the end of a decreasing table that are below a minimum of ln(alpha / sigma).
   [[nodiscard]] std::int64_t count_below(double least, const std::vector<double>& products) const {
     std::vector<double> rising;
     for (auto product = products.rbegin(); product != products.rend(); ++product)
@@ -233,7 +235,7 @@ std::vector<double> DiffusionSchedule::alphas_cumprod() const {
   for (double& alpha : alphas) alpha = rounded(1 - alpha);
   if (rescale_betas_zero_snr) alphas = with_zero_snr(alphas);
   std::vector<double> products = running_products(alphas);
-  // A ratio of noise to image that is infinite could not be interpolated.
+  // An infinite noise-to-image ratio could not be interpolated.
   if (rescale_betas_zero_snr && (rules == DiffusionRules::kEuler || is_multistep(rules))) products.back() = 0x1p-24;
   return products;
 }
@@ -292,7 +294,8 @@ NoiseSchedule DiffusionSchedule::schedule(std::int64_t steps) const {
       schedule.steps.back().middle_timestep = place_of(table.logs, std::sqrt(ratios[i] * ratios[i + 1]));
   }
   if (!is_solver) {
-    // Euler's schedulers have the sample x / alpha. They scale the noise for the largest level, and that is what they end with.
+    // Euler's schedulers have the sample x / alpha. They scale the noise for the largest level, and the result keeps
+    // that scale.
     const NoiseLevel first = schedule.steps.front().from;
     const double most = rounded(*std::ranges::max_element(ratios));
     schedule.steps.back().to = {.alpha = 1, .sigma = rounded(ratios.back())};

@@ -20,7 +20,7 @@ double first_ratio(const DiffusionSchedule& schedule, double strength, std::int6
   return level.sigma / level.alpha;
 }
 
-// Whatever the spacing and the number of steps, a little more strength is a little more noise.
+// For every spacing and number of steps, slightly more strength gives slightly more noise.
 TEST(DiffusionSchedule, AStrengthIsANoiseLevel) {
   for (const TimestepSpacing spacing :
        {TimestepSpacing::kLinspace, TimestepSpacing::kLeading, TimestepSpacing::kTrailing})
@@ -34,12 +34,12 @@ TEST(DiffusionSchedule, AStrengthIsANoiseLevel) {
           EXPECT_LT(ratio, 1.2 * before + 0.01) << i;
           before = ratio;
         }
-        EXPECT_NEAR(before, 14.6146, 1e-3);  // Stable Diffusion's last step of training
+        EXPECT_NEAR(before, 14.6146, 1e-3);  // Stable Diffusion's last training step
         EXPECT_EQ(std::ssize(schedule.schedule_from(0.5, steps).steps), steps);
       }
 }
 
-// Where the strength is a whole part of the steps it is as before: the last ones of a trailing schedule.
+// If the strength is a whole fraction of the steps, the result is as before: the last steps of a trailing schedule.
 TEST(DiffusionSchedule, AStrengthIsTheRestOfATrailingSchedule) {
   for (const DiffusionRules rules : {DiffusionRules::kEuler, DiffusionRules::kDdim}) {
     const DiffusionSchedule schedule = stable_diffusion(TimestepSpacing::kTrailing, rules);
@@ -68,7 +68,7 @@ TEST(DiffusionSchedule, AStrengthIsKeptByLevelsThatAreSpacedAnew) {
   }
 }
 
-// Noise alone has no ratio to an image.
+// Pure noise has no finite ratio to an image.
 TEST(DiffusionSchedule, AStrengthMayReachNoiseAlone) {
   DiffusionSchedule schedule = stable_diffusion(TimestepSpacing::kTrailing, DiffusionRules::kDdim);
   schedule.prediction = Prediction::kV;

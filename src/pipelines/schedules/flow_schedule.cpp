@@ -7,15 +7,15 @@
 namespace headroom {
 namespace {
 
-/// UniPCMultistepScheduler's first level, 1 - 1e-6 as it keeps it in f32: the logarithm of 1 - sigma depends on it.
+/// UniPCMultistepScheduler's first level, 1 - 1e-6, as stored in f32: the logarithm of 1 - sigma depends on it.
 constexpr double kUniPCFirst = 0.999999F;
 
-// Sums and products are rounded as diffusers rounds them: where timesteps are integers a last bit may decide on one.
+// Sums and products are rounded as in diffusers: with integer timesteps, the last bit may decide on one.
 
 double shifted_by_tokens(double sigma, double m) { return m / (m + (1.0 / sigma - 1.0)); }
 double shifted(double sigma, double shift) { return shift * sigma / (1 + (shift - 1) * sigma); }
 
-/// The levels before the shift; `own_shift` is the one that the scheduler has moved its own ends by.
+/// The levels before the shift; `own_shift` is the shift that the scheduler applied to its own ends.
 std::vector<double> unshifted(FlowSpacing spacing, std::int64_t steps, double train_timesteps, double own_shift) {
   const double least = 1 / train_timesteps, stride = (least - 1) / static_cast<double>(steps);
   std::vector<double> sigmas;
@@ -67,7 +67,7 @@ std::vector<double> FlowSchedule::sigmas(std::int64_t steps, std::int64_t image_
 NoiseSchedule FlowSchedule::schedule(std::int64_t steps, std::int64_t image_tokens) const {
   const std::vector<double> levels = sigmas(steps, image_tokens);
   NoiseSchedule schedule{.prediction = Prediction::kFlow, .steps = {}};
-  // These two schedulers keep timesteps as integers, and their users' models are given those.
+  // These two schedulers store timesteps as integers, and models are used with those.
   const bool is_whole = spacing == FlowSpacing::kDpmSolver || spacing == FlowSpacing::kUniPC;
   for (std::size_t i = 0; i + 1 < levels.size(); ++i) {
     const double timestep = levels[i] * train_timesteps;

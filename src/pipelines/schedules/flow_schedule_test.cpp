@@ -9,7 +9,7 @@ TEST(FlowSchedule, ShiftIsLinearInTheNumberOfTokens) {
   const FlowSchedule schedule;
   EXPECT_DOUBLE_EQ(schedule.dynamic_shift(256), 0.5);
   EXPECT_DOUBLE_EQ(schedule.dynamic_shift(4096), 1.15);
-  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(2176), 0.825);  // half way
+  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(2176), 0.825);  // the midpoint
 }
 
 TEST(FlowSchedule, SigmasFallFromOneToZero) {
@@ -30,7 +30,7 @@ TEST(FlowSchedule, AFixedShiftIsTheSameForAllSizes) {
   EXPECT_DOUBLE_EQ(schedule.sigmas(4, 256)[1], 0.75);  // evenly
 }
 
-// Qwen-Image's, 50 steps of a shift of 0.83432: levels as diffusers prints them.
+// Qwen-Image's schedule, 50 steps with a shift of 0.83432: levels as printed by diffusers.
 TEST(FlowSchedule, ATerminalStretchesTheLevels) {
   FlowSchedule schedule{.base_shift = 0.83432, .max_shift = 0.83432, .shift_terminal = 0.02};
   const std::vector<double> sigmas = schedule.sigmas(50, 256);
@@ -40,7 +40,7 @@ TEST(FlowSchedule, ATerminalStretchesTheLevels) {
   EXPECT_DOUBLE_EQ(schedule.sigmas(1, 256)[0], 1.0);
 }
 
-// As diffusers prints them for a shift of 3: at either end they are shifted twice.
+// As printed by diffusers for a shift of 3: both ends are shifted twice.
 TEST(FlowSchedule, ASchedulersOwnLevelsAreShiftedAtBothEnds) {
   const FlowSchedule schedule{.spacing = FlowSpacing::kOwn, .use_dynamic_shifting = false, .shift = 3};
   const double least = 0.003 / 1.002;  // 3 / (3 + 1000 - 1)
@@ -58,7 +58,7 @@ TEST(FlowSchedule, StepsGoFromLevelToLevelAndTellTheTimestep) {
   EXPECT_DOUBLE_EQ(schedule.steps[1].timestep, 1000 * schedule.steps[1].from.sigma);
 }
 
-// Where timesteps are integers they are cut, not rounded: 999.999 is 999.
+// Integer timesteps are truncated, not rounded: 999.999 is 999.
 TEST(FlowSchedule, SolversOfDiffusionTakeWholeTimesteps) {
   FlowSchedule schedule{.spacing = FlowSpacing::kUniPC, .use_dynamic_shifting = false};
   EXPECT_EQ(schedule.schedule(4, 256).steps[0].timestep, 999);

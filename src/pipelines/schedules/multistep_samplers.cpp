@@ -1,5 +1,6 @@
-// Samplers that keep answers of steps before; their formulas stand in sampler_tables.cpp. Between levels that are equal h is 0: such a
-// step changes nothing, and a difference of two m over it tells no slope, so the step behind it is of a lower order.
+// Samplers that keep predictions of earlier steps; sampler_tables.cpp documents their formulas. Between equal levels
+// h is 0. Such a step changes nothing, and a difference of two m over it gives no slope, so the next step is of a
+// lower order.
 
 #include <algorithm>
 #include <array>
@@ -10,13 +11,13 @@
 
 namespace headroom {
 
-/// The further states are the answers before, the latest first.
+/// The further states are the earlier predictions, the latest first.
 void TableMaker::add_plms(std::size_t i) {
   const NoiseStep& step = steps_[i];
   if (i == 0) {
     add(step.timestep, ddim_step(step, kSample, kOutput), kOutput);
     if (is_last(i)) return;
-    // The sample that the step began with is what made this one.
+    // This sample was computed from the sample at the beginning of the step.
     const double of_sample = ddim_step(step, kSample, {}).of[0];
     const LinearForm before = (kSample - ddim_step(step, {}, kSecond)) / of_sample;
     NoiseStep again = step;
@@ -30,19 +31,19 @@ void TableMaker::add_plms(std::size_t i) {
   add(step.timestep, ddim_step(step, kSample, mean), kOutput, kSecond, kThird);
 }
 
-/// h over the h before; 0 where that was infinite or 0.
+/// The ratio of h to the previous h; 0 if that was infinite or 0.
 double TableMaker::step_ratio(std::size_t i) const {
   const double before = log_distance(steps_[i - 1]);
   return before == 0 ? 0 : log_distance(steps_[i]) / before;
 }
 
-/// The weight of the change of m in a step, by what is left of the noise.
+/// The weight of the change of m in a step, from the remaining noise.
 double TableMaker::weight_of_change(double power, double exponent) const {
   if (exponent == 0) return 0;
   return options_.uses_heun ? 1 - (1 - power) / exponent : (1 - power) / 2;
 }
 
-/// The second state is the m before.
+/// The second state is the previous m.
 void TableMaker::add_dpm(std::size_t i, bool is_stochastic) {
   const NoiseStep& step = steps_[i];
   const LinearForm m = estimate(step.from);
@@ -51,7 +52,7 @@ void TableMaker::add_dpm(std::size_t i, bool is_stochastic) {
   const bool is_first_order = options_.order == 1 || i == 0 || (is_last(i) && ends_low);
   const LinearForm change = is_first_order ? LinearForm{} : step_ratio(i) * (m - kSecond);
   const double left = decay(step), h = log_distance(step);
-  const double power = is_stochastic ? left * left : left;  // of the noise that is left
+  const double power = is_stochastic ? left * left : left;  // of the remaining noise
   const double of_change = is_first_order ? 0 : weight_of_change(power, is_stochastic ? 2 * h : h);
   LinearForm next = step.to.sigma / step.from.sigma * (is_stochastic ? left : 1) * kSample +
                     step.to.alpha * ((1 - power) * m + of_change * change);
@@ -59,7 +60,7 @@ void TableMaker::add_dpm(std::size_t i, bool is_stochastic) {
   add(step.timestep, next, m);
 }
 
-/// The order of a step, as DPMSolverSinglestepScheduler lists them: 1, 2, 1, 2, ... or 1, 2, 3, 1, 2, 3, ...
+/// The order of a step, as in DPMSolverSinglestepScheduler: 1, 2, 1, 2, ... or 1, 2, 3, 1, 2, 3, ...
 std::int64_t TableMaker::listed_order(std::int64_t step) const {
   const std::int64_t count = all_steps(), order = options_.order;
   const bool ends_low = options_.lower_order_final || count % order != 0 || steps_.back().to.sigma == 0;
@@ -74,12 +75,13 @@ std::int64_t TableMaker::singlestep_order(std::size_t i) const {
   const std::int64_t order = std::min(listed, static_cast<std::int64_t>(i) + 1);
   for (std::int64_t back = 1; back < order; ++back)
     if (log_distance(steps_[i - static_cast<std::size_t>(back)]) == 0) return 1;
-  // Differences from the m of noise alone are equally far from each other.
+  // Differences from the m of pure noise are at equal distances.
   if (order == 3 && options_.uses_heun && steps_[i - 2].from.alpha == 0) return 2;
   return order;
 }
 
-/// The second state is the sample that the pair or the three began with, the third and fourth are m before, the latest first.
+/// The second state is the sample at the beginning of the pair or the three; the third and fourth are earlier m, the
+/// latest first.
 void TableMaker::add_singlestep(std::size_t i, bool is_stochastic) {
   const NoiseStep& step = steps_[i];
   const LinearForm m = estimate(step.from);
@@ -88,7 +90,7 @@ void TableMaker::add_singlestep(std::size_t i, bool is_stochastic) {
   const NoiseStep whole{.from = steps_[i + 1 - static_cast<std::size_t>(order)].from, .to = step.to};
   const double left = decay(whole), h = log_distance(whole);
   const double power = is_stochastic ? left * left : left, exponent = is_stochastic ? 2 * h : h;
-  // h over the way from the beginning to a level; 1 where both are infinite.
+  // h from the beginning to a level; the ratio is 1 if both are infinite.
   const auto ratio_to = [&](const NoiseLevel& level) {
     const double way = log_distance({.from = whole.from, .to = level});
     return std::isinf(way) ? 1 : h / way;
@@ -102,7 +104,7 @@ void TableMaker::add_singlestep(std::size_t i, bool is_stochastic) {
     const double weight = exponent == 0 ? 0 : 1 - (1 - power) / exponent;
     change = weight * third;
     if (options_.uses_heun) {
-      const double r0 = 1 / to_third, r1 = 1 / to_second, half = is_stochastic ? -0.5 : 0.5;  // as diffusers has it
+      const double r0 = 1 / to_third, r1 = 1 / to_second, half = is_stochastic ? -0.5 : 0.5;  // as in diffusers
       const LinearForm slope = (r0 * second - r1 * third) / (r0 - r1), bend = 2 * (third - second) / (r0 - r1);
       change = weight * slope + ((1 - power - exponent) / (exponent * exponent) + half) * bend;
     }
@@ -114,7 +116,7 @@ void TableMaker::add_singlestep(std::size_t i, bool is_stochastic) {
   add(step.timestep, next, begin, m, kThird);
 }
 
-/// How many d before, up to `most`, are at levels that differ from each other and have an image.
+/// The number of earlier d, up to `most`, at levels that differ and are not pure noise.
 std::size_t TableMaker::known_slopes(std::size_t i, std::size_t most) const {
   std::size_t known = 0;
   while (known < most && known < i) {
@@ -127,7 +129,7 @@ std::size_t TableMaker::known_slopes(std::size_t i, std::size_t most) const {
 
 namespace {
 
-/// The integral from 0 to t of Lagrange's polynomial in ln k that is 1 at logs[j] and 0 at the one or two others.
+/// The integral from 0 to t of the Lagrange polynomial in ln k that is 1 at logs[j] and 0 at the other one or two.
 double log_integral(const std::vector<double>& logs, std::size_t j, double t) {
   if (t == 0) return 0;
   const double log = std::log(t), c = logs[(j + 1) % logs.size()];
@@ -138,7 +140,7 @@ double log_integral(const std::vector<double>& logs, std::size_t j, double t) {
 
 }  // namespace
 
-/// The further states are the noise in the answers before, the latest first.
+/// The further states are the noise in earlier predictions, the latest first.
 void TableMaker::add_deis(std::size_t i) {
   const NoiseStep& step = steps_[i];
   const LinearForm m = estimate(step.from);
@@ -147,7 +149,7 @@ void TableMaker::add_deis(std::size_t i) {
   if (options_.lower_order_final && all_steps() < 15)
     order = std::min(order, static_cast<std::int64_t>(steps_.size() - i));
   const auto ratio = [](const NoiseLevel& at) { return at.sigma / at.alpha; };
-  std::vector<double> logs;  // of the ratios that the d are at
+  std::vector<double> logs;  // of the ratios at which the d were computed
   for (std::size_t back = 0; back <= known_slopes(i, static_cast<std::size_t>(order - 1)); ++back)
     if (steps_[i - back].from.alpha != 0) logs.push_back(std::log(ratio(steps_[i - back].from)));
   if (logs.size() < 2) return add(step.timestep, step.to.alpha * m + step.to.sigma * noise, noise, kSecond);
@@ -158,14 +160,14 @@ void TableMaker::add_deis(std::size_t i) {
   add(step.timestep, step.to.alpha * next, noise, kSecond);
 }
 
-/// The further states are the d before, the latest first.
+/// The further states are earlier d, the latest first.
 void TableMaker::add_lms(std::size_t i) {
   const NoiseStep& step = steps_[i];
-  std::vector<double> ratios;  // that the d are at
+  std::vector<double> ratios;  // at which the d were computed
   for (std::size_t back = 0; back <= known_slopes(i, 3); ++back) ratios.push_back(noise_ratio(steps_[i - back].from));
   const LinearForm d = slope(step.from);
   const std::array<LinearForm, 4> slopes{d, kSecond, kThird, kFourth};
-  // Gauss and Legendre's rule of two points, exact for polynomials up to the third degree.
+  // The Gauss-Legendre rule of two points, exact for polynomials up to the third degree.
   const double from = ratios.front(), to = noise_ratio(step.to), middle = (from + to) / 2, half = (to - from) / 2;
   LinearForm next = kSample / scale(step.from);
   for (std::size_t j = 0; j < ratios.size(); ++j) {
@@ -184,7 +186,7 @@ void TableMaker::add_lms(std::size_t i) {
 std::int64_t TableMaker::unipc_order(std::size_t i) const {
   const auto left = static_cast<std::int64_t>(steps_.size() - i);
   if (i > 0 && log_distance(steps_[i - 1]) == 0) return 1;
-  // Without noise at the end h is infinite there, and no slope of m is known.
+  // Without noise at the end, h is infinite there and m has no slope.
   const bool ends_low = options_.lower_order_final || steps_.back().to.sigma == 0;
   return std::min({options_.order, static_cast<std::int64_t>(i) + 1, ends_low ? left : options_.order});
 }
@@ -197,12 +199,12 @@ TableMaker::Correction TableMaker::correction(std::size_t i) const {
   const double f = e / u - 1, b1 = f / base, b2 = (f / u - 0.5) * 2 / base;
   const double weight = -steps_[i].to.alpha * base;
   if (unipc_order(i) == 1) return {.of_new = weight / 2, .is_on = true};
-  const double q = -1 / step_ratio(i);  // how far back the m before is, in h
+  const double q = -1 / step_ratio(i);  // position of the previous m, in units of h
   const double p1 = std::isinf(q) ? 0 : (b1 - b2) / (1 - q);
   return {.of_new = weight * (b1 - p1), .of_change = std::isinf(q) ? 0 : weight * p1 / q, .is_on = true};
 }
 
-/// The second state is this step done again but for the m at its end, the third the m of it.
+/// The second state is this step repeated without the m at its end; the third is its m.
 void TableMaker::add_unipc(std::size_t i) {
   const NoiseStep& step = steps_[i];
   const LinearForm m = estimate(step.from);

@@ -8,11 +8,11 @@
 namespace headroom {
 namespace {
 
-/// Both parameters of the distribution, as diffusers has them.
+/// Both parameters of the distribution, as in diffusers.
 constexpr double kBetaShape = 0.6;
 
-/// The distribution function of a symmetric beta distribution at x from 0 to 1/2, by its power series (Abramowitz and Stegun,
-/// 26.5.4), whose terms are at most half of those before.
+/// The distribution function of a symmetric beta distribution at x from 0 to 1/2, by its power series (Abramowitz and
+/// Stegun, 26.5.4). Each term is at most half of the previous one.
 double beta_distribution(double x, double shape) {
   const double norm = std::tgamma(2 * shape) / (std::tgamma(shape) * std::tgamma(shape));  // 1 / B(shape, shape)
   double term = std::pow(x, shape), sum = term / shape;
@@ -27,7 +27,7 @@ double beta_distribution(double x, double shape) {
 
 double beta_quantile(double p, double shape) {
   if (p > 0.5) return 1 - beta_quantile(1 - p, shape);
-  // By bisection in ln x: small quantiles are as exact as large ones.
+  // By bisection in ln x, so that small quantiles are as accurate as large ones.
   double low = std::log(1e-300), high = -std::numbers::ln2;
   if (p <= 0) return 0;
   for (int round = 0; round < 200; ++round) {

@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-/// Noise levels that keep the first and the last of those they replace, and lie otherwise between.
+/// Replaces noise levels by others with the same first and last level, spaced differently in between.
 struct Respacing {
   enum class Kind : std::uint8_t {
     kNone,
@@ -15,14 +15,14 @@ struct Respacing {
     kBeta,         ///< quantiles of a beta distribution (Lee et al., "Beta Sampling is All You Need", 2024)
   };
   Kind kind = Kind::kNone;
-  std::optional<double> sigma_min = std::nullopt;  ///< in place of the last
-  std::optional<double> sigma_max = std::nullopt;  ///< in place of the first
+  std::optional<double> sigma_min = std::nullopt;  ///< replaces the last level
+  std::optional<double> sigma_max = std::nullopt;  ///< replaces the first level
 
   /// `steps` levels from `first` down to `last`; kind must not be kNone.
   [[nodiscard]] std::vector<double> levels(double first, double last, std::int64_t steps) const;
 };
 
-/// The value that a symmetric beta distribution, of both parameters `shape`, is below with probability `p`, from 0 to 1.
+/// The quantile of a symmetric beta distribution, with both parameters `shape`, for probability `p` from 0 to 1.
 [[nodiscard]] double beta_quantile(double p, double shape);
 
 }  // namespace headroom

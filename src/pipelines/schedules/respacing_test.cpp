@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// As scipy.stats.beta.ppf(p, 0.6, 0.6) of scipy 1.17.1 gives them.
+// Values of scipy.stats.beta.ppf(p, 0.6, 0.6) in scipy 1.17.1.
 TEST(Respacing, QuantilesOfABetaDistributionAreScipys) {
   EXPECT_NEAR(beta_quantile(1e-6, 0.6), 1.8558824624053043e-10, 1e-22);
   EXPECT_NEAR(beta_quantile(0.01, 0.6), 0.0008612388215429059, 1e-15);

@@ -1,5 +1,5 @@
-// Samplers against diffusers' schedulers (tests/goldens/make_samplers.py): the levels that they go through, and where noise
-// ends under a model that is a formula.
+// Samplers compared with diffusers' schedulers (tests/goldens/make_samplers.py): their levels, and the final sample
+// under a model that is a formula.
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,9 @@
 namespace headroom {
 namespace {
 
-constexpr double kLevelError = 1e-6;   // relative; diffusers keeps levels in f32, 6e-8 apart
-constexpr double kSampleError = 1e-6;  // relative L2; measured 4.3e-7, and diffusers' own, in f32, is 3.5e-5 at most
+constexpr double kLevelError = 1e-6;  // relative; diffusers stores levels in f32, with a spacing of 6e-8
+// Relative L2; measured 4.3e-7; the error of diffusers, in f32, is at most 3.5e-5.
+constexpr double kSampleError = 1e-6;
 
 const std::filesystem::path& folder() {
   static const std::filesystem::path path = source_dir(kSourceDir) / "tests/goldens/samplers";
@@ -74,7 +75,7 @@ NoiseSchedule schedule_of(const Scheduler& scheduler, std::int64_t steps, std::i
   return std::get<DiffusionSchedule>(scheduler.levels).schedule(steps);
 }
 
-/// The sample at the end, in double precision: the file's noise and model under the tables.
+/// The final sample in double precision: the file's noise and model with these tables.
 std::vector<double> run(const SamplerTables& tables) {
   const HostTensor noise = golden().read("noise"), step_noise = golden().read("step_noise"),
                    bias = golden().read("bias");

@@ -11,8 +11,8 @@
 
 namespace headroom {
 
-/// Makes the tables of one sampler, call by call: samplers that need the step alone in sampler_tables.cpp, and those that keep answers
-/// of steps before in multistep_samplers.cpp. Formulas stand in sampler_tables.cpp.
+/// Makes the tables of one sampler, call by call. Single-step samplers are in sampler_tables.cpp; samplers that keep
+/// predictions of earlier steps are in multistep_samplers.cpp. All formulas are documented in sampler_tables.cpp.
 class TableMaker {
  public:
   TableMaker(const NoiseSchedule& schedule, const SolverOptions& options)
@@ -30,17 +30,17 @@ class TableMaker {
   [[nodiscard]] bool is_last(std::size_t i) const { return i + 1 == steps_.size(); }
   [[nodiscard]] std::int64_t all_steps() const { return std::ssize(steps_) + schedule_.skipped; }
 
-  /// m, the image that the denoiser's answer to a sample at this level stands for.
+  /// m: the image estimate that the denoiser's prediction implies for a sample at this level.
   [[nodiscard]] LinearForm estimate(const NoiseLevel& at, const LinearForm& sample = kSample,
                                     const LinearForm& answer = kOutput) const;
   void add(double timestep, const LinearForm& sample, const LinearForm& second = {}, const LinearForm& third = {},
            const LinearForm& fourth = {});
   void add_step(Sampler sampler, std::size_t i);
 
-  // y and k of the formulas.
+  // y and k in the formulas.
   [[nodiscard]] double scale(const NoiseLevel& at) const { return is_flow() ? 1 : at.alpha; }
   [[nodiscard]] double noise_ratio(const NoiseLevel& at) const { return at.sigma / scale(at); }
-  /// d, of the sample that is at this level.
+  /// d, for the sample at this level.
   [[nodiscard]] LinearForm slope(const NoiseLevel& at) const {
     return (kSample / scale(at) - estimate(at)) / noise_ratio(at);
   }
@@ -56,11 +56,11 @@ class TableMaker {
   void add_lcm(std::size_t i);
   void add_tcd(std::size_t i);
 
-  /// e^-h of a step, also where it begins with noise alone or ends without any.
+  /// e^-h of a step; also defined if the step starts at pure noise or ends at no noise.
   [[nodiscard]] static double decay(const NoiseStep& step) {
     return step.from.alpha * step.to.sigma / (step.to.alpha * step.from.sigma);
   }
-  /// h: how far a step goes in ln(alpha / sigma); infinite where it begins with noise alone or ends without any.
+  /// h: the length of a step in ln(alpha / sigma); infinite if it starts at pure noise or ends at no noise.
   [[nodiscard]] static double log_distance(const NoiseStep& step) { return -std::log(decay(step)); }
   [[nodiscard]] double step_ratio(std::size_t i) const;
   [[nodiscard]] double weight_of_change(double power, double exponent) const;
@@ -75,7 +75,8 @@ class TableMaker {
   void add_lms(std::size_t i);
 
   [[nodiscard]] std::int64_t unipc_order(std::size_t i) const;
-  /// What a step done again adds for the m at its end (`new_m`) and for the change of m before it (`change`).
+  /// Terms that a repeated (corrected) step adds: for m at its end (`of_new`) and for the change of m before it
+  /// (`of_change`).
   struct Correction {
     double of_new = 0;
     double of_change = 0;

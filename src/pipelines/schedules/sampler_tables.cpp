@@ -1,34 +1,35 @@
-// Samplers as linear updates. Of a step from the level (a, s) to (a', s'), with the estimate m of the image:
+// Samplers as linear updates of a step from the level (a, s) to (a', s'), with the estimate m of the image:
 //
-//   euler, ddim      y' = y + (k' - k) d, d = (y - m) / k, where y = x / a and k = s / a; of flow matching y = x, k = s
+//   euler, ddim      y' = y + (k' - k) d, d = (y - m) / k, where y = x / a and k = s / a; in flow matching y = x, k = s
 //                    (Song et al., "Denoising Diffusion Implicit Models", 2021, equation 12 with eta = 0: the same)
-//   plms             DDIM's step with a mean of the last answers: of the first step, which is made again from its beginning
-//                    when the answer at its end is known, of both; then by Adams and Bashforth, (3, -1)/2, (23, -16, 5)/12,
-//                    (55, -59, 37, -9)/24 (Liu et al., "Pseudo Numerical Methods for Diffusion Models", 2022, F-PNDM
-//                    without Runge and Kutta's steps)
-//   heun             the mean of the d at both ends in place of d (Karras et al., 2022, algorithm 1)
+//   plms             DDIM's step with a mean of the last predictions. The first step is repeated from its beginning
+//                    with the mean of the predictions at both ends. Later steps use Adams-Bashforth: (3, -1)/2,
+//                    (23, -16, 5)/12, (55, -59, 37, -9)/24 (Liu et al., "Pseudo Numerical Methods for Diffusion
+//                    Models", 2022, F-PNDM without Runge-Kutta steps)
+//   heun             d is replaced by the mean of the d at both ends (Karras et al., 2022, algorithm 1)
 //   dpm++2m          x' = (s'/s) x + a' (1 - e^-h) M, h = ln(a'/s') - ln(a/s), M = m + (m - m_before) h / (2 h_before)
 //                    (Lu et al., "DPM-Solver++", 2022, algorithm 2)
 //   dpm++2m-sde      x' = (s'/s) e^-h x + a' (1 - e^-2h) M + s' sqrt(1 - e^-2h) z (the same, appendix)
-//   unipc            dpm++2m, and when the next m is known the step is done again with it (Zhao et al., "UniPC", 2023,
+//   unipc            dpm++2m; when the next m is known, the step is repeated with it (Zhao et al., "UniPC", 2023,
 //                    algorithms 5 and 6, of order 2)
-//   euler-ancestral  Euler's step to a lower level than k', and fresh noise up to k' (k-diffusion, sample_euler_ancestral;
-//                    of flow matching ComfyUI's sample_euler_ancestral_RF)
+//   euler-ancestral  Euler's step to a lower level than k', then fresh noise up to k' (k-diffusion,
+//                    sample_euler_ancestral; for flow matching ComfyUI's sample_euler_ancestral_RF)
 //   lcm              x' = a' (c_out m + c_skip x) + s' z (Luo et al., "Latent Consistency Models", 2023, algorithm 3)
-//   dpm++2s, -sde    dpm++2m's step and its SDE's, but of each pair of steps the second is made from where the first one began; of
-//                    order 3 the same with three (Lu et al., "DPM-Solver++", 2022, algorithm 1, on a schedule's levels)
-//   dpm++sde         half a step to sqrt(k k'), and from the beginning the whole one with the m there, both euler-ancestral's; z are
-//                    increments of one Brownian motion in k (k-diffusion, sample_dpmpp_sde)
-//   deis             y' = y + C0 d + C1 d_before + ..., where C are integrals over k of Lagrange's polynomials in ln k
+//   dpm++2s, -sde    the steps of dpm++2m and its SDE, but the second step of each pair starts where the first one
+//                    started; order 3 does the same with three steps (Lu et al., "DPM-Solver++", 2022, algorithm 1,
+//                    on a schedule's levels)
+//   dpm++sde         half a step to sqrt(k k'), then the whole step from the beginning with the m there, both as in
+//                    euler-ancestral; z are increments of one Brownian motion in k (k-diffusion, sample_dpmpp_sde)
+//   deis             y' = y + C0 d + C1 d_before + ..., where C are integrals over k of Lagrange polynomials in ln k
 //                    (Zhang and Chen, "Fast Sampling of Diffusion Models with Exponential Integrator", 2023, rho-AB)
 //   lms              the same with polynomials in k, of up to four d (k-diffusion, sample_lms)
 //   ddpm             x' = (a' b m + c s'^2 x) / s^2 + sqrt(v) z, c = a / a', b = 1 - c^2, v = b s'^2 / s^2
 //                    (Ho et al., "Denoising Diffusion Probabilistic Models", 2020, equation 7)
-//   tcd              ddim's step to a level of less noise than s', and fresh noise up to it (Zheng et al., "Trajectory
-//                    Consistency Distillation", 2024, algorithm 4)
+//   tcd              ddim's step to a level of less noise than s', then fresh noise up to it (Zheng et al.,
+//                    "Trajectory Consistency Distillation", 2024, algorithm 4)
 //
-// All in the sample x that the denoiser sees. What is in diffusers a sample y = x / a, and scaled for the denoiser, is here
-// the same sample, and its scales are in the tables.
+// All formulas use the sample x that the denoiser reads. diffusers stores some samples as y = x / a and scales them for
+// the denoiser. Here they are the same sample x, and the scales are in the tables.
 
 #include "pipelines/schedules/sampler_tables.hpp"
 
@@ -66,7 +67,7 @@ LinearForm operator/(const LinearForm& a, double divisor) {
 }
 
 bool SamplerTables::uses_state(std::size_t state) const {
-  // A state that only itself reads is of no use, and neither are two that read each other.
+  // A state that only itself reads is unused, and so are two that only read each other.
   std::array<bool, LinearForm::kStates> used{true};
   for (std::size_t round = 0; round < LinearForm::kStates; ++round)
     for (std::size_t reader = 0; reader < LinearForm::kStates; ++reader)
@@ -77,7 +78,7 @@ bool SamplerTables::uses_state(std::size_t state) const {
 
 std::vector<double> SamplerTables::answers_in_sample() const {
   std::vector<double> weights(next.size());
-  LinearForm in_sample = LinearForm::column(0);  // of the states behind a call, in the sample at the end
+  LinearForm in_sample = LinearForm::column(0);  // weights of the states after a call, in the final sample
   for (std::size_t call = next.size(); call-- > 0;) {
     LinearForm before;
     for (std::size_t state = 0; state < LinearForm::kStates; ++state)
@@ -166,7 +167,7 @@ void TableMaker::add_euler(const NoiseStep& step) {
   add(step.timestep, scale(step.to) * (kSample / scale(step.from) + distance * slope(step.from)));
 }
 
-/// The second state is y with half of the way that the first slope asks for.
+/// The second state is y after half of the step along the first slope.
 void TableMaker::add_heun(std::size_t i) {
   const NoiseStep& step = steps_[i];
   const double distance = noise_ratio(step.to) - noise_ratio(step.from);
@@ -175,7 +176,7 @@ void TableMaker::add_heun(std::size_t i) {
   if (!is_last(i)) add(steps_[i + 1].timestep, scale(step.to) * (kSecond + distance / 2 * slope(step.to)));
 }
 
-/// A step of DDIM from a sample, for which the denoiser has answered that.
+/// A DDIM step from a sample, for which the denoiser predicted `answer`.
 LinearForm TableMaker::ddim_step(const NoiseStep& step, const LinearForm& sample, const LinearForm& answer) const {
   const LinearForm m = estimate(step.from, sample, answer);
   return step.to.alpha * m + step.to.sigma * ((sample - step.from.alpha * m) / step.from.sigma);
@@ -183,8 +184,8 @@ LinearForm TableMaker::ddim_step(const NoiseStep& step, const LinearForm& sample
 
 namespace {
 
-/// How much noise a step from the ratio k to a lower one adds, and the ratio that it goes down to before. Of a step to a higher one
-/// that is none.
+/// The noise that a step from the ratio k to a lower one adds, and the ratio that it first goes down to. A step to a
+/// higher ratio adds none.
 std::pair<double, double> ancestral_levels(double k, double to) {
   const double up = std::sqrt(std::max(0.0, to * to * (k * k - to * to) / (k * k)));
   return {up, std::sqrt(to * to - up * up)};
@@ -206,7 +207,7 @@ void TableMaker::add_ancestral_flow(const NoiseStep& step) {
   add(step.timestep, c * (down / s * kSample + (1 - down / s) * m) + up * kNoise);
 }
 
-/// The second state is y where a step begins, the third the noise of its first half.
+/// The second state is y at the beginning of the step, the third the noise of its first half.
 void TableMaker::add_dpm_sde(const NoiseStep& step) {
   if (step.to.sigma == 0) return add_euler(step);
   const double k = noise_ratio(step.from), to = noise_ratio(step.to), middle = std::sqrt(k * to);
@@ -233,7 +234,7 @@ void TableMaker::add_lcm(std::size_t i) {
   const NoiseStep& step = steps_[i];
   LinearForm image = estimate(step.from);
   if (!is_flow()) {
-    constexpr double kData = 0.5;  // the standard deviation that images are taken to have
+    constexpr double kData = 0.5;  // the assumed standard deviation of images
     const double t = step.timestep * options_.timestep_scaling, square = t * t + kData * kData;
     image = t / std::sqrt(square) * image + kData * kData / square * kSample;
   }

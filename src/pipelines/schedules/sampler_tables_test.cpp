@@ -1,5 +1,5 @@
-// Tables against the samplers' formulas as their papers and diffusers write them, in double precision on diffusers' own
-// levels, and where h is infinite or a level has no image.
+// Tables compared with the samplers' formulas as in their papers and in diffusers, in double precision. Levels are
+// those of diffusers, and cases in which h is infinite or a level is pure noise.
 
 #include "pipelines/schedules/sampler_tables.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kTableError = 1e-6;  // relative
 
-/// Levels of the goldens: sigmas, all but the last with a timestep.
+/// Levels of the goldens: sigmas, each but the last with a timestep.
 NoiseSchedule schedule_of(const std::string& key, Prediction prediction) {
   const SafetensorsFile golden =
       SafetensorsFile::open(source_dir(kSourceDir) / "tests/goldens/samplers/expected.safetensors");
@@ -34,7 +34,7 @@ NoiseSchedule schedule_of(const std::string& key, Prediction prediction) {
   return schedule;
 }
 
-/// A scalar that goes along with a model that is a formula, and is given the noise of each call.
+/// A scalar sample, a model that is a formula, and given noise for each call.
 double model(double x) { return std::tanh(0.8 * x + 0.3) - 0.1 * x; }
 double noise_of(std::size_t call) { return std::sin(3.0 + static_cast<double>(call)); }
 
@@ -51,7 +51,7 @@ double run(const SamplerTables& tables, double x) {
   return columns[0];
 }
 
-/// m and the answer's noise, as each prediction has them.
+/// m and the noise that a prediction implies, for each prediction type.
 double image_of(Prediction prediction, const NoiseLevel& at, double x, double output) {
   if (prediction == Prediction::kEpsilon) return (x - at.sigma * output) / at.alpha;
   return prediction == Prediction::kV ? at.alpha * x - at.sigma * output : x - at.sigma * output;
@@ -87,7 +87,7 @@ double heun(const NoiseSchedule& schedule, double x) {
   return x;
 }
 
-/// Algorithm 2 of DPM-Solver++, whose last step is of order 1; with noise its SDE.
+/// Algorithm 2 of DPM-Solver++, with a last step of order 1; with noise, its SDE.
 double dpm(const NoiseSchedule& schedule, double x, bool is_stochastic) {
   double before = 0;
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
@@ -115,7 +115,7 @@ double dpm(const NoiseSchedule& schedule, double x, bool is_stochastic) {
 /// UniPC of order 2 with B(h) = e^-h - 1, its linear system solved by Cramer's rule.
 double unipc(const NoiseSchedule& schedule, double x) {
   std::vector<double> images;
-  double last = 0;  // the sample before the last predictor
+  double last = 0;  // the sample before the last predictor step
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const NoiseStep& step = schedule.steps[i];
     const double m = image_of(schedule.prediction, step.from, x, model(x));
@@ -196,8 +196,7 @@ TEST(SamplerTables, AreTheFormulasOnDiffusersLevels) {
       }
 }
 
-// Where noise alone is the first level, ln(alpha / sigma) is infinite there: what a formula would take from before it
-// has no weight.
+// If the first level is pure noise, ln(alpha / sigma) is infinite there: terms from before it have no weight.
 TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
   for (const std::int64_t steps : {1, 2, 3, 8}) {
     const NoiseSchedule exact = FlowSchedule{}.schedule(steps, 1024);
@@ -213,7 +212,7 @@ TEST(SamplerTables, NoiseAloneIsALevelLikeOthers) {
   }
 }
 
-// With the right answer at every level, one that is a straight line of the sample, all that add no noise end at the image.
+// With the exact prediction at every level, linear in the sample, all samplers without added noise end at the image.
 TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
   const NoiseSchedule schedule = FlowSchedule{}.schedule(5, 1024);
   constexpr double kImage = -1.5, kNoise = 0.4;
@@ -232,7 +231,7 @@ TEST(SamplerTables, AStraightLineIsFollowedToItsEnd) {
   }
 }
 
-// A sampler is linear: of nothing, and without fresh noise, it makes the answers as often as they are in the sample.
+// Samplers are linear: from a zero sample, without fresh noise, the result is the weighted sum of predictions.
 TEST(SamplerTables, TellHowMuchOfAnAnswerIsInTheSample) {
   const NoiseSchedule schedule = FlowSchedule{}.schedule(6, 1024);
   for (const Sampler sampler : {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kDpm2MSde, Sampler::kUniPC,
@@ -255,7 +254,7 @@ TEST(SamplerTables, TellHowMuchOfAnAnswerIsInTheSample) {
   }
 }
 
-// What is left of a schedule is one of its own, but that rules which count steps count all of them.
+// The rest of a schedule is a schedule itself, but rules that depend on the number of steps count all of them.
 TEST(SamplerTables, StepsThatAreSkippedStillCount) {
   NoiseSchedule rest = schedule_of("dpm-sigma-min.20", Prediction::kEpsilon);
   const NoiseLevel level = rest.steps[8].from;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<const char*, LinearForm::kColumns> kColumnNames = {"latents",   "history_1", "history_2",
                                                                         "history_3", "output",    "noise"};
 
-// Which random stream of an image's seed its first call takes: those before are taken by the noise that it begins with.
+// The random stream, of an image's seed, of the first call: earlier streams are used by the initial noise.
 constexpr std::int64_t kFirstStream = 16;
 
 std::string coefficient_name(std::size_t state, std::size_t column) {

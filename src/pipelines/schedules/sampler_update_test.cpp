@@ -55,7 +55,7 @@ Graph build(const SamplerTables& tables, std::int64_t images) {
   return graph;
 }
 
-/// Samples of these seeds, each run anew on the same session.
+/// Generates samples for given seeds; all runs use one session.
 class Runner {
  public:
   Runner(Backend& backend, const SamplerTables& tables, std::int64_t images, const std::string& switches)
@@ -88,7 +88,7 @@ class Runner {
   Session session_;
 };
 
-/// What the tables say in double precision.
+/// The result of the tables in double precision.
 std::vector<double> expected(const SamplerTables& tables, std::uint64_t seed) {
   constexpr std::size_t kElements = kTokens * kChannels;
   std::vector<float> start(kElements), drawn(kElements);
@@ -130,7 +130,7 @@ void expect_what_the_tables_say(Backend& backend) {
           }
         }
         EXPECT_LE(std::sqrt(difference / norm), 2e-6);
-        // Nothing is left of the request before, and the second image alone is the same one.
+        // The previous request has no effect, and the second image made alone is the same.
         runner.run_off();
         const HostTensor again = runner.run({7, 8});
         EXPECT_EQ(std::memcmp(again.bytes().data(), ours.bytes().data(), ours.bytes().size()), 0);
@@ -166,7 +166,7 @@ TEST(SamplerUpdate, KeepsAndReadsWhatItsSamplerNeeds) {
       ElementsAre("latents_from_latents", "latents_from_output", "latents_from_noise", "seeds", "noise_streams"));
 }
 
-// x + (sigma' - sigma) v, as it is written.
+// x + (sigma' - sigma) v, in this form.
 TEST(SamplerUpdate, EulersOfFlowMatchingIsOneProductAndOneSum) {
   const std::string text = print(build(flow_tables(Sampler::kEuler), 1));
   EXPECT_THAT(text, HasSubstr("row(%latents_from_output, %step)")) << text;

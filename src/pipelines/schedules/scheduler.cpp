@@ -68,12 +68,11 @@ FlowSchedule read_flow(const SchedulerReader& reader, SchedulerId id, FlowSpacin
   flow.ends_at_last = reader.choice("final_sigmas_type", {"zero", "sigma_min"}, "zero") == 1;
   if (is_solver(id) && flow.respacing.kind != Respacing::Kind::kNone)
     fail(
-        "{}: use_flow_sigmas is true beside use_karras_sigmas, use_exponential_sigmas or use_beta_sigmas, expected one "
-        "of "
-        "them",
+        "{}: use_flow_sigmas is true together with use_karras_sigmas, use_exponential_sigmas or use_beta_sigmas, "
+        "expected one of them",
         kSchedulerConfig);
   if ((id == kDpmClass || id == kSinglestepClass) && flow.ends_at_last)
-    fail("{}: final_sigmas_type is sigma_min beside use_flow_sigmas, expected zero", kSchedulerConfig);
+    fail("{}: final_sigmas_type is sigma_min together with use_flow_sigmas, expected zero", kSchedulerConfig);
   if (id == kDeisClass) flow.ends_at_last = true;
   return flow;
 }
@@ -126,7 +125,7 @@ DiffusionSchedule read_diffusion(const SchedulerReader& reader, SchedulerId id) 
   levels.rescale_betas_zero_snr = reader.flag("rescale_betas_zero_snr", false);
   if (levels.rescale_betas_zero_snr && !is_v)
     fail(
-        "{}: rescale_betas_zero_snr is true beside a prediction of the noise, which says nothing of an image that is "
+        "{}: rescale_betas_zero_snr is true with a prediction of the noise, which says nothing of an image that is "
         "noise alone; expected v_prediction",
         kSchedulerConfig);
   levels.spacing = static_cast<TimestepSpacing>(
@@ -141,10 +140,10 @@ DiffusionSchedule read_diffusion(const SchedulerReader& reader, SchedulerId id) 
   return levels;
 }
 
-/// Whether a class clips samples where nobody says.
+/// Whether a class clips samples by default.
 bool clips_by_default(SchedulerId id) { return id == kDdimClass || id == kDdpmClass; }
 
-/// The highest order that a solver has here; 0 of those without one.
+/// The highest order that is supported for a solver; 0 for samplers without an order.
 std::int64_t highest_order(Sampler sampler) {
   switch (sampler) {
     case Sampler::kDpm2M:
@@ -160,8 +159,8 @@ std::int64_t highest_order(Sampler sampler) {
   }
 }
 
-/// Of DDPM the variance of a step's noise. DPM-Solver's classes read the key for models that answer with a variance of their own, and
-/// of its other values it changes nothing in them.
+/// The variance of a step's noise in DDPM. DPM-Solver's classes read the key for models that predict a variance; its
+/// other values have no effect in them.
 bool has_large_variance(const SchedulerReader& reader, Sampler sampler) {
   if (!reader.has("variance_type")) return false;
   if (sampler == Sampler::kDdpm)
@@ -181,7 +180,7 @@ SolverOptions read_options(const SchedulerReader& reader, Sampler sampler) {
   SolverOptions options;
   if (const std::int64_t most = highest_order(sampler); most != 0)
     options.order = reader.whole("solver_order", 2, 1, most);
-  // Each solver takes the others' names for its own default.
+  // Each solver maps the others' names to its own default.
   const std::size_t type = reader.choice("solver_type", {"midpoint", "heun", "bh1", "bh2", "logrho"}, "midpoint");
   options.uses_heun = type == 1;
   options.uses_bh1 = type == 2;
@@ -196,14 +195,14 @@ SolverOptions read_options(const SchedulerReader& reader, Sampler sampler) {
   return options;
 }
 
-/// What the config itself asks for.
+/// The sampler that the config itself asks for.
 Sampler own_sampler(const SchedulerReader& reader, const SchedulerClass& of) {
   if (reader.flag("stochastic_sampling", false)) return Sampler::kLcm;
   if (of.id == kDeisClass) {
     static_cast<void>(reader.choice("algorithm_type", {"deis", "dpmsolver", "dpmsolver++"}, "deis"));
     return Sampler::kDeis;
   }
-  // These classes take DEIS's name for their own default.
+  // These classes map DEIS's name to their own default.
   const bool is_sde = reader.choice("algorithm_type", {"dpmsolver++", "sde-dpmsolver++", "deis"}, "dpmsolver++") == 1;
   if (!is_sde) return of.sampler;
   return of.id == kSinglestepClass ? Sampler::kDpm2SSde : Sampler::kDpm2MSde;
@@ -223,11 +222,11 @@ Scheduler read_scheduler(const json& config, std::optional<Sampler> named, FlowS
     scheduler.options = read_options(reader, scheduler.sampler);
     return scheduler;
   }
-  if (!named) require_known_keys(config);  // of others a named sampler reads nothing
+  if (!named) require_known_keys(config);  // a named sampler ignores unknown keys
   const SchedulerId id = named ? diffusion_class(*named) : own->id;
   const SchedulerReader as(config, id);
   Scheduler scheduler{.sampler = named ? *named : own_sampler(as, *own)};
-  // A sample that is clipped is no linear function of the answer.
+  // A clipped sample is not a linear function of the prediction.
   as.require_flag("clip_sample", false, clips_by_default(id) && !named);
   as.require_flag("skip_prk_steps", true, named.has_value());
   scheduler.levels = read_diffusion(as, id);
@@ -235,7 +234,7 @@ Scheduler read_scheduler(const json& config, std::optional<Sampler> named, FlowS
   return scheduler;
 }
 
-/// Samplers that can be named to replace the config's own. Those that are for models distilled for them are left out.
+/// Samplers that can be named to replace the config's own, except those for distilled models.
 std::vector<std::string_view> samplers_instead(const json& config, FlowSpacing spacing) {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < kSamplers; ++i) {
@@ -244,7 +243,7 @@ std::vector<std::string_view> samplers_instead(const json& config, FlowSpacing s
     try {
       static_cast<void>(read_scheduler(config, sampler, spacing).tables(1, 1));
       names.push_back(to_string(sampler));
-    } catch (const Error&) {  // none that would do
+    } catch (const Error&) {  // does not work with this config
       continue;
     }
   }

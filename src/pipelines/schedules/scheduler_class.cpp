@@ -49,7 +49,7 @@ constexpr unsigned kRespacedClasses =
     kEulerClass | kHeunClass | kLmsClass | kDpmSdeClass | kSolverClasses | kFlowShiftClasses;
 constexpr unsigned kDpmClasses = kDpmClass | kSinglestepClass;
 
-/// Every key, and who reads it: of others it changes nothing, as in diffusers.
+/// Every key and the classes that read it; in other classes it has no effect, as in diffusers.
 struct SchedulerKey {
   std::string_view name;
   unsigned readers;

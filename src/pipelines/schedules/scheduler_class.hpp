@@ -15,7 +15,7 @@ namespace headroom {
 
 inline constexpr const char* kSchedulerConfig = "scheduler_config.json";
 
-/// diffusers' scheduler classes, a bit each.
+/// diffusers' scheduler classes, one bit each; scheduler_class.cpp lists the keys of the config that each reads.
 enum SchedulerId : unsigned {
   kEulerClass = 1U << 0U,
   kHeunClass = 1U << 1U,
@@ -44,22 +44,22 @@ struct SchedulerClass {
   SchedulerId id;
   Sampler sampler;
 };
-/// The class that a config states; null where it is not known.
+/// The class that a config names; null if it is unknown.
 [[nodiscard]] const SchedulerClass* find_scheduler_class(const nlohmann::json& config);
-/// The same. Throws Error, with those that there are, where it is not known.
+/// The same. Throws Error with the known classes if it is unknown.
 [[nodiscard]] const SchedulerClass& scheduler_class(const nlohmann::json& config);
-/// The class of diffusion that a sampler is in diffusers.
+/// The diffusion class in diffusers that implements a sampler.
 [[nodiscard]] SchedulerId diffusion_class(Sampler sampler);
-/// Throws Error for a key that no class has.
+/// Throws Error for a key that no class reads.
 void require_known_keys(const nlohmann::json& config);
 
-/// A config as one class reads it: keys of others are as if they were missing, as in diffusers. Errors name the file, the
-/// key, the value and what was expected.
+/// A config as one class reads it: keys of other classes are ignored, as in diffusers. Errors name the file, the key,
+/// the value and the expected value.
 class SchedulerReader {
  public:
   SchedulerReader(const nlohmann::json& config, SchedulerId reader) : config_(config), reader_(reader) {}
 
-  /// Whether the key is there, not null, and the class reads it.
+  /// Whether the key exists, is not null, and the class reads it.
   [[nodiscard]] bool has(std::string_view key) const;
   [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
   [[nodiscard]] double number(std::string_view key, double fallback) const;
@@ -67,13 +67,13 @@ class SchedulerReader {
   [[nodiscard]] double positive(std::string_view key, double fallback) const;
   [[nodiscard]] std::int64_t whole(std::string_view key, std::int64_t fallback, std::int64_t low,
                                    std::int64_t high) const;
-  /// A text, which must be there.
+  /// A required string.
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::vector<std::int64_t> wholes(std::string_view key) const;
-  /// Which of the names the text is.
+  /// The index of the string in `names`.
   [[nodiscard]] std::size_t choice(std::string_view key, std::initializer_list<std::string_view> names,
                                    std::string_view fallback) const;
-  /// Throws Error where the class reads the key, and it is, or is by default, another value.
+  /// Throws Error if the class reads the key and its value, given or default, differs from `value`.
   void require_flag(std::string_view key, bool value, bool fallback) const;
   void require_text(std::string_view key, std::string_view value) const;
   void require_none(std::string_view key) const;

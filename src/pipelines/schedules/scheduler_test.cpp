@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Stable Diffusion XL's, with keys that its class does not read.
+/// The config of Stable Diffusion XL, with keys that its class does not read.
 json stable_diffusion() {
   return {{"_class_name", "EulerDiscreteScheduler"},
           {"_diffusers_version", "0.19.0.dev0"},
@@ -84,7 +84,7 @@ TEST(Scheduler, TheClassSaysTheSampler) {
   EXPECT_EQ(sampler_of("DPMSolverSDEScheduler"), Sampler::kDpmSde);
   EXPECT_EQ(sampler_of("DPMSolverSinglestepScheduler"), Sampler::kDpm2S);
   EXPECT_EQ(sampler_of("DPMSolverSinglestepScheduler", {{"algorithm_type", "sde-dpmsolver++"}}), Sampler::kDpm2SSde);
-  // Solvers take each other's names for their own default, as diffusers does.
+  // Solvers map each other's names to their own default, as in diffusers.
   EXPECT_EQ(sampler_of("DPMSolverMultistepScheduler", {{"algorithm_type", "deis"}, {"solver_type", "logrho"}}),
             Sampler::kDpm2M);
   EXPECT_EQ(sampler_of("DEISMultistepScheduler", {{"algorithm_type", "dpmsolver++"}}), Sampler::kDeis);
@@ -100,7 +100,7 @@ TEST(Scheduler, FlowMatchingOfASolverIsReadFromItsKeys) {
   EXPECT_DOUBLE_EQ(levels.shift, 3);
 }
 
-// from_config: the keys that the new class reads, by its own rules.
+// from_config: the keys that the new class reads, under its own rules.
 TEST(Scheduler, ANamedSamplerReadsTheConfigAsItsOwnClassWould) {
   const Scheduler ddim = parse_scheduler(stable_diffusion(), Sampler::kDdim);
   const auto& levels = std::get<DiffusionSchedule>(ddim.levels);
@@ -153,14 +153,15 @@ TEST(Scheduler, WhatIsNotKnownIsNamed) {
               HasSubstr("prediction_type is epsilon, expected flow_prediction"));
 }
 
-// DDIM's class clips unless it is told not to, and a clipped sample is no linear function.
+// DDIM's class clips unless the config turns that off, and a clipped sample is not a linear function.
 TEST(Scheduler, ClippingIsRefusedWhereItWouldHappen) {
   EXPECT_THAT(error_of({{"_class_name", "DDIMScheduler"}}), HasSubstr("clip_sample is true, expected false"));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}})), "nothing was thrown");  // nobody reads it
+  // No class reads it.
+  EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}})), "nothing was thrown");
   EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}}), Sampler::kDdim), HasSubstr("clip_sample"));
 }
 
-/// dreamshaper-8's keys under the name of a class that is not known here.
+/// The keys of dreamshaper-8 with an unknown class name.
 json unknown_class() {
   return {{"_class_name", "KDPM2DiscreteScheduler"},
           {"beta_start", 0.00085},
@@ -178,7 +179,7 @@ TEST(Scheduler, ANamedSamplerReplacesWhatCannotRun) {
   EXPECT_EQ(parse_scheduler(learned, Sampler::kUniPC).sampler, Sampler::kUniPC);
   const json fixed = with(stable_diffusion(), {{"variance_type", "fixed_small"}});
   EXPECT_EQ(parse_scheduler(fixed, Sampler::kDpm2M).sampler, Sampler::kDpm2M);
-  // Without one the error says which would do, and only those.
+  // Without a named sampler, the error lists exactly those that would work.
   EXPECT_THAT(error_of(unknown_class()), HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not supported"));
   EXPECT_THAT(error_of(unknown_class()), HasSubstr("--opt sampler=NAME replaces it, NAME one of euler, heun, dpm++2m"));
   EXPECT_THAT(error_of(order_3), HasSubstr("solver_order is 3, expected 1 to 2; --opt sampler=NAME"));
@@ -208,7 +209,7 @@ TEST(Scheduler, VariancesOfDdpmAreItsOwn) {
         HasSubstr("a model that answers with the mean alone"));
 }
 
-// A null is a key that is not there.
+// A null counts as a missing key.
 TEST(Scheduler, NullsAreDefaults) {
   for (const char* name :
        {"EulerDiscreteScheduler", "DPMSolverMultistepScheduler", "DEISMultistepScheduler", "DDIMScheduler",
@@ -219,7 +220,7 @@ TEST(Scheduler, NullsAreDefaults) {
     for (const auto& [key, value] : config.items()) {
       const json with_null = with(config, {{key, nullptr}});
       const std::string error = error_of(with_null);
-      if (key == "clip_sample" || key == "skip_prk_steps") continue;  // the default is what cannot run here
+      if (key == "clip_sample" || key == "skip_prk_steps") continue;  // the default is unsupported here
       EXPECT_EQ(error, "nothing was thrown") << name << ' ' << key;
     }
   }
@@ -234,7 +235,8 @@ bool is_finite(const SamplerTables& tables) {
   });
 }
 
-// Leading timesteps of 999 and 1000 steps are equal at the beginning and everywhere; those that are clipped have fewer levels than steps.
+// Leading timesteps of 999 and 1000 steps are equal at the beginning and everywhere; clipped ones have fewer levels
+// than steps.
 TEST(Scheduler, EqualNoiseLevelsAreLevelsLikeOthers) {
   const json cosine = {{"_class_name", "DPMSolverMultistepScheduler"},
                        {"beta_schedule", "squaredcos_cap_v2"},
@@ -252,7 +254,7 @@ TEST(Scheduler, EqualNoiseLevelsAreLevelsLikeOthers) {
         if ((sampler == Sampler::kLcm || sampler == Sampler::kTcd) && steps > 50) continue;
         try {
           EXPECT_TRUE(is_finite(scheduler.tables(steps, 0))) << to_string(sampler) << ' ' << steps << ' ' << config;
-        } catch (const Error& error) {  // with an offset the first timestep is behind the training's
+        } catch (const Error& error) {  // with an offset the first timestep exceeds the training's
           EXPECT_THAT(error.what(), HasSubstr("a sampler's step is at timestep 1000"));
           EXPECT_EQ(steps, 1000) << to_string(sampler);
         }
@@ -264,7 +266,8 @@ std::vector<double> timesteps_of(const json& config, std::int64_t steps) {
   return parse_scheduler(config).tables(steps, 0).timesteps;
 }
 
-// numpy's arange takes the second number less the first as its step, and its quotient as their count. As diffusers 0.42.1 prints them.
+// numpy's arange takes the difference of its first two numbers as the step, and the quotient as the count. Values are
+// as printed by diffusers 0.42.1.
 TEST(Scheduler, TrailingTimestepsAreNumpysArange) {
   const auto trailing = [](const char* name) {
     return with(stable_diffusion(),
@@ -285,7 +288,8 @@ TEST(Scheduler, TrailingTimestepsAreNumpysArange) {
   EXPECT_THAT(timesteps_of(trailing("DDIMScheduler"), 48), AllOf(Contains(686), Not(Contains(687))));
 }
 
-// Levels that are spaced anew begin at the last timestep or at the one before, by how the logarithm of their first is rounded in f32.
+// Respaced levels begin at the last timestep or at the one before, depending on how the logarithm of their first is
+// rounded in f32.
 TEST(Scheduler, RespacedLevelsBeginWhereDiffusersDo) {
   const auto first = [](const char* name, const json& keys) {
     return timesteps_of(with(with(stable_diffusion(), {{"_class_name", name}}), keys), 20).front();
@@ -300,7 +304,7 @@ TEST(Scheduler, RespacedLevelsBeginWhereDiffusersDo) {
           "DPMSolverMultistepScheduler",
           {{"use_exponential_sigmas", true}, {"beta_schedule", "linear"}, {"beta_start", 0.0001}, {"beta_end", 0.02}}),
       999);
-  // Zero-SNR's table falls at its end, where a level that were a last bit below its entry would begin at timestep 995.
+  // Zero-SNR's table decreases at its end. A level one bit below its entry would begin at timestep 995 there.
   const json zero_snr = {{"rescale_betas_zero_snr", true},
                          {"prediction_type", "v_prediction"},
                          {"beta_schedule", "linear"},

@@ -41,7 +41,7 @@ std::string describe(const CalibratedRequest& request) {
                      request.true_cfg_scale > 1 ? fmt::format(" (two passes: {})", request.true_cfg_scale) : "");
 }
 
-/// Of the denoiser's weights: names, types and shapes, and both ends of what each tensor holds.
+/// A hash of the denoiser's weights: names, types and shapes, and both ends of each tensor's content.
 std::string hash_of_weights(const Checkpoint& checkpoint) {
   Hasher hasher;
   for (const TensorSpec& tensor : checkpoint.tensors()) {
@@ -173,8 +173,8 @@ CalibratedSwitches with_calibration(const Pipeline& pipeline, const Request& req
   };
   const std::optional<std::vector<StepCalibration>> calibrations = read_calibrations(pipeline);
   if (!calibrations)
-    return spread(
-        fmt::format("there is no {} of these weights beside them; headroom calibrate makes one", kCalibrationFile));
+    return spread(fmt::format("there is no {} for these weights in their folder; headroom calibrate makes one",
+                              kCalibrationFile));
   if (request.reference_tokens() != 0)
     return spread(fmt::format("{} is for requests without an image", kCalibrationFile));
   const CalibratedRequest wanted = calibrated_request(pipeline, request);

@@ -41,7 +41,7 @@ class StepCalibrationTest : public testing::Test {
   [[nodiscard]] Request request(std::int64_t steps, std::string_view switches = "") const {
     return pipeline_->resolve(options(steps, switches));
   }
-  /// Of made-up schedules, whose first K calls are computed.
+  /// A calibration with artificial schedules, whose first K calls are computed.
   [[nodiscard]] StepCalibration made_up(std::int64_t steps) const {
     StepCalibration calibration{
         .request = calibrated_request(*pipeline_, request(steps)), .images = 4, .schedules = {}};
@@ -77,7 +77,7 @@ TEST_F(StepCalibrationTest, AreKeptByRequest) {
   StepCalibration other = made_up(4);
   keep_calibration(*pipeline_, other);
   other.images = 9;
-  keep_calibration(*pipeline_, other);  // in place of the one before
+  keep_calibration(*pipeline_, other);  // replaces the one before
   const std::vector<StepCalibration> kept = read_calibrations(*pipeline_).value();
   ASSERT_EQ(kept.size(), 2);
   EXPECT_EQ(kept[0], made_up(6));
@@ -107,7 +107,7 @@ TEST_F(StepCalibrationTest, TheirScheduleIsThatOfMeancache) {
 }
 
 TEST_F(StepCalibrationTest, WhereTheyDoNotFitStepsAreSpreadAndANoteSaysWhy) {
-  EXPECT_THAT(note_of(compile(6, "meancache=3")), HasSubstr("there is no meancache.json of these weights"));
+  EXPECT_THAT(note_of(compile(6, "meancache=3")), HasSubstr("there is no meancache.json for these weights"));
   keep_calibration(*pipeline_, made_up(6));
   EXPECT_THAT(note_of(compile(7, "meancache=3")),
               AllOf(HasSubstr("spread evenly: meancache.json is for 6 steps of euler, 2 x 3 tokens, guidance 3.5"),
@@ -127,7 +127,7 @@ TEST_F(StepCalibrationTest, WhereTheyDoNotFitStepsAreSpreadAndANoteSaysWhy) {
   EXPECT_EQ(note_of(compile(6, "meancache=6")), "") << "which declines";
 }
 
-/// As where a scheduler's configuration was changed since.
+/// As after a change of the scheduler's configuration.
 TEST_F(StepCalibrationTest, OfOtherNoiseLevelsAreNotUsed) {
   StepCalibration other = made_up(6);
   other.request.timesteps[3] += 1;
@@ -147,7 +147,7 @@ TEST_F(StepCalibrationTest, OfOtherWeightsAreNotUsed) {
   write_file_atomically(weights, bytes);
   pipeline_ = open_pipeline(folder_.path().string());
   EXPECT_EQ(read_calibrations(*pipeline_), std::nullopt);
-  EXPECT_THAT(note_of(compile(6, "meancache=3")), HasSubstr("spread evenly: there is no meancache.json of these"));
+  EXPECT_THAT(note_of(compile(6, "meancache=3")), HasSubstr("spread evenly: there is no meancache.json for these"));
   keep_calibration(*pipeline_, made_up(4));
   EXPECT_EQ(read_calibrations(*pipeline_).value().size(), 1) << "of the others nothing is left";
 }

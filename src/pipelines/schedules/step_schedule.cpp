@@ -13,10 +13,10 @@ namespace headroom {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLeastGain = 1e-9;  // relative: less is rounding
+constexpr double kLeastGain = 1e-9;  // relative; less is rounding
 
-/// Tells of the error of a skipped call which answers it is the sum of, and how often: `add(factor, call)`. `before` is
-/// `last` where there is none.
+/// Decomposes the error of a skipped call into a sum of predictions: calls `add(factor, call)` for each. `before`
+/// equals `last` if there is none.
 template <class Add>
 void take_apart(const LoopRecord& record, std::size_t before, std::size_t last, std::size_t skipped, const Add& add) {
   const double distance = record.levels[last] - record.levels[before];
@@ -27,13 +27,13 @@ void take_apart(const LoopRecord& record, std::size_t before, std::size_t last, 
   add(weight * along, before);
 }
 
-/// The squares of what runs of skipped calls that follow on `last` change: the first call behind it, the first two, ...
+/// Squared changes caused by runs of skipped calls after `last`: the first call, the first two, ...
 std::vector<double> squares_of_runs(const LoopRecord& record, std::size_t before, std::size_t last) {
-  std::vector<double> squares = {0}, shares(record.calls(), 0.0);  // of answers in the run's error
+  std::vector<double> squares = {0}, shares(record.calls(), 0.0);  // of predictions in the run's error
   double square = 0;
   for (std::size_t skipped = last + 1; skipped < record.calls(); ++skipped) {
     take_apart(record, before, last, skipped, [&](double factor, std::size_t call) {
-      double product = 0;  // of the error so far with that answer
+      double product = 0;  // inner product of the error so far with that prediction
       for (std::size_t i = before; i < record.calls(); ++i)
         if (shares[i] != 0) product += shares[i] * record.product(i, call);
       square += factor * (2 * product + factor * record.product(call, call));
@@ -59,7 +59,7 @@ class Pairs {
   std::vector<T> values_;
 };
 
-/// costs(before, last)[next - last - 1]: of the calls between `last` and `next`, which may be the end.
+/// costs(before, last)[next - last - 1]: the cost of the calls between `last` and `next`; `next` may be the end.
 Pairs<std::vector<double>> costs_of_runs(const LoopRecord& record) {
   Pairs<std::vector<double>> costs(record.calls(), {});
   costs(0, 0) = squares_of_runs(record, 0, 0);
@@ -68,14 +68,15 @@ Pairs<std::vector<double>> costs_of_runs(const LoopRecord& record) {
   return costs;
 }
 
-/// The best ways to compute so many calls of which those of a pair are the last two.
-struct Ways {
-  explicit Ways(std::size_t calls) : cost(calls, kNever), from(calls, 0) {}
-  Pairs<double> cost;       // of what lies before the second
+/// The best schedules with this many computed calls, by the pair of the last two computed calls.
+struct BestByPair {
+  explicit BestByPair(std::size_t calls) : cost(calls, kNever), from(calls, 0) {}
+  Pairs<double> cost;       // of the calls before the second
   Pairs<std::size_t> from;  // the call that was computed before the first
 };
 
-/// Moves one computed call at a time between its neighbours, that which helps most, as long as one helps.
+/// Moves one computed call at a time between its neighbors, always the most useful move, while that reduces the
+/// error.
 StepSchedule improve(const LoopRecord& record, std::string digits) {
   StepSchedule best{.digits = std::move(digits), .error = 0};
   best.error = error_of_schedule(record, best.digits);
@@ -110,7 +111,7 @@ std::string spread_schedule(std::size_t computed, std::size_t calls) {
 double error_of_schedule(const LoopRecord& record, std::string_view digits) {
   HR_CHECK_EQ(digits.size(), record.calls());
   HR_CHECK(digits.starts_with('1'));
-  std::vector<double> shares(record.calls(), 0.0);  // of answers in the error
+  std::vector<double> shares(record.calls(), 0.0);  // of predictions in the error
   std::size_t before = 0, last = 0;
   for (std::size_t call = 1; call < digits.size(); ++call) {
     if (digits[call] == '1') {
@@ -134,12 +135,12 @@ std::vector<StepSchedule> find_independent_schedules(const LoopRecord& record) {
   const auto cost_of = [&](std::size_t before, std::size_t last, std::size_t next) {
     return costs(before, last)[next - last - 1];
   };
-  std::vector<Ways> ways;  // by the number of computed calls, less one
-  ways.emplace_back(calls);
-  ways.front().cost(0, 0) = 0;
+  std::vector<BestByPair> best_by_pair;  // by the number of computed calls, less one
+  best_by_pair.emplace_back(calls);
+  best_by_pair.front().cost(0, 0) = 0;
   for (std::size_t computed = 2; computed < calls; ++computed) {
-    Ways& now = ways.emplace_back(calls);
-    const Ways& then = ways[computed - 2];
+    BestByPair& now = best_by_pair.emplace_back(calls);
+    const BestByPair& then = best_by_pair[computed - 2];
     for (std::size_t last = 0; last < calls; ++last)
       for (std::size_t before = 0; before <= last; ++before) {
         if (then.cost(before, last) == kNever) continue;
@@ -157,8 +158,8 @@ std::vector<StepSchedule> find_independent_schedules(const LoopRecord& record) {
     std::size_t before = 0, last = 0;
     for (std::size_t b = 0; b < calls; ++b)
       for (std::size_t a = 0; a <= b; ++a) {
-        if (ways[computed - 1].cost(a, b) == kNever) continue;
-        const double error = ways[computed - 1].cost(a, b) + cost_of(a, b, calls);
+        if (best_by_pair[computed - 1].cost(a, b) == kNever) continue;
+        const double error = best_by_pair[computed - 1].cost(a, b) + cost_of(a, b, calls);
         if (error >= best.error) continue;
         best.error = error;
         before = a;
@@ -166,7 +167,7 @@ std::vector<StepSchedule> find_independent_schedules(const LoopRecord& record) {
       }
     for (std::size_t left = computed; left > 0; --left) {
       best.digits[last] = '1';
-      const std::size_t earlier = ways[left - 1].from(before, last);
+      const std::size_t earlier = best_by_pair[left - 1].from(before, last);
       last = before;
       before = earlier;
     }

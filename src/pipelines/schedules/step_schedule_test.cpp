@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// Answers of a few images, and the loop's record of them.
+/// Predictions for a few images, and the loop's record of them.
 class Loops {
  public:
   Loops(std::size_t calls, unsigned seed) {
@@ -33,7 +33,7 @@ class Loops {
     record_products();
   }
 
-  /// As Heun's method calls, twice at one level.
+  /// As in Heun's method, which makes two calls at one level.
   void repeat_level(std::size_t call) { record_.levels[call + 1] = record_.levels[call]; }
   void follow_a_line() {
     for (auto& answers : answers_)
@@ -45,7 +45,7 @@ class Loops {
 
   [[nodiscard]] const LoopRecord& record() const { return record_; }
 
-  /// The definitions, in vectors: of all skipped calls together, and of each run of them by itself.
+  /// Errors by definition, in vectors: of all skipped calls together, and of each run of them alone.
   struct Errors {
     double together = 0;
     double independent = 0;
@@ -54,7 +54,7 @@ class Loops {
     std::vector<double> together(answers_.size() * kElements, 0.0);
     double sum = 0;
     for (std::size_t begin = 0; begin < digits.size();) {
-      std::size_t end = begin + 1;  // behind the run that follows on the computed call `begin`
+      std::size_t end = begin + 1;  // the end of the run after the computed call `begin`
       while (end < digits.size() && digits[end] == '0') ++end;
       const std::size_t before = begin == 0 ? 0 : digits.rfind('1', begin - 1);
       double squares = 0;
@@ -133,8 +133,7 @@ TEST(StepSchedule, OfIndependentErrorsAreTheBestOfAll) {
   }
 }
 
-/// No better than all, but than what it began with and than any in which one computed call stands elsewhere between its
-/// neighbours.
+/// A local optimum: no worse than the start and than any schedule with one computed call moved between its neighbors.
 TEST(StepSchedule, OfErrorsThatCancelAreNoneTheBetterForOneMove) {
   for (std::size_t calls = 2; calls <= 10; ++calls) {
     const Loops loops(calls, 20 + static_cast<unsigned>(calls));
@@ -186,7 +185,7 @@ TEST(StepSchedule, CandidatesAreOfEveryKindOnceTheEvenOneFirst) {
   EXPECT_GT(several, 2);
 }
 
-/// Two calls tell all of a straight line.
+/// Two calls determine a straight line.
 TEST(StepSchedule, NothingIsLostOnAStraightLine) {
   Loops loops(9, 3);
   loops.follow_a_line();

@@ -15,25 +15,26 @@
 
 namespace headroom {
 
-/// What a classifier sees in images.
+/// A classifier's results for images.
 struct SeenImages {
-  std::vector<std::int64_t> labels;  ///< the likeliest of each
+  std::vector<std::int64_t> labels;  ///< the most likely label of each image
   std::vector<float> features;       ///< [images, feature_dim]
 };
 
-/// The classifier that ships with a model: config.json, model.safetensors and reference_stats.safetensors (`mean` [f],
-/// `covariance` [f, f] of the features of real images). It always runs in f32 without optimizations, on the CPU whatever
-/// made the images, so that every rung of every device is judged alike.
+/// The classifier that ships with a model: config.json, model.safetensors and reference_stats.safetensors (`mean` [f]
+/// and `covariance` [f, f] of the features of real images). It always runs in f32 without optimizations, on the CPU,
+/// so that every rung on every device is judged alike.
 class ClassifierJudge {
  public:
-  /// Opens the judge in the folder `classifier` of a model's. Throws Error where there is none. `cpu` must outlive it.
+  /// Opens the judge in the subfolder `classifier` of a model folder. Throws Error if there is none. `cpu` must
+  /// outlive it.
   [[nodiscard]] static std::unique_ptr<ClassifierJudge> open(const std::filesystem::path& model_folder, Backend& cpu);
 
-  /// Looks at pixels [n, channels, height, width] f32; they are clamped to [-1, 1] first, as an image file does.
+  /// Classifies pixels [n, channels, height, width] f32. They are first clamped to [-1, 1], as in an image file.
   [[nodiscard]] SeenImages look_at(const HostTensor& pixels);
 
   [[nodiscard]] std::int64_t feature_dim() const noexcept { return config_.feature_dim; }
-  /// Of the features of real images: [f] and [f, f].
+  /// Statistics of the features of real images: [f] and [f, f].
   [[nodiscard]] std::span<const double> reference_mean() const noexcept { return reference_mean_; }
   [[nodiscard]] std::span<const double> reference_covariance() const noexcept { return reference_covariance_; }
 

@@ -28,7 +28,7 @@ void DeviceStage::submit(Offloader& offloader, const std::function<void(Session&
 
 DeviceStage compile_stage(std::string name, const Component& component, Graph graph, const SwitchSet& switches,
                           const Target& target) {
-  // `steps` is for the loop, which its builder has made of so many: elsewhere there is nothing to say of it.
+  // `steps` applies to the loop, whose builder used it; it is not reported for other stages.
   return {
       .name = std::move(name),
       .compiled = compile(std::move(graph), switches, target, {.steps_applied = true, .baseline = component.baseline})};

@@ -17,31 +17,31 @@
 
 namespace headroom {
 
-/// What a stage of a pipeline took.
+/// The time and memory of a pipeline stage.
 struct StageRun {
   std::string name;         ///< "denoise"
   double milliseconds = 0;  ///< wall time
   std::size_t bytes = 0;    ///< device memory of its activations and scratch
-  std::int64_t texts = 0;   ///< that an encoder read, each by itself; those it had kept are not among them
+  std::int64_t texts = 0;   ///< texts that an encoder read, one at a time; cached texts are not counted
 };
 
-/// Adds what a stage took to what it took before, where it is there already.
+/// Adds a stage's figures to the existing entry of that stage, or appends them.
 void add(std::vector<StageRun>& runs, const StageRun& run);
 
-/// A stage that runs on the device: a graph of one component, compiled, and its session. It stays where it is.
+/// A stage that runs on the device: the compiled graph of one component and its session. Its address must not change.
 struct DeviceStage {
   std::string name;
   Compiled compiled;
   std::unique_ptr<Session> session = {};  ///< null until Offloader::load()
-  bool is_arena_away = false;             ///< Offloader has unloaded the session
+  bool is_arena_away = false;             ///< whether the Offloader has unloaded the session
 
-  /// Submits a run on that input, when it is its turn; what reads an output of the session waits for it.
+  /// Loads the stage and submits a run on this input. A read of the session's outputs waits for the run.
   void submit(Offloader& offloader, std::string_view input, const HostTensor& value);
-  /// The same on all inputs that `set_inputs` sets.
+  /// The same with all inputs that `set_inputs` sets.
   void submit(Offloader& offloader, const std::function<void(Session& session)>& set_inputs);
 };
 
-/// The stage, in the component's own baseline under the switches, not loaded yet.
+/// Compiles the stage in the component's own baseline under the switches. Nothing is loaded yet.
 [[nodiscard]] DeviceStage compile_stage(std::string name, const Component& component, Graph graph,
                                         const SwitchSet& switches, const Target& target);
 

@@ -13,7 +13,7 @@ ValueId to_tokens(Builder& b, ValueId z, std::int64_t side) {
   return b.reshape(patches, {1, rows * columns, channels * side * side});
 }
 
-/// The other way.
+/// The inverse.
 ValueId from_tokens(Builder& b, ValueId tokens, std::int64_t rows, std::int64_t columns, std::int64_t side) {
   const std::int64_t channels = b.shape(tokens)[2] / (side * side);
   const ValueId patches = b.transpose(b.reshape(tokens, {1, rows, columns, channels, side, side}), {0, 3, 1, 4, 2, 5});

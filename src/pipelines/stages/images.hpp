@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-/// 8-bit images of pixels [images, channels, height, width] f32 in [-1, 1], clamped. Throws Error where one is NaN.
+/// Converts pixels [images, channels, height, width] f32 in [-1, 1] to 8-bit images, clamped. Throws Error for NaN.
 [[nodiscard]] std::vector<Image> to_images(const HostTensor& pixels);
 
-/// The other way, of one image: [1, channels, height, width] f32, 2 x / 255 - 1.
+/// Converts one image to pixels [1, channels, height, width] f32: 2 x / 255 - 1.
 [[nodiscard]] HostTensor to_pixels(const Image& image);
 
 }  // namespace headroom

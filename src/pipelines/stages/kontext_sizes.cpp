@@ -34,7 +34,8 @@ double aspect(double width, double height) { return width / height; }
 }  // namespace
 
 ImageSize kontext_reference_size(const ImageSize& image) {
-  constexpr std::int64_t kToken = 16;  // pixels, to which the image is cut down before its aspect ratio is taken
+  // Pixels; the image is cropped to multiples of this before its aspect ratio is computed.
+  constexpr std::int64_t kToken = 16;
   if (image.height < kToken || image.width < kToken)
     fail_usage("the image is {} x {} pixels, expected at least {} x {}", image.width, image.height, kToken, kToken);
   const double wanted =
@@ -49,7 +50,7 @@ ImageSize kontext_reference_size(const ImageSize& image) {
 ImageSize kontext_output_size(const ImageSize& asked, std::int64_t step, std::int64_t area) {
   const double ratio = aspect(static_cast<double>(asked.width), static_cast<double>(asked.height));
   const auto along = [&](double pixels) {
-    const auto rounded = static_cast<std::int64_t>(std::nearbyint(pixels));  // halves to even, as Python does
+    const auto rounded = static_cast<std::int64_t>(std::nearbyint(pixels));  // rounds half to even, like Python
     return std::max(step, rounded / step * step);
   };
   return {.height = along(std::sqrt(static_cast<double>(area) / ratio)),

@@ -9,8 +9,8 @@ namespace headroom {
 
 namespace {
 
-/// There is always a place for so little, in what the device's pool keeps: to ask how much is free takes longer than to read a
-/// text that becomes so few numbers.
+/// The device's pool always has room for so little. A query of the free memory takes longer than encoding a text of
+/// that size.
 constexpr std::size_t kAlwaysFits = std::size_t{64} << 10;
 
 bool is_here(const DeviceStage& stage) { return stage.session->is_loaded(); }
@@ -28,7 +28,7 @@ void Offloader::load(DeviceStage& stage) {
   const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
   make_room(need.total() - need.held, &stage);
   stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
-  backend_.release_unused();  // what weights were folded in
+  backend_.release_unused();  // memory in which weights were folded
   ran_.push_back(&stage);
 }
 
@@ -36,7 +36,7 @@ void Offloader::begin(DeviceStage& stage) {
   bring(stage);
   ran_.erase(std::ranges::find(ran_, &stage));
   ran_.push_back(&stage);
-  if (expected_ == nullptr || expected_ == &stage || is_here(*expected_)) return;  // the device is not asked in vain
+  if (expected_ == nullptr || expected_ == &stage || is_here(*expected_)) return;  // avoids a query to the device
   if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
 }
 
@@ -91,7 +91,7 @@ void Offloader::make_room(std::size_t bytes, const DeviceStage* keep) {
     if (const std::size_t free = free_bytes(); free < bytes)
       weights_.unload(program, bytes - free, keep == nullptr ? nullptr : keep->compiled.program.get());
   }
-  backend_.release_unused();  // a limit holds for what the device has given up
+  backend_.release_unused();  // a limit counts memory until the device has released it
 }
 
 std::size_t lasting_bytes(const Program& program, const WeightStore& weights) {

@@ -13,37 +13,37 @@ namespace headroom {
 
 struct DeviceStage;
 
-/// Lets the stages of a pipeline take turns in a device's memory where that is too small for all: before one runs, what
-/// it lacks comes back, and for that as much of the others leaves as it takes, of those first that ran last. What there
-/// is room for stays, and what is expected next comes back while another runs. Addresses, sessions and recordings stay.
+/// Offloads the stages of a pipeline if the device's memory is too small for all of them. Before a stage runs, its
+/// missing weights and arena are loaded. Other stages are unloaded only as far as necessary, the most recently run
+/// stage first. The rest stays loaded, and the expected next stage is prefetched while another runs. Addresses,
+/// sessions and recordings stay valid.
 class Offloader {
  public:
-  /// `limit` is how much of the backend's memory may be used, in bytes; 0 is all that the device has. Both others must
-  /// outlive it.
+  /// `limit` is the memory of the backend that may be used, in bytes; 0 for all of the device's. Backend and store
+  /// must outlive it.
   Offloader(Backend& backend, WeightStore& weights, std::size_t limit);
 
-  /// Takes memory for a stage that has none yet, and loads its weights. Throws OutOfMemory.
+  /// Takes memory for a new stage and loads its weights. Throws OutOfMemory.
   void load(DeviceStage& stage);
-  /// Before a stage runs.
+  /// Called before a stage runs.
   void begin(DeviceStage& stage);
-  /// Which stage runs after the one that begins next; null for none.
+  /// Sets the stage that runs after the next one to begin; null for none.
   void expect(DeviceStage* next) noexcept { expected_ = next; }
-  /// A stage that ends.
+  /// Called when a stage is destroyed.
   void forget(const DeviceStage& stage) noexcept;
-  /// Of what `owner` keeps beside the stages: `drop` gives back what can be had again, and is called before a stage has
-  /// to leave.
+  /// Registers memory that `owner` keeps in addition to the stages. `drop` frees the part that can be recomputed; it
+  /// is called before a stage must be unloaded.
   void add_spare(const void* owner, std::function<void()> drop) { spares_.insert_or_assign(owner, std::move(drop)); }
   void remove_spare(const void* owner) noexcept { spares_.erase(owner); }
-  /// Before something takes so many bytes for a moment, and no stage runs: what takes its turn in memory leaves, as far as
-  /// that is needed.
+  /// Called before a temporary allocation of this many bytes while no stage runs. Unloads stages as far as needed.
   void make_room(std::size_t bytes) {
     if (free_bytes() < bytes) make_room(bytes, nullptr);
   }
-  /// Before something beside the stages takes so many bytes for good.
+  /// Called before a permanent allocation of this many bytes outside the stages.
   void make_room_for(std::size_t bytes);
 
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  /// What can leave of the arenas that are there.
+  /// Bytes of the loaded arenas that can be unloaded.
   [[nodiscard]] std::size_t arena_bytes() const;
 
  private:
@@ -55,12 +55,13 @@ class Offloader {
   Backend& backend_;
   WeightStore& weights_;
   std::size_t limit_;
-  std::vector<DeviceStage*> ran_;  // those with a session, the one that began last behind
+  std::vector<DeviceStage*> ran_;  // stages with a session, the most recently begun one last
   DeviceStage* expected_ = nullptr;
   std::map<const void*, std::function<void()>> spares_;
 };
 
-/// What of a program's memory never leaves: inputs, states, and weights smaller than what memory is reserved in.
+/// Memory of a program that is never unloaded: inputs, states, and weights smaller than the granularity of
+/// reservations.
 [[nodiscard]] std::size_t lasting_bytes(const Program& program, const WeightStore& weights);
 
 }  // namespace headroom

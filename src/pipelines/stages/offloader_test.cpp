@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// A whole pipeline of random weights, some of them larger than what memory is reserved in.
+/// A whole pipeline with random weights, some of them larger than the granularity of reservations.
 class Random {
  public:
   Random() {
@@ -44,7 +44,7 @@ class Random {
   std::unique_ptr<Pipeline> pipeline_;
 };
 
-/// Images of a pool of generators of two sizes, under a limit.
+/// Makes images with a pool of generators of two sizes, under a memory limit.
 class Maker {
  public:
   Maker(const Pipeline& pipeline, Backend& backend, std::size_t limit)
@@ -103,7 +103,7 @@ TEST(Offloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(Device
 using GpuOffloader = GpuTest;
 TEST_F(GpuOffloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(DeviceKind::kCuda); }
 
-/// Something of rank 2 on every matrix of the transformer and of the second text encoder.
+/// A random rank-2 update of every matrix of the transformer and the second text encoder.
 ParamUpdates random_updates(const Pipeline& pipeline) {
   ParamUpdates updates;
   for (const char* part : {"transformer", "text_encoder_2"})
@@ -124,7 +124,7 @@ ParamUpdates random_updates(const Pipeline& pipeline) {
   return updates;
 }
 
-/// Params are updated while some of what is made of them is away, and while there is no room to fold the rest.
+/// Params are updated while some of their weights are unloaded, and while there is no memory to fold the rest.
 void expect_updates_while_offloading(DeviceKind device) {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(device);
@@ -147,13 +147,14 @@ void expect_updates_while_offloading(DeviceKind device) {
   }
   EXPECT_FALSE(are_equal(expected[0], expected[1]));
   EXPECT_TRUE(are_equal(expected[0], expected[2]));
-  // Over what one stage needs while its weights load, which with the scratch of a GPU's products is nearly all there is.
+  // Above the need of one stage while its weights load; with the scratch of a GPU's matmuls, that is nearly the
+  // total.
   const std::size_t limit = all - all / (device == DeviceKind::kCuda ? 20 : 4);
   Maker maker(random.pipeline(), *backend, limit);
   backend->reset_peak();
   const std::vector<HostTensor> drawn = draw_all(maker);
   for (std::size_t i = 0; i < drawn.size(); ++i) EXPECT_TRUE(are_equal(drawn[i], expected[i])) << i;
-  EXPECT_LE(backend->memory_use().peak, limit + limit / 12) << "what folding takes beside the weights is not counted";
+  EXPECT_LE(backend->memory_use().peak, limit + limit / 12) << "memory for folding beyond the weights is not counted";
 }
 
 TEST(Offloader, ParamsAreUpdatedWithinTheLimit) { expect_updates_while_offloading(DeviceKind::kCpu); }

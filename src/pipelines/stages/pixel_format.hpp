@@ -8,8 +8,9 @@
 
 namespace headroom {
 
-/// How images of a model that works on pixels are cut into tokens: `patch` x `patch` pixels of `channels`, in rows from
-/// the top, ordered [row in patch, column in patch, channel], values in [-1, 1].
+/// How images of a model that works on pixels are cut into tokens: patches of `patch` x `patch` pixels with
+/// `channels` channels, row by row from the top. The order in a token is [row in patch, column in patch, channel];
+/// values are in [-1, 1].
 struct PixelFormat {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -20,11 +21,11 @@ struct PixelFormat {
   [[nodiscard]] std::int64_t token_channels() const { return patch * patch * channels; }
 };
 
-/// Throws Error, naming the context, where pixels do not divide into patches or there are other than 1 or 3 channels.
+/// Throws Error that names the context if pixels do not divide into patches, or if there are not 1 or 3 channels.
 [[nodiscard]] PixelFormat parse_pixel_format(const nlohmann::json& json, const std::string& context);
 
-/// Pixels [images, channels, height, width] f32 in [-1, 1] (unclamped) of latents [images, tokens, patch * patch *
-/// channels].
+/// Converts latents [images, tokens, patch * patch * channels] to pixels [images, channels, height, width] f32 in
+/// [-1, 1], unclamped.
 [[nodiscard]] HostTensor unpatch(const HostTensor& latents, const PixelFormat& format);
 
 }  // namespace headroom

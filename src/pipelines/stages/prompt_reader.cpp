@@ -57,12 +57,12 @@ std::size_t PromptReader::Desk::reading_bytes() const {
   return bytes;
 }
 
-/// The ids of a text; empty where zeros are made in its place.
+/// The ids of a text; empty if zeros are used instead.
 HostTensor PromptReader::Desk::ids_of(const Text& text) const {
   return text ? reader->tokenize(*text, tokens) : HostTensor();
 }
 
-/// What is kept of a text, which is then the one used last; null where nothing is.
+/// The cached embeddings of a text, which becomes the most recently used one; null if there are none.
 const Conditioning::Text* PromptReader::Desk::find(const Text& text) {
   const auto found = std::ranges::find(kept, text, &Reading::text);
   if (found == kept.end()) return nullptr;
@@ -70,7 +70,7 @@ const Conditioning::Text* PromptReader::Desk::find(const Text& text) {
   return &kept.front().made;
 }
 
-/// Reads a text, and keeps that before all else.
+/// Encodes a text and puts it first in the cache.
 void PromptReader::Desk::read(Offloader& offloader, const Text& text, const HostTensor& ids) {
   if (text) stage.submit(offloader, "input_ids", ids);
   offloader.make_room_for(reading_bytes());
@@ -90,14 +90,14 @@ std::vector<Conditioning::Text> PromptReader::read(std::size_t reader,
   std::vector<Text> asked(texts.begin(), texts.end());
   if (!desk.reader->no_text_is_zeros)
     for (Text& text : asked) text = text.value_or("");
-  std::map<Text, HostTensor> ids;  // of texts that are not kept
+  std::map<Text, HostTensor> ids;  // of texts that are not cached
   auto start = std::chrono::steady_clock::now();
   for (const Text& text : asked)
     if (!ids.contains(text) && desk.find(text) == nullptr) ids.emplace(text, desk.ids_of(text));
   if (!ids.empty()) add(took, {.name = "tokenize", .milliseconds = milliseconds_since(start)});
 
   start = std::chrono::steady_clock::now();
-  std::map<Text, Conditioning::Text> made;  // held here, whatever is dropped meanwhile
+  std::map<Text, Conditioning::Text> made;  // kept alive here if the cache drops them meanwhile
   for (const Text& text : asked)
     if (!ids.contains(text)) made.emplace(text, *desk.find(text));
   for (const auto& [text, tokens] : ids) {

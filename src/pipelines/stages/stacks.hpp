@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// [1, ...] of equal shapes, at least one, to [n, ...], and back.
+/// Stacks at least one tensor [1, ...] of equal shapes to [n, ...]; unstack() is the inverse.
 [[nodiscard]] HostTensor stack(std::span<const HostTensor> parts);
 [[nodiscard]] std::vector<HostTensor> unstack(const HostTensor& whole);
 

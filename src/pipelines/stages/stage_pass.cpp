@@ -17,7 +17,7 @@ ForwardPass encode_text(const Pipeline& pipeline, const TextReader& reader, cons
 
 using Extent = std::int64_t Request::*;
 
-/// Of one image of those rows and columns of tokens.
+/// A pass over one image of this many rows and columns of tokens.
 ForwardPass code_image(const Pipeline::ImageCoder& coder, std::string_view stage, const Request& request, Extent rows,
                        Extent columns) {
   return {

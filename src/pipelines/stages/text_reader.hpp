@@ -12,28 +12,30 @@
 
 namespace headroom {
 
-/// A tensor that an encoder makes of a text, and where it goes.
+/// An output of an encoder, and the denoiser input that reads it.
 struct TextReading {
-  std::string output;  ///< of the encoder's pass, [1, ...]: "pooler_output"
-  std::string input;   ///< of the denoise loop, [batch, ...], that it becomes: "pooled_projections"
+  std::string output;  ///< an output of the encoder's pass, [1, ...]: "pooler_output"
+  std::string input;   ///< an input of the denoise loop, [batch, ...]: "pooled_projections"
 };
 
-/// A tokenizer and what stands behind it: what makes of a prompt the tensors that a denoiser is given.
+/// A tokenizer and its encoder, which turn a prompt into inputs of the denoiser.
 struct TextReader {
-  std::string encoder;  ///< the part that reads, and its stage: "text_encoder_2"
-  std::string pass;     ///< of the encoder: "encode"
+  std::string encoder;  ///< the encoder's part, which is also its stage: "text_encoder_2"
+  std::string pass;     ///< the encoder's pass: "encode"
   Tokenizer tokenizer;
   std::vector<TextReading> readings;  ///< at least one
-  std::int64_t tokens = 0;            ///< ids of a prompt, with padding; 0 where the request says
-  bool no_text_is_zeros = false;      ///< what the denoiser is given in place of a text; else it is an empty one's
+  std::int64_t tokens = 0;            ///< ids of a prompt, with padding; 0 if the request decides
+  /// Without a text the denoiser reads zeros, otherwise the embeddings of an empty text.
+  bool no_text_is_zeros = false;
 
-  /// Ids of a text [1, count] i32, truncated and padded. Throws Error where it is not UTF-8.
+  /// The ids of a text [1, count] i32, truncated and padded. Throws Error for invalid UTF-8.
   [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t count) const;
-  /// How many ids the whole text has.
+  /// The number of ids of the whole text.
   [[nodiscard]] std::int64_t count_tokens(std::string_view text) const;
 };
 
-/// Throws Error where the tokenizer of that folder has ids that the encoder has no embedding for: it is another model's.
+/// Throws Error if the tokenizer of the folder has ids without an embedding in the encoder; it then belongs to
+/// another model.
 void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder);
 
 }  // namespace headroom

@@ -11,13 +11,13 @@
 namespace headroom {
 namespace {
 
-constexpr double kOwnStrength = 0.5;  // as StreamDiffusion's demonstrations of Turbo models have it
-constexpr double kOwnGuidance = 1.2;  // likewise of residual guidance
+constexpr double kOwnStrength = 0.5;  // as in StreamDiffusion's demos of Turbo models
+constexpr double kOwnGuidance = 1.2;  // likewise for residual guidance
 constexpr std::int64_t kMostRows = 64;
 
 }  // namespace
 
-/// Friend of DiffusionPipeline, of whose parts it makes another graph.
+/// Friend of DiffusionPipeline, which builds another graph from its parts.
 class DiffusionStream final : public StreamModel {
  public:
   explicit DiffusionStream(const DiffusionPipeline& pipeline) : pipeline_(pipeline) {
@@ -50,7 +50,7 @@ class DiffusionStream final : public StreamModel {
   void set_inputs(Session& session, const StreamRequest& request) const override {
     set_stream_steps(session, steps_of(request), request.seed, request.guidance_scale, request.guidance_delta);
     set_similarity_filter(session, request.filter);
-    // Of the largest batch that the denoiser is given.
+    // For the largest batch of the denoiser.
     pipeline_.set_denoiser_inputs(session, pass_request(request, rows_of(request)));
   }
   void start(Session& session, const StreamRequest& /*request*/, const HostTensor& /*first*/) const override {
@@ -67,7 +67,7 @@ class DiffusionStream final : public StreamModel {
     if (!request.is_batched) return 1;
     return request.steps + (request.guidance == ResidualGuidance::kInitialize ? 1 : 0);
   }
-  /// A pass over so many samples, as the pipeline knows it.
+  /// The request of a pass over this many samples, in the pipeline's terms.
   [[nodiscard]] Request pass_request(const StreamRequest& request, std::int64_t rows) const {
     return {.images = rows,
             .token_rows = request.size.height / pipeline_.token_pixels(),
@@ -146,7 +146,7 @@ Graph DiffusionStream::build_frame(const StreamRequest& request) const {
   const StreamSteps steps = steps_of(request);
   return build_stream_frame("stream_frame", request.size, request.is_filtered, [&](Builder& b, ValueId image) {
     Graph& graph = b.graph();
-    // Each prompt once, whatever the batch: [1, ...].
+    // Each prompt once, independent of the batch: [1, ...].
     const auto add_texts = [&](const std::string& prefix) {
       std::vector<ValueId> texts;
       for (const auto& text : pipeline_.text_inputs(pass_request(request, 1)))

@@ -13,9 +13,9 @@
 namespace headroom {
 namespace {
 
-constexpr int kWarmUpRuns = 3;            // that record, that replay what was recorded, and one more
-constexpr std::size_t kMostStages = 4;    // graphs that are kept for when they are asked for again
-constexpr std::size_t kPageBytes = 4096;  // what parts of a slot begin at multiples of
+constexpr int kWarmUpRuns = 3;            // one that records, one that replays the recording, and one more
+constexpr std::size_t kMostStages = 4;    // graphs that are kept for later requests
+constexpr std::size_t kPageBytes = 4096;  // parts of a slot begin at multiples of this
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -64,7 +64,7 @@ FrameStream::~FrameStream() { synchronize(); }
 void FrameStream::synchronize() noexcept {
   try {
     stream_->synchronize();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a device that is lost has nothing more to do
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a lost device has no work left
   }
 }
 
@@ -111,7 +111,7 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
   return *stages_.emplace(structure, std::move(stage)).first->second;
 }
 
-/// Where frames lie on a device with memory of its own, which all graphs share.
+/// Binds frames to memory that all graphs share, on a device with separate memory.
 void FrameStream::bind_on_device(Session& frame) {
   const auto memory_of = [&](Buffer& buffer, std::size_t bytes) {
     if (buffer.bytes() == 0) buffer = backend_.allocate(bytes, MemoryCategory::kInputs);
@@ -164,7 +164,7 @@ std::unique_ptr<FrameStream::Slot> FrameStream::make_slot() {
 }
 
 void FrameStream::warm_up(Slot& slot) {
-  // Not of zeros, which are faster than what comes.
+  // Not zeros, which run faster than real data.
   std::vector<float> noise(slot.in().size());
   fill_uniform(noise, 0, 0);
   std::ranges::transform(noise, slot.in().begin(), [](float x) { return static_cast<std::uint8_t>(255 * x); });
@@ -221,7 +221,7 @@ void FrameStream::change(const StreamOptions& options) {
   wanted.new_work = options_.new_work;
   const StreamRequest request = model_.resolve(wanted);
   if (request_.is_batched && request.steps != request_.steps)
-    fail_usage("a batch of frames in {} steps is under way, so there cannot be {}", request_.steps, request.steps);
+    fail_usage("a batch of frames in {} steps is in progress, so there cannot be {}", request_.steps, request.steps);
   DeviceStage& stage = stage_of(request);
   set_all(stage, request);
   if (&stage != frame_) {

@@ -18,30 +18,31 @@
 
 namespace headroom {
 
-/// A stream model compiled for frames of one size: frames in and frames out as 8-bit RGB, [height, width, 3]. All from the one to the
-/// other is one graph. After it has been warmed up nothing is allocated until something else is asked for. One thread at a time.
+/// A stream model compiled for frames of one size, 8-bit RGB [height, width, 3] in and out. One graph computes the
+/// output from the input. After the warm-up nothing is allocated until an option changes. Not thread-safe.
 class FrameStream {
  public:
-  /// A frame's memory, which the device reads from and writes to without another copy: on a CPU it is bound, else page-locked.
+  /// The host memory of a frame, which the device reads and writes without another copy: bound on a CPU, otherwise
+  /// page-locked.
   class Slot {
    public:
     [[nodiscard]] std::span<std::uint8_t> in() const noexcept { return in_; }
-    /// What is shown; valid between wait() and the next submit().
+    /// The frame to show; valid between wait() and the next submit().
     [[nodiscard]] std::span<std::uint8_t> out() const noexcept { return out_; }
-    /// Whether that is what was shown before, because the filter skipped the frame.
+    /// Whether the previous output is repeated because the filter skipped the frame.
     [[nodiscard]] bool is_repeated() const noexcept { return *repeated_ != 0; }
 
    private:
     friend class FrameStream;
-    Buffer device_memory_;  // of a CPU
+    Buffer device_memory_;  // on a CPU
     std::unique_ptr<PageLockedMemory> locked_;
     std::span<std::uint8_t> in_, out_;
     std::uint8_t* repeated_ = nullptr;
     std::unique_ptr<Event> begun_, done_;
   };
 
-  /// Compiles and loads. The first three must outlive it; the store has the model's checkpoints. Throws a usage Error for options that
-  /// make no sense, and OutOfMemory where it does not fit.
+  /// Compiles and loads. Model, backend and store must outlive it; the store has the model's checkpoints. Throws a
+  /// usage Error for invalid options, and OutOfMemory if it does not fit.
   FrameStream(const StreamModel& model, Backend& backend, WeightStore& weights, const StreamOptions& options);
   ~FrameStream();
   FrameStream(const FrameStream&) = delete;
@@ -50,22 +51,23 @@ class FrameStream {
   [[nodiscard]] std::unique_ptr<Slot> make_slot();
   [[nodiscard]] std::size_t frame_bytes() const noexcept { return frame_bytes_; }
 
-  /// Runs it on a slot until nothing more is set up, and begins anew.
+  /// Runs on a slot until all setup is done, then starts the stream again.
   void warm_up(Slot& slot);
-  /// Begins a stream at its first frame.
+  /// Starts a stream at its first frame.
   void begin(std::span<const std::uint8_t> first);
-  /// Submits a frame; what is made of it comes out of the run delay() later. Frames come out in the order in which they went in.
+  /// Submits a frame. Its result is the output of the run delay() runs later. Frames come out in the order in which
+  /// they were submitted.
   void submit(Slot& slot);
-  /// Until what came out of the slot's run is there.
+  /// Waits for the result of the slot's run.
   void wait(Slot& slot);
 
-  /// Until all that was submitted is done.
+  /// Waits for all submitted work.
   void synchronize() noexcept;
 
-  /// From the next frame on: another prompt, seed, strength, guidance, threshold or number of steps. Plans anew only where the graph is
-  /// another one, and keeps the last few of those. Throws a usage Error, and goes on as before, for what makes no sense, and for
-  /// other steps of a batch, whose frames are under way. Size, switches and new_work stay the stream's, whatever `options` say of them; but
-  /// its switch steps=N is gone, so that options.steps count.
+  /// Changes the prompt, seed, strength, guidance, threshold or number of steps from the next frame on. Plans only if
+  /// the graph changes, and keeps the most recent graphs. Throws a usage Error for invalid options and for other
+  /// steps of a batch, whose frames are in progress; the stream then goes on unchanged. Size, switches and new_work
+  /// of `options` are ignored. The stream's switch steps=N is dropped, so that options.steps applies.
   void change(const StreamOptions& options);
 
   [[nodiscard]] const StreamRequest& request() const noexcept { return request_; }
@@ -76,7 +78,7 @@ class FrameStream {
   [[nodiscard]] const Session& session() const noexcept { return *frame_->session; }
   [[nodiscard]] Session& session() noexcept { return *frame_->session; }
   [[nodiscard]] const StreamModel& model() const noexcept { return model_; }
-  /// How often a graph was planned.
+  /// The number of planned graphs.
   [[nodiscard]] std::int64_t plans() const noexcept { return plans_; }
 
  private:
@@ -91,16 +93,16 @@ class FrameStream {
   WeightStore& weights_;
   StreamOptions options_;
   StreamRequest request_;
-  SwitchSet switches_;              // those that are for it
+  SwitchSet switches_;              // that apply to it
   std::vector<Declined> declined_;  // the others
-  PageLockingBackend* locking_;     // null where host memory is the device's own
+  PageLockingBackend* locking_;     // null if host memory is the device's own
   std::size_t frame_bytes_ = 0;
   std::shared_ptr<Offloader> offloader_;
   std::optional<PromptReader> reader_;
-  std::shared_ptr<Stream> stream_;                              // of all sessions
-  Buffer device_in_, device_out_, device_repeated_;             // where locking_ is not null
+  std::shared_ptr<Stream> stream_;                              // shared by all sessions
+  Buffer device_in_, device_out_, device_repeated_;             // if locking_ is not null
   std::map<std::string, std::unique_ptr<DeviceStage>> stages_;  // by structure
-  std::vector<std::string> used_;                               // structures, the one used last behind
+  std::vector<std::string> used_;                               // structures, the most recently used one last
   DeviceStage* frame_ = nullptr;
   std::int64_t plans_ = 0;
 };

@@ -6,7 +6,8 @@
 
 namespace headroom {
 
-/// Frames through a LiveStreamUNet: pipelines/streams/live_stream_frame.hpp between pixels. `network` must outlive it.
+/// A stream through a LiveStreamUNet: pipelines/streams/live_stream_frame.hpp between pixels. `network` must outlive
+/// it.
 [[nodiscard]] std::unique_ptr<StreamModel> make_live_stream(const Component& network);
 
 }  // namespace headroom

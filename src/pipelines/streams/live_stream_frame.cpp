@@ -69,7 +69,7 @@ void set_live_stream_inputs(Session& session, const SamplerTables& sampler, cons
 void start_live_stream(Session& session, const HostTensor& first, std::span<const std::uint64_t> seeds) {
   const Graph& graph = session.program().graph;
   start_sampler(session, seeds);
-  session.set_state("latents", first);  // which no frame reads before it has written it
+  session.set_state("latents", first);  // every frame writes it before reading it
   session.set_state("previous", first);
   session.set_state("memory", HostTensor(DType::kF32, graph.type(graph.find(ValueKind::kState, "memory")).shape));
   session.set_state("position", HostTensor(DType::kI32, {}));

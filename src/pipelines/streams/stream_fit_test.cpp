@@ -1,4 +1,4 @@
-// Streams that are larger than memory.
+// Streams that need more memory than there is.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

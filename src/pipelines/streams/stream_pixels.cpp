@@ -7,12 +7,12 @@ namespace headroom {
 namespace {
 
 constexpr double kHalfRange = 127.5;  // of a byte
-constexpr double kCosineEps = 1e-8;  // below which a product of norms counts as that: black frames, which are all alike
+constexpr double kCosineEps = 1e-8;   // a lower bound of the product of norms: black frames count as equal
 
 constexpr const char* kRate = "filter_rate";              // 1 / (1 - threshold)
 constexpr const char* kMostInRow = "filter_most_in_row";  // 0 skips none
 constexpr const char* kSeed = "filter_seed";
-constexpr const char* kLastPixels = "filter_last_pixels";  // that were worked on
+constexpr const char* kLastPixels = "filter_last_pixels";  // of the last computed frame
 constexpr const char* kLastShown = "filter_last_shown";
 constexpr const char* kInRow = "filter_in_row";  // frames skipped since then
 constexpr const char* kCount = "filter_count";   // frames so far
@@ -23,7 +23,7 @@ ValueId to_range(Builder& b, ValueId pixels) {
 
 ValueId dot(Builder& b, ValueId x, ValueId y) { return b.sum(b.mul(x, y), {0, 1, 2}); }
 
-/// Whether a frame is to be worked on, a bool scalar.
+/// Whether a frame is computed, a bool scalar.
 struct Decision {
   ValueId compute, last_shown, in_row, last_pixels;
 };
@@ -46,7 +46,7 @@ Decision decide(Builder& b, Graph& graph, ValueId pixels) {
   const ValueId floor = b.constant({kCosineEps}, {});
   const ValueId cosine = b.div(dot(b, now, last), b.max(norms, floor));
   const ValueId distance = b.add_scalar(b.neg(cosine), 1);
-  const ValueId probability = b.add_scalar(b.neg(b.mul(distance, rate)), 1);  // of skipping it
+  const ValueId probability = b.add_scalar(b.neg(b.mul(distance, rate)), 1);  // of skipping the frame
   const ValueId draw = b.reshape(b.random(seed, count, {}, "uniform"), {});
   const ValueId yes = b.constant({1}, {}, DType::kBool);
   decision.compute = b.where(b.less(decision.in_row, most), b.less(probability, draw), yes);
@@ -114,7 +114,7 @@ void start_similarity_filter(Session& session) {
   session.set_state(kLastPixels, black);
   session.set_state(kLastShown, black);
   HostTensor in_row(DType::kI32, {}), count(DType::kI32, {});
-  in_row.set(0, 1e9);  // no less than any limit
+  in_row.set(0, 1e9);  // above any limit
   session.set_state(kInRow, in_row);
   session.set_state(kCount, count);
 }

@@ -29,7 +29,7 @@ HostTensor random_pixels(std::uint64_t seed) {
   return pixels;
 }
 
-/// A frame that shows the negative of what the camera sees.
+/// A stream that shows the negative of the camera's image.
 Graph negative_frame(bool is_filtered) {
   return build_stream_frame("negative", kSize, is_filtered, [](Builder& b, ValueId image) { return b.neg(image); });
 }
@@ -56,7 +56,7 @@ TEST(StreamPixels, GoThereAndBackUnchanged) {
 }
 
 TEST(StreamPixels, AreClampedAndInTheirPlaces) {
-  // Further from grey: what is beyond black and white is clamped. And red becomes blue.
+  // Scales away from gray, so that values beyond black and white are clamped; and swaps red and blue.
   const Graph graph = build_stream_frame("far", kSize, false, [](Builder& b, ValueId image) {
     const ValueId red = b.slice(image, 1, 0, 1), others = b.slice(image, 1, 1, 2);
     return b.mul_scalar(b.concat({others, red}, 1), 1.7);
@@ -71,7 +71,7 @@ TEST(StreamPixels, AreClampedAndInTheirPlaces) {
     }
 }
 
-/// The filter by its rule, in plain loops.
+/// The filter's definition, in plain loops.
 class PlainFilter {
  public:
   explicit PlainFilter(const SimilarityFilter& filter) : filter_(filter) {}
@@ -108,7 +108,7 @@ class PlainFilter {
   std::int64_t in_row_ = 0, count_ = 0;
 };
 
-/// Frames that stand still, change a little, or are others.
+/// Frames that do not change, change a little, or differ completely.
 HostTensor changing_frame(int i) {
   if (i % 17 == 16) return random_pixels(static_cast<std::uint64_t>(i));
   HostTensor frame = random_pixels(static_cast<std::uint64_t>(i / 17));
@@ -127,7 +127,7 @@ TEST(SimilarityFilter, SkipsByItsRuleAndShowsTheLastOutput) {
       WeightStore weights(*backend);
       Session session(compiled.program, weights, *backend);
       set_similarity_filter(session, filter);
-      for (int stream = 0; stream < 2; ++stream) {  // the second is as if there had been no first
+      for (int stream = 0; stream < 2; ++stream) {  // the second stream must not depend on the first
         start_similarity_filter(session);
         PlainFilter plain(filter);
         std::vector<std::uint8_t> expected;

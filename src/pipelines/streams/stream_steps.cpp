@@ -13,19 +13,19 @@
 namespace headroom {
 namespace {
 
-constexpr std::uint64_t kNoiseStream = 0;  // of a seed, as for images
+constexpr std::uint64_t kNoiseStream = 0;  // of the seed, as for images
 constexpr const char *kNoise = "noise", *kTimesteps = "timesteps", *kAlpha = "level_alpha", *kSigma = "level_sigma",
                      *kScale = "guidance_scale", *kDelta = "guidance_delta", *kPosition = "stream_position",
                      *kAnchors = "anchors", *kCallNoise = "call_noise";
 
-/// [calls, 1, 1, ...], to be multiplied with samples of that rank.
+/// [calls, 1, 1, ...], to be multiplied by samples of that rank.
 Shape by_call(std::int64_t calls, int rank) {
   Shape shape{calls};
   for (int axis = 0; axis < rank; ++axis) shape.push_back(1);
   return shape;
 }
 
-/// The graph of these steps.
+/// Builds the graph of these steps.
 class StepsBuilder {
  public:
   StepsBuilder(Builder& builder, const StreamSteps& steps, ValueId encoded, const PredictRows& predict)
@@ -74,7 +74,7 @@ class StepsBuilder {
     const SamplerValues sampled = add_sampler(graph_, steps_.sampler, shape);
     const ValueId position = graph_.add_state(kPosition, TensorType{.dtype = DType::kI32, .shape = {}});
     const ValueId count = b_.constant({static_cast<double>(rows)}, {}, DType::kI32);
-    const ValueId call = b_.mod(b_.sub(position, numbers(rows)), count);  // [rows]: which one each frame is in
+    const ValueId call = b_.mod(b_.sub(position, numbers(rows)), count);  // [rows]: the current call of each frame
     const ValueId is_new = b_.reshape(b_.equal(call, b_.constant({0}, {}, DType::kI32)), per_row(rows, shape.rank()));
     const ValueId sample = b_.where(is_new, start_, sampled.latents());  // [rows, ...]
     const ValueId timesteps = b_.gather(timesteps_, call);               // [rows]
@@ -106,7 +106,7 @@ class StepsBuilder {
     }
     const ValueId next =
         build_sampler_update(b_, steps_.sampler, sampled, guide(sample, predicted, anchors, of_table), calls, sample);
-    const ValueId after = b_.mod(b_.add_scalar(position, 1), count);  // also where the frame is that came first
+    const ValueId after = b_.mod(b_.add_scalar(position, 1), count);  // also the position of the oldest frame
     b_.set_next(position, after);
     return b_.reshape(b_.row(next, after), dims_of(encoded_));
   }
@@ -130,7 +130,7 @@ class StepsBuilder {
     return b_.constant(std::move(numbers), {count}, DType::kI32);
   }
 
-  /// The image in a sample at a level, by what was predicted of it.
+  /// The image estimate of a sample at a level, from its prediction.
   ValueId clean(ValueId sample, ValueId predicted, ValueId alpha, ValueId sigma) {
     const auto scope = b_.scope("guidance");
     if (steps_.prediction == Prediction::kV) return b_.sub(b_.mul(sample, alpha), b_.mul(predicted, sigma));

@@ -1,4 +1,5 @@
-// Steps of a stream against what they are by hand: a frame at a time, in plain loops, of a denoiser that is a formula.
+// Steps of a stream compared with a direct computation, frame by frame in plain loops, with a denoiser that is a
+// formula.
 
 #include "pipelines/streams/stream_steps.hpp"
 
@@ -40,7 +41,7 @@ StreamSteps steps_of(Sampler sampler, Prediction prediction, std::int64_t calls,
   return steps;
 }
 
-/// The denoiser: of a sample, its timestep and whether it is under the negative prompt.
+/// The denoiser: a function of a sample, its timestep, and whether the negative prompt is used.
 double predict(double sample, double timestep, bool is_negative) {
   return 0.3 * sample + 0.001 * timestep + (is_negative ? 0.25 : -0.125);
 }
@@ -57,7 +58,7 @@ Latents latents_of_frame(int i) {
   return frame;
 }
 
-/// A frame, as the definition has it.
+/// One frame by definition.
 Latents denoised(const StreamSteps& steps, const Latents& encoded) {
   const Latents noise = drawn(0);
   Latents result;
@@ -87,7 +88,7 @@ Latents denoised(const StreamSteps& steps, const Latents& encoded) {
   return result;
 }
 
-/// Runs frames through the graph by the interpreter.
+/// Runs frames through the graph with the interpreter.
 class Interpreted {
  public:
   explicit Interpreted(const StreamSteps& steps) : steps_(steps), graph_("steps") {
