@@ -31,20 +31,21 @@
 ///     const headroom::ImageRequest requests[] = {{.label = 7, .seed = 1}, {.label = 8, .seed = 2}};
 ///     const headroom::Tensor pixels = generator.decode(generator.generate(requests));
 ///
-/// Ownership. Device, Component, CompiledPass and Pipeline are handles: a copy costs a pointer and is the same thing, and each
-/// keeps alive what it was made from. References that they give hold as long as they do. A Session or Generator owns its
-/// memory on the device.
+/// Ownership. Device, Component, CompiledPass and Pipeline are handles: a copy costs a pointer and refers to the same
+/// object. Each handle keeps alive the object that it was made from. References that a handle returns are valid as
+/// long as the handle is. A Session or Generator owns its device memory.
 ///
-/// Errors. Whatever can be wrong with what is given, or with the machine, is thrown as an Error, whose message is one
-/// sentence for a person. A std::logic_error is a fault in the library. After an Error the objects are still good; a
-/// session whose run() failed has no outputs until one succeeds.
+/// Errors. Invalid arguments, files and devices are reported by an Error, whose message is one sentence for a person.
+/// A std::logic_error is a fault in the library. Objects stay valid after an Error. A session whose run() failed has
+/// no outputs until a run succeeds.
 ///
-/// Threads. A device and all that is made from it may be used by any thread, by one at a time. Kernels of a CPU run on
-/// a team of threads that wait for each other spinning; on a machine that others use too, start the program with
-/// OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=20000, which the OpenMP runtime reads when it is loaded.
+/// Threads. Any thread may use a device and the objects made from it, but only one thread at a time. CPU kernels run
+/// on a team of threads that spin while they wait for each other. On a machine that other processes use too, start
+/// the program with OMP_WAIT_POLICY=passive or GOMP_SPINCOUNT=20000. The OpenMP runtime reads these variables when it
+/// is loaded.
 namespace headroom {
 
-// Applications write headroom::Device. The library's own sources, which have inner types of the same names, write
+// Applications write headroom::Device. The library's own sources have inner types of the same names, so they write
 // headroom::v1::Device.
 #ifdef HEADROOM_INTERNAL
 namespace v1 {
@@ -52,16 +53,16 @@ namespace v1 {
 inline namespace v1 {
 #endif
 
-/// Of the library that is loaded: "0.1.0".
+/// Version of the loaded library: "0.1.0".
 [[nodiscard]] std::string_view version() noexcept;
 
-/// A failure that the caller, or the person before the program, can act on.
+/// A failure that the caller or the user of the program can correct.
 class Error : public std::runtime_error {
  public:
-  /// The numbers are the exit codes of the program `headroom` for it.
+  /// Values are the exit codes of the program `headroom`.
   enum class Kind : int {
-    kFailed = 1,  ///< a file, a checkpoint, a tensor or a device is not as it must be
-    kUsage = 2,   ///< a wrong request: an unknown name or switch, a size that there is not
+    kFailed = 1,  ///< an invalid file, checkpoint, tensor or device
+    kUsage = 2,   ///< an invalid request: an unknown name or switch, or an unsupported size
   };
   Error(const std::string& message, Kind kind);
   ~Error() override;
@@ -71,7 +72,7 @@ class Error : public std::runtime_error {
   Kind kind_;
 };
 
-/// A device or the host has not as much memory as is needed; what is smaller may still fit.
+/// The device or the host lacks memory. A smaller request may still fit.
 class OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message);
@@ -89,30 +90,30 @@ using Shape = std::vector<std::int64_t>;
 /// "[2, 256, 4]"
 [[nodiscard]] std::string to_string(const Shape& shape);
 
-/// The caller's elements, dense and row-major in host memory, to be read; they need no alignment.
+/// A read-only view of the caller's elements: dense, row-major, in host memory, of any alignment.
 struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
   std::span<const std::byte> bytes;
 };
-/// A view of f32 elements. Throws Error where there are not as many as the shape says.
+/// A view of f32 elements. Throws Error if their number differs from that of the shape.
 [[nodiscard]] TensorView view_of(Shape shape, std::span<const float> elements);
 
-/// A dense row-major tensor that owns its elements, in host memory.
+/// A dense row-major tensor in host memory that owns its elements.
 class Tensor {
  public:
-  /// All elements are 0.
+  /// Zero-initialized.
   Tensor(DType dtype, Shape shape);
 
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// The elements of an f32 tensor. Throws Error where it is another.
+  /// The elements of an f32 tensor. Throws Error for any other dtype.
   [[nodiscard]] std::span<float> floats();
   [[nodiscard]] std::span<const float> floats() const;
 
-  // NOLINTNEXTLINE(google-explicit-constructor): a tensor is given wherever one is read
+  // NOLINTNEXTLINE(google-explicit-constructor): a tensor may be passed wherever a view is read
   operator TensorView() const { return {dtype_, shape_, bytes_}; }
 
  private:
@@ -121,31 +122,31 @@ class Tensor {
   std::vector<std::byte> bytes_;
 };
 
-/// ||actual - expected||_2 / ||expected||_2 over all elements, whatever the dtypes. 0 where none differs, infinite
-/// where only `expected` is all zeros, NaN where there is one. Throws Error where the shapes differ.
+/// ||actual - expected||_2 / ||expected||_2 over all elements, for any dtypes. 0 if all elements are equal, infinite if
+/// only `expected` is all zeros, NaN if any element is NaN. Throws Error if the shapes differ.
 [[nodiscard]] double relative_l2(const TensorView& actual, const TensorView& expected);
 
-/// In bytes. On a CPU it is the machine's, within the limits that the system sets this process.
+/// Memory in bytes. On a CPU: the machine's memory, within the limits that the system sets for this process.
 struct MemoryUse {
   std::size_t installed = 0;
-  std::size_t available = 0;  ///< held by nobody
-  std::size_t used = 0;       ///< by this Device and all that is made from it
-  std::size_t peak = 0;       ///< the most that `used` has been
+  std::size_t available = 0;  ///< not in use by any process
+  std::size_t used = 0;       ///< by this Device and all objects made from it
+  std::size_t peak = 0;       ///< the maximum of `used` so far
 };
 
-/// What networks run on.
+/// A CPU or GPU that runs networks.
 class Device {
  public:
-  /// `name` is "cpu", "cuda" (the first GPU), "cuda:N", or "auto": the first GPU that can be used, else the CPU.
-  /// `threads` is of a CPU, 0 for all that the affinity mask of the process allows. Throws Error where there is no such
-  /// device, or it cannot be used, saying why.
+  /// `name` is "cpu", "cuda" (the first GPU), "cuda:N" or "auto": the first usable GPU, otherwise the CPU. `threads`
+  /// applies to a CPU; 0 uses all CPUs in the affinity mask of the process. Throws Error with the reason if the
+  /// device does not exist or is not usable.
   explicit Device(const std::string& name = "auto", int threads = 0);
 
   /// "cpu", "cuda:0"
   [[nodiscard]] std::string name() const;
-  /// As the vendor writes it: "AMD EPYC 9R14", "NVIDIA H200"
+  /// The vendor's name: "AMD EPYC 9R14", "NVIDIA H200"
   [[nodiscard]] std::string description() const;
-  /// CPU threads that kernels use; 1 of a GPU.
+  /// CPU threads that kernels use; 1 for a GPU.
   [[nodiscard]] int threads() const;
   [[nodiscard]] MemoryUse memory() const;
 
@@ -159,27 +160,27 @@ class Device {
   std::shared_ptr<Impl> impl_;
 };
 
-/// A network that can be opened by its name.
+/// A network that can be opened by name.
 struct ShippedModel {
   std::string name;  ///< "tiny-dit"
   std::string description;
-  std::filesystem::path folder;  ///< empty of a configuration without a checkpoint, which takes random weights
+  std::filesystem::path folder;  ///< empty for a configuration without a checkpoint, which takes random weights
   std::int64_t parameters = 0;
 };
 [[nodiscard]] std::vector<ShippedModel> shipped_models();
 
 /// A network in a checkpoint folder.
 struct FoundComponent {
-  std::filesystem::path folder;            ///< of its config.json
-  std::string class_name;                  ///< as the config.json has it; "?" where it says none
-  std::optional<std::int64_t> parameters;  ///< where its weights are there
-  std::vector<std::string> passes;         ///< empty where headroom does not know the class
+  std::filesystem::path folder;            ///< the folder of its config.json
+  std::string class_name;                  ///< from config.json; "?" if that names none
+  std::optional<std::int64_t> parameters;  ///< known if the weights are present
+  std::vector<std::string> passes;         ///< empty for a class that headroom does not support
 };
-/// What a checkpoint folder in diffusers' layout holds: the folder itself and those in it. Throws Error where none has
-/// a config.json.
+/// The components of a checkpoint folder in diffusers' layout: the folder itself and its subfolders. Throws Error if
+/// none has a config.json.
 [[nodiscard]] std::vector<FoundComponent> components_in(const std::filesystem::path& folder);
 
-/// How large a pass is. A network reads what it works on.
+/// The size of a pass. Each network reads the fields that apply to it.
 struct PassSize {
   std::int64_t batch = 1;
   std::int64_t height = 1024;  ///< of the image, in pixels
@@ -187,32 +188,32 @@ struct PassSize {
   std::int64_t text_tokens = 512;
 };
 
-/// Shapes by the name of an input.
+/// Shapes by input name.
 using Shapes = std::map<std::string, Shape, std::less<>>;
 
-/// One thing that a network does.
+/// A function that a network can execute.
 struct PassInfo {
   std::string name;                 ///< "forward", "decode"
-  std::vector<std::string> inputs;  ///< that it cannot do without
+  std::vector<std::string> inputs;  ///< the required inputs
 };
 
 struct ComponentOptions {
-  /// Weights drawn from this seed, the same on every device, in place of the checkpoint's.
+  /// Draws random weights from this seed in place of the checkpoint's, the same on every device.
   std::optional<std::uint64_t> random_seed = {};
-  /// What to compute in where no switch says otherwise: kF32 or kBF16. Unless given, f32 on a CPU, and on a GPU what
-  /// most of the checkpoint is in.
+  /// The dtype of the baseline, unless a switch changes it: kF32 or kBF16. Default: f32 on a CPU; on a GPU the dtype
+  /// of most of the checkpoint.
   std::optional<DType> baseline = {};
 };
 
 class CompiledPass;
 
-/// One network of a checkpoint folder (a transformer, an autoencoder) on a device, with its weights there as compiled
-/// passes want them. They are loaded when a session needs them, and shared by all sessions.
+/// One network of a checkpoint folder (a transformer, an autoencoder) on a device. Its weights are stored there in
+/// the formats that compiled passes read. They are loaded when a session needs them, and all sessions share them.
 class Component {
  public:
   /// Opens a name of shipped_models(), or a folder with a config.json and safetensors in diffusers' layout. Throws
-  /// Error where the network is unknown, its checkpoint is missing, or tensors are missing, unexpected or wrongly
-  /// shaped.
+  /// Error for an unknown network, a missing checkpoint, and tensors that are missing, unexpected or of a wrong
+  /// shape.
   Component(const Device& device, const std::string& name_or_folder, const ComponentOptions& options = {});
 
   [[nodiscard]] std::string name() const;
@@ -221,18 +222,19 @@ class Component {
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] const Device& device() const;
   [[nodiscard]] const std::vector<PassInfo>& passes() const;
-  /// Of every input of a pass, for an image of that size. Throws Error for a pass or size that there is not.
+  /// Shapes of all inputs of a pass for an image of this size. Throws Error for an unknown pass and an unsupported
+  /// size.
   [[nodiscard]] Shapes input_shapes(std::string_view pass, const PassSize& size = {}) const;
 
-  /// The pass over inputs of these shapes, optimized and planned. `switches` are names and presets with commas between
-  /// them, as the program's --opt takes them: "baseline", "lossless", "flash,fuse,bf16". Nothing is loaded yet. Throws
-  /// Error for an unknown pass or switch, and for shapes that do not fit.
+  /// Optimizes and plans the pass for inputs of these shapes. `switches` are names and presets separated by commas,
+  /// as for the program's --opt: "baseline", "lossless", "flash,fuse,bf16". No weights are loaded yet. Throws Error
+  /// for an unknown pass or switch, and for shapes that do not fit.
   [[nodiscard]] CompiledPass compile(std::string_view pass, const Shapes& inputs,
                                      std::string_view switches = "baseline") const;
 
   /// Bytes of the weights on the device.
   [[nodiscard]] std::size_t weight_bytes() const;
-  /// Frees the weights that no session uses and that `pass` does not need.
+  /// Frees the weights that neither a session nor `pass` uses.
   void keep_weights_of(const CompiledPass& pass);
 
   struct Impl;
@@ -250,34 +252,35 @@ struct TensorInfo {
   Shape shape;
 };
 
-/// A switch that was asked for and could not apply.
+/// A requested switch that could not apply.
 struct Declined {
   std::string switch_name;
   std::string reason;
 };
 
-/// Device memory that a session needs, in bytes. What libraries keep for themselves is not in it.
+/// Device memory that a session needs, in bytes. Memory that libraries keep for themselves is not included.
 struct MemoryNeed {
-  std::size_t weights = 0;      ///< those that are on the device already among them
-  std::size_t activations = 0;  ///< with the scratch of kernels
+  std::size_t weights = 0;      ///< including weights that are already on the device
+  std::size_t activations = 0;  ///< including the scratch memory of kernels
   std::size_t inputs = 0;
-  std::size_t loading = 0;  ///< beyond all these, for a moment while weights are loaded
+  std::size_t loading = 0;  ///< additional peak while weights are loaded
 
   [[nodiscard]] std::size_t total() const noexcept { return weights + activations + inputs + loading; }
 };
 
-/// One launch of a kernel, or a copy.
+/// One kernel launch, or a copy.
 struct Launch {
-  std::string path;    ///< of the module that it came from: "transformer_blocks.3.attn.to_q"; of a copy, what it writes
-  std::string op;      ///< "linear"; "copy"
-  std::string kernel;  ///< "onednn.linear"; "copy"
+  /// The module that it came from: "transformer_blocks.3.attn.to_q"; for a copy, its destination.
+  std::string path;
+  std::string op;              ///< "linear"; "copy"
+  std::string kernel;          ///< "onednn.linear"; "copy"
   std::string implementation;  ///< as the library reports it: "brgemm:avx512_core_bf16"
-  double flops = 0;            ///< at least, like the bytes read and written
+  double flops = 0;            ///< a lower bound, like the bytes read and written
   double bytes = 0;
 };
 
-/// A pass of a network for one set of shapes under one set of switches: what is launched, in which order, and where
-/// everything lies. It holds no memory on the device.
+/// A pass of a network for one set of shapes under one set of switches: the launches, their order, and the memory
+/// layout. It holds no device memory.
 class CompiledPass {
  public:
   [[nodiscard]] std::string name() const;
@@ -285,18 +288,17 @@ class CompiledPass {
   [[nodiscard]] const std::vector<TensorInfo>& inputs() const;
   [[nodiscard]] const std::vector<TensorInfo>& outputs() const;
 
-  /// The switches that were asked for, presets spelled out, without what only a preset named and cannot pay on the
-  /// device.
+  /// The requested switches with presets expanded. A switch that only a preset named is left out where it cannot pay
+  /// on the device.
   [[nodiscard]] const std::vector<std::string>& switches() const;
-  /// Of those, what changed something, and what could not.
+  /// The requested switches that changed something, and those that could not apply.
   [[nodiscard]] const std::vector<std::string>& applied() const;
   [[nodiscard]] const std::vector<Declined>& declined() const;
 
   [[nodiscard]] MemoryNeed memory_need() const;
-  /// In the order in which they are made.
+  /// In launch order.
   [[nodiscard]] const std::vector<Launch>& launches() const;
-  /// The plan as a person reads it, as `headroom plan` prints it; on request with the kernels that were tried and
-  /// rejected, and why.
+  /// The plan as text, as `headroom plan` prints it. With `with_rejections`, also the rejected kernels with reasons.
   [[nodiscard]] std::string plan_text(bool with_rejections = false) const;
 
   struct Impl;
@@ -308,28 +310,29 @@ class CompiledPass {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Called after each launch with its wall time. Where runs of launches go through a cache a few samples at a time (the
-/// switch `tile`), each is told once, when the run is over, with its share of the run's time. The launch is one of
-/// CompiledPass::launches().
+/// Called after each launch with its wall time. The launch is one of CompiledPass::launches(). Under the switch
+/// `tile`, runs of launches process a few samples at a time within the cache. Each of their launches is then reported
+/// once, after the run, with its share of the run's time.
 using LaunchObserver = std::function<void(const Launch& launch, double milliseconds)>;
 
-/// Memory on the device that belongs to the caller; on a CPU any memory of the process.
+/// Device memory that belongs to the caller; on a CPU any memory of the process.
 struct DeviceMemory {
   void* data = nullptr;
   std::size_t bytes = 0;
 };
 
 struct SessionOptions {
-  /// Of a GPU: the cudaStream_t that runs are submitted to, which must outlive the session. Null for one of its own.
+  /// On a GPU: the cudaStream_t that runs are submitted to, which must outlive the session. Null creates a stream for
+  /// the session.
   void* stream = nullptr;
 };
 
-/// A compiled pass with memory on the device: inputs, activations and the weights it uses. After the first run nothing
+/// A compiled pass with its device memory: inputs, activations and the weights it uses. After the first run nothing
 /// is allocated.
 class Session {
  public:
-  /// Loads weights that are not there yet. Throws OutOfMemory, before anything is loaded, where they or the activations
-  /// do not fit; the message tells what would.
+  /// Loads the weights that are not on the device yet. Throws OutOfMemory before anything is loaded if weights and
+  /// activations do not fit; the message suggests requests that would.
   explicit Session(const CompiledPass& pass, const SessionOptions& options = {});
   ~Session();
   Session(Session&& other) noexcept;
@@ -337,35 +340,36 @@ class Session {
 
   [[nodiscard]] const CompiledPass& pass() const;
 
-  /// Copies the elements; the input keeps them for every run until it is set again. Throws Error where there is no such
-  /// input, or dtype or shape are not those of CompiledPass::inputs().
+  /// Copies the elements. The input keeps them for all runs until it is set again. Throws Error for an unknown input,
+  /// and for a dtype or shape that differs from CompiledPass::inputs().
   void set_input(std::string_view name, const TensorView& tensor);
 
-  /// Lets an input or an output lie in memory of the caller's, dense and row-major, in place of the session's own,
-  /// until it is bound elsewhere or unbound: the caller writes the input and reads the output there, with no copy where
-  /// kernels can use them in place, in the order of stream(). The memory must outlive that. Throws Error where there is
-  /// no such input or output, its size is another, or the address is no multiple of 64, on a GPU of 256; a run does
-  /// where memory that it writes to overlaps other memory that is bound.
+  /// Binds an input or output to dense row-major memory of the caller, in place of the session's own, until it is
+  /// bound again or unbound. The caller writes the input and reads the output there, ordered by stream(); no copy is
+  /// made if kernels can use the memory in place. The memory must outlive the binding. Throws Error for an unknown
+  /// input or output, a different size, and an address that is not a multiple of 64 (256 on a GPU). A run throws
+  /// Error if memory that it writes to overlaps other bound memory.
   void bind_input(std::string_view name, const DeviceMemory& memory);
   void bind_output(std::string_view name, const DeviceMemory& memory);
-  /// Gives it memory of the session's again. An input must then be set anew.
+  /// Returns it to memory of the session. An input must then be set again.
   void unbind_input(std::string_view name);
   void unbind_output(std::string_view name);
 
-  /// Runs the pass and waits for it. Throws Error where an input has never been set or bound.
+  /// Runs the pass and waits for it. Throws Error if an input has never been set or bound.
   void run();
-  /// Submits a run to stream() and returns, on a GPU before it is done; on a CPU it is run().
+  /// Submits a run to stream() and returns without waiting for a GPU. On a CPU it is the same as run().
   void submit();
-  /// Returns when all that was submitted is done.
+  /// Waits for all submitted work.
   void wait();
-  /// The cudaStream_t of a GPU, to submit copies and kernels to that come before or after a run; null of a CPU.
+  /// The cudaStream_t of a GPU, for copies and kernels that run before or after a run; null for a CPU.
   [[nodiscard]] void* stream() const;
 
-  /// A copy of what the last run gave; waits for it. Throws Error where there is no such output, or no run yet.
+  /// A copy of an output of the last run; waits for that run. Throws Error for an unknown output, and before the
+  /// first run.
   [[nodiscard]] Tensor output(std::string_view name) const;
 
-  /// From now on each launch of a run is made by itself, waited for, timed and told, which makes the run slower; an
-  /// empty observer ends that. The observer must not throw.
+  /// From now on, launches are synchronized, timed and reported one by one, which slows the run down. An empty
+  /// observer ends this. The observer must not throw.
   void observe_launches(LaunchObserver observer);
 
   struct Impl;
@@ -374,41 +378,44 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How many images a request makes at once, and how. What is not given is left to the pipeline; 0 is a value like any other.
+/// How many images a request makes at once, and how. The pipeline chooses fields that are not set; 0 is a value like
+/// any other.
 struct RequestOptions {
   std::int64_t images = 1;
   std::optional<std::int64_t> height = std::nullopt;  ///< of an image, in pixels
   std::optional<std::int64_t> width = std::nullopt;
   std::optional<std::int64_t> steps = std::nullopt;        ///< of the denoise loop
-  std::optional<std::int64_t> text_tokens = std::nullopt;  ///< that a prompt is cut or filled to
+  std::optional<std::int64_t> text_tokens = std::nullopt;  ///< the length that prompts are truncated or padded to
   std::optional<double> guidance_scale = std::nullopt;     ///< 0 to 100
-  /// 0 to 100; over 1: classifier-free guidance of a model that is guided without it
+  /// 0 to 100. Above 1: classifier-free guidance, for a model that is otherwise guided without it.
   std::optional<double> true_cfg_scale = std::nullopt;
 };
 
 /// One image to make.
 struct ImageRequest {
-  /// Of Pipeline::labels(): what is drawn where no prompt is given. Of a pipeline that reads no text the number of a
-  /// random prompt.
+  /// An index into Pipeline::labels(): the prompt to use where none is given. For a pipeline that reads no text, the
+  /// number of a random prompt.
   std::int64_t label = 0;
-  std::uint64_t seed = 0;                            ///< of its noise, the same on every device and in any batch
-  std::optional<std::string> prompt = std::nullopt;  ///< in words, UTF-8; longer ones are cut to what the model reads
-  std::optional<std::string> negative_prompt = std::nullopt;  ///< what classifier-free guidance leads away from
-  std::optional<std::string> prompt_2 = std::nullopt;         ///< what the second text encoder reads, if not the prompt
+  /// The seed of the noise, which is the same on every device and in any batch.
+  std::uint64_t seed = 0;
+  std::optional<std::string> prompt = std::nullopt;  ///< UTF-8; longer prompts are truncated to the model's limit
+  std::optional<std::string> negative_prompt = std::nullopt;  ///< for classifier-free guidance
+  /// For the second text encoder, if it differs from `prompt`.
+  std::optional<std::string> prompt_2 = std::nullopt;
 };
 
-/// A model that makes images on a device: networks, and what the host does around them.
+/// A model that makes images on a device: networks and the host steps around them.
 class Pipeline {
  public:
-  /// Opens a name of shipped_models(), or a folder. Throws Error for a network that makes no images by itself, and where
-  /// Component would.
+  /// Opens a name of shipped_models(), or a folder. Throws Error as Component does, and for a network that makes no
+  /// images by itself.
   Pipeline(const Device& device, const std::string& name_or_folder, const ComponentOptions& options = {});
 
   [[nodiscard]] std::string name() const;
   [[nodiscard]] const Device& device() const;
-  /// What its prompts are called; empty where it draws random ones.
+  /// Names of its prompts; empty if the prompts are random.
   [[nodiscard]] const std::vector<std::string>& labels() const;
-  /// Whether Generator::decode() gives pixels.
+  /// Whether Generator::decode() returns pixels.
   [[nodiscard]] bool has_pixels() const;
   /// Bytes of the weights on the device.
   [[nodiscard]] std::size_t weight_bytes() const;
@@ -420,20 +427,20 @@ class Pipeline {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Called after each step of a denoise loop with its number, 0 first, and its wall time. It must not throw.
+/// Called after each step of a denoise loop with its index (from 0) and its wall time. It must not throw.
 using StepObserver = std::function<void(std::int64_t step, double milliseconds)>;
 
-/// What a stage of a request took: "tokenize", "text_encoder", "denoise", "decode".
+/// The time of one stage of a request: "tokenize", "text_encoder", "denoise", "decode".
 struct StageTime {
   std::string name;
   double milliseconds = 0;
 };
 
-/// A pipeline compiled for one request under switches, with memory on the device.
+/// A pipeline compiled for one request under switches, with its device memory.
 class Generator {
  public:
-  /// Loads weights that are not there yet. Throws Error for an unknown switch and for sizes that there are not,
-  /// OutOfMemory, before anything is loaded, for what does not fit.
+  /// Loads the weights that are not on the device yet. Throws Error for an unknown switch and an unsupported size,
+  /// and OutOfMemory, before anything is loaded, if the request does not fit.
   explicit Generator(const Pipeline& pipeline, const RequestOptions& options = {},
                      std::string_view switches = "lossless");
   ~Generator();
@@ -441,18 +448,19 @@ class Generator {
   Generator& operator=(Generator&& other) noexcept;
 
   [[nodiscard]] const Pipeline& pipeline() const;
-  /// As CompiledPass says them.
+  /// As in CompiledPass.
   [[nodiscard]] const std::vector<std::string>& applied() const;
   [[nodiscard]] const std::vector<Declined>& declined() const;
 
-  /// Latents [images, tokens, channels] f32 of RequestOptions::images images. The observer is told of each step, and may
-  /// throw to end the loop after the step that is under way. Throws Error for another number of images, and for a label
-  /// that there is not.
+  /// Latents [images, tokens, channels] f32, for exactly RequestOptions::images images. The observer is called after
+  /// each step, and may throw to end the loop after the step in progress. Throws Error for another number of images
+  /// and for an unknown label.
   [[nodiscard]] Tensor generate(std::span<const ImageRequest> images, const StepObserver& observer = {});
-  /// Pixels [images, channels, height, width] f32 of latents, white at 1 and black at -1, and beyond where the model
-  /// overshoots. Throws Error where the pipeline has no pixels, or the latents are not of its shape.
+  /// Pixels [images, channels, height, width] f32 of latents: white is 1 and black -1. Values outside that range are
+  /// possible, because the model overshoots. Throws Error if the pipeline has no pixels, or if the latents have a
+  /// different shape.
   [[nodiscard]] Tensor decode(const TensorView& latents);
-  /// What ran since generate() was last called, in that order.
+  /// The stages that ran since the last call of generate(), in order.
   [[nodiscard]] std::vector<StageTime> stages() const;
 
   struct Impl;

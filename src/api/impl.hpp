@@ -19,13 +19,13 @@
 #define HEADROOM_INTERNAL
 #include "api/headroom.hpp"
 
-/// What stands behind the handles of the interface. Each holds what it was made from.
+/// Implementations of the public handles. Each holds the objects that it was made from.
 namespace headroom::v1 {
 
 struct Device::Impl {
   std::unique_ptr<Backend> backend;
 
-  /// The backend, for the calling thread.
+  /// The backend, made current for the calling thread.
   [[nodiscard]] Backend& here() const {
     backend->make_current();
     return *backend;
@@ -46,7 +46,7 @@ struct CompiledPass::Impl {
   ForwardPass pass;
   SwitchSet switches;
   Compiled compiled;
-  // As the interface tells them.
+  // In the types of the public interface.
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
   std::vector<std::string> switch_names;
@@ -76,29 +76,29 @@ struct Session::Impl {
   headroom::Session session;
   bool has_run = false;
 
-  /// The inner session, for the calling thread.
+  /// The inner session, with its backend made current for the calling thread.
   [[nodiscard]] headroom::Session& here();
 };
 
-/// What a network computes in where no switch says otherwise. Throws a usage Error for what cannot be.
+/// The dtype of a network's baseline. Throws a usage Error for an unsupported one.
 [[nodiscard]] headroom::DType baseline_on(const Backend& backend, const ComponentOptions& options,
                                           const Checkpoint& checkpoint);
-/// As the interface tells them.
+/// In the types of the public interface.
 [[nodiscard]] std::vector<Declined> outer(const std::vector<headroom::Declined>& declined);
-/// A copy of the elements.
+/// Copies the elements.
 [[nodiscard]] Tensor outer(const HostTensor& tensor);
 [[nodiscard]] HostTensor copy_of(const TensorView& view);
 
 [[nodiscard]] constexpr headroom::DType inner(DType dtype) { return static_cast<headroom::DType>(dtype); }
 [[nodiscard]] constexpr DType outer(headroom::DType dtype) { return static_cast<DType>(dtype); }
-/// Throws Error for more axes than there can be, and for extents below 0.
+/// Throws Error for too many axes and for negative extents.
 [[nodiscard]] headroom::Shape inner(const Shape& shape);
 [[nodiscard]] Shape outer(const headroom::Shape& shape);
 
-/// Throws the exception that is being handled, an Error from inside as the interface's own.
+/// Rethrows the exception that is being handled; an inner Error becomes the public Error.
 [[noreturn]] void rethrow_outer();
 
-/// What `body` returns; its Errors become those of the interface.
+/// Calls `body` and returns its result; inner Errors become public Errors.
 template <class Body>
 auto translated(const Body& body) -> decltype(body()) {
   try {

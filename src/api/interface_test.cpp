@@ -1,4 +1,4 @@
-// The interface as an application sees it, which includes nothing else.
+// The public interface as an application uses it; no other header is included.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Tensor sample_of(const CompiledPass& pass) {
   return session.output("sample");
 }
 
-/// The Error that `body` throws; nothing where it throws none.
+/// The Error that `body` throws; nothing if it throws none.
 template <class Body>
 std::optional<Error> error_of(const Body& body) {
   try {
@@ -146,7 +146,7 @@ TEST(InterfaceTest, MemoryIsWhatWasSaidAndIsGivenBack) {
 TEST(InterfaceTest, WeightsOfOtherPassesAreDroppedOnRequest) {
   Component network = tiny_flux();
   const CompiledPass plain = compile(network);
-  const CompiledPass fused = compile(network, "fuse");  // whose weights are merged
+  const CompiledPass fused = compile(network, "fuse");  // its weights are merged
   { const Session both[] = {Session(plain), Session(fused)}; }
   const std::size_t before = network.weight_bytes();
   network.keep_weights_of(fused);
@@ -345,7 +345,7 @@ TEST(Interface, APromptInWordsIsDrawn) {
   EXPECT_GE(headroom::relative_l2(bag, own), 0.03);
 }
 
-/// 0 and an empty text are asked for like any other; what is not given is the pipeline's own.
+/// 0 and an empty text are explicit values; fields that are not set take the pipeline's defaults.
 TEST(Interface, ZeroIsNotLeftToThePipeline) {
   const std::string folder = std::string(headroom::kSourceDir) + "/tests/goldens/pipelines/";
   const auto latents = [](const Pipeline& pipeline, headroom::RequestOptions options,

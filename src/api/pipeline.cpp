@@ -4,7 +4,7 @@
 namespace headroom::v1 {
 namespace {
 
-/// 0 where it is not given, which the pipeline decides then. Throws a usage Error for what is no count.
+/// 0 if it is not given; the pipeline then decides. Throws a usage Error for an invalid count.
 std::int64_t count(std::string_view what, const std::optional<std::int64_t>& given) {
   if (given && *given < 1) fail_usage("{} is {}, expected at least 1", what, *given);
   return given.value_or(0);

@@ -10,7 +10,7 @@
 namespace headroom::v1 {
 namespace {
 
-/// Throws Error unless the graph has such an input and the tensor is one.
+/// Throws Error if the graph has no such input, or if the tensor does not fit it.
 void require_input(const Graph& graph, std::string_view name, const TensorView& tensor) {
   const ValueId input = graph.find(ValueKind::kInput, name);
   if (input == kNoValue) {

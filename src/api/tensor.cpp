@@ -9,7 +9,7 @@
 namespace headroom::v1 {
 namespace {
 
-// One list of dtypes holds the other to it.
+// The public list of dtypes is checked against the inner one.
 #define HR_DTYPE(enumerator, ...) static_assert(inner(DType::enumerator) == headroom::DType::enumerator);
 #include "base/tensors/dtypes.def"
 #undef HR_DTYPE
