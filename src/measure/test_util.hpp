@@ -6,10 +6,10 @@
 
 #include "base/test_util.hpp"
 
-/// What several tests of measure/ need; included by *_test.cpp only.
+/// Helpers that several tests of measure/ share; included by *_test.cpp only.
 namespace headroom {
 
-/// A folder that stands for "/", removed at the end of the scope.
+/// A temporary folder used as the root of a file system; removed at the end of the scope.
 class FakeRoot {
  public:
   void write(const std::string& file, const std::string& text) const {

@@ -11,11 +11,11 @@
 namespace headroom {
 namespace {
 
-/// What is known of the times that a line judges.
+/// The statistics that a line judges.
 struct KnownTimes {
   std::int64_t trials = 0;
   std::optional<Interval> median;
-  std::string dropped;  ///< that frames were, or empty
+  std::string dropped;  ///< clause on dropped frames, or empty
 };
 
 BudgetLine judge_times(BudgetLine line, const KnownTimes& known, double budget_ms) {

@@ -15,7 +15,7 @@ namespace headroom {
 enum class BudgetVerdict : std::uint8_t { kMet, kMissed, kInconclusive };
 [[nodiscard]] std::string_view name_of(BudgetVerdict verdict);
 
-/// How one series stands to a budget.
+/// The verdict on one series under a budget.
 struct BudgetLine {
   std::string name;
   double p50_ms = 0;
@@ -24,23 +24,23 @@ struct BudgetLine {
   std::string why;
 };
 
-/// Judges median and p99 of a series. Missed where the interval of the median lies above the budget; inconclusive where
-/// there are fewer trials than kTrialsOfP99 or the interval of the median holds the budget; missed where p99 exceeds
-/// it; else met.
+/// Judges median and p99 of a series, in this order. Missed if the interval of the median lies above the budget.
+/// Inconclusive if there are fewer trials than kTrialsOfP99 or the interval of the median contains the budget. Missed
+/// if p99 exceeds it. Met otherwise.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms);
 
-/// The same of the latencies of a stream, a frame being a trial. A frame that was dropped misses the budget.
+/// The same for the latencies of a stream, with frames as trials. A dropped frame misses the budget.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms);
 
-/// The first series of every result, and the latencies of streams.
+/// Judges the first series of every result, and the latencies of streams.
 [[nodiscard]] std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms);
 
 [[nodiscard]] Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms);
 
-/// The same lines as those of a gate.
+/// The same lines in the form of a gate report.
 [[nodiscard]] GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms);
 
-/// 3 where one is missed, else 4 where one is inconclusive, else 0.
+/// 3 if one is missed, otherwise 4 if one is inconclusive, otherwise 0.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<BudgetLine>& lines);
 
 }  // namespace headroom

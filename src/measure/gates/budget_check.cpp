@@ -16,7 +16,7 @@
 #include "measure/statistics/tail.hpp"
 #include "measure/suites/benchmark_names.hpp"
 
-/// How results are held against the rows of a budget file.
+/// Checks results against the rows of a budget file.
 namespace headroom {
 namespace {
 
@@ -29,8 +29,8 @@ std::vector<std::string> sorted_names(std::vector<std::string> names) {
   return names;
 }
 
-/// Whether `list` names switches and presets that stand for what was asked for: a preset leaves out what its device has
-/// no use for.
+/// Whether `list` names the switches and presets that were asked for, for some target: a preset omits switches that
+/// its device does not support.
 bool is_asked_as(const std::string& list, const Configuration& configuration) {
   SwitchSet set;
   try {
@@ -54,7 +54,7 @@ bool fits_opt(const std::optional<BudgetPattern>& pattern, const Result& result)
   for (const char* separator : {",", "+"})
     for (const std::vector<std::string>* names : {&configuration.asked, &configuration.applied})
       if (!names->empty() && pattern->filter->takes_whole(fmt::format("{}", fmt::join(*names, separator)))) return true;
-  std::string listed = pattern->text;  // as tables join switches
+  std::string listed = pattern->text;  // tables join switches with "+"
   std::ranges::replace(listed, '+', ',');
   return pattern->filter->takes_whole(result.name) || is_asked_as(pattern->text, configuration) ||
          is_asked_as(listed, configuration);
@@ -71,7 +71,7 @@ std::optional<std::int64_t> pixels_of(const Result& result, const char* pixels, 
   if (const auto own = request_whole(result, pixels)) return own;
   if (!result.subject.token_pixels) return std::nullopt;
   if (const auto along = request_whole(result, tokens)) return *along * *result.subject.token_pixels;
-  const auto all = request_whole(result, "image_tokens");  // of a forward pass, whose image counts as square
+  const auto all = request_whole(result, "image_tokens");  // of a forward pass, whose image is assumed to be square
   if (!all) return std::nullopt;
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(*all))));
   return side * side == *all ? std::optional(side * *result.subject.token_pixels) : std::nullopt;
@@ -89,13 +89,13 @@ bool has_members(const nlohmann::json& request, const nlohmann::json& wanted) {
   return true;
 }
 
-/// A value that a limit is held against.
+/// A value that is compared with a limit.
 struct Figure {
   double value = 0;
   std::optional<Interval> interval;
-  std::string obstacle = {};  ///< why it says nothing, or empty
+  std::string obstacle = {};  ///< why it cannot be judged, or empty
   std::string fault = {};     ///< why it misses any limit, or empty
-  std::string note = {};      ///< what a reader should know of it, or empty
+  std::string note = {};      ///< remark for the reader, or empty
 };
 
 const TrialSeries* times_of(const Result& result, const std::string& series) {
@@ -141,7 +141,7 @@ std::optional<Figure> p99_of_result(const Result& result, const std::string& ser
   return figure;
 }
 
-/// Images, samples, frames or launches a second.
+/// Images, samples, frames or launches per second.
 std::optional<Figure> throughput_of(const Result& result, const std::string& series) {
   if (result.latency && series.empty()) {
     if (result.latency->seconds <= 0) return std::nullopt;
@@ -157,7 +157,7 @@ std::optional<Figure> throughput_of(const Result& result, const std::string& ser
   return figure;
 }
 
-/// Those of a quantity that a result has: of a quality one for each reference.
+/// The values of a quantity in a result; for a quality, one for each reference.
 std::vector<Figure> figures_of(const Result& result, Quantity quantity, const std::string& series) {
   std::vector<Figure> figures;
   const auto add = [&](std::optional<Figure> figure) {
@@ -247,7 +247,7 @@ class BudgetChecker {
   struct Held {
     std::string name, quantity, limit_text;
     double limit;
-    bool is_least;  ///< what is measured must be at least that
+    bool is_least;  ///< lower limit; otherwise an upper limit
     std::function<std::string(double)> format;
   };
 

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A number and the unit behind it.
+/// A number and the unit that follows it.
 std::pair<double, std::string_view> split_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -52,12 +52,12 @@ double duration_from_text(std::string_view text, const std::string& place, bool 
   const bool ends_as_rate = text.ends_with("fps") || text.ends_with("/s");
   try {
     if (is_rate == ends_as_rate) return parse_budget_ms(text, place);
-  } catch (const Error&) {  // a mistake of the file's, and none of an option's
+  } catch (const Error&) {  // a mistake in the file, not in an option
   }
   fail("{} is '{}', expected {}", place, text, is_rate ? "a rate such as 25/s" : "a time such as 40ms");
 }
 
-/// A limit as text with its unit, or as a number in it; plain numbers have no unit.
+/// Parses a limit: a text with its unit, or a number in that unit; plain numbers have no unit.
 double limit_from_json(Quantity quantity, const json& value, const std::string& place) {
   if (value.is_number()) {
     const double number = value.get<double>();
@@ -123,7 +123,7 @@ void read_size(const json& object, BudgetSelector& selector, const std::string& 
   if (!text) return;
   static const NameFilter kSize("[1-9][0-9]{0,5}x[1-9][0-9]{0,5}");
   if (!kSize.takes_whole(*text)) fail("{}.size is '{}', expected pixels such as 1280x720", place, *text);
-  selector.width = std::stoll(*text);  // which ends at the x
+  selector.width = std::stoll(*text);  // the digits before the x
   selector.height = std::stoll(text->substr(text->find('x') + 1));
 }
 

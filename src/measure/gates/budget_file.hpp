@@ -16,55 +16,55 @@
 #include "measure/gates/quantities.hpp"
 #include "measure/results/result_folder.hpp"
 
-/// Budget files: rows that select results, and what these must keep to. Schema `headroom.budget/1`, described for other
-/// programs by docs/budget.schema.json.
+/// Budget files: rows that select results, and their limits. Schema `headroom.budget/1`, described for other programs
+/// by docs/budget.schema.json.
 namespace headroom {
 
 inline constexpr std::string_view kBudgetSchema = "headroom.budget/1";
 
-/// A regular expression (POSIX, extended) that a whole text must match, as it was written.
+/// A regular expression (POSIX, extended) that must match the whole text, with its source text.
 struct BudgetPattern {
   std::string text;
   std::shared_ptr<const NameFilter> filter;
 };
 
-/// Which results a row is for: those that all that is given fits.
+/// Selects the results of a row: those that match all given fields.
 struct BudgetSelector {
   std::optional<BudgetPattern> model;                 ///< the subject's name
   std::optional<BudgetPattern> opt;                   ///< the result's name, or its switches and presets
   std::optional<BudgetPattern> device;                ///< "cpu", "cuda"
   std::optional<BudgetPattern> gpu;                   ///< the GPU's name
-  std::optional<BudgetPattern> source;                ///< the program; headroom unless given
+  std::optional<BudgetPattern> source;                ///< the program; headroom by default
   std::optional<std::int64_t> width, height;          ///< pixels
   std::optional<std::int64_t> batch;                  ///< images at once
-  nlohmann::json request = nlohmann::json::object();  ///< members that the request has, with these values
+  nlohmann::json request = nlohmann::json::object();  ///< members of the request, with these values
   [[nodiscard]] bool matches(const Result& result) const;
 };
 
-/// What a quantity must keep to, in its unit: ms, bytes, dB, a share, a plain number, or of a throughput images (or
-/// frames, or launches) a second. Accuracy, PSNR and throughput are at least that, all else at most.
+/// Limits of the quantities, in their units: ms, bytes, dB, a share or a plain number. For a throughput the unit is
+/// images, frames or launches per second. Accuracy, PSNR and throughput have lower limits, all others upper limits.
 struct BudgetLimits {
   std::map<Quantity, double> of = {};
   std::optional<double> throughput = {};
 };
 
 struct BudgetRow {
-  std::string name;  ///< of the row, or what it selects
+  std::string name;  ///< of the row, or a description of its selector
   BudgetSelector selector;
   BudgetLimits limits;
-  std::string series;    ///< of the times; empty: `image` where there is one, else the first
-  bool required = true;  ///< nothing measured is a failure
+  std::string series;    ///< of the times; empty selects `image` if there is one, otherwise the first
+  bool required = true;  ///< whether it is a failure if nothing was measured
 };
 
-/// Throws Error, naming `context` and the place, for another schema, a member that is missing, unknown or of another
-/// type, a limit without its unit, and a pattern that is no regular expression.
+/// Throws Error, naming `context` and the place, for another schema, a missing or unknown member, a member of another
+/// type, a limit without its unit, or an invalid regular expression.
 [[nodiscard]] std::vector<BudgetRow> budget_from_json(const nlohmann::json& json, std::string_view context);
 [[nodiscard]] std::vector<BudgetRow> read_budget_file(const std::filesystem::path& path);
 
-/// A line for each limit of each row and each result that it selects: PASS, MISSED, INCONCLUSIVE where the 95% interval
-/// holds the limit, where a p99 has too few trials or a ladder's rung is unsettled, and NOT MEASURED where no result
-/// has it, which is a failure unless the row is not `required`. What has no interval is held against the limit as it
-/// is.
+/// One line for each limit of each row and each selected result. The verdicts:
+/// - PASS or MISSED; a value without an interval is compared directly with the limit;
+/// - INCONCLUSIVE if the 95% interval contains the limit, a p99 has too few trials, or a ladder's rung is unsettled;
+/// - NOT MEASURED if no result has the quantity, which is a failure unless the row is not `required`.
 [[nodiscard]] GateReport check_budget(std::span<const BudgetRow> rows, std::span<const NamedResults> files);
 
 }  // namespace headroom

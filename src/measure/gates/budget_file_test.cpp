@@ -155,7 +155,7 @@ TEST(BudgetFile, SchemaAndExampleAreWhatIsRead) {
   for (const auto& [name, unused] : defs.at("limits").at("properties").items()) described.insert(name);
   for (const QuantityInfo& info : all_quantities()) known.emplace(info.name);
   EXPECT_EQ(described, known);
-  json row;  // with every member that the schema has
+  json row;  // with every member of the schema
   const json values = {{"name", "n"},      {"size", "1x1"},          {"batch", 1}, {"request", json::object()},
                        {"required", true}, {"limits", {{"time", 1}}}};
   for (const auto& [name, unused] : defs.at("row").at("properties").items())

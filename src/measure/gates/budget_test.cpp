@@ -35,7 +35,8 @@ TEST(Budget, SaysNothingOfTheTailOfTooFewTrials) {
   EXPECT_EQ(judge_budget("a", few, 40).why, "99 trials say little of the p99, 100 would say it");
   std::vector<double> one_slow(20, 30.0);
   one_slow.back() = 60;
-  EXPECT_EQ(judge_budget("a", summarize(one_slow), 40).verdict, BudgetVerdict::kInconclusive) << "no claim either way";
+  EXPECT_EQ(judge_budget("a", summarize(one_slow), 40).verdict, BudgetVerdict::kInconclusive)
+      << "neither met nor missed";
   EXPECT_EQ(judge_budget("a", few, 20).verdict, BudgetVerdict::kMissed) << "the median is enough for that";
 }
 

@@ -12,9 +12,9 @@
 namespace headroom {
 namespace {
 
-constexpr double kSlack = 1e-9;  // of a limit, for the rounding of what is exactly at it
+constexpr double kSlack = 1e-9;  // relative to a limit, for the rounding of values exactly at it
 
-/// A quality as it is compared.
+/// A quality value prepared for comparison.
 struct Measured {
   double value = 0;
   std::optional<Interval> interval;
@@ -34,13 +34,14 @@ Measured measured_of(Quantity quantity, const QualityRecord& record) {
   return one;
 }
 
-/// From the value down to the low end and up to the high end; none where there is no interval.
+/// Distances from the value to the low end and the high end; none without an interval.
 std::pair<double, double> reach_of(const Measured& one) {
   if (!one.interval) return {0, 0};
   return {std::max(0.0, one.value - one.interval->low), std::max(0.0, one.interval->high - one.value)};
 }
 
-/// The same in logarithms. A low end of zero or below reaches to a thousandth, beyond which a ratio says nothing.
+/// The same in logarithms. A low end of zero or below is replaced by a thousandth of the value; smaller ratios mean
+/// nothing.
 std::pair<double, double> log_reach_of(const Measured& one) {
   if (!one.interval) return {0, 0};
   const double low = std::max(one.interval->low, one.value / 1000);
@@ -90,7 +91,7 @@ std::optional<std::int64_t> bytes_of(const Result& result, Quantity quantity) {
   return quantity == Quantity::kMemory ? result.memory->peak_bytes : result.memory->weights_bytes;
 }
 
-/// What one side alone has, which counts where it was asked for.
+/// A quantity that only one side has; it counts if it was asked for.
 void name_missing(ComparedQuantity& one, const Limits& limits) {
   one.counts = limits.is_asked(one.quantity);
   one.limit = one.base      ? "the new file does not have it"
@@ -149,13 +150,13 @@ void add_quality(const QualityRecord* base, const QualityRecord* changed, const 
 }
 
 void note_unknown(const std::string& metric, std::vector<std::string>& notes) {
-  constexpr std::string_view kOfTheOther = "frechet_difference";  // the distance itself is compared
+  constexpr std::string_view kOfTheOther = "frechet_difference";  // skipped, because the distance itself is compared
   if (metric == kOfTheOther) return;
   std::string note = fmt::format("the quality {} is not judged: no limit is known for it", metric);
   if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
 }
 
-/// How far the change is for the worse: "20.0% more", "1.00 dB less".
+/// The size of the deterioration in words: "20.0% more", "1.00 dB less".
 std::string change_in_words(const ComparedQuantity& one, double change) {
   if (!info_of(one.quantity).is_difference)
     return fmt::format("{:.1f}% {}", 100 * std::abs(change - 1), change >= 1 ? "more" : "less");
@@ -164,7 +165,7 @@ std::string change_in_words(const ComparedQuantity& one, double change) {
   return fmt::format("{:.1f} points {}", 100 * std::abs(change), direction);
 }
 
-/// In a scale on which more is worse, 0 is equal, and both limits lie as far from it as they have to.
+/// The change on a scale where higher is worse and 0 is equal, and the limits of a regression and an improvement.
 struct Worsening {
   double value = 0, least = 0, most = 0;  ///< the change and the ends of its interval
   double regression = 0, improvement = 0;

@@ -11,13 +11,13 @@
 #include "measure/statistics/comparison.hpp"
 #include "measure/tables/table.hpp"
 
-/// How a Comparison is shown: as lines of a gate and as JSON.
+/// Converts a Comparison to lines of a gate and to JSON.
 namespace headroom {
 namespace {
 
 std::string p_text(double p) { return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p); }
 
-/// What the reader of a table should know besides: one line each.
+/// Additional remarks for the reader of a table, one line each.
 std::vector<std::string> notes_of(const Comparison& comparison) {
   std::vector<std::string> notes = comparison.notes;
   for (const ComparedBenchmark& one : comparison.benchmarks)
@@ -30,8 +30,7 @@ std::vector<std::string> notes_of(const Comparison& comparison) {
     notes.push_back(fmt::format("forced, though they differ: {}", difference));
   const auto is_unpaired = [](const ComparedBenchmark& one) { return one.is_timed && !one.effect.paired; };
   if (std::ranges::any_of(comparison.benchmarks, is_unpaired))
-    notes.emplace_back(
-        "stored times: running the base binary again beside the new one (bench --against) is better evidence");
+    notes.emplace_back("stored times: running both binaries again alternately (bench --against) is better evidence");
   return notes;
 }
 
@@ -41,7 +40,7 @@ GateOutcome outcome_of(Verdict verdict, bool counts = true) {
   return GateOutcome::kPassed;
 }
 
-/// What CSV has of the columns. A change is a ratio, or of some qualities a difference.
+/// The CSV fields of the columns. A change is a ratio, or for some qualities a difference.
 const std::vector<std::vector<std::string>> kComparisonFields = {{"base"},
                                                                  {"new"},
                                                                  {"ratio", "difference"},
@@ -92,7 +91,7 @@ GateLine line_of_quantity(const ComparedBenchmark& benchmark, const ComparedQuan
           .unit = std::string(unit_of(one.quantity))};
 }
 
-/// " (p99 10%, peak memory 5%)": of the quantities that were judged besides the time.
+/// " (p99 10%, peak memory 5%)": the limits of judged quantities other than time.
 std::string list_limits(const Comparison& comparison) {
   std::vector<std::string> limits;
   for (const QuantityInfo& info : all_quantities()) {

@@ -39,14 +39,14 @@ std::string count_by_quantity(const GateReport& report, std::string_view what, b
   return fmt::format("{}: {}\n", what, fmt::join(parts, ", "));
 }
 
-/// Why a line was left out: of those of each quantity the first reason.
+/// The reasons for leaving lines out: the first reason of each quantity.
 std::string left_out_reasons(const GateReport& report) {
   std::string text;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   for (const GateLine& line : report.lines) {
     if (line.outcome != GateOutcome::kLeftOut || line.is_unchanged) continue;
-    if (std::ranges::find(told, line.quantity) != told.end()) continue;
-    told.push_back(line.quantity);
+    if (std::ranges::find(reported, line.quantity) != reported.end()) continue;
+    reported.push_back(line.quantity);
     const auto others = std::ranges::count_if(report.lines, [&](const GateLine& other) {
       return other.outcome == GateOutcome::kLeftOut && other.quantity == line.quantity;
     });
@@ -76,14 +76,14 @@ std::string xml_text(std::string_view text) {
         escaped += c;
     }
   }
-  // U+FFFE and U+FFFF are UTF-8, but no characters of XML 1.0.
+  // U+FFFE and U+FFFF are valid UTF-8, but not characters of XML 1.0.
   for (const std::string_view noncharacter : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
     for (std::size_t at = 0; (at = escaped.find(noncharacter, at)) != std::string::npos;)
       escaped.replace(at, noncharacter.size(), "?");
   return escaped;
 }
 
-/// As the runner of GitHub Actions undoes it (toolkit, packages/core/src/command.ts).
+/// Escapes that the runner of GitHub Actions decodes (toolkit, packages/core/src/command.ts).
 std::string command_text(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char c : text) {

@@ -45,7 +45,7 @@ GateReport gate_of_four() {
           .summary = "one against another"};
 }
 
-/// A benchmark whose name is an attack on all three forms.
+/// A benchmark whose name attacks all three formats.
 GateReport hostile_gate() {
   GateReport one = gate_of_four();
   one.lines[1].name = "x\r\n::error::pwned%0A,a:b <b>&\"|`@team`\xef\xbf\xbf";
@@ -102,10 +102,10 @@ TEST(GateReport, JunitEscapesAndCounts) {
 }
 
 TEST(GateReport, JsonHasTheColumnsByName) {
-  const nlohmann::json json = gate_json(gate_of_four());
-  EXPECT_EQ(json["schema"], "headroom.gate/1");
-  EXPECT_EQ(json["lines"][1]["new"], "2 GiB");
-  EXPECT_EQ(json["lines"][1]["verdict"], "REGRESSED");
+  const nlohmann::json document = gate_json(gate_of_four());
+  EXPECT_EQ(document["schema"], "headroom.gate/1");
+  EXPECT_EQ(document["lines"][1]["new"], "2 GiB");
+  EXPECT_EQ(document["lines"][1]["verdict"], "REGRESSED");
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ Table step_table(const std::vector<BenchmarkHistory>& histories) {
   return table;
 }
 
-/// A row for each step of a history, and one for a history without; with the machine of each.
+/// One row for each step of a history, or one row if it has no steps, with its machine.
 Table joined_table(const std::vector<BenchmarkHistory>& histories) {
   Table table;
   for (Column& column : summary_columns_of_history(/*is_one_machine=*/false)) table.add_column(std::move(column));

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// The file of the `day`-th revision: one benchmark that takes so long.
+/// The file of the `day`-th revision, with one benchmark of the given time.
 ResultFile file(int day, double ms, const std::string& cpu = "Xeon") {
   ResultFile file;
   file.created = fmt::format("2026-01-{:02}T00:00:00Z", day);
@@ -40,7 +40,7 @@ ResultFile file(int day, double ms, const std::string& cpu = "Xeon") {
   return file;
 }
 
-/// Ten revisions, 15% slower from the seventh on, not in order.
+/// Ten revisions, 15% slower from the seventh on, in shuffled order.
 std::vector<ResultFile> slower_from_the_seventh() {
   std::vector<ResultFile> files;
   for (int day = 1; day <= 10; ++day) files.push_back(file(day, (day < 7 ? 100 : 115) + 0.3 * (day % 3)));

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/statistics/resample.hpp"
+#include "measure/statistics/bootstrap.hpp"
 #include "measure/statistics/statistics.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr double kFine = 5e-4;      // of the median: a step that changes no verdict
-constexpr double kRounding = 2e-5;  // of the median: what divisions and decimal digits leave of equal times
+constexpr double kFine = 5e-4;      // relative to the median: a resolution that changes no verdict
+constexpr double kRounding = 2e-5;  // relative to the median: rounding error of equal times
 
-/// Whether other trials have the time in the middle as well.
+/// Whether other trials equal the median as well.
 bool is_tied_in_the_middle(const std::vector<double>& trials, double rounding) {
   const std::vector<double> sorted = sorted_copy(trials);
   const double middle = sorted[(sorted.size() - 1) / 2];

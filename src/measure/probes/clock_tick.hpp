@@ -6,9 +6,10 @@
 
 namespace headroom {
 
-/// The step of the clock that took times (ms, by process) of two builds, as far as it is coarse: the greatest common divisor of their
-/// differences, where several trials of a process share its median. 0 where none do, or the step is below 0.05% of the median;
-/// nothing where all trials are equal, which no step can be told from.
+/// The resolution of the clock that measured times (ms, by process) of two builds, if it is coarse. It is the
+/// greatest common divisor of the differences of the times. It is used only if several trials of a process equal its
+/// median. 0 if none do, or if the resolution is below 0.05% of the median. Nothing if all trials are equal, which
+/// does not show the resolution.
 [[nodiscard]] std::optional<double> clock_tick(std::span<const std::vector<double>> base,
                                                std::span<const std::vector<double>> changed);
 

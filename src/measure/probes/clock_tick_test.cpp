@@ -11,7 +11,7 @@ namespace {
 
 using Processes = std::vector<std::vector<double>>;
 
-/// Times as a clock shows them that has steps of `tick`, of `runs` runs each.
+/// Times measured by a clock with resolution `tick`, of `runs` runs each.
 std::vector<double> shown(const std::vector<double>& times, double tick, int runs = 1) {
   std::vector<double> seen;
   for (const double ms : times) seen.push_back(std::round(runs * ms / tick) * tick / runs);
@@ -43,7 +43,7 @@ TEST(ClockTick, IsThatOfTheDifferences) {
 TEST(ClockTick, IsNoneOfAFineClock) {
   EXPECT_EQ(clock_tick(Processes{noisy(6, 0.01)}, Processes{noisy(7, 0.01)}), 0);
   EXPECT_EQ(clock_tick(Processes{shown(noisy(8, 1e-4), 1e-3)}, Processes{shown(noisy(9, 1e-4), 1e-3)}),
-            0);  // a step of 0.03%
+            0);  // a resolution of 0.03%
   EXPECT_EQ(clock_tick(Processes{{1}, {2}, {3}}, Processes{{1}, {2}, {3}}), 0) << "processes of one trial share none";
 }
 

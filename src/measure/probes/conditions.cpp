@@ -148,8 +148,8 @@ std::string describe_disturbance(const Conditions& conditions) {
 
 std::string find_disturbance(const Conditions& conditions, std::span<const double> wall_ms, std::string_view trial) {
   constexpr double kMostTaken = 0.05;
-  constexpr double kMostPreemptions = 50;  // a second; a quiet machine makes 5, one process more a CPU a hundred
-  constexpr double kLeastStolenMs = 50;    // five ticks of the clock that counts it
+  constexpr double kMostPreemptions = 50;  // per second; a quiet machine has 5, one more process per CPU causes 100
+  constexpr double kLeastStolenMs = 50;    // five ticks of the clock that measures it
   if (wall_ms.empty()) return {};
   const double all_ms = std::accumulate(wall_ms.begin(), wall_ms.end(), 0.0);
   if (!conditions.waited_ms.empty()) {
@@ -219,7 +219,7 @@ ConditionsProbe::Counters ConditionsProbe::read_counters() const {
   return counters;
 }
 
-/// The eighth figure of a CPU's line in /proc/stat is steal, in ticks (proc(5)).
+/// The eighth value of a CPU's line in /proc/stat is steal, in ticks (proc(5)).
 std::optional<double> ConditionsProbe::read_steal_ms() const {
   std::ifstream file(root_ / "proc/stat");
   double sum = 0;
@@ -239,8 +239,8 @@ std::optional<double> ConditionsProbe::read_steal_ms() const {
   return sum / static_cast<double>(count);
 }
 
-/// Over all threads; the second figure of a thread's schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
-/// Threads that end take theirs with them.
+/// Sum over all threads of the second value in their schedstat, in nanoseconds (Documentation/scheduler/sched-stats).
+/// The times of ended threads are lost.
 std::optional<double> ConditionsProbe::read_waited_ms() const {
   std::error_code error;
   std::optional<double> sum_ms;

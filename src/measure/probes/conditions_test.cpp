@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 class ConditionsTest : public testing::Test {
  protected:
-  /// Of the CPU that this runs on, and of one beside it that the process may not use.
+  /// Two CPUs: the one that this test runs on, and one that the process may not use.
   void write_steal(int ticks) const {
     root_.write(
         "proc/stat",
@@ -64,7 +64,7 @@ TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
   ConditionsProbe nothing("", root_.path());
   nothing.add_trial();
   EXPECT_THAT(nothing.take().steal_ms, IsEmpty());
-  // A column that is known for some trials only would not say which.
+  // A column that is known for some trials only would not say which, so it is empty.
   write_steal(1);
   ConditionsProbe probe("", root_.path());
   probe.add_trial();
@@ -78,11 +78,11 @@ TEST_F(ConditionsTest, LeavesOutWhatTheSystemDoesNotSay) {
 
 TEST_F(ConditionsTest, IsAbsentWithoutTheLibrary) {
   EXPECT_EQ(Nvml::open("0000:01:00.0", "libheadroom-no-such-library.so.1"), nullptr);
-  EXPECT_EQ(Nvml::open("0000:01:00.0", "libm.so.6"), nullptr);  // a library, but another one
+  EXPECT_EQ(Nvml::open("0000:01:00.0", "libm.so.6"), nullptr);  // a library, but not NVML
 }
 
 TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
-  setenv("CUDA_VISIBLE_DEVICES", "1", 1);  // CUDA's numbers, which say nothing here
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);  // CUDA's indices do not apply to NVML
   {
     const std::unique_ptr<Nvml> nvml = Nvml::open("0000:01:00.0", kFakeNvml);
     ASSERT_NE(nvml, nullptr);
@@ -90,7 +90,7 @@ TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
     EXPECT_EQ(state.clock_mhz, 1980);
     EXPECT_EQ(state.memory_clock_mhz, 3201);
     EXPECT_EQ(state.power_w, 612.5);
-    EXPECT_EQ(state.throttle, 4);  // power cap; that it was idle as well is no throttling
+    EXPECT_EQ(state.throttle, 4);  // power cap; the idle bit is not throttling
   }
   const std::unique_ptr<Nvml> other = Nvml::open("0000:41:00.0", kFakeNvml);
   ASSERT_NE(other, nullptr);

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-/// What it is known by. A recording may have a kernel of the driver's, memset32 say, fill what a fill did before.
+/// The name that identifies an activity. In a CUDA graph, a driver kernel such as memset32 may replace a fill.
 std::string_view name_of_piece(const DeviceActivity& activity) {
   if (activity.kind == DeviceActivity::Kind::kFill || activity.name.starts_with("memset")) return "fill";
   return activity.name;
@@ -49,7 +49,7 @@ std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> 
 std::vector<std::int64_t> own_ns(std::span<const DeviceActivity> activities) {
   std::vector<std::int64_t> own;
   own.reserve(activities.size());
-  std::map<std::int64_t, std::int64_t> ends;  // of streams so far
+  std::map<std::int64_t, std::int64_t> ends;  // end of each stream's work so far
   for (const DeviceActivity& activity : activities) {
     std::int64_t& end_ns = ends.try_emplace(activity.stream, activity.start_ns).first->second;
     const std::int64_t from = std::max(activity.start_ns, end_ns);
@@ -100,7 +100,7 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
   std::ranges::stable_sort(submitted, {}, [&](std::size_t i) { return std::pair(work[i].launch, work[i].in_replay); });
 
   const Segment* const loop = find_loop(program_.root);
-  std::vector<std::int64_t> turns_ns;  // when each turn of the loop began
+  std::vector<std::int64_t> turns_ns;  // start time of each iteration of the loop
   steps_of_last_.assign(work.size(), -1);
   auto next = submitted.begin();
   for (const int step : order_) {

@@ -12,35 +12,35 @@
 
 namespace headroom {
 
-/// The launches of a program in the order in which they are submitted, loops unrolled: indices in Program::steps.
+/// The launches of a program in submission order, with loops unrolled: indices in Program::steps.
 [[nodiscard]] std::vector<int> launch_order(const Program& program);
 
 /// The loop of the program that runs the denoise steps, or null.
 [[nodiscard]] const Segment* find_loop(const Segment& segment);
 
-/// What a device did in one run of a program, launch by launch.
+/// The work of a device in one run of a program, by launch.
 class LaunchTimes {
  public:
   explicit LaunchTimes(const Program& program);
 
-  /// Learns how many pieces of work each launch is, from a run in which each was waited for: `ends` has its step and
-  /// the time at which it was over, in order, on the clock of the activities. Throws Error where the same launch is now
-  /// one number and now another.
+  /// Learns the number of device activities of each launch, from a run that waited for each launch. `ends` has each
+  /// launch's step and end time, in order, on the clock of the activities. Throws Error if the number of one launch
+  /// varies.
   void learn(std::span<const std::pair<int, std::int64_t>> ends, std::span<const DeviceActivity> activities);
 
-  /// Adds a run in which nothing was waited for, launched or replayed, on one stream or several: its activities in
-  /// order of submission belong to the launches in order of the schedule, which their names confirm. Copies to and from
-  /// the host do not count. Throws Error where there are others than there should be.
+  /// Adds a run without waits, launched or replayed, on one stream or several. Its activities in submission order are
+  /// assigned to the launches in schedule order, and checked by their names. Copies to and from the host are ignored.
+  /// Throws Error if the activities do not match.
   void add(std::span<const DeviceActivity> activities);
 
-  /// Milliseconds of every time a launch ran, by step: those of its pieces by own_ns().
+  /// Milliseconds of every execution of a launch, by step: the sum of its activities by own_ns().
   [[nodiscard]] const std::vector<std::vector<double>>& launch_ms() const noexcept { return launch_ms_; }
-  /// For every turn of the denoise loop but the last of each run, the share of its time in which the device did
-  /// nothing: from its first activity to the first of the next turn.
+  /// For every iteration of the denoise loop except the last of each run: the share of its time in which the device
+  /// was idle. An iteration lasts from its first activity to the first of the next one.
   [[nodiscard]] const std::vector<double>& idle_shares() const noexcept { return idle_shares_; }
-  /// And the milliseconds of it in which the device did something.
+  /// The milliseconds of each of these iterations in which the device was busy.
   [[nodiscard]] const std::vector<double>& busy_ms() const noexcept { return busy_ms_; }
-  /// For each activity of the last run in order of start, host copies left out, the step it belongs to.
+  /// For each activity of the last run in order of start, without host copies: the step it belongs to.
   [[nodiscard]] const std::vector<int>& steps_of_last() const noexcept { return steps_of_last_; }
 
  private:
@@ -52,15 +52,15 @@ class LaunchTimes {
   std::vector<int> steps_of_last_;
 };
 
-/// The activities but for copies to and from the host.
+/// The activities without copies to and from the host.
 [[nodiscard]] std::vector<DeviceActivity> without_host_copies(std::span<const DeviceActivity> activities);
 
-/// The nanoseconds that each activity adds to what its stream has done; they are in order of start. A kernel may begin before
-/// the one in front of it on its stream has ended, for which it then waits: it counts from that end on, so that no time
-/// counts twice.
+/// The nanoseconds that each activity adds to the work of its stream; activities are in order of start. A kernel may
+/// start before its predecessor on the stream has ended, and then waits for it (programmatic dependent launch). It
+/// counts from that end on, so that no time counts twice.
 [[nodiscard]] std::vector<std::int64_t> own_ns(std::span<const DeviceActivity> activities);
 
-/// How much of [begin_ns, end_ns) activities cover; they are in order of start.
+/// How much of [begin_ns, end_ns) is covered by activities, which are in order of start.
 [[nodiscard]] std::int64_t busy_ns(std::span<const DeviceActivity> activities, std::int64_t begin_ns,
                                    std::int64_t end_ns);
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Step 0, then three turns of steps 1 and 2, then step 3.
+/// Step 0, then three iterations of steps 1 and 2, then step 3.
 Program make_program() {
   Program program;
   program.steps.resize(4);
@@ -23,7 +23,7 @@ Program make_program() {
   return program;
 }
 
-/// Submitted in order of start, unless told.
+/// Submitted in order of start by default.
 DeviceActivity kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint64_t launch = 0) {
   return {.kind = DeviceActivity::Kind::kKernel,
           .name = "k",
@@ -35,7 +35,7 @@ DeviceActivity host_copy(std::int64_t start_ns, std::int64_t end_ns) {
   return {.kind = DeviceActivity::Kind::kHostCopy, .name = "copy", .start_ns = start_ns, .end_ns = end_ns};
 }
 
-/// Step 1 is two pieces of work, the others one; step 2 is none where `silent`.
+/// Step 1 has two activities, the others one; step 2 has none if `silent`.
 LaunchTimes learned(const Program& program) {
   LaunchTimes times(program);
   std::vector<std::pair<int, std::int64_t>> ends;
@@ -72,7 +72,7 @@ TEST(LaunchTimes, GivesEachLaunchItsPiecesInOrder) {
   EXPECT_THAT(times.launch_ms()[2], ElementsAre(4.0, 5.0, 6.0));
   EXPECT_THAT(times.launch_ms()[3], ElementsAre(7.0));
   EXPECT_THAT(times.steps_of_last(), ElementsAre(0, 1, 1, 2, 1, 1, 2, 1, 1, 2, 3));
-  // A turn of 10 ms is busy for 7, then 8; the last has no next turn to end it.
+  // An iteration of 10 ms is busy for 7, then 8; the last has no next iteration to end it.
   ASSERT_EQ(times.idle_shares().size(), 2U);
   EXPECT_NEAR(times.idle_shares()[0], 0.3, 1e-12);
   EXPECT_NEAR(times.idle_shares()[1], 0.2, 1e-12);
@@ -118,7 +118,7 @@ TEST(LaunchTimes, FollowsSubmissionWhereStreamsRunBesideEachOther) {
   alone[0].name = "first";
   alone[1].name = "second";
   times.learn(std::vector<std::pair<int, std::int64_t>>{{0, 10}, {1, 20}}, alone);
-  // One replay, in which the second piece began before the first.
+  // One replay, in which the second activity began before the first.
   std::vector<DeviceActivity> replay = {kernel(100, 2'000'100, 7), kernel(200, 1'000'200, 7)};
   replay[0].name = "second";
   replay[0].in_replay = 12;
@@ -144,10 +144,10 @@ TEST(LaunchTimes, RefusesALaunchThatChanges) {
 
 TEST(OwnTime, CountsFromTheEndOfTheOneBeforeOnItsStream) {
   std::vector<DeviceActivity> activities = {kernel(100, 200), kernel(150, 260),  // began early, waited until 200
-                                            kernel(150, 250),                    // over before the one in front of it
-                                            kernel(260, 300), kernel(310, 320),  // with nothing before, and with a gap
+                                            kernel(150, 250),                    // over before its predecessor
+                                            kernel(260, 300), kernel(310, 320),  // without predecessor, and with a gap
                                             kernel(320, 400), kernel(330, 350)};
-  activities[6].stream = 1;  // beside another stream's
+  activities[6].stream = 1;  // on another stream
   EXPECT_THAT(own_ns(activities), ElementsAre(100, 60, 0, 40, 10, 80, 20));
   EXPECT_THAT(own_ns({}), ElementsAre());
 }

@@ -17,12 +17,12 @@
 namespace headroom {
 namespace {
 
-/// Rows of x, its channels, and those of the result.
+/// Sizes of a GEMM: rows of x, its channels, and output channels.
 struct GemmSize {
   std::int64_t rows, k, n;
 };
 
-/// Which of them a machine does fastest depends on how much its caches hold and on how many cores share the work.
+/// Candidate sizes; cache sizes and the number of cores that share the work decide which one is fastest.
 constexpr std::array kOnCpu = {GemmSize{4096, 192, 768}, GemmSize{4096, 960, 192}, GemmSize{2048, 1024, 1024}};
 constexpr std::array kOnGpu = {GemmSize{4096, 4096, 4096}, GemmSize{8192, 8192, 8192}};
 
@@ -65,10 +65,11 @@ double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRate
   return segment.kind == SegmentKind::kLoop ? static_cast<double>(segment.trip_count) * sum : sum;
 }
 
-/// Copies of whole pages are the fast ones: an H200 copies 256 MiB at 4.2 TB/s, and at 2.7 TB/s with a few bytes more.
+/// Copies of whole pages are fast: an H200 copies 256 MiB at 4.2 TB/s, but at 2.7 TB/s with a few bytes more.
 constexpr std::size_t kPage = 4096;
 
-/// Exponentials by all threads, which share them out as kernels do: so many that starting and ending is nothing beside them.
+/// Exponentials are computed by all threads, distributed as in kernels. Their number makes the start and end of
+/// threads negligible.
 constexpr std::int64_t kNumbers = 2048, kTurns = 128, kBlocksOfThread = 32;
 
 void compute_exponentials(DType dtype, int threads) {

@@ -13,56 +13,60 @@
 #include "measure/protocol/submissions.hpp"
 #include "measure/statistics/trials.hpp"
 
-/// The floor of a piece of work: the least time in which the machine at hand could do it, by rates that it was measured
-/// at. What must move takes as long as a copy of as many bytes; what a product, attention or a convolution must
-/// multiply takes its FLOPs at the rate of the fastest of a few bare products in the same arithmetic; and of anything else
-/// its exponentials take, on a CPU, what they take by themselves. All can go on at once, so the floor is the longest.
-/// Other arithmetic counts as free, as do exponentials on a GPU, which has units for them.
+/// The floor of a piece of work: the least time in which this machine could do it, at measured rates. Three parts
+/// have a time:
+/// - bytes that must move: a copy of as many bytes;
+/// - FLOPs of a GEMM, attention or a convolution: the rate of the fastest of several bare GEMMs in the same
+///   arithmetic;
+/// - exponentials of all other work, on a CPU: their time by themselves.
+/// The parts can overlap, so the floor is the longest of them. Other arithmetic counts as free, as do exponentials on
+/// a GPU, which has units for them.
 namespace headroom {
 
-/// Work that a machine was timed at, alone and hot.
+/// Reference work whose time was measured on this machine, alone and with warm caches.
 struct Yardstick {
   std::string_view of;                ///< kFloorOfFlops, kFloorOfCopy or kFloorOfExp
-  double work = 0;                    ///< of a launch: FLOPs, bytes read and written, or exponentials
+  double work = 0;                    ///< per launch: FLOPs, bytes read and written, or exponentials
   Stream* stream = nullptr;           ///< where `submit` puts one more launch
-  std::function<void()> submit = {};  ///< as long as the MachineRates lives that the yardstick is from
-  double ms = 0;                      ///< of a launch, the median of `trials`
+  std::function<void()> submit = {};  ///< valid as long as the MachineRates that returned it
+  double ms = 0;                      ///< per launch, the median of `trials`
   Trials trials = {};
 };
 
-/// So many launches of a yardstick, which must be there while the floor is.
+/// A number of launches of a yardstick, which must outlive it.
 struct Floor {
   const Yardstick* yardstick = nullptr;
   double launches = 0;
   [[nodiscard]] double ms() const { return launches * yardstick->ms; }
 };
 
-/// Exponentials of softmax, silu, gelu, tanh and their like: one for each element that they make.
+/// Exponentials of softmax, silu, gelu, tanh and similar ops: one for each element computed.
 struct Exponentials {
   double count = 0;
-  DType dtype = DType::kF32;  ///< bf16 where some of the results are, which takes less time
+  DType dtype = DType::kF32;  ///< bf16 if some of the results are, which takes less time
 };
-/// Those of a graph's ops, fused ones by what they stand for.
+/// The exponentials of a graph's ops, including those in bodies of fused ops.
 [[nodiscard]] Exponentials exponentials_of(const Graph& graph);
 
-/// All that is known of how fast a machine is. Each rate is measured when it is first asked for, and then kept.
+/// The measured rates of a machine. Each rate is measured at its first use and then kept.
 class MachineRates {
  public:
-  /// A copy of as many bytes as no last-level cache holds; what moves more takes proportionally longer.
+  /// Size of a copy that no last-level cache holds; larger copies take proportionally longer.
   static constexpr std::size_t kLargestCopy = std::size_t{384} << 20;
 
-  /// `protocol` is that of each measurement. `backend` must outlive the object.
+  /// `protocol` is used for each measurement. `backend` must outlive the object.
   MachineRates(Backend& backend, const Protocol& protocol)
       : backend_(backend), protocol_(protocol), copy_run_(backend) {}
   MachineRates(const MachineRates&) = delete;
 
-  /// A copy that moves as many bytes, half of them read and half written, or kLargestCopy; of more than a page whole pages. It is
-  /// hot, as what it stands for would be: small ones have the rate of a cache.
+  /// A copy that moves `moved_bytes`, half of them read and half written, but at most kLargestCopy; sizes above a
+  /// page are rounded to whole pages. Caches are warm, as for the work that it models: small copies run at the rate
+  /// of a cache.
   [[nodiscard]] const Yardstick& copy(double moved_bytes);
-  /// The fastest of a few bare products in that arithmetic, as Kernel::compute_name() calls it: "bf16", "tf32"; of those in
-  /// f32 where bf16 has no units of its own. Throws Error where no kernel runs one.
+  /// The fastest of several bare GEMMs in this arithmetic, as named by Kernel::compute_name(): "bf16", "tf32". If
+  /// bf16 has no units of its own, those in f32 are used. Throws Error if no kernel runs one.
   [[nodiscard]] const Yardstick& product(std::string_view arithmetic);
-  /// Exponentials alone, of numbers that each core has in its first-level cache, for results in that dtype. Null on a GPU.
+  /// Exponentials alone, of numbers in each core's first-level cache, for results of this dtype. Null on a GPU.
   [[nodiscard]] const Yardstick* exponentials(DType dtype);
 
  private:
@@ -75,21 +79,21 @@ class MachineRates {
   Backend& backend_;
   Protocol protocol_;
   CopyRun copy_run_;
-  std::map<std::size_t, Yardstick> copies_;  // by the bytes that are copied
+  std::map<std::size_t, Yardstick> copies_;  // by bytes copied
   std::map<std::string, Product, std::less<>> products_;
   std::map<DType, Yardstick> exponentials_;
 };
 
-/// Of a launch of a program, without its activation.
+/// The floor of one launch of a program, without its activation.
 [[nodiscard]] Floor floor_of(const Step& launch, MachineRates& rates);
-/// Of one run of a whole program: the sum over its launches, those of a loop as often as it turns; of an `if` the branch
-/// that takes less.
+/// The floor of one run of a whole program: the sum over its launches. A loop counts once per iteration; an `if`
+/// counts the cheaper branch.
 [[nodiscard]] double floor_ms(const Program& program, MachineRates& rates);
-/// Of the op that `run` runs: the same whether it runs in one launch or as the plain ops that it stands for.
+/// The floor of the op that `run` runs; the same whether it runs in one launch or as its plain ops.
 [[nodiscard]] Floor floor_of(const OpRun& run, MachineRates& rates);
-/// Of what `graph`, which has no product, computes, where so many bytes must move.
+/// The floor of a graph that contains no GEMM, attention or convolution, if it must move `bytes`.
 [[nodiscard]] Floor floor_of(const Graph& graph, double bytes, MachineRates& rates);
-/// The longer of so many bytes at the rate of `copy` and, where there is `other`, so much of its work at its.
+/// The longer of `bytes` at the rate of `copy` and, if there is `other`, `work` at the rate of `other`.
 [[nodiscard]] Floor longer_of(double bytes, const Yardstick& copy, double work, const Yardstick* other);
 
 }  // namespace headroom

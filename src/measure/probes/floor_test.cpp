@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// One launch is enough of a time for a test.
+/// One launch is enough for a test.
 const Protocol kOnce{.warmup_min = 0, .warmup_max = 0, .trials = 1};
 
 class FloorTest : public testing::Test {
@@ -40,9 +40,9 @@ class FloorTest : public testing::Test {
 };
 
 TEST(LongerOf, TakesBytesOrOtherWorkAtTheRateOfTheirYardstick) {
-  const Yardstick copy{.of = kFloorOfCopy, .work = 100, .ms = 4};  // 25 bytes a ms
+  const Yardstick copy{.of = kFloorOfCopy, .work = 100, .ms = 4};  // 25 bytes per ms
   for (const std::string_view of : {kFloorOfFlops, kFloorOfExp}) {
-    const Yardstick other{.of = of, .work = 1000, .ms = 2};  // 500 a ms
+    const Yardstick other{.of = of, .work = 1000, .ms = 2};  // 500 per ms
     const Floor by_work = longer_of(100, copy, 3000, &other);
     EXPECT_EQ(by_work.ms(), 6);
     EXPECT_EQ(by_work.yardstick->of, of);
@@ -103,7 +103,7 @@ TEST_F(FloorTest, OfWhatIsNoProductIsItsExponentialsOrItsBytes) {
   EXPECT_EQ(floor_of(silu, rates_).ms(), expected);
   EXPECT_EQ(floor_of(silu.step(), rates_).ms(), expected);
   EXPECT_EQ(floor_of(silu.program().graph, bytes, rates_).ms(), expected);
-  // More than any bytes take: with none to move the exponentials are what is left.
+  // The exponentials take longer than the bytes; with no bytes to move, they are the whole floor.
   const Floor of_exp = floor_of(silu.program().graph, 0, rates_);
   EXPECT_EQ(of_exp.yardstick, exponentials) << "is measured once";
   EXPECT_DOUBLE_EQ(of_exp.ms(), 64 * 32 / exponentials->work * exponentials->ms);
@@ -136,7 +136,7 @@ TEST_F(FloorTest, CopiesAreMeasuredAsTheyGrow) {
   EXPECT_EQ(small.work, 200);
   EXPECT_EQ(large.work, 2 * 244 * 4096) << "is of whole pages";
   EXPECT_EQ(&rates_.copy(2e6 + 100), &large);
-  small.submit();  // still there, in buffers that have grown
+  small.submit();  // still valid, in buffers that have grown
   small.stream->synchronize();
 }
 

@@ -10,7 +10,7 @@ namespace {
 std::string describe_cpu(const Machine& machine) {
   std::string text = machine.cpu;
   if (machine.cpu_isa) text += fmt::format(" ({})", *machine.cpu_isa);
-  if (machine.logical_cores > 0)  // other programs' files may not say
+  if (machine.logical_cores > 0)  // may be missing in files of other programs
     text += machine.allowed_cores == machine.logical_cores
                 ? ", " + format_count(machine.logical_cores, "core")
                 : fmt::format(", {} of {} cores", machine.allowed_cores, machine.logical_cores);
@@ -18,8 +18,8 @@ std::string describe_cpu(const Machine& machine) {
   return text;
 }
 
-/// The GPU in use and its driver, which all GPUs of a machine share; of a file that does not tell which it was, the
-/// first. Empty where there is none.
+/// The GPU in use and its driver, which all GPUs of a machine share. If a file does not state which GPU was used, the
+/// first one. Empty if there is none.
 std::string describe_used_gpu(const Machine& machine, const Configuration& configuration) {
   if (configuration.device != "cuda" || (machine.gpus.empty() && !configuration.gpu)) return {};
   const std::string& name = configuration.gpu ? configuration.gpu->name : machine.gpus.front().name;

@@ -7,9 +7,9 @@
 
 namespace headroom {
 
-/// What times depend on besides the work and the program, in words: equal where times may stand beside each other. A
-/// GPU and its driver, or "AMD EPYC 9R14 (avx512_bf16), 2 of 16 cores, 126 GiB, 2 threads" of a CPU. Memory counts to
-/// three digits, because a new kernel keeps a little more or less of it.
+/// Describes what times depend on, other than the work and the program; times are comparable if the texts are equal.
+/// For a GPU it is its name and driver. For a CPU: "AMD EPYC 9R14 (avx512_bf16), 2 of 16 cores, 126 GiB, 2 threads".
+/// Memory is rounded to three digits, because a new Linux kernel reserves slightly more or less of it.
 [[nodiscard]] std::string describe_hardware(const Machine& machine, const Configuration& configuration);
 
 }  // namespace headroom

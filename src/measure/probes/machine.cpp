@@ -19,7 +19,7 @@
 #include "base/text/json.hpp"
 #include "measure/results/json_members.hpp"
 
-// What only the build system knows; machine.cpp alone is compiled with these.
+// Macros set by the build system for machine.cpp alone.
 #ifndef HEADROOM_VERSION
 #define HEADROOM_VERSION "unknown"
 #endif
@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A small file of the system as text; empty where it cannot be read.
+/// The text of a small system file; empty if it cannot be read.
 std::string read_system_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -54,7 +54,7 @@ std::optional<double> cpu_max_mhz(const fs::path& cpufreq) {
   return khz / 1000;
 }
 
-/// PRETTY_NAME of os-release(5), without its quotes; "unknown" where there is none.
+/// PRETTY_NAME of os-release(5), without its quotes; "unknown" if it is missing.
 std::string os_name(const fs::path& etc) {
   std::ifstream file(etc / "os-release");
   constexpr std::string_view kKey = "PRETTY_NAME=";
@@ -88,10 +88,11 @@ std::optional<std::string> nvidia_driver_version(const fs::path& nvidia) {
   return std::nullopt;
 }
 
-/// The GPUs the NVIDIA driver lists in /proc, in PCI order. This needs no CUDA, so a CPU build names them as well.
+/// The GPUs that the NVIDIA driver lists in /proc, in PCI order. This needs no CUDA, so a CPU build names them as
+/// well.
 std::vector<GpuInfo> nvidia_gpus(const fs::path& nvidia) {
   std::vector<fs::path> folders;
-  std::error_code none;  // where there is no driver there are no GPUs
+  std::error_code none;  // a machine without driver has no GPUs
   for (fs::directory_iterator entry(nvidia / "gpus", none), end; !none && entry != end; entry.increment(none)) {
     folders.push_back(entry->path());
   }

@@ -23,7 +23,7 @@ TEST(Machine, DescribesThisMachine) {
   EXPECT_EQ(machine.logical_cores, sysconf(_SC_NPROCESSORS_ONLN));
   EXPECT_GE(machine.allowed_cores, 1);
   EXPECT_LE(machine.allowed_cores, sysconf(_SC_NPROCESSORS_CONF));
-  // Some of the installed memory is never shown as pages, so the two agree only roughly.
+  // Some of the installed memory is never available as pages, so the two agree only roughly.
   const double pages_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   EXPECT_NEAR(static_cast<double>(machine.memory_bytes), pages_bytes, 0.05 * pages_bytes);
   EXPECT_THAT(machine.kernel, HasSubstr("Linux "));

@@ -38,7 +38,7 @@ class AloneTimes {
   std::vector<Known> known_;
 };
 
-/// What the launches of a program could take, each measurement of all of them an entry.
+/// The least times of a program's launches; each entry is one measurement of all of them.
 struct Floors {
   explicit Floors(std::size_t launches) : alone_ms(launches), floor_ms(launches), floor_of(launches) {}
 
@@ -60,12 +60,12 @@ Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
   return protocol;
 }
 
-/// What disturbs a phase of the work, which counts as one trial.
+/// Watches for disturbances during a phase of the work; a phase counts as one trial.
 class PhaseWatch {
  public:
   explicit PhaseWatch(const Backend& backend) : probe_(pci_bus_id_of(backend)), began_ms_(steady_clock_ms()) {}
 
-  /// Adds it to `disturbances`.
+  /// Ends the phase and adds its disturbance, if any, to `disturbances`.
   void end(const char* phase, std::vector<std::string>& disturbances) {
     probe_.add_trial();
     const double elapsed_ms = steady_clock_ms() - began_ms_;
@@ -127,7 +127,7 @@ class Profiler {
     return steps;
   }
 
-  /// For each launch of the program, its times: each waited for by itself.
+  /// The times of each launch of the program, with a wait after each launch.
   std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
     const Program& program = run_.session.program();
     std::vector<std::vector<double>> times(program.steps.size());
@@ -148,7 +148,7 @@ class Profiler {
     return times;
   }
 
-  /// What a step takes where the loop is one graph; nothing where it is none.
+  /// The time of a step if the loop is one CUDA graph; nothing otherwise.
   std::optional<double> time_loop() {
     if (loop_ == nullptr) return std::nullopt;
     run_.session.record_by_step(false);
@@ -165,7 +165,7 @@ class Profiler {
     return median(steps);
   }
 
-  /// As time_launches(), from the device's records, and what of a step it ran something in and what not.
+  /// Like time_launches(), but from the device's trace; also the idle and busy times of a step.
   std::vector<std::vector<double>> trace_launches(DeviceTrace& trace, std::vector<TraceSlice>& slices,
                                                   ProfileRecord& record) {
     const Program& program = run_.session.program();
@@ -176,7 +176,7 @@ class Profiler {
     run([&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
     run_.session.observe_launches({});
     times.learn(ends, trace.collect());
-    for (int i = 0; i < 2; ++i) run_.run({});  // until all that `graph` records is recorded
+    for (int i = 0; i < 2; ++i) run_.run({});  // until `graph` has captured everything that it can
     (void)trace.collect();
     std::vector<DeviceActivity> activities;
     for (seen = 0; seen < options_.trials; seen += steps_of_run()) {
@@ -227,7 +227,7 @@ class Profiler {
   }
 
  private:
-  /// Runs once; `on_step` is told of each step.
+  /// Runs once; `on_step` is called after each step.
   void run(const IterationObserver& on_step) const { run_.run(on_step); }
 
   const ProfiledRun& run_;
@@ -251,7 +251,7 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
     times = profiler.time_launches(result.slices);
   } else {
     times = profiler.trace_launches(*backend.make_trace(), result.slices, result.launches);
-    result.launches.loop_step_ms = profiler.time_loop();  // when nothing is traced any more
+    result.launches.loop_step_ms = profiler.time_loop();  // after all tracing has ended
   }
 
   launches.end("launches", result.disturbances);

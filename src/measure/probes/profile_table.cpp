@@ -21,13 +21,13 @@ struct Line {
   std::string floor_of;
   std::int64_t launches = 0;
   double time_ms = 0;
-  double bytes = 0;       ///< that must move at the least
+  double bytes = 0;       ///< least bytes to move
   bool is_timed = false;  ///< whether any of them was timed alone
   double alone_ms = 0;
   double floor_ms = 0;
 };
 
-/// "blocks.*.attn.to_q" of "blocks.3.attn.to_q": equal modules of all blocks are one.
+/// "blocks.*.attn.to_q" for "blocks.3.attn.to_q": equal modules of all blocks share a row.
 std::string module_of(const std::string& path) {
   std::string module;
   for (const auto part : std::views::split(path, '.')) {
@@ -74,12 +74,12 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
   lines.push_back(std::move(line));
 }
 
-/// Shorter than its floor by more than the floor's own error: no launch can be, so one of the two figures is not what
-/// it stands for.
+/// A launch cannot be shorter than its floor by more than the floor's own error. If it is, one of the two figures is
+/// wrong.
 constexpr double kErrorOfFloor = 0.05;
 bool is_below_floor(const Line& line) { return line.time_ms < (1 - kErrorOfFloor) * line.floor_ms; }
 
-/// How far a step is over its floors, as far as that may be said.
+/// The ratio of a step to its floors in words, with a remark if it is unreliable.
 std::string over_floor_text(const Profile& profile) {
   const double over = profile.over_floor();
   const char* disturbed = profile.disturbances.empty() ? "" : ", but the measurement was disturbed";
@@ -88,7 +88,7 @@ std::string over_floor_text(const Profile& profile) {
   return fmt::format("the step is faster than they are, so they do not bound it{}", disturbed);
 }
 
-/// What a reader should know of rows below their floors and of the machine.
+/// Remarks on rows below their floors and on disturbances.
 std::string remarks_on(const Profile& profile, std::int64_t below) {
   std::string text;
   if (below > 0)
@@ -102,7 +102,7 @@ std::string remarks_on(const Profile& profile, std::int64_t below) {
   return text;
 }
 
-/// `per` says what their times are of: "step" or "request".
+/// `per` is the unit of work of the times: "step" or "request".
 void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms, const char* per) {
   if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
   for (const Line& line : lines) {

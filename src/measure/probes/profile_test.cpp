@@ -128,7 +128,7 @@ TEST(ProfileTurns, EachIsHeldAgainstItsOwnFloors) {
   EXPECT_DOUBLE_EQ(measured.over_floor(), 1.2);
 }
 
-/// A step of one copy that takes so long, with a floor of 10 ms.
+/// A step of one copy with the given time, and a floor of 10 ms.
 Profile one_launch(double ms) {
   Profile profile{.steps = {{.wall_ms = {ms}}}, .floors = {{.wall_ms = {10}}}, .launches = {}, .slices = {}};
   profile.launches.time_ms = {ms};
@@ -189,7 +189,7 @@ TEST(KernelSuite, FloorsOfWhatOnlyMovesAreTheCopy) {
   const ResultFile file = bench_kernels(*backend, {.filter = "^add f32$", .max_seconds = 0.05});
   ASSERT_EQ(file.results.size(), 2U);
   EXPECT_FALSE(file.results[0].floor) << "the copy is what others are held against";
-  // Three tensors where the copy has two.
+  // Three tensors, but the copy has two.
   EXPECT_DOUBLE_EQ(file.results[1].floor.value().ms, 1.5 * series_of(file.results[0], "launch").statistics.median);
   EXPECT_EQ(file.results[1].floor->of, "copy");
 }
@@ -210,7 +210,7 @@ TEST(KernelSuite, TakesTurnsWithWhatItsFloorIsReckonedFrom) {
     }
   }
 
-  // In two of three turns it takes 1.25 times its floor, whatever the other says.
+  // In two of three turns it takes 1.25 times its floor, which outweighs the third.
   TrialSeries& launch = file.results[2].trials[0];
   TrialSeries& floor = file.results[2].trials[1];
   for (std::size_t i = 0; i < launch.time_ms.size(); ++i) launch.time_ms[i] = launch.process[i] == 2 ? 50 : 10;

@@ -10,7 +10,7 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 20U;
-// What else the process may take or give back meanwhile; AddressSanitizer keeps notes on a block, an eighth of it.
+// Tolerance for other allocations of the process meanwhile; AddressSanitizer's shadow memory is an eighth of a block.
 constexpr std::size_t kSlack = std::size_t{16} << 20U;
 
 // Mapped directly, because a heap may keep freed memory.

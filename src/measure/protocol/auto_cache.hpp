@@ -9,25 +9,24 @@
 
 namespace headroom {
 
-/// Choices of `auto` that were measured before, a JSON file each (schema `headroom.auto/1`), by a key that names all
-/// that they depend on.
+/// Cached choices of `auto`, one JSON file each (schema `headroom.auto/1`). The key names everything that a choice
+/// depends on.
 class AutoCache {
  public:
   explicit AutoCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  /// In ${XDG_CACHE_HOME:-~/.cache}/headroom/auto. Nothing where neither variable names a place.
+  /// The cache in ${XDG_CACHE_HOME:-~/.cache}/headroom/auto; nothing if neither variable names a folder.
   [[nodiscard]] static std::optional<AutoCache> of_user();
 
   struct Entry {
     AutoChoice choice;
-    std::string created;  ///< utc_now() when it was measured
+    std::string created;  ///< utc_now() at the measurement
   };
-  /// The choice kept under this key, if there is one. Throws Error where the file is there and is not what it should
-  /// be.
+  /// The choice stored under this key, if there is one. Throws Error if the file exists but is invalid.
   [[nodiscard]] std::optional<Entry> find(const nlohmann::json& key) const;
-  /// Keeps a choice, complete or not at all. Throws Error where it cannot be written.
+  /// Stores a choice atomically. Throws Error if it cannot be written.
   void store(const nlohmann::json& key, const Entry& entry) const;
 
-  /// Where the choice of this key is kept.
+  /// The file of this key's choice.
   [[nodiscard]] std::filesystem::path file_of(const nlohmann::json& key) const;
 
  private:

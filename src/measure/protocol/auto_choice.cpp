@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-constexpr double kLeastGain = 1.01;  // a factor that must be passed with 95% confidence
+constexpr double kLeastGain = 1.01;  // a factor that must be exceeded with 95% confidence
 constexpr int kMaxRounds = 3;
 
 class Chooser {
@@ -86,10 +86,10 @@ class Chooser {
     if (!trials_.back().kept) set_ = without;
   }
 
-  /// The first loop that pays within the limit, or one of those behind it that is as fast and the better in quality.
+  /// Chooses the first loop that pays within the limit, or a later one that is as fast and has better quality.
   void try_cheaper_loops() {
     const SwitchSet every_step = set_;
-    std::optional<std::size_t> chosen;  // its trial
+    std::optional<std::size_t> chosen;  // index of its trial
     for (const std::string& cheaper : bench_.cheaper_loops()) {
       if (seconds_left() <= 0) {
         if (!chosen) note(cheaper, false, fmt::format("not tried: the {} s were over", limits_.seconds));
@@ -98,7 +98,7 @@ class Chooser {
       const SwitchSet with = every_step.with(SwitchSet::parse(cheaper));
       if (chosen) {
         const std::optional<Estimate> factor = factor_of(set_, with);
-        if (factor && factor->interval && factor->interval->high < 1) return;  // those behind it are no cheaper
+        if (factor && factor->interval && factor->interval->high < 1) return;  // later ones are no cheaper
         if (!are_equal_in_time(factor)) continue;
       }
       const std::optional<AutoBench::Loss> loss = loss_of_loop(cheaper, with, every_step);
@@ -118,7 +118,7 @@ class Chooser {
     }
   }
 
-  /// Of a set that can be built; nothing where it cannot.
+  /// The factor between two sets; nothing if one of them cannot be built.
   std::optional<Estimate> factor_of(const SwitchSet& without, const SwitchSet& with) {
     try {
       if (!bench_.build(with, without).empty()) return {};
@@ -130,7 +130,7 @@ class Chooser {
     }
   }
 
-  /// What a loop loses, where that is within the limit; else nothing, and a trial says why.
+  /// The loss of a loop if it is within the limit; otherwise nothing, and a trial records the reason.
   std::optional<AutoBench::Loss> loss_of_loop(const std::string& cheaper, const SwitchSet& with,
                                               const SwitchSet& every_step) {
     const SwitchSet added = SwitchSet::parse(cheaper);
@@ -152,7 +152,7 @@ class Chooser {
     return {};
   }
 
-  /// A NaN is over the limit too.
+  /// Records an error over the limit; a NaN counts as over it.
   void refuse_error(std::string_view name, double error, double limit, std::string_view what = "its error") {
     note(name, false,
          fmt::format("{} is {}", what, std::isfinite(error) ? fmt::format("over {}", limit) : "not finite"));
@@ -198,7 +198,7 @@ class Chooser {
 
   double seconds_left() const { return limits_.seconds - (clock_() - began_ms_) / 1000; }
 
-  /// Switches that nothing was said about yet, the one in question among them, at least 1.
+  /// The number of switches without a trial, including the current one; at least 1.
   std::ptrdiff_t questions_left() const {
     return 1 + std::ranges::count_if(free_, [&](const SwitchInfo* info) {
              return std::ranges::find(trials_, info->name, &AutoTrial::switch_name) == trials_.end();
@@ -210,10 +210,10 @@ class Chooser {
   const AutoLimits& limits_;
   const MillisecondClock& clock_;
   double began_ms_;
-  std::vector<const SwitchInfo*> free_;  // that the choice is about
+  std::vector<const SwitchInfo*> free_;  // switches that may be chosen
   SwitchSet set_;
   std::vector<AutoTrial> trials_;
-  std::set<std::pair<std::string, std::string>> tried_;  // a switch and the set with it
+  std::set<std::pair<std::string, std::string>> tried_;  // pairs of a switch and the set with it
 };
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST(AutoChoice, LeavesPrecisionAloneWhereItIsSlowerOrNoFaster) {
   }
 }
 
-/// As bf16 on a CPU without AMX: its products are slower than those in f32, but beside int8 it saves bytes.
+/// Models bf16 on a CPU without AMX: its GEMMs are slower than those in f32, but together with int8 it saves bytes.
 TEST(AutoChoice, TriesAgainWhatMayPayBesideAnother) {
   FakeBench bench;
   bench.factors["bf16"] = 1;
@@ -186,7 +186,7 @@ TEST(AutoChoice, AsksAgainAfterTheSetHasChanged) {
   FakeBench bench;
   bench.factors["fuse"] = 1.2;
   bench.factors["bf16"] = 1.0;
-  // bf16 pays only where fuse is off, which the first round does not know when it asks.
+  // bf16 pays only without fuse, which the first round does not know when it tries bf16.
   bench.extra_factor = [](const SwitchSet& set) { return set.has("bf16") && !set.has("fuse") ? 0.5 : 1.0; };
   const AutoChoice choice = choose(bench);
   EXPECT_FALSE(choice.switches.has("fuse"));
@@ -204,7 +204,7 @@ TEST(AutoChoice, StopsWhenTheTimeIsUpAndSaysWhatWasNotTried) {
   EXPECT_TRUE(choice.switches.has("fuse")) << "what was not tried stays as it was";
 }
 
-/// The first that keeps within the limit and pays, beside all that was chosen before.
+/// The chosen loop is the first that keeps within the limit and pays, given all earlier choices.
 TEST(AutoChoice, TakesAStepCacheWithinTheLimitOfARequest) {
   FakeBench bench;
   bench.loops = {"fbcache=0.3", "meancache=14", "fbcache=0.1", "fbcache=0.05"};
@@ -244,11 +244,11 @@ TEST(AutoChoice, TakesTheBetterOfLoopsThatAreAsFast) {
   EXPECT_EQ(std::ranges::find(choice.trials, "sampler=unipc,steps=14", &AutoTrial::switch_name), choice.trials.end())
       << "a slower loop is not judged";
 
-  bench.errors["sampler=dpm++2m,steps=7"] = 0.038;  // no more than a tenth of the limit better
+  bench.errors["sampler=dpm++2m,steps=7"] = 0.038;  // better by no more than a tenth of the limit
   EXPECT_EQ(choose(bench, "", limits).switches.argument("sampler"), "unipc");
 }
 
-/// Fewer steps of another sampler are two switches, which come together or not at all; a loss may be a gain.
+/// Fewer steps of another sampler are two switches, which are chosen together or not at all; a loss may be negative.
 TEST(AutoChoice, TakesFewerStepsOfABetterSamplerWithinTheLimit) {
   FakeBench bench;
   bench.loops = {"sampler=unipc,steps=7", "sampler=dpm++2m,steps=7", "sampler=unipc,steps=9", "meancache=14"};
@@ -272,7 +272,7 @@ TEST(AutoChoice, TakesFewerStepsOfABetterSamplerWithinTheLimit) {
   EXPECT_FALSE(has_step_cache(choice.switches)) << "the first that pays is taken, and no other";
 }
 
-/// What has begun is finished: to judge what a loop makes may take longer than all the time there is.
+/// A trial that has begun is finished: judging the output of a loop may take longer than the whole time limit.
 TEST(AutoChoice, FinishesTheLoopThatItJudgesWhenTheTimeIsUp) {
   FakeBench bench;
   bench.loops = {"meancache=7", "meancache=9"};

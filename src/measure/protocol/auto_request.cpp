@@ -19,21 +19,21 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kImageChannels = 3;  // red, green and blue, as pictures come
-constexpr std::int64_t kStepsAtOnce = 2;    // short, so that two sets alternate quickly
-constexpr std::size_t kMinTimes = 4;        // of each set, even when time is up: fewer have no interval to speak of
+constexpr std::int64_t kImageChannels = 3;  // red, green and blue
+constexpr std::int64_t kStepsAtOnce = 2;    // small, so that two sets alternate quickly
+constexpr std::size_t kMinTimes = 4;        // of each set, even after the time limit: fewer have no useful interval
 constexpr std::size_t kMostRounds = 25;
 constexpr std::int64_t kJudgedAtOnce = 20;
 constexpr std::uint64_t kJudgedSeed = 0;
-constexpr std::int64_t kFewestSteps = 4;  // of a sampler of order 2, to be worth its name
+constexpr std::int64_t kFewestSteps = 4;  // with fewer, a sampler of order 2 has no advantage
 
 std::span<const Component> components_of(const AutoRequest& request) {
   if (request.pipeline != nullptr) return request.pipeline->components();
   return {request.forward.component, 1};
 }
 
-/// The request under these switches. One that begins with an image has the loop of one that begins with noise, in as
-/// many steps.
+/// The request under these switches. A request that begins with an image is replaced by one that begins with noise
+/// and has as many steps.
 RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options, const SwitchSet& set) {
   options.switches = set;
   const Request request = pipeline.resolve(options);
@@ -47,7 +47,7 @@ RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options
   return options;
 }
 
-/// Gives images that are edited random pixels.
+/// Sets random pixels as the images to edit.
 void set_references(const Pipeline& pipeline, const Request& request, std::vector<ImageRequest>& images) {
   if (request.reference_tokens() == 0) return;
   const std::int64_t side = pipeline.token_pixels();
@@ -58,7 +58,7 @@ void set_references(const Pipeline& pipeline, const Request& request, std::vecto
   }
 }
 
-/// By the rule that holds everywhere: the worst measure, at the end of its interval that speaks against the set.
+/// The loss by assess_quality(): the worst metric, at the unfavourable end of its interval.
 AutoBench::Loss loss_of(const std::vector<MeasuredLoss>& measures) {
   const std::optional<QualityLoss> loss =
       assess_quality(measures, OutputKind::kOtherLoop, std::numeric_limits<double>::infinity());
@@ -119,7 +119,7 @@ nlohmann::json to_json(const AutoRequest& request) {
           {"classifier_free_guidance", denoise.classifier_free_guidance}};
 }
 
-/// One set of switches, ready to run: of a loop two steps, or the whole.
+/// One set of switches, ready to run: two steps of a loop, the whole loop, or a pass.
 class RequestBench::Subject {
  public:
   Subject(Backend& backend, const AutoRequest& request, const SwitchSet& set, bool whole)
@@ -148,13 +148,13 @@ class RequestBench::Subject {
   [[nodiscard]] const std::vector<Declined>& declined() const { return declined_; }
   [[nodiscard]] WeightStore& weights() { return weights_; }
 
-  /// What the loop makes, always of the same noise.
+  /// The output of the loop, always from the same noise.
   [[nodiscard]] const HostTensor& latents() {
     if (latents_.numel() == 0) latents_ = generator_->generate(images_);
     return latents_;
   }
 
-  /// Runs once and adds the time of each step, of the whole loop, or of the pass.
+  /// Runs once and appends the time of each step, of the whole loop, or of the pass.
   void run(std::vector<double>& times_ms) {
     if (session_) {
       const double start = steady_clock_ms();

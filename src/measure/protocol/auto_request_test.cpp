@@ -42,7 +42,7 @@ TEST(CheaperLoops, LeaveWhatIsGiven) {
   EXPECT_THAT(of_sampler, Each(Not(HasSubstr("sampler="))));
 }
 
-/// A model that was distilled for few steps, or for a sampler with fresh noise, is no equation for a better solver.
+/// A model distilled for few steps, or for a sampler with fresh noise, defines no ODE for a better solver.
 TEST(CheaperLoops, OfFewStepsOrWithFreshNoiseHaveNoOtherSampler) {
   EXPECT_THAT(loops_of({.steps = 28, .sampler = Sampler::kLcm}), Each(Not(HasSubstr("steps="))));
   EXPECT_THAT(loops_of({.steps = 4}), Each(Not(HasSubstr("steps="))));
@@ -79,7 +79,7 @@ TEST_F(CheaperLoopsOfTheModel, AreJudgedWhereThereIsAJudge) {
   const AutoBench::Loss loss = two_steps.loss(fewer, every);
   EXPECT_THAT(loss.what, AnyOf(HasSubstr("label is no longer seen"), HasSubstr("Frechet distance")));
   EXPECT_GT(loss.value, 0) << "one step is worse than two";
-  // No label of 140 images is lost, which leaves a loss of at most 3 in some 200 possible.
+  // No label of 140 images is lost, which is compatible with a loss of at most 3 in about 200.
   EXPECT_LT(two_steps.loss(every, every).value, 0.015) << "and the same no worse than itself";
   const std::map<std::string, std::int64_t> once = {{"judging 140 images with every step", 7 * 2},
                                                     {"judging 140 images with steps=1", 7}};
@@ -96,7 +96,7 @@ TEST_F(CheaperLoopsOfTheModel, AreHeldByTheirLatentsWhereTheJudgeIsOfAnotherSize
   EXPECT_TRUE(judged_.empty());
 }
 
-/// Steps that the user gives, however, are not for `auto` to change.
+/// `auto` does not change the number of steps that the user gives.
 TEST_F(CheaperLoopsOfTheModel, LeaveStepsThatAreGiven) {
   EXPECT_THAT(bench({.steps = 28, .switches = {}}).cheaper_loops(),
               AllOf(Contains("meancache=7"), Each(Not(HasSubstr("steps=")))));

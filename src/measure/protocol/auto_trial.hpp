@@ -8,22 +8,22 @@
 
 namespace headroom {
 
-/// One question that was asked: does this switch pay, beside the others that were on at the time?
+/// One trial of `auto`: does this switch pay, given the other switches that were on?
 struct AutoTrial {
-  std::string switch_name;           ///< of a cheaper loop all its switches: "sampler=unipc,steps=14"
+  std::string switch_name;           ///< all switches of a cheaper loop: "sampler=unipc,steps=14"
   std::optional<double> without_ms;  ///< median
   std::optional<double> with_ms;
-  std::optional<double> factor;  ///< without / with: over 1 where the switch makes it faster
+  std::optional<double> factor;  ///< without / with: over 1 if the switch makes the request faster
   std::optional<Interval> interval;
-  std::optional<double> error;  ///< of the set with it, or a cheaper loop's loss; only where a switch is not exact
+  std::optional<double> error;  ///< of the set with it, or a cheaper loop's loss; only for switches that are not exact
   bool kept = false;
   std::string why;
   friend bool operator==(const AutoTrial&, const AutoTrial&) = default;
 };
 
-/// As results, plans and the cache of choices have it.
+/// The form used in results, plans and the cache of choices.
 [[nodiscard]] nlohmann::json to_json(const AutoTrial& trial);
-/// Throws Error, naming `place`, for what is none.
+/// Throws Error, naming `place`, if the object is not a trial.
 [[nodiscard]] AutoTrial read_auto_trial(const nlohmann::json& object, const std::string& place);
 
 }  // namespace headroom

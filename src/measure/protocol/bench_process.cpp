@@ -15,14 +15,14 @@
 namespace headroom {
 namespace {
 
-/// What a program wrote to stderr, without its last line break.
+/// A program's stderr output, without its last line break.
 std::string trimmed(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.empty() ? "it wrote nothing to stderr" : text;
 }
 
-/// Where this very program has ended with an error, the sentence it wrote, without the usage that may follow: it needs
-/// no explanation.
+/// The error sentence, if this very program ended with an error, without the usage text that may follow. It needs no
+/// further explanation.
 std::optional<std::string> own_sentence(const std::string& program, const std::string& stderr_text) {
   std::error_code error;
   if (!std::filesystem::equivalent(program, "/proc/self/exe", error)) return std::nullopt;

@@ -127,7 +127,8 @@ ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, Genera
   WeightStore weights(backend, pipeline.components());
   auto generator = std::make_unique<Generator>(pipeline, backend, weights, options.request);
   const std::vector<ImageRequest> requests = make_image_requests(pipeline, 0, generator->request().images, 0);
-  // Generations are made whole. Those in which the warm-up ends give steps but no image, so one more may be made.
+  // Only whole generations are made. Generations that contain the end of the warm-up give steps but no image time, so
+  // one more may be needed.
   GenerationTimer timer(backend, options.warmup_steps, true);
   while (!timer.has_steps(options.min_trials) || timer.times().images.wall_ms.empty())
     (void)timer.generate(*generator, requests);
@@ -141,7 +142,7 @@ ResultFile measure_generation(const Pipeline& pipeline, Backend& backend, Genera
   result.computed_share = std::move(times.computed_share);
   if (options.floors) {
     const std::vector<StageWork> work = work_of_stages(*generator);
-    generator.reset();  // its memory is for what is measured now
+    generator.reset();  // frees its memory for the measurement that follows
     add_floors(result.stages, work, backend);
   }
   file.results.push_back(std::move(result));

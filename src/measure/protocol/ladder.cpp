@@ -19,7 +19,7 @@ bool has_visit(const Rung& rung, std::int64_t round) {
   return std::ranges::find(rounds, round) != rounds.end();
 }
 
-/// Indices of the rungs, without the baseline, to visit in a round.
+/// Indices of the rungs to visit in a round, without the baseline.
 std::vector<std::size_t> rungs_of_round(const Ladder& ladder, std::int64_t round, bool only_unsettled) {
   std::vector<Visit> baseline;
   if (only_unsettled) baseline = visits_of(ladder.rungs.front().result);
@@ -58,7 +58,7 @@ void set_image_times(Rung& rung) {
     rung.image_interval_ms = Interval{image_ms(step.median_interval->low), image_ms(step.median_interval->high)};
 }
 
-/// Gives a rung that is another one its figures.
+/// Copies the figures to a rung that equals another one.
 void copy_figures(Rung& rung, const Rung& same) {
   rung.result.trials = same.result.trials;
   rung.result.memory = same.result.memory;
@@ -72,7 +72,7 @@ void copy_figures(Rung& rung, const Rung& same) {
   rung.image_interval_ms = same.image_interval_ms;
 }
 
-using Verdicts = std::map<std::string, RungVerdict>;  // by name; of a rung that is another one, that one's
+using Verdicts = std::map<std::string, RungVerdict>;  // by name; a rung that equals another one has the other's verdict
 
 std::optional<Factor> factor_where_settled(const Verdicts& verdicts, std::span<const std::string> names,
                                            std::span<const Term> terms) {
@@ -120,7 +120,7 @@ Ladder make_ladder(const SwitchSet& switches, bool only_ends) {
   SwitchSet so_far;
   for (std::size_t i = 0; i < singles.size(); ++i) {
     so_far = so_far.with(singles[i]);
-    if (i > 0) add(so_far, true);  // the first switch alone is measured already
+    if (i > 0) add(so_far, true);  // the first switch alone is already measured
   }
   return ladder;
 }
@@ -135,7 +135,7 @@ void climb(Ladder& ladder, int rounds, int max_rounds, const RoundRun& run) {
   if (rounds < 2) fail_usage("{} rounds were asked for; at least 2 are needed to see whether they agree", rounds);
   for (std::int64_t round = 0; round < std::max(rounds, max_rounds); ++round) {
     const std::vector<std::size_t> rungs = rungs_of_round(ladder, round, round >= rounds);
-    // The baseline alone.
+    // With no other rungs, rounds still have to visit the baseline.
     const bool is_bare = ladder.rungs.size() == 1 && round < rounds && !has_visit(ladder.rungs.front(), round + 1);
     if (rungs.empty() && !is_bare) continue;
     run(ladder, round, rungs);
@@ -160,7 +160,7 @@ void settle(Ladder& ladder) {
     set_image_times(rung);
     verdicts.emplace(rung.name, std::move(verdict));
   }
-  // The baseline's factor on itself is 1 in every round that any rung has.
+  // The baseline's factor relative to itself is 1 in every round of any rung.
   RungVerdict& own = verdicts.at(ladder.rungs.front().name);
   for (const auto& [name, verdict] : verdicts)
     for (const auto& [round, log] : verdict.rounds) own.rounds.emplace(round, RoundLog{});

@@ -1,5 +1,5 @@
-// The visits of a ladder's rungs where it is climbed on one pass of a network, or on a frame of a stream: compiled as
-// the rung says and timed, and at the first visit what it needs in memory and how far its outputs are from the
+// The visits of a ladder that measures one pass of a network, or a frame of a stream. Each visit compiles the pass
+// for the rung and times it. The first visit also measures memory and the distance of its outputs from the
 // baseline's.
 
 #include <algorithm>
@@ -52,14 +52,14 @@ class PassVisitor : public RungVisitor {
     backend_.release_unused();
     pass.set_inputs(*session);
     expect_steps(options_.warmup_steps + options_.min_trials);
-    session->run();  // the first, whose outputs are compared: a stream's next frame depends on the one before
+    session->run();  // the first run, whose outputs are compared: a stream's next frame depends on the previous one
     const std::vector<HostTensor> outputs = pass_outputs(pass, *session);
     if (i == 0 && expected_.empty()) expected_ = outputs;
     Trials trials = time_passes(*session);
     if (is_first) {
       rung.result.quality.push_back(error_record(pass_error(outputs, expected_)));
       add_plan_and_memory(rung.result, ladder.plans, *session, weights_, backend_);
-      session.reset();  // its memory is for what is judged now
+      session.reset();  // frees its memory for the judge
       if (subject_.judge)
         for (QualityRecord& record : subject_.judge(rung.switches, weights_))
           rung.result.quality.push_back(std::move(record));
@@ -105,7 +105,7 @@ class PassVisitor : public RungVisitor {
   }
 
   LadderPass subject_;
-  ForwardPass baseline_;              // says what work all rungs are of
+  ForwardPass baseline_;              // describes the work of all rungs
   std::vector<HostTensor> expected_;  // the baseline's outputs
 };
 

@@ -1,4 +1,4 @@
-// Ladders of one pass: of an autoencoder, and of what a made-up machine takes for it.
+// Ladders of one pass: of an autoencoder, and of a simulated machine that times it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using testing::Not;
 
 class PassLadder : public testing::Test {
  protected:
-  /// With `fuse` of other inputs, which stands for a switch that rounds: not every CPU has one.
+  /// With `fuse` the inputs differ. This simulates a switch that rounds, because not every CPU has one.
   [[nodiscard]] LadderPass decode() const {
     return {.components = {&vae_, 1}, .make = [this](const SwitchSet& switches) {
               ForwardPass pass =

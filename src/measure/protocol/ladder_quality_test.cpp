@@ -1,4 +1,5 @@
-// What a ladder says of images: of any folder that makes some, with the model's own prompts or given ones.
+// Tests the quality records of a ladder: for any folder that makes images, with the model's own prompts or given
+// ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class ImageLadder : public testing::Test {
     options.quality_images = quality_images;
     return options;
   }
-  /// The metrics of a rung, and of the first of them the text of what it is against.
+  /// The metrics of a rung, and the reference text of the first.
   [[nodiscard]] static std::vector<std::string> metrics_of(const Rung& rung) {
     std::vector<std::string> metrics;
     for (const QualityRecord& record : rung.result.quality) metrics.push_back(record.metric);

@@ -19,8 +19,8 @@
 namespace headroom {
 namespace {
 
-constexpr double kSettledShare = 0.10;  // of a factor, that its interval may reach to either side
-constexpr double kMostChange = 0.15;    // within a visit, or from the baseline before a round to the one after it
+constexpr double kSettledShare = 0.10;  // the most that an interval may extend to either side, relative to the factor
+constexpr double kMostChange = 0.15;    // within a visit, or between the baseline visits before and after a round
 constexpr std::size_t kFewestToHalve = 6;
 constexpr std::string_view kLeftOut = "_left_out";
 
@@ -30,7 +30,7 @@ double geometric_mean(std::span<const double> values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-/// Whether a time became another one; nothing can be said of times of zero.
+/// Whether a time changed noticeably; times of zero cannot be compared.
 bool has_changed(double from_ms, double to_ms) { return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange); }
 
 std::string find_drift(std::span<const double> times_ms) {
@@ -41,31 +41,31 @@ std::string find_drift(std::span<const double> times_ms) {
   return fmt::format("its steps took {} at first and {} later", format_ms(first), format_ms(second));
 }
 
-/// The baseline around a round.
-struct Beside {
+/// The baseline's visits around a round.
+struct BaselineVisits {
   std::vector<double> medians_ms;
   double variance = 0;
   std::string disturbance;
 };
 
-Beside baseline_beside(std::span<const Visit> baseline, const VisitId& id) {
-  Beside beside;
+BaselineVisits baseline_around(std::span<const Visit> baseline, const VisitId& id) {
+  BaselineVisits around;
   for (const Visit& visit : baseline) {
     if (visit.id.process != id.process || (visit.id.round != id.round && visit.id.round != id.round + 1)) continue;
-    beside.medians_ms.push_back(median(visit.image_ms));
-    beside.variance += log_median_variance(visit.image_ms);
-    if (!visit.disturbance.empty()) beside.disturbance = fmt::format("the baseline beside it: {}", visit.disturbance);
+    around.medians_ms.push_back(median(visit.image_ms));
+    around.variance += log_median_variance(visit.image_ms);
+    if (!visit.disturbance.empty()) around.disturbance = fmt::format("the baseline around it: {}", visit.disturbance);
   }
-  const auto count = static_cast<double>(std::max<std::size_t>(1, beside.medians_ms.size()));
-  beside.variance /= count * count;
-  if (beside.disturbance.empty() && beside.medians_ms.size() == 2 &&
-      has_changed(beside.medians_ms[0], beside.medians_ms[1]))
-    beside.disturbance = fmt::format("the baseline took {} before it and {} after it", format_ms(beside.medians_ms[0]),
-                                     format_ms(beside.medians_ms[1]));
-  return beside;
+  const auto count = static_cast<double>(std::max<std::size_t>(1, around.medians_ms.size()));
+  around.variance /= count * count;
+  if (around.disturbance.empty() && around.medians_ms.size() == 2 &&
+      has_changed(around.medians_ms[0], around.medians_ms[1]))
+    around.disturbance = fmt::format("the baseline took {} before it and {} after it", format_ms(around.medians_ms[0]),
+                                     format_ms(around.medians_ms[1]));
+  return around;
 }
 
-/// Of the rounds that all terms have.
+/// The sums of the terms over the rounds that all terms have.
 RoundLogs common_rounds(std::span<const Term> terms) {
   RoundLogs common;
   for (const auto& [round, unused] : *terms.front().rounds) {
@@ -79,7 +79,7 @@ RoundLogs common_rounds(std::span<const Term> terms) {
   return common;
 }
 
-/// "round 2: ..." of the first, and how many more there are.
+/// The first disturbed round, "round 2: ...", and the number of others.
 std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
   if (disturbed.empty()) return {};
   return fmt::format(" (round {}: {}{})", disturbed.begin()->first + 1, disturbed.begin()->second,
@@ -96,8 +96,8 @@ std::string interval_of(const Factor& factor) {
   return fmt::format("{} to {}", format_factor(factor.interval->low), format_factor(factor.interval->high));
 }
 
-/// Why two or more undisturbed rounds do not settle a factor: they lie apart, or they agree and are too few for an
-/// interval that is narrow enough, or the steps within them vary too much.
+/// Why two or more undisturbed rounds do not settle a factor: they disagree; they agree but are too few for a
+/// sufficiently narrow interval; or the steps within them vary too much.
 std::string why_not_settled(const RoundLogs& sound) {
   const Factor factor = factor_of(sound);
   const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
@@ -248,12 +248,12 @@ Factor factor_of(std::span<const Term> terms) {
 PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit> rung) {
   PairedRounds paired;
   for (const Visit& visit : rung) {
-    const Beside beside = baseline_beside(baseline, visit.id);
-    if (beside.medians_ms.empty()) continue;
-    const RoundLog log{.log = std::log(geometric_mean(beside.medians_ms) / median(visit.image_ms)),
-                       .variance = beside.variance + log_median_variance(visit.image_ms)};
+    const BaselineVisits around = baseline_around(baseline, visit.id);
+    if (around.medians_ms.empty()) continue;
+    const RoundLog log{.log = std::log(geometric_mean(around.medians_ms) / median(visit.image_ms)),
+                       .variance = around.variance + log_median_variance(visit.image_ms)};
     paired.all[visit.id.round] = log;
-    const std::string& disturbance = visit.disturbance.empty() ? beside.disturbance : visit.disturbance;
+    const std::string& disturbance = visit.disturbance.empty() ? around.disturbance : visit.disturbance;
     if (disturbance.empty())
       paired.sound[visit.id.round] = log;
     else
@@ -291,7 +291,7 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
   PairedRounds paired = pair_rounds(baseline, rung);
   RungVerdict verdict;
   if (paired.all.empty()) {
-    verdict.unsettled = "the baseline was not measured beside it";
+    verdict.unsettled = "the baseline was not measured around it";
     return verdict;
   }
   if (paired.sound.size() >= 2 && factor_of(paired.sound).is_settled()) {

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// Twenty steps around a time, none over a percent away.
+/// Twenty steps around a time, within one percent.
 std::vector<double> around(double ms) {
   std::vector<double> times;
   for (int i = 0; i < 20; ++i) times.push_back(ms * (1 + 0.01 * std::sin(i)));
@@ -28,7 +28,7 @@ Visit visit(std::int64_t round, double ms, std::string disturbance = {}, std::in
   return {.id = {.process = process, .round = round}, .image_ms = around(ms), .disturbance = std::move(disturbance)};
 }
 
-/// The baseline at 100 ms around so many rounds.
+/// The baseline at 100 ms around the given number of rounds.
 std::vector<Visit> quiet_baseline(int rounds) {
   std::vector<Visit> baseline;
   for (int round = 0; round <= rounds; ++round) baseline.push_back(visit(round, 100));
@@ -73,7 +73,7 @@ TEST(RungVerdict, SaysThatStepsVaryWhereTheirRoundsAgree) {
 TEST(RungVerdict, OfOneRoundIsUnsettled) {
   EXPECT_EQ(judge_rung(quiet_baseline(1), std::vector{visit(0, 50)}).unsettled,
             "one round says nothing of how rounds differ");
-  EXPECT_THAT(judge_rung({}, std::vector{visit(0, 50)}).unsettled, HasSubstr("not measured beside it"));
+  EXPECT_THAT(judge_rung({}, std::vector{visit(0, 50)}).unsettled, HasSubstr("not measured around it"));
 }
 
 TEST(RungVerdict, LeavesOutADisturbedRoundOnceTwoOthersAgree) {
@@ -93,12 +93,12 @@ TEST(RungVerdict, DoesNotTrustARoundWhoseBaselineIsDisturbed) {
   baseline[1] = visit(1, 100, "the clock was held down");  // between both rounds
   const RungVerdict verdict = judge_rung(baseline, std::vector{visit(0, 50), visit(1, 50)});
   EXPECT_EQ(verdict.unsettled,
-            "none of 2 rounds was undisturbed (round 1: the baseline beside it: the clock was held down; and 1 more)");
+            "none of 2 rounds was undisturbed (round 1: the baseline around it: the clock was held down; and 1 more)");
 }
 
 TEST(RungVerdict, SeesLoadThatNoConditionTellsOf) {
-  // It begins before the top of the ladder is reached and ends on the way down: the rung is twice as slow in both
-  // rounds, and so is the baseline between them, which gives it away.
+  // The disturbance begins before the top of the ladder is reached and ends while descending. The rung is twice as
+  // slow in both rounds, and so is the baseline between them, which reveals it.
   std::vector<Visit> baseline = quiet_baseline(2);
   baseline[1] = visit(1, 200);
   const RungVerdict verdict = judge_rung(baseline, std::vector{visit(0, 100), visit(1, 100)});
@@ -108,7 +108,7 @@ TEST(RungVerdict, SeesLoadThatNoConditionTellsOf) {
 }
 
 TEST(RungVerdict, PairsWithTheBaselineOfItsOwnProcess) {
-  // The second process runs at half the speed, and both rungs of round 1 with it.
+  // The second process runs at half the speed, including both rungs of its round 1.
   const std::vector<Visit> baseline = {visit(0, 100), visit(1, 100), visit(1, 200, {}, 1), visit(2, 200, {}, 1)};
   const RungVerdict verdict = judge_rung(baseline, std::vector{visit(0, 50), visit(1, 100, {}, 1)});
   EXPECT_EQ(verdict.unsettled, "");
@@ -162,7 +162,8 @@ TEST(Factor, IsNoMoreCertainThanTheTrialsWithinItsRounds) {
 }
 
 TEST(Factor, HoldsTheTrueOneInNinetyFivePercent) {
-  // Rounds with 2% of noise; further ones are made until it is settled, as climb() does, which must not spoil it.
+  // Rounds with 2% of noise; more rounds are added until it is settled, as climb() does, which must not bias the
+  // interval.
   int held = 0, settled = 0;
   constexpr int kTries = 2000;
   for (int i = 0; i < kTries; ++i) {
@@ -182,7 +183,7 @@ TEST(Factor, HoldsTheTrueOneInNinetyFivePercent) {
 }
 
 TEST(CombinedFactor, CountsWhatItsPartsShareOnce) {
-  // Whatever the baseline did in a round, it did to both.
+  // Any change of the baseline in a round affects both rungs.
   const RoundLogs lower = logs({2.0, 1.0, 3.0}), upper = logs({4.0, 2.0, 6.0});
   const Factor factor = factor_of(std::vector<Term>{{&upper, 1}, {&lower, -1}});
   EXPECT_NEAR(factor.value, 2, 1e-12);
@@ -238,7 +239,7 @@ TEST(Visits, ThatAreLeftOutStandInASeriesOfTheirOwn) {
   EXPECT_THAT(series_of(result, "image_left_out").time_ms, SizeIs(1));
 }
 
-// A step that is timed is a call of the denoiser.
+// A timed step is one call of the denoiser.
 TEST(Visits, CountTheCallsOfTheSampler) {
   Result result;
   result.subject.request = {{"images", 1}, {"steps", 28}};
@@ -249,7 +250,7 @@ TEST(Visits, CountTheCallsOfTheSampler) {
   EXPECT_EQ(steps_run(result), 15);
   result.configuration.applied = {"sampler=unipc"};
   EXPECT_EQ(steps_run(result), 28);
-  result.subject.request["sampler"] = "heun";  // the model's own
+  result.subject.request["sampler"] = "heun";  // the model's own sampler
   EXPECT_EQ(steps_run(result), 28);
   result.configuration.applied = {};
   EXPECT_EQ(steps_run(result), 55);

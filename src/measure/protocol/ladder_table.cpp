@@ -25,7 +25,7 @@ Cell quality_cell(const Rung& rung, std::string_view metric, auto format) {
   return number_cell(*record->value, format(*record->value));
 }
 
-/// What is on, and what declined: "arena+tile", "arena (fp8 declined)", "fp8 (declined)".
+/// The applied and the declined switches: "arena+tile", "arena (fp8 declined)", "fp8 (declined)".
 std::string label_of(const Rung& rung) {
   const Configuration& configuration = rung.result.configuration;
   if (configuration.declined.empty()) return rung.name;
@@ -61,7 +61,7 @@ std::size_t rounds_of(const Rung& rung, std::string_view series) {
   return found == rung.result.trials.end() ? 0 : split_visits(*found).size();
 }
 
-/// What the reader of the table should know besides.
+/// Additional remarks for the reader of the table.
 std::string remarks(const Ladder& ladder) {
   std::string text, same, left_out, too_large, computed;
   for (const Rung& rung : ladder.rungs) {
@@ -100,7 +100,7 @@ std::string synergy(const Ladder& ladder) {
                      ladder.product_of_singles ? factor_text(*ladder.product_of_singles) : unknown);
 }
 
-/// A measure of quality that has a column where any rung has it.
+/// A quality metric that gets a column if any rung has it.
 struct QualityColumn {
   const char* metric;
   const char* header;
@@ -124,21 +124,21 @@ std::vector<QualityColumn> quality_columns(const Ladder& ladder) {
   return columns;
 }
 
-/// What the rungs of a pass are timed by: "a pass", "a frame". Empty where they make images.
+/// The name of a timed pass: "a pass", "a frame". Empty if the rungs make images.
 std::string pass_in_words(const Ladder& ladder) {
   const Result& baseline = ladder.rungs.front().result;
   if (!is_of_pass(baseline)) return {};
   return baseline.subject.request.value("pass", "") == "frame" ? "a frame" : "a pass";
 }
 
-/// What CSV says of a rung besides: settled or why not.
+/// The state of a rung in CSV: settled, or the reason why not.
 std::string state_of(const Rung& rung) {
   if (rung.result.same_as) return "same as " + *rung.result.same_as;
   if (is_out_of_memory(rung.result)) return "out of memory";
   return is_unsettled(rung) ? "unsettled: " + *rung.result.unsettled : "settled";
 }
 
-/// The label, and in CSV what it is made of.
+/// The label, and in CSV its parts.
 Cell rung_cell(const Rung& rung) {
   const Configuration& configuration = rung.result.configuration;
   std::vector<std::string> declined;
@@ -148,7 +148,7 @@ Cell rung_cell(const Rung& rung) {
            fmt::format("{}", fmt::join(declined, "+")), state_of(rung)}};
 }
 
-/// Priorities: at 80 columns an image, the factor on the baseline and what is lost must stay.
+/// Priorities are chosen so that 80 columns always show an image, the factor on the baseline and the loss of quality.
 std::vector<Column> ladder_columns(const std::string& pass, const std::vector<QualityColumn>& quality) {
   std::vector<Column> columns = {
       {.header = "rung", .align = Align::kLeft, .fields = {"rung", "applied", "declined", "state"}, .least = 18}};
@@ -170,7 +170,7 @@ std::vector<Column> ladder_columns(const std::string& pass, const std::vector<Qu
   return columns;
 }
 
-/// A row of the table of a rung that was measured.
+/// A table row of a measured rung.
 std::vector<Cell> cells_of(const Ladder& ladder, const Rung& rung, std::span<const QualityColumn> quality) {
   const Summary& step = timed_series(rung.result).statistics;
   std::vector<Cell> cells = {rung_cell(rung), ms_cell(step.median), interval_ms_cell(step.median_interval)};
@@ -185,7 +185,7 @@ std::vector<Cell> cells_of(const Ladder& ladder, const Rung& rung, std::span<con
   return cells;
 }
 
-/// Of a rung that did not fit: the reason stands where its time would.
+/// A row of a rung that did not fit: the reason takes the place of its time.
 std::vector<Cell> out_of_memory_cells(const Rung& rung, bool is_pass) {
   std::vector<Cell> cells = {rung_cell(rung)};
   if (!is_pass) cells.insert(cells.end(), {no_value(), no_value()});
@@ -193,7 +193,7 @@ std::vector<Cell> out_of_memory_cells(const Rung& rung, bool is_pass) {
   return cells;
 }
 
-/// A row of each rung, with what CSV has of its stages.
+/// One row for each rung, with the CSV fields of its stages.
 Table rung_table(const Ladder& ladder) {
   const std::vector<QualityColumn> quality = quality_columns(ladder);
   const std::string pass = pass_in_words(ladder);

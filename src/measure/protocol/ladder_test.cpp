@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// A machine that is made up: what each rung takes, how much slower it is in a visit, and which switches it refuses.
+/// A simulated machine: the time of each rung, how much slower it is in a visit, and which switches decline.
 class MadeUpMachine {
  public:
   explicit MadeUpMachine(std::string switches) : ladder(make_ladder(SwitchSet::parse(switches))) {}
@@ -41,12 +41,12 @@ class MadeUpMachine {
   void climb(int rounds = 2, int max_rounds = 6) { headroom::climb(ladder, rounds, max_rounds, run()); }
 
   Ladder ladder;
-  std::map<std::string, double> step_ms = {{"baseline", 100}};  // by rung; 50 where it says nothing
-  std::map<std::int64_t, double> slower = {};                   // by the number of the visit
-  std::string declines;                                         // this switch
-  std::string does_not_fit = {};                                // this rung
-  std::vector<std::string> order;                               // of what was visited
-  bool tells_waiting = true;                                    // of threads in visits that are slower
+  std::map<std::string, double> step_ms = {{"baseline", 100}};  // by rung; 50 for rungs not listed
+  std::map<std::int64_t, double> slower = {};                   // by index of the visit
+  std::string declines;                                         // name of this switch
+  std::string does_not_fit = {};                                // name of this rung
+  std::vector<std::string> order;                               // names of the visited rungs
+  bool tells_waiting = true;                                    // whether slower visits report waiting threads
   std::int64_t process = 0;
   int stops_after = -1;  // visits
 
@@ -123,7 +123,7 @@ TEST(Climb, GoesUpAndDownWithTheBaselineAtEveryTurn) {
 
 TEST(Climb, VisitsWhatWasDisturbedAgainAndNothingElse) {
   MadeUpMachine machine("arena,fuse");
-  machine.slower[2] = 3;  // fuse, on the way up
+  machine.slower[2] = 3;  // fuse, in the first round, which goes up
   machine.climb();
   EXPECT_EQ(machine.order.size(), 9U + 2U);
   EXPECT_EQ(machine.order[9], "fuse");
@@ -150,8 +150,8 @@ TEST(Climb, SeesDisagreementThatNoConditionExplains) {
   EXPECT_TRUE(machine.ladder.combined);
 }
 
-/// Load from each visit to each later one of a climb of two rounds, seen in its conditions or not: what is told as
-/// settled is right.
+/// Load during each interval of visits in a climb of two rounds, visible in its conditions or not: results reported
+/// as settled are right.
 TEST(Climb, NeverTellsAFactorUnderLoadAsSettled) {
   constexpr double kMostWrong = 1.3;
   for (const bool tells_waiting : {true, false})
@@ -180,7 +180,7 @@ TEST(Climb, TellsNothingWhereTheMachineIsAlwaysBusy) {
   const std::string table = to_table(machine.ladder).text();
   EXPECT_THAT(table, AllOf(HasSubstr("baseline ?"), HasSubstr("arena ?"), HasSubstr("unsettled"),
                            HasSubstr("threads waited for one for 50% of a typical step's time")));
-  EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is told: " << table;
+  EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is shown: " << table;
 }
 
 TEST(Climb, DoesNotMeasureWhatDeclines) {
@@ -198,7 +198,7 @@ TEST(Climb, DoesNotMeasureWhatDeclines) {
   EXPECT_THAT(table, AllOf(HasSubstr("fp8 (declined)"), HasSubstr("arena (fp8 declined)"),
                            HasSubstr("arena+steps=1 (fp8 declined)"), HasSubstr("  fp8 is baseline\n"),
                            HasSubstr("  arena+fp8 is arena\n")));
-  // It is a valid file, which says so.
+  // The file is valid and states it.
   const ResultFile file = results_from_json(to_json(to_results(machine.ladder)), "the ladder");
   EXPECT_EQ(file.results.at(2).same_as, "baseline");
 }
@@ -240,7 +240,7 @@ TEST(UnfinishedLadder, GoesOnWhereItWasStopped) {
     EXPECT_EQ(unfinished.restore(second.ladder), stop);
     EXPECT_EQ(second.process = next_process(second.ladder), 1);
     second.climb();
-    // Every rung is visited twice in all, the baseline once more where the second process needs its own.
+    // Every rung is visited twice in all; the baseline once more if the second process needs its own visit.
     for (const char* rung : {"arena", "fuse", "arena+fuse"}) {
       EXPECT_EQ(std::ranges::count(first.order, rung) + std::ranges::count(second.order, rung), 2) << rung << stop;
       EXPECT_FALSE(rung_of(second.ladder, rung).result.unsettled) << *rung_of(second.ladder, rung).result.unsettled;

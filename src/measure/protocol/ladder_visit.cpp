@@ -1,5 +1,5 @@
-// The visits of a ladder's rungs where it is climbed on a pipeline: compiled as the rung says, generations timed, and
-// at the first visit what a rung needs in memory and how good its images are.
+// The visits of a ladder that measures a pipeline. Each visit compiles the pipeline for the rung and times
+// generations. The first visit also measures memory and the quality of the images.
 
 #include <algorithm>
 #include <memory>
@@ -52,7 +52,7 @@ class GenerationVisitor : public RungVisitor {
     request.drops_other_weights = true;
     request.suggests_what_fits = i == 0;
     Generator generator(pipeline_, backend_, weights_, request);
-    backend_.release_unused();  // what the rung before and loading took, so that this one's memory is told alone
+    backend_.release_unused();  // frees memory of the previous rung and of loading, which is not this rung's
 
     const bool is_first = is_first_visit(rung);
     if (is_first) {
@@ -60,7 +60,7 @@ class GenerationVisitor : public RungVisitor {
                pipeline_.denoiser().checkpoint);
       if (becomes_another(rung, ladder)) return {};
     }
-    // The ladder may go on in another process, which has no images of the baseline yet.
+    // The ladder may be continued by another process, which has no images of the baseline yet.
     const bool is_reference = i == 0 && reference_.empty() && (is_first || has_unvisited(ladder));
     const bool shows_images = judges_quality() && (is_first || is_reference);
     expect_steps(
@@ -121,11 +121,11 @@ class GenerationVisitor : public RungVisitor {
     return timer.take();
   }
 
-  /// Of the first batch, or of those that --quality asks for: how far they are from the baseline's, which become
-  /// `reference_`, and what the classifier says of them.
+  /// Judges the first batch, or the images that --quality asks for: their distance from the baseline's images (kept
+  /// in `reference_`), and the classifier's figures.
   std::vector<QualityRecord> judge_images(Generator& generator, const HostTensor& first_batch, bool is_reference) {
     PictureComparison comparison;
-    std::vector<HostTensor> batches;  // those that are needed once all are made
+    std::vector<HostTensor> batches;  // batches that are used after all are made
     std::vector<std::int64_t> labels;
     std::size_t number = 0;
     const auto look_at = [&](std::span<const ImageRequest> requests, const HostTensor& pixels) {
@@ -157,10 +157,10 @@ class GenerationVisitor : public RungVisitor {
   }
 
   const Pipeline& pipeline_;
-  std::unique_ptr<Backend> judge_backend_;  // where the images are not made on the CPU
+  std::unique_ptr<Backend> judge_backend_;  // if the images are not made on the CPU
   std::unique_ptr<ClassifierJudge> judge_;
   std::vector<HostTensor> reference_;            // the baseline's images, batch by batch
-  std::optional<Judgement> baseline_judgement_;  // absent where a ladder goes on in another process
+  std::optional<Judgement> baseline_judgement_;  // absent if another process continues the ladder
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ void RungVisitor::run_round(Ladder& ladder, std::int64_t round, std::span<const 
   visit_baseline(ladder, round + 1);
 }
 
-/// Once in a round and process.
+/// Runs once per round and process.
 void RungVisitor::visit_baseline(Ladder& ladder, std::int64_t round) {
   if (std::exchange(baseline_round_, round) != round) visit(ladder, 0, round);
 }
@@ -38,7 +38,7 @@ void RungVisitor::visit(Ladder& ladder, std::size_t i, std::int64_t round) {
   try {
     work = measure(ladder, i, round);
   } catch (const OutOfMemory& error) {
-    if (i == 0 || !is_first) throw;  // nothing to hold the others against, or it did fit before
+    if (i == 0 || !is_first) throw;  // without the baseline nothing can be compared; other rungs did fit before
     rung.result = describe_unmeasured(rung.switches);
     rung.result.id = rung.result.name = rung.name;
     rung.result.tags.emplace_back(kOutOfMemoryTag);

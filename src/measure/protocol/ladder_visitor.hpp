@@ -12,8 +12,8 @@
 
 namespace headroom {
 
-/// Visits the rungs of a ladder in this process, one after the other: what all ladders have in common, whatever they
-/// are climbed on. Weights that a rung shares with the one before are not loaded again.
+/// Visits the rungs of a ladder in this process, one after another: the common part of all ladders, for requests and
+/// passes. Weights shared with the previous rung are not loaded again.
 class RungVisitor {
  public:
   RungVisitor(Backend& backend, std::span<const Component> components, const LadderOptions& options,
@@ -26,34 +26,34 @@ class RungVisitor {
   void run_round(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs);
 
  protected:
-  /// Measures rung `i` and adds what it took; at the first visit also describes it, unless becomes_another(). Returns
-  /// what its stages ran. Throws OutOfMemory where it does not fit.
+  /// Measures rung `i` and adds the results; at the first visit it also describes the rung, unless becomes_another().
+  /// Returns the work of its stages. Throws OutOfMemory if it does not fit.
   virtual std::vector<StageWork> measure(Ladder& ladder, std::size_t i, std::int64_t round) = 0;
   /// The result of a configuration that is only compiled, without id.
   [[nodiscard]] virtual Result describe_unmeasured(const SwitchSet& switches) const = 0;
-  /// What is said of the quality of a rung that is the baseline.
+  /// The quality records of a rung that is the baseline.
   [[nodiscard]] virtual std::vector<QualityRecord> quality_of_baseline() const = 0;
 
-  /// The result of a rung that is compiled, with nothing measured yet; its id and name are the rung's.
+  /// Creates the result of a compiled rung, with nothing measured yet; its id and name are the rung's.
   void describe(Rung& rung, Subject subject, const Compiled& compiled, const Checkpoint& checkpoint) const;
-  /// Where all that a rung adds declines, it is the rung that has the same switches applied: visited already, as the
-  /// first round goes up.
+  /// If all switches that a rung adds decline, it equals the rung with the same applied switches, which has been
+  /// visited already because the first round goes up.
   [[nodiscard]] bool becomes_another(Rung& rung, const Ladder& ladder) const;
-  /// Adds the trials of a visit to a series, where there are any.
+  /// Adds the trials of a visit to a series, if there are any.
   void add_trials(Rung& rung, const std::string& what, Trials trials, std::int64_t round) const;
-  /// Whether a rung is still to be visited for the first time.
+  /// Whether any rung still awaits its first visit.
   [[nodiscard]] static bool has_unvisited(const Ladder& ladder);
   [[nodiscard]] static bool is_first_visit(const Rung& rung) { return rung.result.id.empty(); }
 
-  /// Of steps or passes that a visit makes in all.
+  /// Sets the total number of steps or passes of a visit.
   void expect_steps(std::int64_t steps) { progress_.steps_total = steps; }
-  /// One of them is done.
+  /// Counts one of them as done.
   void tick();
 
   Backend& backend_;
   LadderOptions options_;
   LadderObserver observer_;
-  WeightStore weights_;  // of the rung being visited; what it shares with the one before stays
+  WeightStore weights_;  // of the current rung; those shared with the previous rung stay
 
  private:
   void visit_baseline(Ladder& ladder, std::int64_t round);

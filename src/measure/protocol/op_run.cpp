@@ -31,8 +31,8 @@ Checkpoint random_weights(const OpSpec& spec) {
   return Checkpoint::random(nlohmann::json::object(), std::move(tensors), kSeed);
 }
 
-/// Standard normals, repeated after a few million elements: as good as fresh ones where only time counts; in i8 they
-/// are 40 times as large. Other integers are indices, and 0.
+/// Standard normal numbers, repeated after a few million elements: sufficient for timing. In i8 they are scaled by
+/// 40. Other integers are indices, set to 0.
 HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
   HostTensor tensor(type.dtype, type.shape);
   const double scale = type.dtype == DType::kI8 ? 40 : 1;

@@ -11,24 +11,24 @@
 
 namespace headroom {
 
-/// How an op is run by itself.
+/// How an op is executed by itself.
 enum class OpForm : std::uint8_t {
   kWhole,  ///< in one launch
-  kApart,  ///< a fused op as the plain ops that it stands for, a launch each: attention that writes its scores down
+  kApart,  ///< a fused op as its plain ops, one launch each; attention then materializes its scores
 };
 
 /// `spec` without its activation, if it has one.
 [[nodiscard]] OpSpec bare(OpSpec spec);
 
-/// A graph of that op alone, its last node: weights are params, those in i8 and f8e4m3 quantized from one in f32, the
-/// other operands inputs.
+/// A graph of that op alone, as its last node. Weights are params; those in i8 and f8e4m3 are quantized from one in
+/// f32. The other operands are inputs.
 [[nodiscard]] Graph graph_of(const OpSpec& spec);
 
-/// One op by itself on dense random operands, with the kernel that a plan would choose: what kernel benchmarks time and
-/// floors are taken from. Weights are packed as in a model; they are of one dtype, f32 or bf16.
+/// One op by itself on dense random operands, with the kernel that a plan would choose. Kernel benchmarks and floors
+/// use it. Weights are packed as in a model; they are of one dtype, f32 or bf16.
 class OpRun {
  public:
-  /// Throws Error with each kernel's reason where none runs `spec`. `backend` must outlive the object.
+  /// Throws Error with each kernel's reason if none runs `spec`. `backend` must outlive the object.
   OpRun(Backend& backend, const OpSpec& spec, OpForm form = OpForm::kWhole);
 
   /// Launches it once and waits for it.
@@ -40,7 +40,7 @@ class OpRun {
   /// The (first) launch: its kernel and cost.
   [[nodiscard]] const Step& step() const { return session_->program().steps.front(); }
   [[nodiscard]] const Program& program() const { return session_->program(); }
-  /// The least that must be done for bare(spec), in whichever form it runs.
+  /// The least work for bare(spec), in either form.
   [[nodiscard]] Cost least_work() const { return step().kernel->cost(bare(spec_)); }
 
  private:
@@ -50,7 +50,7 @@ class OpRun {
   std::unique_ptr<Session> session_;
 };
 
-/// `spec` with the output types that its op gives.
+/// `spec` with the output types that its op infers.
 [[nodiscard]] OpSpec infer_spec(OpSpec spec);
 
 }  // namespace headroom

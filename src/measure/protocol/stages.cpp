@@ -9,7 +9,8 @@
 namespace headroom {
 namespace {
 
-/// For each rate of the machine: floors say how many times something takes, not how many percent.
+/// For each rate of the machine; low precision suffices, since floors are used as ratios such as 1.2x, not as
+/// percentages.
 constexpr double kSecondsOfRate = 0.2;
 
 const StageRecord* find_stage(const Result& result, const std::string& name) {
@@ -17,13 +18,13 @@ const StageRecord* find_stage(const Result& result, const std::string& name) {
   return found == result.stages.end() ? nullptr : &*found;
 }
 
-/// How often a generation runs a stage's program: prompts are read, and images coded, one at a time.
+/// How often one generation runs a stage's program: prompts and images are processed one at a time.
 std::int64_t runs_of(const StageRun& stage, const Request& request) {
   if (stage.texts > 0) return stage.texts;
   return stage.name == "denoise" ? 1 : request.images;
 }
 
-/// Null where the result has no such stage, or no times of it.
+/// Null if the result has no such stage, or no times for it.
 const Summary* find_times_of_stage(const Result& result, const std::string& name) {
   if (find_stage(result, name) == nullptr) return nullptr;
   const auto series = std::ranges::find(result.trials, name, &TrialSeries::what);
@@ -38,7 +39,7 @@ std::string time_of_stage(const Result& result, const std::string& name) {
   return fmt::format("{} ({})", format_ms(times->median), format_factor(times->median / *floor_ms));
 }
 
-/// Generations whose stages were timed.
+/// The number of generations whose stages were timed.
 Cell generations_of(const Result& result, std::span<const std::string> stages) {
   for (const std::string& name : stages)
     if (const Summary* const times = find_times_of_stage(result, name))
@@ -46,7 +47,7 @@ Cell generations_of(const Result& result, std::span<const std::string> stages) {
   return no_value();
 }
 
-/// From the stage that takes the most time in any result to that which takes the least.
+/// In descending order of each stage's longest time in any result.
 std::vector<std::string> by_time(std::vector<std::string> stages,
                                  std::span<const std::pair<std::string, const Result*>> results) {
   const auto most_ms = [&](const std::string& name) {
@@ -108,7 +109,7 @@ std::optional<Table> to_stage_table(std::span<const std::pair<std::string, const
   const std::vector<std::string> names = stages_of(of);
   if (std::ranges::all_of(names, [](const std::string& name) { return name == "inputs" || name == "denoise"; }))
     return std::nullopt;
-  // In a narrow terminal what takes the least time goes first, its interval before it.
+  // A narrow terminal first drops the fastest stage, with its interval before its time.
   const std::vector<std::string> longest_first = by_time(names, results);
   Table table;
   table.add_column(Column{.header = "stages of a generation", .align = Align::kLeft, .fields = {"rung"}, .least = 18});

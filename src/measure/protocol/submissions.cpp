@@ -14,11 +14,11 @@ constexpr std::size_t kUnknownCache = std::size_t{256} << 20;
 bool is_cpu(const Backend& backend) { return backend.properties().target.device == DeviceKind::kCpu; }
 
 std::size_t cache_of(const Backend& backend) {
-  const std::size_t told = backend.properties().target.cache_bytes;
-  return told == 0 ? kUnknownCache : told;
+  const std::size_t reported = backend.properties().target.cache_bytes;
+  return reported == 0 ? kUnknownCache : reported;
 }
 
-/// Random numbers, repeated after a few million: as good as fresh ones where only time counts.
+/// Random numbers, repeated after a few million: sufficient for timing.
 void fill(Backend& backend, Stream& stream, const Buffer& buffer) {
   constexpr std::size_t kFresh = std::size_t{16} << 20;
   const std::size_t fresh = std::min(kFresh, buffer.bytes());
@@ -71,7 +71,7 @@ CacheEvictor::CacheEvictor(Backend& backend)
 }
 
 void CacheEvictor::submit(Stream& stream) {
-  // Stores of a large copy may go past the caches, loads do not: both halves are read.
+  // Stores of a large copy may bypass the caches, loads do not: both halves are read.
   backend_.copy_on_device(stream, second_.at(), first_.at(), bytes_);
   backend_.copy_on_device(stream, first_.at(), second_.at(), bytes_);
 }

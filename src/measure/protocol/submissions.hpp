@@ -7,26 +7,27 @@
 #include "backends/backend.hpp"
 #include "measure/statistics/trials.hpp"
 
-/// Times of work that a device is given, warm and cold. Warm, the work is done again and again, so that what fits into
-/// a cache is found there; cold, caches are emptied before each time, as for a kernel whose operands were last touched
-/// long ago. Work on more than twice the last-level cache has the same time either way.
+/// Times of work submitted to a device, with warm and cold caches. Warm: the work is repeated, so data that fits into
+/// a cache is found there. Cold: caches are emptied before each repetition, as for a kernel whose operands were last
+/// used long ago. Work on more than twice the last-level cache takes the same time in both cases.
 namespace headroom {
 
-/// How an op or a copy is timed: calls of microseconds are batched to a millisecond, so that the clock does not show.
+/// The protocol for an op or a copy: calls of microseconds are batched to a millisecond, to hide the clock's
+/// resolution.
 [[nodiscard]] Protocol short_protocol(const Backend& backend, double max_seconds);
 
-/// Times of one `submit`, which gives the stream a piece of work whose addresses never change. On a GPU many are
-/// recorded and replayed one behind the other, so that neither launches nor waiting are in their times.
+/// Times of one `submit`, which submits a piece of work with constant addresses to the stream. On a GPU many are
+/// recorded and replayed back to back, so that neither launches nor waiting are included.
 [[nodiscard]] Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
                                       const Protocol& protocol);
 
-/// Puts other data into a device's caches.
+/// Evicts a device's caches by reading other data.
 class CacheEvictor {
  public:
-  /// Holds twice the last-level cache of the device, or 512 MiB where the system does not tell how large that is.
-  /// Throws OutOfMemory where there is not so much.
+  /// Allocates twice the last-level cache of the device, or 512 MiB if the system does not report its size. Throws
+  /// OutOfMemory if there is not enough memory.
   explicit CacheEvictor(Backend& backend);
-  /// Submits the reading of all of it to `stream`.
+  /// Submits a read of all of it to `stream`.
   void submit(Stream& stream);
 
  private:
@@ -36,19 +37,19 @@ class CacheEvictor {
   Buffer second_;
 };
 
-/// Times of one `submit` after an eviction each, by events on the stream: on a GPU the time on the device, launches
-/// being hidden behind the eviction.
+/// Times of one `submit`, each after an eviction, by events on the stream. On a GPU this is the time on the device,
+/// because the eviction hides the launch.
 [[nodiscard]] Trials time_cold_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
                                            CacheEvictor& evictor, const Protocol& protocol);
 
-/// Copies on the device (read once and written once), all threads of a CPU at work.
+/// Copies on the device (each byte read once and written once); on a CPU with all threads.
 class CopyRun {
  public:
   /// `backend` must outlive the object.
   explicit CopyRun(Backend& backend) : backend_(backend), stream_(backend.make_stream()) {}
-  /// Makes room for copies of up to so many bytes. Throws OutOfMemory where both tensors do not fit.
+  /// Allocates room for copies of up to `bytes`. Throws OutOfMemory if both tensors do not fit.
   void reserve(std::size_t bytes);
-  /// Of so many bytes, for which there must be room.
+  /// Submits a copy of `bytes`, for which room must be reserved.
   void submit(std::size_t bytes);
   [[nodiscard]] Stream& stream() { return *stream_; }
 

@@ -34,7 +34,7 @@ std::string read_all(FILE* file) {
   return text;
 }
 
-/// A pipe that a program which is started does not inherit.
+/// A pipe that started programs do not inherit.
 struct Pipe {
   Pipe() {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe: {}", std::strerror(errno));
@@ -52,8 +52,7 @@ struct Pipe {
   std::array<int, 2> ends{};
 };
 
-/// What the child does between fork() and the program's start: nothing that takes a lock, for other threads may hold
-/// it.
+/// Runs in the child between fork() and exec. It must not take a lock, because other threads may hold it.
 [[noreturn]] void become(char* const* arguments, pid_t parent, int out, int err, int failure) {
   const int in = open("/dev/null", O_RDONLY);
   const bool is_ready = in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
@@ -65,7 +64,8 @@ struct Pipe {
   _exit(127);
 }
 
-/// Starts the command with its output in the two files, and waits for it. It ends with this thread at the latest.
+/// Starts the command with its output in the two files, and waits for it. The process ends with this thread at the
+/// latest.
 int spawn_and_wait(const std::vector<std::string>& command, FILE* out, FILE* err) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));

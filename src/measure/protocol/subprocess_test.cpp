@@ -31,7 +31,7 @@ TEST(RunProcess, SaysWhatCannotBeStarted) {
             "cannot run /no/such/program: No such file or directory");
 }
 
-/// Whether the process runs: one that is dead and not waited for does not.
+/// Whether the process runs: a dead process that nobody has waited for does not.
 bool is_running(pid_t process) {
   std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
   std::string number, name;

@@ -21,7 +21,7 @@ const Result* find_cell(const ResultFile& file, const std::string& id) {
   return found == file.results.end() ? nullptr : &*found;
 }
 
-/// Relative time of a cell: tokens of all images in all steps, of which at least 25 are run.
+/// Relative time of a cell: tokens of all images in all steps, with at least 25 steps.
 double work_of(const SweepCell& cell) {
   const auto pixels = static_cast<double>(std::max<std::int64_t>(1, cell.size.height * cell.size.width));
   return pixels * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
@@ -36,7 +36,7 @@ std::vector<std::string> differences_of(const ResultFile& file, const Machine& m
   return differences;
 }
 
-/// A cell that was asked for other switches under this id; those of a preset that are for another device may be
+/// Whether a stored cell was measured with these switches. Switches of a preset that are for another device may be
 /// missing.
 bool is_of_switches(const Result& cell, const std::vector<std::string>& switches) {
   const std::vector<std::string>& asked = cell.configuration.asked;
@@ -45,7 +45,7 @@ bool is_of_switches(const Result& cell, const std::vector<std::string>& switches
          });
 }
 
-/// Why a cell that is there must be measured again; nothing where it is kept.
+/// Why an existing cell must be measured again; empty if it is kept.
 std::string why_again(const Result& cell, const SweepTask& task) {
   if (is_out_of_memory(cell)) return {};
   const auto steps = std::ranges::find(cell.trials, "step", &TrialSeries::what);
@@ -71,7 +71,7 @@ void add_cell(ResultFile& file, ResultFile cell, const std::string& id) {
     file.results.push_back(std::move(cell.results.front()));
 }
 
-/// A sweep's file and what is left to do. Nobody else may write to the file meanwhile.
+/// A sweep's file and its remaining work. The file is locked against other writers.
 class Sweep {
  public:
   Sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls)
@@ -116,7 +116,7 @@ class Sweep {
     return why.empty();
   }
 
-  /// Whether the file is of this machine. One that is not is refused unless that is forced.
+  /// Checks that the file is of this machine; otherwise throws Error unless `force` is set.
   bool check_machine(const Machine& machine) const {
     const std::vector<std::string> differences = differences_of(*file_, machine);
     if (!differences.empty() && !task_.force)
@@ -149,7 +149,7 @@ Cell pixels_cell(const ImageSize& size) {
   return size == ImageSize{} ? no_value("own") : Cell(fmt::format("{}x{}", size.width, size.height));
 }
 
-/// "own" is a word and no number: CSV leaves it out.
+/// "own" is a word, not a number: CSV leaves it out.
 Cell size_cell(std::int64_t size) { return size == 0 ? no_value("own") : count_cell(size); }
 
 std::vector<Column> sweep_columns() {

@@ -14,7 +14,7 @@
 
 namespace headroom {
 
-/// Tag of a cell that was measured on another machine, or at another revision, than its file names.
+/// Tag of a cell that was measured on another machine or revision than the one recorded in its file.
 inline constexpr std::string_view kOtherMachineTag = "other_machine";
 
 /// One cell of a sweep.
@@ -26,64 +26,66 @@ struct SweepCell {
   friend bool operator==(const SweepCell&, const SweepCell&) = default;
 };
 
-/// What is swept: every combination.
+/// The axes of a sweep, which measures every combination.
 struct SweepGrid {
   std::vector<std::string> switches;
   std::vector<ImageSize> sizes;
   std::vector<std::int64_t> steps;
   std::vector<std::int64_t> batches;
 };
-/// Its cells, each once, small before large, so that what fits is known before what does not.
+/// The distinct cells of the grid, small before large, so that cells that fit come before those that do not.
 [[nodiscard]] std::vector<SweepCell> list_cells(const SweepGrid& grid);
 
-/// Told before each cell that is measured.
+/// Progress, reported before each cell that is measured.
 struct SweepProgress {
-  const SweepCell* cell = nullptr;  ///< null when all is done
-  std::size_t number = 0;           ///< of the cell among all, 1 first
+  const SweepCell* cell = nullptr;  ///< null when all cells are done
+  std::size_t number = 0;           ///< of the cell among all, from 1
   std::size_t cells = 0;
-  double work_done = 0;  ///< share of the work of the cells that were not there, 0 to 1; large cells count more
+  double work_done = 0;  ///< share of the missing cells' work, 0 to 1; large cells count more
 };
 
-/// What is measured, and how often.
+/// The cells to measure, and how often.
 struct SweepTask {
   std::string model;
   std::vector<SweepCell> cells;
-  /// How all cells are run, where that is not left to the machine: "2 threads, bf16 baseline". Cells that are run in
-  /// another way have other ids.
+  /// Settings of all cells that are not left to the machine: "2 threads, bf16 baseline". Cells with other settings
+  /// have other ids.
   std::string setting = {};
-  std::int64_t trials = 1;     ///< steps to time in each process of a cell; a cell that has fewer is measured again
-  std::int64_t processes = 1;  ///< the same of processes
+  std::int64_t trials = 1;     ///< steps to time in each process of a cell; a cell with fewer is measured again
+  std::int64_t processes = 1;  ///< processes for each cell; a cell with fewer is measured again
   Machine machine = {};        ///< this one
-  bool force = false;          ///< go on with a file that another machine, build or revision has begun
+  bool force = false;          ///< continue a file that was begun on another machine, build or revision
 };
-/// Names a cell in a file: "tiny-dit lossless, 512x768, 28 steps, batch 2", where the size is width x height.
+/// The id of a cell in a file: "tiny-dit lossless, 512x768, 28 steps, batch 2", with the size as width x height.
 [[nodiscard]] std::string cell_id(const SweepTask& task, const SweepCell& cell);
 
-/// What the result of a cell must be of: the work, and these switches, of which a preset's may be left out that are for
-/// another device.
+/// The required content of a cell's result: the work, and these switches. Switches of a preset that are for another
+/// device may be missing.
 struct CellWork {
   Subject subject;
   std::vector<std::string> switches;
 };
 
-/// What the sweep asks of its caller.
+/// Callbacks to the caller of a sweep.
 struct SweepCalls {
-  /// Measures one cell: a file of one result, without trials and with kOutOfMemoryTag where it does not fit.
+  /// Measures one cell: a file of one result. If the cell does not fit, it has no trials and kOutOfMemoryTag.
   std::function<ResultFile(const SweepCell&)> run;
   std::function<CellWork(const SweepCell&)> work;
   std::function<void(const SweepProgress&)> on_progress = {};
-  /// Told of a cell that is there and measured again, and why.
+  /// Receives a cell that exists but is measured again, and the reason.
   std::function<void(const std::string& id, const std::string& why)> on_again = {};
 };
 
-/// Measures the cells that `path` does not hold yet, or not often enough, and adds each as soon as it is done; the file
-/// is replaced whole, so it is valid at any moment and a sweep that is killed goes on where it was. Results that are
-/// there are kept. Throws Error where another sweep is at work on the file, where it was written on another machine or
-/// by another build or revision and `force` is not set, where what it has under the id of a cell is of other work, and
-/// what `run` throws. With `force` a cell that is measured elsewhere than the file was begun has kOtherMachineTag.
+/// Measures the cells that `path` does not hold yet, or not often enough, and adds each when it is done. The file is
+/// replaced atomically, so it is always valid, and an interrupted sweep continues from it. Existing results are kept.
+/// With `force`, a cell measured elsewhere than the file was begun has kOtherMachineTag. Exceptions of `run` pass
+/// through. Throws Error if:
+/// - another sweep is working on the file;
+/// - the file comes from another machine, build or revision, and `force` is not set;
+/// - it holds other work under the id of a cell.
 ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
-/// A line for each of the cells: time of a step and an image, memory, or that it ran out of it.
+/// One line for each cell: time of a step and of an image and memory, or that the cell ran out of memory.
 [[nodiscard]] Printout to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

@@ -31,7 +31,7 @@ class Sweep : public testing::Test {
  protected:
   [[nodiscard]] fs::path path() const { return folder_ / "sweep.json"; }
 
-  /// A cell that takes as many ms as it is high; above 1000 pixels it does not fit.
+  /// A cell takes as many ms as its height in pixels; above 1000 pixels it does not fit.
   ResultFile measure(const SweepCell& cell) {
     ++measured_;
     ResultFile file;
@@ -274,12 +274,12 @@ TEST_F(Sweep, TwoIntoOneFileLoseNothing) {
 
 TEST_F(Sweep, TellsHowMuchWorkIsDone) {
   std::vector<double> shares;
-  SweepCalls told = calls();
-  told.on_progress = [&](const SweepProgress& progress) {
+  SweepCalls observed = calls();
+  observed.on_progress = [&](const SweepProgress& progress) {
     EXPECT_EQ(progress.cells, 24U);
     shares.push_back(progress.work_done);
   };
-  (void)sweep(path(), task(), told);
+  (void)sweep(path(), task(), observed);
   ASSERT_EQ(shares.size(), 25U);
   EXPECT_EQ(shares.front(), 0);
   EXPECT_EQ(shares.back(), 1);

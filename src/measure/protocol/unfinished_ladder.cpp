@@ -64,7 +64,7 @@ void UnfinishedLadder::save(const Ladder& ladder) const {
 }
 
 void UnfinishedLadder::finish() const {
-  std::error_code none;  // it may never have been there
+  std::error_code none;  // the file may not exist
   std::filesystem::remove(path_, none);
 }
 

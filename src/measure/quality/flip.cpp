@@ -140,7 +140,8 @@ void normalize_signs(Taps& taps) {
   for (float& tap : taps) tap = static_cast<float>(tap / (tap > 0 ? positive : negative));
 }
 
-/// What of a channel is seen at that distance: each Gaussian has its share of the whole filter's sum, which is 1.
+/// The visible part of a channel at the viewing distance. Each Gaussian contributes its share of the whole filter's
+/// sum, which is 1.
 Plane see_channel(const Plane& channel, std::span<const Gaussian> gaussians, double pixels_per_degree) {
   const auto radius =
       static_cast<std::int64_t>(std::ceil(3 * std::sqrt(kBlueYellowNarrow.b / (2 * kPi * kPi)) * pixels_per_degree));
@@ -164,7 +165,7 @@ Plane see_channel(const Plane& channel, std::span<const Gaussian> gaussians, dou
   return seen;
 }
 
-/// What of a picture is seen: in Hunt-adjusted L*a*b*.
+/// The visible part of a picture, in Hunt-adjusted L*a*b*.
 Picture see_colors(const Space& space, const Picture& opponent, double pixels_per_degree) {
   const std::array blue_yellow = {kBlueYellowNarrow, kBlueYellowWide};
   const Picture filtered = {see_channel(opponent[0], {&kAchromatic, 1}, pixels_per_degree),

@@ -52,7 +52,7 @@ double flip_of(const FlipCase& one) {
   return flip(reference, other, 3, one.height, one.width, one.pixels_per_degree);
 }
 
-// What flip-evaluator 1.7, the authors' implementation, which computes in float, says of them.
+// Expected values of flip-evaluator 1.7, the authors' implementation, which computes in float.
 TEST(Flip, IsThatOfItsAuthors) {
   for (const FlipCase& one : std::vector<FlipCase>{{"noise", 48, 64, 67.0206, 0.0592460},
                                                    {"moved", 48, 64, 67.0206, 0.1037046},

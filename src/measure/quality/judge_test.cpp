@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Of images of which the first few are wrong; each adds so much to the error of a distance, in turn more and less.
+/// A judgement in which the first images are wrong. Each image changes the error of the distance by the same amount,
+/// with alternating sign.
 Judgement judgement(std::size_t wrong, double distance, double influence = 0) {
   constexpr std::size_t kImages = 100;
   Judgement judged{.accuracy = {}, .frechet = {.value = distance, .influence = std::vector<double>(kImages)}};
@@ -23,17 +24,17 @@ Judgement judgement(std::size_t wrong, double distance, double influence = 0) {
   return judged;
 }
 
-/// The worst of what is recorded of them, at the end that speaks against `changed`.
+/// The worst recorded loss, at the end of its interval that is unfavourable to `changed`.
 QualityLoss loss_of(const Judgement& base, const Judgement& changed, double most = 0.05) {
   return *assess_quality(measured_losses(quality_records(changed, &base), quality_records(base, nullptr)),
                          OutputKind::kOtherLoop, most);
 }
 
 TEST(QualityRecords, OfAPairLetWhatBothHaveInCommonCancel) {
-  // Of 100 images 10 are lost: 0.1, and 1.96 standard errors of 0.03 and a little more.
+  // 10 of 100 images are lost: 0.1, plus 1.96 standard errors of 0.03 and a little more.
   EXPECT_NEAR(loss_of(judgement(0, 1), judgement(10, 1)).at_worst, 0.159, 1e-3);
   EXPECT_EQ(loss_of(judgement(0, 1), judgement(10, 1)).worst->metric->name, "accuracy");
-  // What images add to the error of both distances cancels, and of one does not.
+  // Contributions of images to the error of both distances cancel; those to one of them do not.
   EXPECT_NEAR(loss_of(judgement(0, 1, 0.5), judgement(0, 1.2, 0.5)).at_worst, 0.2, 1e-9);
   EXPECT_NEAR(loss_of(judgement(0, 1, 0.5), judgement(0, 1.2)).at_worst, 0.2 + 1.96 * 0.05, 1e-3);
   EXPECT_EQ(loss_of(judgement(0, 1), judgement(0, 1.2)).worst->metric->name, "frechet_distance");
@@ -41,7 +42,7 @@ TEST(QualityRecords, OfAPairLetWhatBothHaveInCommonCancel) {
 
 TEST(QualityRecords, OfBetterImagesAreAGain) {
   EXPECT_LT(loss_of(judgement(50, 0.2), judgement(0, 0.15)).at_worst, -0.2);
-  // No label is lost of 100 images, which is not to say that none is of 1,000.
+  // No label of 100 images is lost, but some may be lost of 1,000.
   EXPECT_NEAR(loss_of(judgement(0, 0.2), judgement(0, 0.15)).at_worst, 0.019, 1e-3);
 }
 

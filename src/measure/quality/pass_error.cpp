@@ -20,7 +20,7 @@ double pass_error(std::span<const HostTensor> outputs, std::span<const HostTenso
   double largest = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const double error = relative_l2(outputs[i], expected[i]);
-    if (std::isnan(error)) return error;  // which a comparison would lose
+    if (std::isnan(error)) return error;  // a comparison would ignore it
     largest = std::max(largest, error);
   }
   return largest;

@@ -9,12 +9,12 @@
 
 namespace headroom {
 
-/// What a pass that has run made: all outputs of a network, in the graph's order, and of a frame of a stream the pixels
-/// that are shown.
+/// The outputs of a pass that has run: all outputs of a network, in the graph's order, or the shown pixels of a
+/// stream's frame.
 [[nodiscard]] std::vector<HostTensor> pass_outputs(const ForwardPass& pass, const Session& session);
 
-/// The largest relative L2 error of an output: 0 where none differs, NaN where there is one. Throws Error where
-/// shapes or their number differ.
+/// The largest relative L2 error of an output: 0 if none differs, NaN if an output holds one. Throws Error if shapes
+/// or the numbers of outputs differ.
 [[nodiscard]] double pass_error(std::span<const HostTensor> outputs, std::span<const HostTensor> expected);
 
 }  // namespace headroom

@@ -32,7 +32,7 @@ void PictureComparison::add(const HostTensor& reference, const HostTensor& pictu
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape[0]); ++i) {
     const std::span<const float> wanted = reference.as<float>().subspan(i * elements, elements);
     const std::span<const float> made = pictures.as<float>().subspan(i * elements, elements);
-    flips_.push_back(flip(wanted, made, shape[1], shape[2], shape[3]));  // refuses what is not finite
+    flips_.push_back(flip(wanted, made, shape[1], shape[2], shape[3]));  // rejects values that are not finite
     squared_errors_.push_back(mean_squared_difference(wanted, made));
   }
 }

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-/// So many pictures of 3 channels and 4x5 pixels, each with its own shade.
+/// One picture for each of `shades`, with 3 channels and 4x5 pixels.
 HostTensor make_pictures_of(const std::vector<float>& shades) {
   HostTensor pictures(DType::kF32, {static_cast<std::int64_t>(shades.size()), 3, 4, 5});
   for (std::size_t i = 0; i < pictures.as<float>().size(); ++i) pictures.as<float>()[i] = shades[i / 60];
@@ -40,7 +40,7 @@ TEST(PictureComparison, TellsPsnrAndFlipWithIntervalsOverPictures) {
 
 TEST(PictureComparison, TellsThatPicturesAreIdentical) {
   PictureComparison comparison;
-  comparison.add(make_pictures_of({0, 2}), make_pictures_of({0, 3}));  // both white, once they are clamped
+  comparison.add(make_pictures_of({0, 2}), make_pictures_of({0, 3}));  // both white after clamping
   const std::vector<QualityRecord> records = comparison.records();
   EXPECT_EQ(records[0].note, "identical");
   EXPECT_FALSE(records[0].value);

@@ -19,7 +19,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 using Vector = Eigen::VectorXd;
 
 constexpr double kNormalQuantile = 1.959963984540054;  // of 0.975
-constexpr double kSemidefiniteSlack = 1e-6;  // relative to the largest entry: what fp32 features may break by rounding
+constexpr double kSemidefiniteSlack = 1e-6;            // relative to the largest entry: rounding error of fp32 features
 
 template <typename T>
 void check_finite(std::span<const T> values, std::string_view what) {
@@ -46,7 +46,7 @@ double squared_error(std::span<const float> reference, std::span<const float> va
   return sum;
 }
 
-/// The covariance as a matrix, after checking that it is one.
+/// The covariance as a matrix, after validation.
 Matrix checked_covariance(std::span<const double> covariance, Eigen::Index width) {
   if (static_cast<Eigen::Index>(covariance.size()) != width * width) {
     fail("a covariance of {} elements does not fit a mean of {}; {} are expected", covariance.size(), width,
@@ -68,7 +68,7 @@ Eigen::SelfAdjointEigenSolver<Matrix> decompose(const Matrix& symmetric, int opt
   return solver;
 }
 
-/// The square roots of eigenvalues of a positive semidefinite matrix, where rounding may have left small negative ones.
+/// The square roots of eigenvalues of a positive semidefinite matrix; small negative ones from rounding count as 0.
 Vector root_of_eigenvalues(const Vector& eigenvalues) {
   const double smallest = eigenvalues.minCoeff();
   if (smallest < -kSemidefiniteSlack * eigenvalues.cwiseAbs().maxCoeff()) {
@@ -77,7 +77,7 @@ Vector root_of_eigenvalues(const Vector& eigenvalues) {
   return eigenvalues.cwiseMax(0).cwiseSqrt();
 }
 
-/// The root of a positive semidefinite matrix, or what its inverse is where it has one.
+/// The square root of a positive semidefinite matrix, or the pseudoinverse of that root.
 Matrix root_of(const Matrix& symmetric, bool inverse = false) {
   const auto parts = decompose(symmetric, Eigen::ComputeEigenvectors);
   Vector roots = root_of_eigenvalues(parts.eigenvalues());
@@ -88,7 +88,7 @@ Matrix root_of(const Matrix& symmetric, bool inverse = false) {
   return parts.eigenvectors() * roots.asDiagonal() * parts.eigenvectors().transpose();
 }
 
-/// Of a mean, from what each value adds to it: the mean of these is 0.
+/// The standard error of a mean from the influence of each value; the mean of the influences is 0.
 double standard_error(std::span<const double> influence) {
   const auto n = static_cast<double>(influence.size());
   double squares = 0;
@@ -190,7 +190,7 @@ double frechet_distance(std::span<const double> mean1, std::span<const double> c
   const auto width = static_cast<Eigen::Index>(mean1.size());
   const Matrix c1 = checked_covariance(covariance1, width);
   const Matrix c2 = checked_covariance(covariance2, width);
-  root_of_eigenvalues(decompose(c2, Eigen::EigenvaluesOnly).eigenvalues());  // refuses an indefinite second covariance
+  root_of_eigenvalues(decompose(c2, Eigen::EigenvaluesOnly).eigenvalues());  // rejects an indefinite second covariance
 
   const Matrix root1 = root_of(c1);
   const Matrix product = root1 * c2 * root1;
@@ -242,7 +242,7 @@ Estimate accuracy(std::int64_t correct, std::int64_t total) {
   const double z2 = kNormalQuantile * kNormalQuantile;
   const double centre = (p + z2 / (2 * n)) / (1 + z2 / n);
   const double half = kNormalQuantile / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
-  // At the ends of the scale the two terms are equal but for rounding.
+  // At the ends of the scale the two terms are equal except for rounding.
   return {p, Interval{correct == 0 ? 0.0 : centre - half, correct == total ? 1.0 : centre + half}};
 }
 

@@ -31,12 +31,12 @@ constexpr QualityMetric kMetrics[] = {
      "How much of a video's change is not steady, relative to the camera's: lower is calmer."},
 };
 
-constexpr double kNoticeable = 0.1;  // of what may be lost: less does not make one of two better
+constexpr double kNoticeable = 0.1;  // share of the allowed loss: a smaller difference does not make one of two better
 
-/// The baseline's own output is the reference: the measure needs no record of the baseline.
+/// Whether the baseline's own output is the reference, so that no record of the baseline is needed.
 bool is_against_baseline(const QualityRecord& record) { return record.against.starts_with("baseline"); }
 
-/// An estimate as it enters the difference.
+/// An estimate, converted for the difference.
 Estimate mapped(const QualityRecord& record, LossScale scale) {
   const auto map = [&](double value) { return scale == LossScale::kPsnr ? std::pow(10, -value / 20) : value; };
   Estimate estimate{map(*record.value), {}};
@@ -47,7 +47,7 @@ Estimate mapped(const QualityRecord& record, LossScale scale) {
   return estimate;
 }
 
-/// a - b of independent estimates: the distances of both to their ends add as roots of squares.
+/// a - b of independent estimates: the distances to the ends of their intervals add in quadrature.
 Estimate independent_difference(const Estimate& a, const Estimate& b) {
   Estimate difference{a.value - b.value, {}};
   const auto reach = [](const Estimate& e, bool up) {
@@ -93,7 +93,7 @@ std::optional<MeasuredLoss> loss_by(const QualityMetric& metric, std::span<const
   });
   const QualityRecord* const reference = found == baseline.end() ? nullptr : &*found;
   if (reference == nullptr) {
-    if (metric.scale == LossScale::kError) return take(mapped(*record, metric.scale));  // all of it may be lost
+    if (metric.scale == LossScale::kError) return take(mapped(*record, metric.scale));  // the whole error is loss
     return {};
   }
   loss.baseline = *reference;

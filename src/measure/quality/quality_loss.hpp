@@ -10,95 +10,98 @@
 #include "measure/results/result.hpp"
 #include "measure/statistics/statistics.hpp"
 
-/// The one rule of quality: how much worse an output is than the baseline's, and whether that is allowed. The report's
-/// advice, its order of adoption and `--opt auto` all ask it.
+/// Defines how much worse an output is than the baseline's, and whether that is allowed. The report's advice, its
+/// order of adoption and `--opt auto` all use this definition.
 namespace headroom {
 
-/// What a measure of quality says of a loss.
+/// How a metric's values are converted to a loss.
 enum class LossScale : std::uint8_t {
-  kFraction,  ///< a share, of which more is better: the baseline's minus its own
-  kRatio,     ///< a ratio, of which less is better: its own minus the baseline's
+  kFraction,  ///< a share, higher is better: the baseline's minus its own
+  kRatio,     ///< a ratio, lower is better: its own minus the baseline's
   kGrowth,    ///< a distance from real images: its growth, as a share of the baseline's
   kDecrease,  ///< a score: its decrease, as a share of the baseline's
   kPsnr,      ///< decibels: the RMS error over the range of values, 10^(-dB/20), as kError
-  kError,     ///< an error: itself, minus the baseline's from the same reference
+  kError,     ///< an error: its own minus the baseline's from the same reference
 };
 
-/// A measure of quality, as results name it.
+/// A metric of quality, as named in results.
 struct QualityMetric {
   std::string_view name;   ///< "frechet_distance"
   std::string_view title;  ///< "Fréchet distance"
-  std::string_view unit;   ///< "dB", or nothing
+  std::string_view unit;   ///< "dB", or empty
   LossScale scale;
-  std::string_view difference;  ///< the record of its paired difference, own minus baseline's; or nothing
+  std::string_view difference;  ///< the record of its paired difference, own minus baseline's; or empty
   std::string_view axis_fn;     ///< of charts
-  std::string_view note;        ///< what it is and which end is good
+  std::string_view note;        ///< what it measures and whether high or low values are good
 };
 [[nodiscard]] std::span<const QualityMetric> quality_metrics();
-/// Null for a metric that is not known, of which nobody can say which end is good.
+/// Null for an unknown metric, for which it is not known whether high or low values are good.
 [[nodiscard]] const QualityMetric* find_metric(std::string_view name);
 /// The record of a metric, or null.
 [[nodiscard]] const QualityRecord* find_quality(std::span<const QualityRecord> records, std::string_view metric);
 
-/// What one measure says: by how much an output is worse than the baseline's, as a fraction; below 0 where it is
+/// The loss by one metric: by how much an output is worse than the baseline's, as a fraction; below 0 if it is
 /// better.
 struct MeasuredLoss {
   const QualityMetric* metric = nullptr;
   double value = 0;
-  std::optional<Interval> interval;  ///< 95%; absent where the records have none
+  std::optional<Interval> interval;  ///< 95%; absent if the records have none
   QualityRecord own;
-  std::optional<QualityRecord> baseline;  ///< that it is held against; absent where the measure is of both
-  bool is_pass = false;                   ///< of one forward pass, and not of what is made
+  std::optional<QualityRecord> baseline;  ///< the baseline's record that it is compared with; absent if the metric
+                                          ///< itself compares both
+  bool is_pass = false;                   ///< of one forward pass, rather than of a finished output
 
-  /// The end of the interval that speaks against the output, and the other; the value where there is no interval.
+  /// The unfavourable end of the interval, and the favourable one; the value if there is no interval.
   [[nodiscard]] double at_worst() const { return interval ? interval->high : value; }
   [[nodiscard]] double at_best() const { return interval ? interval->low : value; }
-  /// It compares pictures of the same seeds with the baseline's own, and so says how near they are and not how good.
+  /// Whether the metric compares pictures of the same seeds with the baseline's own. It then measures closeness to
+  /// them, not how good they are.
   [[nodiscard]] bool is_nearness() const;
 };
 
-/// A loss for each known measure in `own`, from the records of the baseline where the measure needs them. Of records
-/// with a paired difference the interval is that of the difference; of others both intervals are taken to be
-/// independent, which is too wide where the images are of the same seeds. Identical images lose nothing.
+/// A loss for each known metric in `own`, using the records of the baseline for metrics that need them. If a paired
+/// difference is recorded, the interval is that of the difference. Otherwise both intervals are assumed independent,
+/// which is too wide for images of the same seeds. Identical images have no loss.
 [[nodiscard]] std::vector<MeasuredLoss> measured_losses(std::span<const QualityRecord> own,
                                                         std::span<const QualityRecord> baseline);
 
-/// What the configuration is, as far as its quality depends on it.
+/// The kind of a configuration's output, as far as quality depends on it.
 enum class OutputKind : std::uint8_t {
-  kSame,       ///< only exact switches: it computes the same, unless a measure says otherwise
-  kRounded,    ///< the same computation in other numbers
+  kSame,       ///< exact switches only: mathematically the same output, unless a metric shows otherwise
+  kRounded,    ///< the same computation in other number formats
   kOtherLoop,  ///< other steps, another sampler or a step cache: other pictures, which need not be worse
 };
 [[nodiscard]] OutputKind output_kind_of(const Configuration& configuration);
-/// Whether a switch, as it was applied, leaves the output mathematically the same. So does a preset of such switches.
+/// Whether a switch, as it was applied, leaves the output mathematically the same. A preset of such switches does
+/// too.
 [[nodiscard]] bool is_exact_switch(const std::string& applied);
 
 enum class LossVerdict : std::uint8_t { kWithin, kUnresolved, kBeyond };
 
-/// The loss of a configuration.
+/// The quality loss of a configuration.
 struct QualityLoss {
   LossVerdict verdict = LossVerdict::kWithin;
-  double at_worst = 0;                ///< 0 where nothing is lost by definition
-  std::optional<MeasuredLoss> worst;  ///< the measure that decides; nothing where none has to
+  double at_worst = 0;                ///< 0 if nothing is lost by definition
+  std::optional<MeasuredLoss> worst;  ///< the metric that decides; absent if none is needed
 };
 
-/// The worst of all measures, each at the end of its interval that speaks against the output. It is within the limit
-/// where that end is, beyond it where even the other end is over, and else not resolved. Exact switches lose nothing
-/// unless a measure is beyond. Of another loop, nearness counts only where no other measure says how good its pictures
-/// are. Nothing where nothing was measured.
+/// The worst loss over all metrics, each at the unfavourable end of its interval. The loss is within the limit if
+/// that end is, beyond it if even the other end is over the limit, and otherwise unresolved. Exact switches have no
+/// loss unless a metric is beyond the limit. For another loop, closeness counts only if no other metric measures how
+/// good its pictures are. Nothing if nothing was measured.
 [[nodiscard]] std::optional<QualityLoss> assess_quality(std::span<const MeasuredLoss> measures, OutputKind kind,
                                                         double most);
 
-/// How many images would resolve a loss that is not resolved, by what its interval was of so many; nothing where the
-/// value itself is over the limit, or it has no interval.
+/// How many images would resolve an unresolved loss, extrapolated from its interval and number of images. Nothing if
+/// the value itself is over the limit, or has no interval.
 [[nodiscard]] std::optional<std::int64_t> images_to_resolve(const MeasuredLoss& loss, double most);
-/// The number of images that a record says it is of ("labels of 500 images"); nothing where it says none.
+/// The number of images stated in a record ("labels of 500 images"); nothing if it states none.
 [[nodiscard]] std::optional<std::int64_t> images_of(const QualityRecord& record);
 
-/// Whether the 95% interval of a factor holds 1; not where there is none.
+/// Whether the 95% interval of a factor contains 1; false without an interval.
 [[nodiscard]] bool are_equal_in_time(const std::optional<Estimate>& factor);
-/// Whether one of two configurations that are equal in time is the better in quality: by more than a tenth of what may
-/// be lost.
+/// For two configurations of equal time: whether the first has better quality, by more than a tenth of the allowed
+/// loss.
 [[nodiscard]] bool is_better_in_quality(double loss, double than, double most);
 
 }  // namespace headroom

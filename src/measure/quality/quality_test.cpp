@@ -17,7 +17,7 @@ namespace {
 constexpr float kFloatNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Psnr, MatchesItsDefinition) {
-  // Every element off by 0.02 against a peak of 2: 20 log10(2 / 0.02) = 40 dB.
+  // Every element is off by 0.02 against a peak of 2: 20 log10(2 / 0.02) = 40 dB.
   const std::vector<float> reference = {-1, -0.5F, 0, 0.5F};
   std::vector<float> images = reference;
   for (float& value : images) value += 0.02F;
@@ -28,7 +28,7 @@ TEST(Psnr, MatchesItsDefinition) {
 }
 
 TEST(Psnr, AveragesOverAllElements) {
-  // One of four elements off by 2 of a peak of 2: MSE = 1, 10 log10(4 / 1).
+  // One of four elements is off by 2 with a peak of 2: MSE = 1, 10 log10(4 / 1).
   EXPECT_NEAR(*psnr_db(std::vector<float>{1, 0, 0, 0}, std::vector<float>{-1, 0, 0, 0}), 10 * std::log10(4.0), 1e-12);
 }
 
@@ -190,7 +190,7 @@ TEST(FrechetDistance, RefusesWhatIsNoCovariance) {
 
 // Expected ends from the closed form in exact decimal arithmetic (Python's decimal module). Newcombe, "Two-sided
 // confidence intervals for the single proportion" (1998), table I, prints 0.2553 and 0.3662 for 81 of 263.
-/// Rows of two features, the second of which leans on the first.
+/// Rows of two features, of which the second is correlated with the first.
 std::vector<float> leaning_rows(std::size_t count, unsigned seed, float mean) {
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal;
@@ -211,7 +211,7 @@ TEST(FrechetSample, SaysHowTheDistanceMovesWithTheWeightOfARow) {
   double sum = 0;
   for (const double each : sample.influence) sum += each;
   EXPECT_NEAR(sum / kRows, 0, 1e-12);
-  for (const std::size_t row : {0U, 7U, 1234U}) {  // once more
+  for (const std::size_t row : {0U, 7U, 1234U}) {  // repeated rows
     std::vector<float> heavier = rows;
     heavier.insert(heavier.end(), {rows[2 * row], rows[2 * row + 1]});
     const double moved = sample_frechet(heavier, kCentre, kRound).value - sample.value;

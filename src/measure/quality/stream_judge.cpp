@@ -17,7 +17,7 @@ namespace headroom {
 namespace {
 
 constexpr double kWhiteLevel = 255;
-/// Of a clip that equals its teacher's, as if it were half a level away, which rounding to bytes hides.
+/// PSNR assigned to a clip that equals its teacher's: an error of half a level, which rounding to bytes hides.
 const double kMostPsnrDb = 10 * std::log10(kWhiteLevel * kWhiteLevel / 0.25);
 
 void append(const Image& frame, std::vector<float>& levels) {
@@ -77,7 +77,7 @@ StreamJudgement judge_stream(const StreamTeacher& teacher, std::int64_t clips, i
     }
     psnr.push_back(psnr_of(wanted, shown));
     const double given = flicker_of(seen);
-    if (given == 0) fail("clip {} stands still, so that nothing can flicker more", clip);
+    if (given == 0) fail("clip {} does not change, so flicker cannot be measured relative to it", clip);
     flicker.push_back(flicker_of(shown) / given);
     teacher_flicker.push_back(flicker_of(wanted) / given);
   }

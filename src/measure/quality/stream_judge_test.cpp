@@ -24,7 +24,7 @@ Image plain(std::uint8_t level) {
   return image;
 }
 
-/// One that wants to see what is there, through a camera without noise.
+/// A teacher whose picture is the scene itself, with a camera without noise.
 StreamTeacher mirror() {
   return {.picture = [](const Image& scene) { return scene; }, .camera_noise = 0, .frames = 5};
 }
@@ -72,7 +72,7 @@ TEST(StreamJudge, TellsAStillPictureAndAnEqualOne) {
   EXPECT_FALSE(equal.psnr_db.interval.has_value());
 }
 
-/// What the formula itself makes of noise is close to what it makes of none, but less calm.
+/// The formula applied to noisy input is close to the formula applied to clean input, but flickers more.
 TEST(StreamJudge, SeesNoiseThatWasLeft) {
   const StreamTeacher ink{.picture = print_in_ink, .camera_noise = 0.03, .frames = 8};
   const StreamJudgement printed = judge_stream(ink, 4, 64, [](const Image& seen, bool) { return print_in_ink(seen); });

@@ -17,7 +17,7 @@ nlohmann::json named(const char* what, int track, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", kProcess}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-/// Lets slices begin where those before them on their track have ended; `slices` are in order of start.
+/// Delays slices until earlier ones on their track have ended; `slices` are in order of start.
 void cut_overlaps(std::vector<TraceSlice>& slices) {
   std::map<std::string, std::int64_t> ends_ns;
   for (TraceSlice& slice : slices) {

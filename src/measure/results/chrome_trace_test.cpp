@@ -72,7 +72,7 @@ TEST(ChromeTrace, SlicesOfATrackNeverOverlap) {
 TEST(ChromeTrace, ASliceBeginsWhereTheOneBeforeHasEnded) {
   const nlohmann::json events = events_of({{.name = "first", .track = "a", .start_ns = 0, .end_ns = 90'000},
                                            {.name = "waits", .track = "a", .start_ns = 10'000, .end_ns = 100'000},
-                                           {.name = "beside", .track = "b", .start_ns = 20'000, .end_ns = 50'000}},
+                                           {.name = "parallel", .track = "b", .start_ns = 20'000, .end_ns = 50'000}},
                                           "X");
   EXPECT_EQ(events[0].at("dur"), 90.0);
   EXPECT_EQ(events[1].at("ts"), 90.0);

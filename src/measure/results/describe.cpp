@@ -102,8 +102,8 @@ void add_plan_and_memory(Result& result, std::map<std::string, PlanRecord>& plan
   std::vector<const Session*> sessions;
   for (const DeviceStage* const stage : generator.device_stages()) sessions.push_back(stage->session.get());
   MemoryReport memory = describe_memory(sessions, weights, backend);
-  // Where stages take turns, no more than that is there at once.
-  const auto limit = static_cast<std::int64_t>(generator.shared().turns->limit());
+  // If stages are offloaded alternately, at most this many bytes are on the device at once.
+  const auto limit = static_cast<std::int64_t>(generator.shared().offloader->limit());
   for (std::optional<std::int64_t>* const bytes : {&memory.peak_bytes, &memory.reserved_bytes})
     *bytes = std::min(bytes->value(), limit);
   result.memory = memory;
@@ -133,7 +133,7 @@ Configuration describe_configuration(const SwitchSet& asked, const Compiled& com
 }
 
 Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
-  options.switches = {};  // `steps` and `sampler` do less of the same work, or do it otherwise
+  options.switches = {};  // `steps` and `sampler` change how the work is done, not the work itself
   const Request request = pipeline.resolve(options);
   Subject subject{.kind = SubjectKind::kModel,
                   .name = pipeline.name(),

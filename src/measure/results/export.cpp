@@ -70,7 +70,7 @@ nlohmann::json google_entry(const std::string& name, double ms, std::size_t repe
           {"time_unit", "ms"}, {"family_index", 0}, {"per_family_instance_index", 0}};
 }
 
-/// `threads` are those that the kernels could use; left out where the result does not know them.
+/// `threads` are the threads available to kernels; left out if the result does not state them.
 void append_google_series(nlohmann::json& benchmarks, const std::string& name, const TrialSeries& series,
                           std::optional<std::int64_t> threads, std::size_t family) {
   const std::size_t repetitions = series.time_ms.size();

@@ -91,7 +91,7 @@ std::vector<std::string> origin_differences(const Machine& begun, const Machine&
 std::vector<std::string> configuration_differences(const Configuration& base, const Configuration& changed) {
   Differences differences;
   differences.compare("device", base.device, changed.device);
-  // One board is as good as another of its kind: their numbers and UUIDs are told, not compared.
+  // GPUs of one model are interchangeable: their indices and UUIDs are stored, not compared.
   if (base.gpu && changed.gpu) differences.compare("GPU in use", base.gpu->name, changed.gpu->name);
   differences.compare("threads", base.threads, changed.threads);
   differences.compare("baseline's dtype", base.baseline_dtype, changed.baseline_dtype);

@@ -8,17 +8,16 @@
 
 namespace headroom {
 
-/// What differs between two machines and builds so that times of one say nothing of the other, one clause each:
-/// "GPU: NVIDIA H200 (driver 570.1) against NVIDIA L4 (driver 570.1)". Not version and revision, which are what a
-/// comparison is about, and not memory that differs by less than 1%. Builds and libraries are compared only where both
-/// files are headroom's own.
+/// The differences between two machines and builds that make their times incomparable, one clause each: "GPU: NVIDIA
+/// H200 (driver 570.1) against NVIDIA L4 (driver 570.1)". Version and revision are not among them, because a
+/// comparison is about those; neither is memory that differs by less than 1%. Builds and libraries are compared only
+/// if both files are headroom's own.
 [[nodiscard]] std::vector<std::string> machine_differences(const Machine& base, const Machine& changed);
 
-/// The same for what one measurement is made of that is begun in one place and goes on in another: revisions are to
-/// agree as well.
+/// The same for a measurement that is begun in one place and continued in another: revisions must agree as well.
 [[nodiscard]] std::vector<std::string> origin_differences(const Machine& begun, const Machine& now);
 
-/// The same of how one benchmark ran: device, the kind of GPU where both tell it, threads, the baseline's dtype.
+/// The same for how one benchmark ran: device, GPU model where both state it, threads, the baseline's dtype.
 [[nodiscard]] std::vector<std::string> configuration_differences(const Configuration& base,
                                                                  const Configuration& changed);
 

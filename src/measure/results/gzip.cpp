@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-/// An inflating stream that ends with the scope.
+/// A zlib inflate stream, ended by its destructor.
 class Inflater {
  public:
   explicit Inflater(std::string_view bytes) {
@@ -22,7 +22,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Appends up to `most` bytes to `text`; whether the stream goes on.
+  /// Appends up to `most` bytes to `text`; returns whether more data follows.
   bool append(std::string& text, std::size_t most) {
     const std::size_t before = text.size();
     text.resize(before + most);

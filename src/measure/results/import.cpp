@@ -34,7 +34,7 @@ constexpr std::array kImportFormats = {
 
 constexpr std::size_t kMostNameBytes = 300;
 
-/// The number in `digits` digits at `at`; -1 where there is none.
+/// The number in `digits` digits at `at`; -1 if there is none.
 int digits_at(std::string_view text, std::size_t at, std::size_t digits) {
   if (text.size() < at + digits) return -1;
   int value = 0;
@@ -110,7 +110,7 @@ double milliseconds_in(std::string_view unit, std::string_view context) {
 }
 
 std::string utc_of(std::string_view text) {
-  constexpr std::size_t kZone = 19;  // behind "2026-01-31T12:00:00"
+  constexpr std::size_t kZone = 19;  // after "2026-01-31T12:00:00"
   std::array<int, 6> parts = {};     // year, month, day, hour, minute, second
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::size_t at = i == 0 ? 0 : 3 * i + 2;
@@ -120,7 +120,7 @@ std::string utc_of(std::string_view text) {
   if (text.size() <= kZone || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' || text[16] != ':')
     return {};
   const std::string_view zone = text.substr(kZone);
-  int offset = 0;  // minutes east of Greenwich
+  int offset = 0;  // minutes east of UTC
   if (zone != "Z") {
     const int hours = digits_at(zone, 1, 2), minutes = digits_at(zone, 4, 2);
     if (zone.size() != 6 || (zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || hours < 0 || minutes < 0) return {};

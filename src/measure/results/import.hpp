@@ -9,22 +9,22 @@
 
 #include "measure/results/result.hpp"
 
-/// Results of other programs, as results of this one: Google Benchmark, nvbench, hyperfine and trtexec. They are told by
-/// their content. What a file does not say (a date, a machine, a revision) stays unknown.
+/// Imports results of other programs: Google Benchmark, nvbench, hyperfine and trtexec, recognized by their content.
+/// Facts that a file does not state (a date, a machine, a revision) stay unknown.
 namespace headroom {
 
-/// Where a file does not say what it was measured on, in the place of a device.
+/// The device name used when a file does not state what it was measured on.
 inline constexpr std::string_view kUnknownMachine = "unknown machine";
 
-/// The results in a document of one of these programs, nothing where it is of none of them. `path` names the document in
-/// errors, and its folder is where nvbench keeps the times of samples. Throws Error, one sentence, where a document of
-/// such a program is broken, or has no time that can be read.
+/// The results in a document of one of these programs; nothing if it is of none of them. `path` names the document in
+/// errors; nvbench keeps the times of samples in its folder. Throws Error, one sentence, if a document of such a
+/// program is broken or has no time that can be read.
 [[nodiscard]] std::optional<ResultFile> import_results(const nlohmann::json& json, const std::filesystem::path& path);
 
-/// Reads a result file of this program (read_results()) or of one of those.
+/// Reads a result file of this program (read_results()) or of one of those above.
 [[nodiscard]] ResultFile read_measurements(const std::filesystem::path& path);
 
-/// Whether a result is of a program that import_results() reads, and so has times and nothing else.
+/// Whether a result is from a program that import_results() reads, and so has times and nothing else.
 [[nodiscard]] bool is_imported(const Result& result);
 
 }  // namespace headroom

@@ -8,24 +8,24 @@
 
 #include "measure/results/result.hpp"
 
-/// What import.cpp and the readers of formats, a file each, share.
+/// Declarations shared by import.cpp and the readers, one file per format.
 namespace headroom::imports {
 
 inline constexpr std::string_view kGoogleBenchmark = "google-benchmark", kNvbench = "nvbench", kHyperfine = "hyperfine",
                                   kTrtexec = "trtexec";
 
-/// Results as they are read, all by one program on one device.
+/// Collects results while they are read; all are from one program on one device.
 class ImportedFile {
  public:
   /// `context` names the document in errors.
   ImportedFile(std::string_view program, std::string version, std::string device, std::string context);
 
-  /// Adds what was measured under `name`, which comes from a stranger: it becomes one line. A name that is there
-  /// already becomes "NAME (2)". `request` says what else the work is.
+  /// Adds a benchmark called `name`. The name is untrusted input: it becomes one line, and a duplicate becomes "NAME
+  /// (2)". `request` holds the other properties of the work.
   Result& add(std::string_view name, nlohmann::json request = nlohmann::json::object());
   [[nodiscard]] ResultFile& file() { return file_; }
   [[nodiscard]] const std::string& context() const { return context_; }
-  /// The results, checked. Throws Error where there are none with a time.
+  /// The results, checked. Throws Error if none has a time.
   [[nodiscard]] ResultFile take();
 
  private:
@@ -35,23 +35,23 @@ class ImportedFile {
   ResultFile file_;
 };
 
-/// How single times and processes belong together.
+/// Whether the times of a series are all from one process, or each from a process of its own.
 enum class Process : std::uint8_t { kOne, kOneEach };
 
-/// A series of times in ms, of one process or of one each. Throws Error where there are none, or one is not within
-/// kTimeMs.
+/// A series of times in ms, from one process or from one process each. Throws Error if there are none, or one is
+/// outside kTimeMs.
 [[nodiscard]] TrialSeries times_of(std::string what, std::vector<double> time_ms, Process process,
                                    std::string_view context);
-/// A mean, where a file has nothing else, as one time; the result says so in a tag.
+/// Adds a mean as a single time, for files that have nothing else; a tag of the result says so.
 void add_mean(Result& result, std::string what, double mean_ms, std::string_view samples, std::string_view context);
 
-/// Milliseconds in a unit "ns", "us", "ms" or "s"; throws Error for another one.
+/// The milliseconds in a unit "ns", "us", "ms" or "s"; throws Error for another unit.
 [[nodiscard]] double milliseconds_in(std::string_view unit, std::string_view context);
-/// "2026-01-31T12:00:00+01:00" as results keep times, in UTC. Empty where the text is not of that form.
+/// Converts "2026-01-31T12:00:00+01:00" to UTC in the form that results use. Empty if the text has another form.
 [[nodiscard]] std::string utc_of(std::string_view text);
-/// The text under `key`, on one line; `fallback` where there is none, or an empty one.
+/// The text under `key`, on one line; `fallback` if it is missing or empty.
 [[nodiscard]] std::string text_or(const nlohmann::json& object, const char* key, std::string_view fallback);
-/// A tag with a text of a stranger's, on one line and not too long.
+/// A tag with a text of untrusted origin, reduced to one line and limited in length.
 [[nodiscard]] std::string tag_of(std::string_view words, std::string_view text);
 
 [[nodiscard]] bool is_google_benchmark(const nlohmann::json& json);

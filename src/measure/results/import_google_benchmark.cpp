@@ -1,5 +1,5 @@
-// Google Benchmark, --benchmark_format=json or --benchmark_out: {"context": {...}, "benchmarks": [...]}, an entry for each
-// repetition and each aggregate (docs/user_guide.md, "Output Formats", of its repository).
+// Google Benchmark, --benchmark_format=json or --benchmark_out: {"context": {...}, "benchmarks": [...]}, an entry for
+// each repetition and each aggregate (docs/user_guide.md, "Output Formats", of its repository).
 
 #include <fmt/format.h>
 
@@ -20,12 +20,12 @@ using nlohmann::json;
 /// One benchmark, over its repetitions.
 struct Repetitions {
   std::vector<double> time_ms;
-  std::optional<double> mean_ms;  ///< of the aggregate of that name
-  std::int64_t count = 0;         ///< of repetitions behind it
-  std::string failure;            ///< what the program says of why it was not measured
+  std::optional<double> mean_ms;  ///< from the aggregate of that name
+  std::int64_t count = 0;         ///< number of repetitions in it
+  std::string failure;            ///< the program's reason for not measuring it
 };
 
-/// What tells machines apart in such a file. It has no CPU's name, and a host's is nobody's business.
+/// Identifies the machine of such a file. It has no CPU name, and the host name is private.
 Machine machine_of(const json& context, const std::string& place) {
   Machine machine;
   machine.logical_cores = machine.allowed_cores = find_whole(context, "num_cpus", place).value_or(0);

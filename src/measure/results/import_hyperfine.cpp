@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The most physical memory of any run, where this version of hyperfine says so.
+/// The largest physical memory of any run, if this version of hyperfine reports it.
 std::optional<std::int64_t> peak_memory_of(const json& entry, const std::string& place) {
   if (!entry.contains("memory_usage_byte")) return {};
   const std::vector<std::int64_t> bytes = get_wholes(entry, "memory_usage_byte", place);
@@ -22,7 +22,7 @@ std::optional<std::int64_t> peak_memory_of(const json& entry, const std::string&
   return std::ranges::max(bytes);
 }
 
-/// "exit code 3" for each that is not 0. Runs that a signal ended have none.
+/// "exit code 3" for each nonzero code. Runs ended by a signal have none.
 void tag_failures(const json& entry, Result& result) {
   if (!entry.contains("exit_codes") || !entry["exit_codes"].is_array()) return;
   for (const json& code : entry["exit_codes"]) {

@@ -1,6 +1,6 @@
 // nvbench --json or --jsonbin: {"devices": [...], "benchmarks": [{"name", "states": [{"device", "axis_values",
-// "summaries": [{"tag", "data": [{"name", "type", "value"}]}], "is_skipped"}]}]}. Numbers in summaries are texts, times are
-// seconds, and --jsonbin writes the times of samples as 32-bit floats into files of their own beside the JSON.
+// "summaries": [{"tag", "data": [{"name", "type", "value"}]}], "is_skipped"}]}]}. Numbers in summaries are texts and
+// times are in seconds. --jsonbin writes the times of samples as 32-bit floats into separate files next to the JSON.
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/text/json.hpp"
 #include "base/text/printable.hpp"
 #include "measure/results/import.hpp"
 #include "measure/results/import_formats.hpp"
@@ -22,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// What nvbench times, the first that a state has.
+/// nvbench's timers in order of preference; the first that a state has is used.
 struct Timer {
   std::string_view what, mean, size, samples;
 };
@@ -31,7 +32,7 @@ constexpr Timer kTimers[] = {
     {"call", "nv/cpu_only/time/cpu/mean", "nv/cpu_only/sample_size", "nv/json/bin:nv/cpu_only/sample_times"},
     {"launch", "nv/batch/time/gpu/mean", "nv/batch/sample_size", ""}};
 
-/// The value `name` of the summary with that tag; null where there is none.
+/// The value `name` of the summary with that tag; null if there is none.
 const json* find_value(const json& summaries, std::string_view tag, std::string_view name) {
   for (const json& summary : summaries) {
     if (!summary.is_object() || summary.value("tag", json()) != json(tag) || !summary.contains("data") ||
@@ -56,15 +57,16 @@ double number_in(const json& value, std::string_view tag, const std::string& pla
        shortened(printable_name(value.dump(-1, ' ', true, json::error_handler_t::replace)), 60));
 }
 
-/// The times of samples, in ms; none where the file is not there. Of the path only the last two parts count, since
-/// nvbench writes it as seen from where it ran, and no other folder is any of ours.
+/// The times of samples, in ms; none if the file is missing. Only the last two parts of the path are used: nvbench
+/// writes it relative to its own working directory, and files in other folders must not be read.
 std::vector<double> samples_of(const json& filename, std::size_t count, const fs::path& path,
                                const std::string& place) {
   if (!filename.is_string()) fail("the file of samples of {} has no name", place);
-  const fs::path told = filename.get<std::string>();
+  const fs::path stated = filename.get<std::string>();
   std::error_code error;
-  const fs::path file = path.parent_path() / told.parent_path().filename() / told.filename();
-  if (told.filename() == ".." || told.parent_path().filename() == ".." || !fs::is_regular_file(file, error)) return {};
+  const fs::path file = path.parent_path() / stated.parent_path().filename() / stated.filename();
+  if (stated.filename() == ".." || stated.parent_path().filename() == ".." || !fs::is_regular_file(file, error))
+    return {};
   const std::string bytes = read_file(file);
   if (bytes.size() != count * sizeof(float))
     fail("{} has {} bytes, but {} samples of 4 bytes were expected, as {} says", file.string(), bytes.size(), count,
@@ -103,7 +105,7 @@ void read_times(const json& summaries, Result& result, const fs::path& path, con
   }
 }
 
-/// "copy BlockSize=256 Bytes=2^20": as the state says, without the device.
+/// "copy BlockSize=256 Bytes=2^20": the state's axis values, without the device.
 std::string state_name(const std::string& benchmark, const json& axis_values, const std::string& place) {
   std::string name = benchmark;
   for (const json& axis : axis_values) {
@@ -128,7 +130,7 @@ class NvbenchReader {
     for (const json& benchmark : document_["benchmarks"]) {
       const std::string place = fmt::format("benchmark {} of {}", index++, path_.string());
       const std::string name = get_text(benchmark, "name", place);
-      if (!benchmark.contains("states") || benchmark["states"].is_null()) continue;  // none was asked for
+      if (!benchmark.contains("states") || benchmark["states"].is_null()) continue;  // null if none was requested
       for (const json& state : get_array(benchmark, "states", place)) read_state(name, state);
     }
     return imported_.take();
@@ -157,7 +159,7 @@ class NvbenchReader {
       read_times(list("summaries"), result, path_, fmt::format("'{}' in {}", result.name, path_.string()));
   }
 
-  /// Name of the device that a state ran on; empty where the file does not say.
+  /// Name of the device that a state ran on; empty if the file does not say.
   [[nodiscard]] std::string find_device(const json& state) const {
     if (!document_.contains("devices") || !document_["devices"].is_array() || !state.contains("device")) return {};
     for (const json& device : document_["devices"])

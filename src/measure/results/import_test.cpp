@@ -230,7 +230,7 @@ TEST(ImportNvbench, ReadsTheSamplesBesideTheFile) {
   const auto read = [&](const std::string& name, int count) {
     return import_text(with_samples(name, count), folder.path() / "out.json").value().results[0];
   };
-  // As nvbench writes it from where it ran, and as an absolute path of another machine.
+  // Relative to nvbench's working directory, and as an absolute path of another machine.
   for (const char* name : {"out.json-bin/0.bin", "results/out.json-bin/0.bin", "/home/x/out.json-bin/0.bin"}) {
     const Result copy = read(name, 3);
     EXPECT_THAT(copy.trials[0].time_ms, ElementsAre(500, 250, 1000)) << name;
@@ -341,7 +341,7 @@ TEST(ImportResults, AreCompared) {
   EXPECT_THAT(comparison.benchmarks[0].name, HasSubstr("sleep 0.1"));
   EXPECT_NEAR(comparison.benchmarks[0].effect.ratio, 2, 1e-9);
   EXPECT_EQ(exit_code_of(comparison), ExitCode::kRegression);
-  // Files of two hosts are not.
+  // Files of two hosts are not comparable.
   const std::string here(kGoogleBenchmarkFile);
   const std::string there = edited(kGoogleBenchmarkFile, [](json& d) { d["context"]["host_name"] = "other"; });
   EXPECT_THAT(error_of([&] { (void)compare_results(imported(here), imported(there)); }), HasSubstr("CPU"));

@@ -1,5 +1,5 @@
-// trtexec --exportTimes: a list of queries, {"latencyMs", "computeMs", ...}. trtexec --exportProfile: a list that begins
-// with {"count": iterations}, followed by the layers, {"name", "timeMs", "averageMs", "percentage"}.
+// trtexec --exportTimes: a list of queries, {"latencyMs", "computeMs", ...}. trtexec --exportProfile: a list that
+// begins with {"count": iterations}, followed by the layers, {"name", "timeMs", "averageMs", "percentage"}.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ bool has_series(const Result& result, std::string_view what) {
   return std::ranges::find(result.trials, what, &TrialSeries::what) != result.trials.end();
 }
 
-/// The engine has no name in the file, so the file's is taken.
+/// The engine has no name in the file, so the file name is used.
 void read_queries(const json& document, const std::filesystem::path& path, ImportedFile& imported) {
   // "inMs" and "outMs" are the older names of the copies.
   constexpr std::pair<const char*, const char*> kSeries[] = {{"latencyMs", "query"}, {"computeMs", "compute"},
@@ -52,7 +52,7 @@ void read_layers(const json& document, ImportedFile& imported) {
     const std::string place = fmt::format("layer {} of {}", i - 1, imported.context());
     Result& result = imported.add(get_text(document[i], "name", place));
     const double mean_ms = get_number(document[i], "averageMs", place, kNotNegative);
-    // Of a layer that another one does as well the profile says 0.
+    // The profile reports 0 for a layer whose work another layer does.
     if (mean_ms > 0)
       add_mean(result, "layer", mean_ms, fmt::format("{} iterations", count), place);
     else

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The value as JSON; of one that is long its beginning, of an object or a long list what it is.
+/// The value as JSON; a long value is cut off, and objects and long lists are described by their type.
 std::string quote(const json& value) {
   constexpr std::size_t kMost = 60, kMostElements = 4;
   if (value.is_object() || (value.is_array() && value.size() > kMostElements)) return value.type_name();
@@ -25,7 +25,7 @@ std::string quote(const json& value) {
   return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
-/// A member of an object, or an element of an array that is one.
+/// A member of an object, or an element of an array member.
 struct Member {
   std::string_view key;
   std::optional<std::size_t> index = {};
@@ -56,7 +56,7 @@ double as_number(const json& value, const Member& member, std::string_view conte
   return value.get<double>();
 }
 
-/// What `convert` makes of each element of the array under `key`.
+/// Applies `convert` to each element of the array under `key`.
 template <typename T, typename Convert>
 std::vector<T> get_each(const json& object, std::string_view key, std::string_view context, const Convert& convert) {
   std::vector<T> values;
@@ -65,7 +65,7 @@ std::vector<T> get_each(const json& object, std::string_view key, std::string_vi
   return values;
 }
 
-/// The first character that no name needs, as "U+001B".
+/// The first unprintable character, as "U+001B".
 std::optional<std::string> find_unprintable(std::string_view text) {
   while (!text.empty()) {
     const Utf8Character first = first_character(text);
@@ -75,15 +75,15 @@ std::optional<std::string> find_unprintable(std::string_view text) {
   return std::nullopt;
 }
 
-/// A character that no name needs, and where it is.
+/// An unprintable character, and where it is.
 struct Unprintable {
   std::string place;  ///< a JSON pointer
   std::string character;
   bool is_in_key = false;
 };
 
-/// The first of a value. Places are made on the way back alone: a long key in front of each of many members would take
-/// quadratic time.
+/// The first unprintable character in a value. The place is built only while returning from a hit: a long key before
+/// each of many members would otherwise take quadratic time.
 std::optional<Unprintable> find_unprintable_in(const json& value) {
   if (value.is_string())
     if (auto found = find_unprintable(value.get_ref<const std::string&>())) return Unprintable{"", std::move(*found)};

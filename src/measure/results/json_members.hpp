@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-/// What reading results needs beyond base/text/json.hpp. `context` names the document and the place in it; errors name the
-/// member, the value and what was expected.
+/// Checked access to members of result JSON, in addition to base/text/json.hpp. `context` names the document and the
+/// place in it; errors name the member, the value and what was expected.
 namespace headroom {
 
-/// What a number must be; `words` say so in an error.
+/// The range that a number must lie in; `words` describe it in an error.
 struct NumberRange {
   double low;
   double high;
@@ -26,20 +26,22 @@ inline constexpr NumberRange kShare = {0, 1, "a number from 0 to 1"};
 /// From a femtosecond to thirty years: quotients and sums of such times are finite.
 inline constexpr NumberRange kTimeMs = {1e-12, 1e12, "a finite time over zero (1e-12 to 1e12 ms)"};
 
-/// Refuses an object with a member that is not among `known`: a misspelt "quality" must not be lost in silence.
+/// Throws Error for an object with a member that is not in `known`, so that a misspelt "quality" is not ignored
+/// silently.
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context);
-/// Throws Error, with its place as a JSON pointer, for the first text or key below `json` with a character that steers
-/// a terminal or turns the direction of text: such a name could pass itself off as another one.
+/// Throws Error, with its place as a JSON pointer, for the first text or key below `json` with a terminal control or
+/// bidirectional formatting character. Such a name could pass itself off as another one.
 void check_printable(const nlohmann::json& json, std::string_view context);
 
-/// The array or object under `key`; throws Error where it is missing or something else.
+/// The array or object under `key`; throws Error if it is missing or has another type.
 [[nodiscard]] const nlohmann::json& get_array(const nlohmann::json& json, std::string_view key,
                                               std::string_view context);
 [[nodiscard]] const nlohmann::json& get_object(const nlohmann::json& json, std::string_view key,
                                                std::string_view context);
 
-/// Texts that are not empty, one of several texts, integers of at least `least`, and numbers in `range`.
+/// Members of the given types: non-empty texts, one of several texts, integers of at least `least`, numbers in
+/// `range`.
 [[nodiscard]] std::string get_text(const nlohmann::json& json, std::string_view key, std::string_view context);
 [[nodiscard]] std::vector<std::string> get_texts(const nlohmann::json& json, std::string_view key,
                                                  std::string_view context);
@@ -54,7 +56,7 @@ void check_printable(const nlohmann::json& json, std::string_view context);
 [[nodiscard]] std::vector<double> get_numbers(const nlohmann::json& json, std::string_view key,
                                               std::string_view context, const NumberRange& range);
 
-/// Nothing where the key is missing. A null is an Error: results leave out what they do not know.
+/// Nothing if the key is missing. A null is an Error: results leave out unknown values.
 [[nodiscard]] std::optional<std::string> find_text(const nlohmann::json& json, std::string_view key,
                                                    std::string_view context);
 [[nodiscard]] std::optional<std::int64_t> find_whole(const nlohmann::json& json, std::string_view key,

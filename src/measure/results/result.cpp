@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Lists of scalars on one line, small objects too, everything else indented: files stay short and their differences
+/// Writes lists of scalars and small objects on one line, everything else indented: files stay short and their diffs
 /// readable.
 void append_layout(std::string& out, const json& value, std::size_t indent) {
   constexpr std::size_t kLineLimit = 110;

@@ -17,7 +17,8 @@
 namespace headroom {
 namespace {
 
-// Years in which a clock that is set can stand; a file of one that is not would be the latest, or the earliest, for good.
+// Years that a correctly set clock can show. Files from a wrong clock would permanently sort as the latest or the
+// earliest.
 constexpr int kFirstYear = 2000, kLastYear = 2199;
 
 void check_series(const TrialSeries& series, const std::string& place) {
@@ -45,7 +46,7 @@ void check_unique(std::span<const std::string> names, std::string_view list, con
     if (!seen.insert(name).second) fail("\"{}\" in the configuration of {} has '{}' twice", list, place, name);
 }
 
-/// Fewer steps than the request's are run where the switch of that name says how many.
+/// Fewer steps than the request's are run if the switch `steps` says so.
 void check_steps(const std::string& name, const std::string& place) {
   constexpr std::string_view kSwitch = "steps=";
   if (!name.starts_with(kSwitch)) return;
@@ -63,7 +64,7 @@ void check_configuration(const Configuration& configuration, const std::string& 
   for (const DeclinedSwitch& declined : configuration.declined)
     if (!settled.insert(declined.name).second)
       fail("{} declined '{}' twice, or applied it as well", place, declined.name);
-  settled.insert("auto");  // what it chose is what was applied beside the others
+  settled.insert("auto");  // its choices are among the applied switches
   for (const std::string& name : configuration.asked) {
     if (!settled.contains(name))
       fail("{} asked for '{}' but says neither that it was applied nor that it was declined", place, name);
@@ -112,7 +113,8 @@ void check_quality(const QualityRecord& quality, const std::string& place) {
     fail("{} of {} has an interval of {} to {}, which does not hold its value", quality.metric, place, low, high);
 }
 
-/// Two results that nothing tells apart would leave it to chance which of them is shown.
+/// The identity of a result. A file with two results of one identity is refused, since it would be arbitrary which of
+/// them is shown.
 auto identity_of(const Result& result) {
   const Configuration& c = result.configuration;
   return std::tuple(work_hash(result.subject), result.source.name, result.name, c.device, c.asked, c.threads,
@@ -197,8 +199,8 @@ void check_results(const ResultFile& file) {
     for (const double share : result.computed_share)
       if (!(share >= 0 && share <= 1)) fail("{} has a computed_share of {}, expected 0 to 1", place, share);
     if (result.latency.has_value() != (result.subject.kind == SubjectKind::kStream))
-      fail("{} is of a {}, which {} latencies of frames", place, name_of(result.subject.kind),
-           result.latency ? "has no" : "has");
+      fail("{}: a {} result {} frame latencies", place, name_of(result.subject.kind),
+           result.latency ? "must have no" : "must have");
     if (result.latency) check_latency(*result.latency, place);
     check_profile(result, file, place);
     check_floor(result, place);

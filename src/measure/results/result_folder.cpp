@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The plans of results lie in a folder `plans` next to them: they are no results.
+// Plans of results are in a folder `plans` next to them and are not results.
 bool is_result_name(const fs::path& path) {
   const bool is_packed_json = path.extension() == ".gz" && path.stem().extension() == ".json";
   return path.extension() == ".json" || (is_packed_json && path.parent_path().filename() != "plans");
@@ -28,7 +28,7 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;  // of a file that has gone meanwhile
+    std::error_code ignored;  // the file may have been removed meanwhile
     if (entry->is_regular_file(ignored) && is_result_name(entry->path())) paths.push_back(entry->path());
   }
   if (error) left_out.push_back(printable_name(fmt::format("the rest of {}: {}", folder.string(), error.message())));
@@ -36,13 +36,13 @@ std::vector<fs::path> list_json_files(const fs::path& folder, std::vector<std::s
   return paths;
 }
 
-/// What became of a file.
+/// The outcome of reading one file.
 struct ReadOutcome {
   std::optional<NamedResults> results;
-  std::string reason;  ///< why it is left out, on one line, whatever the file is called
+  std::string reason;  ///< why it is skipped, on one line for any file name
 };
 
-/// Each file's, on several threads: intervals of medians are computed again, which takes most of the time.
+/// Reads the files on several threads; most of the time goes into recomputing the intervals of medians.
 std::vector<ReadOutcome> read_files(const std::vector<fs::path>& paths, const ReadProgress& progress) {
   constexpr std::size_t kMostThreads = 8;
   std::vector<ReadOutcome> outcomes(paths.size());
@@ -68,7 +68,7 @@ std::vector<ReadOutcome> read_files(const std::vector<fs::path>& paths, const Re
   std::vector<std::jthread> threads;
   try {
     for (std::size_t i = 1; i < std::min({processors, kMostThreads, paths.size()}); ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do all
+  } catch (const std::system_error&) {  // the threads already started do all the work
   }
   work();
   threads.clear();

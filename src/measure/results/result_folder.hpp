@@ -14,12 +14,12 @@ namespace headroom {
 /// A result file with the path that it was read from.
 using NamedResults = std::pair<std::string, ResultFile>;
 
-/// Told how many of the files have been read; calls never overlap.
+/// Receives the number of files that have been read; calls never overlap.
 using ReadProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-/// Every result file below `folder` (*.json, *.json.gz), by path, as read_measurements() reads them, several at once. What cannot
-/// be read as one is left out, and named in `left_out` with the reason; so are folders that may not be entered. Throws
-/// Error where `folder` is none or holds no result file.
+/// Reads every result file below `folder` (*.json, *.json.gz) by read_measurements(), several at once, and sorts them
+/// by path. Files that cannot be read, and folders that may not be entered, are skipped and listed in `left_out` with
+/// the reason. Throws Error if `folder` is not a folder or holds no result file.
 [[nodiscard]] std::vector<NamedResults> read_result_folder(const std::filesystem::path& folder,
                                                            std::vector<std::string>& left_out,
                                                            const ReadProgress& progress = {});

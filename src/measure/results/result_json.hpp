@@ -8,21 +8,21 @@
 
 namespace headroom {
 
-/// What must hold across the members of a file, on writing and on reading; throws Error naming the result.
+/// Checks the invariants across the members of a file, on writing and on reading; throws Error naming the result.
 void check_results(const ResultFile& file);
 
-/// The JSON of a file of results, of at most 256 MiB. Throws Error where it cannot be read or is none.
+/// The JSON of a result file of at most 256 MiB. Throws Error if it cannot be read or is not JSON.
 [[nodiscard]] nlohmann::json read_result_json(const std::filesystem::path& path);
 
-/// Whether check_created() takes it.
+/// Whether check_created() accepts it.
 [[nodiscard]] bool is_date_of_results(const std::string& created);
-/// Refuses what is no moment of the years 2000 to 2199 in UTC, written "2026-01-31T23:59:59Z": texts of this form sort
-/// by time.
+/// Throws Error unless the text is a UTC time of the years 2000 to 2199, written "2026-01-31T23:59:59Z": texts of
+/// this form sort by time.
 void check_created(const std::string& created);
 
-/// Puts the statistics of the trials in place of those that were stored, so that no figure is shown which the trials do
-/// not give. Throws Error where a stored one disagrees by more than rounding. Another program's interval may be of
-/// other resamples, and its outliers of other rounding: its interval need only lie around the median and within the
+/// Replaces stored statistics by those computed from the trials, so that every figure shown follows from the trials.
+/// Throws Error if a stored value differs by more than rounding. Another program's interval may come from other
+/// resamples, and its outliers from other rounding. So its interval must only contain the median and lie within the
 /// trials.
 void recompute_statistics(Result& result);
 

@@ -184,7 +184,7 @@ PlanRecord read_plan(const json& object, const std::string& place) {
   return plan;
 }
 
-/// Numbers that times are divided by or multiplied with.
+/// Ranges of numbers used as divisors or factors of times.
 void check_request(const json& request, const std::string& place) {
   for (const char* count :
        {"images", "batch", "steps", "token_rows", "token_columns", "image_tokens", "width", "height", "bytes"})
@@ -315,7 +315,7 @@ Result read_result(const json& object, const std::string& place) {
 
 ResultFile results_from_json(const json& json, std::string_view context, const std::filesystem::path& folder) {
   check_printable(json, context);
-  // Before anything else: another version may look different in every other member.
+  // Checked first: another version may differ in every other member.
   if (const std::string schema = get_text(json, "schema", context); schema != kResultSchema) {
     fail("{} has schema '{}'; this program reads '{}'", context, schema, kResultSchema);
   }

@@ -45,7 +45,8 @@ CommandOutput run_command(const std::string& command) {
   return output;
 }
 
-/// An interpreter that has jsonschema: the distribution's own is the one its package serves. Empty where there is none.
+/// A Python interpreter that has jsonschema: the distribution's own one, for which its package is installed. Empty if
+/// there is none.
 std::string find_python() {
   for (std::string python : {"/usr/bin/python3", "python3"}) {
     if (run_command(python + " -c 'from jsonschema import Draft202012Validator'").status == 0) return python;
@@ -135,9 +136,8 @@ ResultFile sample_file() {
                                .busy_ms = 0.3,
                                .loop_step_ms = 0.375};
   full.floor = FloorRecord{.ms = 0.25, .of = "copy"};
-  full.stages = {
-      {.name = "image", .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}},  // a series is all it takes
-      {.name = "step", .memory_bytes = 20, .weights_bytes = 21, .floor_ms = 1.5}};
+  full.stages = {{.name = "image", .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}},  // a series is enough
+                 {.name = "step", .memory_bytes = 20, .weights_bytes = 21, .floor_ms = 1.5}};
 
   Result sparse;
   sparse.id = "softmax/peer";
@@ -179,7 +179,7 @@ TEST(ResultFile, FreshFilePassesTheSchemaAndReadsBack) {
   EXPECT_EQ(read_results(folder / "fresh.json"), file);
 }
 
-/// Two products without a module's name, of which fp8 says why it left them.
+/// Two matmuls without a module's name; fp8 records why it left them unchanged.
 TEST(ResultFile, WhatPassesLeftReadsBackWhereNoModuleMadeIt) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[1, 128, 32]
@@ -221,10 +221,10 @@ TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
 TEST(ResultFile, OnlyStreamsHaveLatencies) {
   ResultFile file = sample_file();
   file.results[2].latency.reset();
-  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("of a stream, which has latencies"));
+  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("a stream result must have frame latencies"));
   file = sample_file();
   file.results[1].latency = file.results[2].latency;
-  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("of a kernel, which has no latencies"));
+  EXPECT_THAT(error_of([&] { (void)to_json(file); }), HasSubstr("a kernel result must have no frame latencies"));
 }
 
 TEST(ResultFile, RefusesFiguresThatLatenciesDoNotGive) {
@@ -278,14 +278,14 @@ TEST(ResultFile, IdenticalImagesBecomeANote) {
   EXPECT_FALSE(differing.note.has_value());
 }
 
-/// A fault and a word that the reader's message about it must hold.
+/// A fault, and a word that the reader's message about it must contain.
 struct Fault {
   std::string name;
   std::function<void(json&)> apply;
   std::string word;
 };
 
-// What a schema can express: the independent validator and the reader must both refuse it.
+// Faults that a schema can express: the independent validator and the reader must both reject them.
 const std::vector<Fault> kSchemaFaults = {
     {"missing", [](json& d) { d["results"][0].erase("subject"); }, "subject"},
     {"misspelt", [](json& d) { d["results"][0]["qualty"] = json::array(); }, "qualty"},
@@ -321,7 +321,7 @@ TEST(ResultFile, ValidatorAndReaderRefuseTheSameFaults) {
   for (const fs::path& file : files) EXPECT_THAT(check.text, HasSubstr(file.string() + ": $"));
 }
 
-// What holds across members is beyond a schema; writer and reader refuse it.
+// Invariants across members are beyond a schema; writer and reader check them.
 TEST(ResultFile, RefusesWhatDoesNotFitTogether) {
   const auto fault = [](const std::function<void(ResultFile&)>& change) {
     ResultFile file = sample_file();

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Adds a member where there is a value.
+/// Adds a member if the value is present.
 template <typename T>
 void set_if(json& object, const char* key, const std::optional<T>& value) {
   if (value) object[key] = *value;
@@ -216,7 +216,7 @@ json to_json(const ResultFile& file) {
                    {"results", json::array()}};
   for (const auto& [id, plan] : file.plans) document["plans"][id] = plan_json(plan);
   for (const Result& result : file.results) document["results"].push_back(result_json(result));
-  (void)dump_json(document);  // refuses NaN, infinity and broken UTF-8, naming the place
+  (void)dump_json(document);  // rejects NaN, infinity and broken UTF-8, naming the place
   return document;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-// Nothing of a stranger's file leads out of the folder.
+// An untrusted file must not refer outside the folder.
 bool is_plan_name(std::string_view name) {
   constexpr std::string_view kFolder = "plans/", kEnding = ".json.gz";
   if (!name.starts_with(kFolder) || !name.ends_with(kEnding)) return false;

@@ -23,7 +23,7 @@ void write_gzip(const std::filesystem::path& path, const std::string& text) {
   ASSERT_EQ(gzclose(file), Z_OK);
 }
 
-/// A result file of one plan that it holds.
+/// A result file that contains its one plan.
 nlohmann::json document_with_plan() {
   return read_json(std::filesystem::path(kSourceDir) / "docs" / "result.example.json");
 }

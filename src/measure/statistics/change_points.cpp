@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "measure/statistics/resample.hpp"
+#include "measure/statistics/bootstrap.hpp"
 #include "measure/statistics/statistics.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr std::size_t kShortestPart = 2;  // distances within a part of one value are none
+constexpr std::size_t kShortestPart = 2;  // a part of one value has no distances within it
 
 struct Split {
   std::size_t index = 0;  ///< in the series
@@ -23,8 +23,9 @@ struct Split {
 
 /// The split of values [begin, end) with the largest divergence
 ///   n m / (n + m) * (2 mean |x - y| - mean |x - x'| - mean |y - y'|),
-/// x of the n values before it, y of the m from it on. Moving one value from the second part to the first changes the
-/// three sums by its distances to both parts, so all splits take n^2 distances.
+/// where x runs over the n values before the split and y over the m values from it on. Moving one value from the
+/// second part to the first changes the three sums by its distances to both parts. So all splits together take n^2
+/// distances.
 std::optional<Split> best_split(std::span<const double> series, std::size_t begin, std::size_t end) {
   if (end - begin < 2 * kShortestPart) return std::nullopt;
   double between = 0, within_first = 0, within_second = 0;
@@ -49,7 +50,7 @@ std::optional<Split> best_split(std::span<const double> series, std::size_t begi
   return best;
 }
 
-/// The best split of any segment; `bounds` are where segments begin, and the end.
+/// The best split of any segment; `bounds` are the starts of the segments, and the end.
 std::optional<Split> best_split(std::span<const double> series, const std::set<std::size_t>& bounds) {
   std::optional<Split> best;
   for (auto begin = bounds.begin(), end = std::next(begin); end != bounds.end(); ++begin, ++end) {
@@ -63,14 +64,15 @@ void shuffle(std::span<double> values, IndexStream& stream) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[stream.draw(i)]);
 }
 
-/// How often, of all permutations and the series itself, the best split is at least as good. Ends as soon as that is
-/// more than alpha.
+/// The share of permutations, counting the series itself, whose best split is at least as good. Stops as soon as it
+/// exceeds alpha.
 double permutation_p(std::span<const double> series, const std::set<std::size_t>& bounds, double divergence,
                      const ChangePointOptions& options, IndexStream& stream) {
   const double all = options.permutations + 1;
   std::vector<double> permuted(series.begin(), series.end());
   double reached = 1;
-  // Sums in another order round differently; without this a permutation that is the series again might not count.
+  // Another summation order rounds differently; without this slack, a permutation equal to the series might not
+  // count.
   const double bar = divergence * (1 - 1e-9);
   for (int i = 0; i < options.permutations && reached / all <= options.alpha; ++i) {
     for (auto begin = bounds.begin(), end = std::next(begin); end != bounds.end(); ++begin, ++end)

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-/// Levels of so many values each, with normal noise.
+/// Levels with the given numbers of values, with normal noise.
 std::vector<double> levels(const std::vector<std::pair<double, int>>& parts, double noise, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
@@ -35,8 +35,8 @@ TEST(ChangePoints, FindsAStep) {
   EXPECT_LE(found[0].p, 0.05);
 }
 
-// A step of 4 values to 4: of the 70 ways to deal them, two separate the levels, so p is near 2 / 70 = 0.029. Of 3 and
-// 3 it is 2 / 20, which is no evidence.
+// A step of 4 values to 4: 2 of the 70 arrangements separate the levels, so p is near 2 / 70 = 0.029. With 3 and 3
+// values it is 2 / 20, which is no evidence.
 TEST(ChangePoints, HasThePermutationTestsP) {
   const std::vector<ChangePoint> found =
       find_change_points(std::vector<double>{1, 1.01, 1.02, 1.03, 2, 2.01, 2.02, 2.03});

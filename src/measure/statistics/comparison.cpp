@@ -39,8 +39,8 @@ const Result* find_same(const Result& wanted, const std::vector<Result>& results
   return found == results.end() ? nullptr : &*found;
 }
 
-/// The only result of the same work, where there is one on each side: its name may differ, because a preset has come to
-/// mean more or another configuration is compared.
+/// The only result of the same work, if each side has exactly one. Its name may differ, because a preset has been
+/// extended or another configuration is compared.
 const Result* find_only(const Result& wanted, const std::vector<Result>& own, const std::vector<Result>& results) {
   const auto of_work = [&](const Result& one) { return is_same_work(wanted, one); };
   if (std::ranges::count_if(own, of_work) != 1 || std::ranges::count_if(results, of_work) != 1) return nullptr;
@@ -82,10 +82,10 @@ std::vector<std::string> series_names(const Result& base, const Result& changed,
   return names;
 }
 
-/// Whether another program says that it could not measure it: no reason to compare nothing else of its file.
+/// Whether another program reports that it could not measure this result; the rest of its file is still compared.
 bool failed_elsewhere(const Result& result) { return result.trials.empty() && is_imported(result); }
 
-/// The latencies of a stream are trials of one process.
+/// The latencies of a stream as trials of one process.
 ProcessTrials trials_of(const Result& result, const std::string& what) {
   if (result.latency) return {result.latency->latency_ms};
   return trials_by_process(series_of(result, what));
@@ -93,7 +93,7 @@ ProcessTrials trials_of(const Result& result, const std::string& what) {
 
 bool has_times(const Result& result) { return !result.trials.empty() || result.latency; }
 
-/// A result of the new side, with its file.
+/// A result on the new side, with its file.
 struct Match {
   const NamedResults* file = nullptr;
   const Result* result = nullptr;
@@ -142,7 +142,8 @@ class Comparer {
   }
 
  private:
-  /// Where the new side has a result: in the file of the same name, or in the only one that has it.
+  /// A result's counterpart on the new side: in the file of the same name, or in the only file that has
+  /// it.
   Match find_place(const NamedResults& file, const Result& wanted) const {
     std::vector<Match> places;
     for (const NamedResults& other : changed_)
@@ -161,7 +162,7 @@ class Comparer {
         comparison_.forced.push_back(difference);
   }
 
-  /// Refuses what has nothing in common, and what differs unless forced.
+  /// Throws Error if nothing matches, or if there are differences and `force` is not set.
   void check() {
     if (comparison_.benchmarks.empty())
       fail(
@@ -219,7 +220,7 @@ class Comparer {
       one.quantities.push_back(compare_p99(base_trials, new_trials, one.effect, options_.limits));
   }
 
-  /// Holm's adjustment is over all that has a p: the times of all benchmarks, their p99s and their qualities.
+  /// Holm's adjustment covers every p: the times of all benchmarks, their p99s and their qualities.
   void judge() {
     std::vector<double> p_values;
     for (const ComparedBenchmark& one : comparison_.benchmarks) {
@@ -245,7 +246,7 @@ class Comparer {
   std::span<const NamedResults> changed_;
   const ComparisonOptions& options_;
   BenchmarkNames names_;
-  std::map<std::string, std::vector<std::string>> differences_;  // of configurations: the names that differ so
+  std::map<std::string, std::vector<std::string>> differences_;  // of configurations, with the names that have them
   Comparison comparison_;
 };
 

@@ -21,22 +21,22 @@ namespace headroom {
 
 inline constexpr std::string_view kComparisonSchema = "headroom.comparison/1";
 
-/// How two result files are compared.
+/// Options for comparing two result files.
 struct ComparisonOptions {
   VerdictRule rule = {};
-  /// The i-th process of one file ran beside the i-th of the other.
+  /// Process i of one file and process i of the other ran as a pair, one right after the other.
   bool paired = false;
-  /// Compare across machines, builds and configurations, and say so.
+  /// Compare across machines, builds and configurations, and record the differences.
   bool force = false;
-  /// Standard deviation between processes, as a fraction, taken for known where each side has a single one.
+  /// Standard deviation between processes, as a fraction, assumed if each side has a single process.
   std::optional<double> process_noise = {};
-  /// Of what is judged besides time, whose limit is that of the rule.
+  /// Limits of the quantities other than time; the limit of time is that of the rule.
   Limits limits = {};
   /// The series to compare; empty takes the first of each result, "all" takes all.
   std::string series = {};
 };
 
-/// One benchmark of two builds.
+/// The comparison of one benchmark in two builds.
 struct ComparedBenchmark {
   std::string name;    ///< of BenchmarkNames; with the series, where it is not the only one
   double base_ms = 0;  ///< median over processes of their medians
@@ -44,8 +44,8 @@ struct ComparedBenchmark {
   Effect effect;
   double p = 1;  ///< adjusted for the number of benchmarks (Holm)
   Judged judged;
-  std::vector<std::string> notes;  ///< what else differs: switches that were applied
-  bool is_timed = true;            ///< neither side has times where not: only quantities are compared
+  std::vector<std::string> notes;  ///< other differences: the switches that were applied
+  bool is_timed = true;            ///< false if neither side has times: only quantities are compared
   std::vector<ComparedQuantity> quantities = {};
 };
 
@@ -57,32 +57,32 @@ struct Comparison {
   std::vector<ComparedBenchmark> benchmarks;
   std::vector<std::string> only_in_base;
   std::vector<std::string> only_in_new;
-  std::vector<std::string> forced;      ///< differences that were overridden
-  std::vector<std::string> notes = {};  ///< of the whole: that both sides hold the same measurements
+  std::vector<std::string> forced;      ///< differences accepted because of `force`
+  std::vector<std::string> notes = {};  ///< on the whole comparison: both sides hold the same measurements
 };
 
-/// Compares results of equal work, source and name; where each file has a single result of that work and source, also
-/// under different names. Throws Error where nothing matches, a series that was asked for is
-/// missing, or machines or configurations differ and `force` is not set; the message lists all that differs.
+/// Compares results of equal work, source and name. Names may differ if each file has a single result of that work
+/// and source. Throws Error if nothing matches, a requested series is missing, or machines or configurations differ
+/// and `force` is not set; the message lists all differences.
 [[nodiscard]] Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                                          const ComparisonOptions& options = {});
 
-/// The same of several files a side, named by their place below a folder. A result is compared with that of the other
-/// side in whatever file it is; where several have it, with that in the file of the same name. Throws Error where no
-/// name decides.
+/// The same for several files on each side, named by their path below a folder. A result is compared with its
+/// counterpart in any file of the other side; if several files have one, with that in the file of the same name.
+/// Throws Error if the names do not decide.
 [[nodiscard]] Comparison compare_results(std::span<const NamedResults> base, std::span<const NamedResults> changed,
                                          const ComparisonOptions& options = {});
 
 /// Whether more processes cannot be expected to change any verdict: is_settled() of every benchmark and quantity.
 [[nodiscard]] bool is_settled(const Comparison& comparison);
 
-/// A line for the time of each benchmark and each quantity, what was missing or forced, and a summary.
+/// A line for the time and for each other quantity of each benchmark, then missing and forced items, and a summary.
 [[nodiscard]] GateReport report_of(const Comparison& comparison);
 
-/// Those of report_of().
+/// The exit code of report_of().
 [[nodiscard]] ExitCode exit_code_of(const Comparison& comparison);
 
-/// Schema headroom.comparison/1. What is not known is left out.
+/// Schema headroom.comparison/1. Unknown values are left out.
 [[nodiscard]] nlohmann::json to_json(const Comparison& comparison);
 
 }  // namespace headroom

@@ -76,7 +76,7 @@ TEST(Compare, JudgesEveryBenchmark) {
 }
 
 TEST(Compare, AdjustsForTheNumberOfBenchmarks) {
-  // Four against four: p is 2 / 70 = 0.029 for each, which is evidence alone but not among two.
+  // Four against four: p is 2 / 70 = 0.029 for each. That is evidence for a single benchmark, but not for two.
   const Comparison alone = compare_results(file({result("a", 10, 4)}), file({result("a", 12, 4)}));
   EXPECT_EQ(alone.benchmarks[0].judged.verdict, Verdict::kRegressed);
   const Comparison two =
@@ -185,7 +185,7 @@ TEST(Compare, MatchesTheOnlyResultsOfAWork) {
 
 TEST(Compare, TakesWorkForEqualThatHasTheSameHash) {
   ResultFile counted = file({result("a", 10, 8)});
-  counted.results[0].subject.parameters = 1000;  // which an older build does not note
+  counted.results[0].subject.parameters = 1000;  // older builds do not record it
   counted.results[0].subject.token_pixels = 16;
   EXPECT_THAT(compare_results(file({result("a", 10, 8)}), counted).benchmarks, SizeIs(1));
 }
@@ -209,12 +209,12 @@ TEST(Compare, DrawsATable) {
 }
 
 TEST(Compare, WritesJson) {
-  const nlohmann::json json =
+  const nlohmann::json document =
       to_json(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)}), {.paired = true}));
-  EXPECT_EQ(json["schema"], "headroom.comparison/1");
-  EXPECT_EQ(json["benchmarks"][0]["verdict"], "REGRESSED");
-  EXPECT_NEAR(json["benchmarks"][0]["interval"]["low"].get<double>(), 1.2, 1e-9);
-  EXPECT_NO_THROW((void)dump_json(json));
+  EXPECT_EQ(document["schema"], "headroom.comparison/1");
+  EXPECT_EQ(document["benchmarks"][0]["verdict"], "REGRESSED");
+  EXPECT_NEAR(document["benchmarks"][0]["interval"]["low"].get<double>(), 1.2, 1e-9);
+  EXPECT_NO_THROW((void)dump_json(document));
   const nlohmann::json single = to_json(compare_results(file({result("a", 10, 1)}), file({result("a", 12, 1)})));
   EXPECT_FALSE(single["benchmarks"][0].contains("interval"));
 }

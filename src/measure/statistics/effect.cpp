@@ -11,15 +11,16 @@
 #include "base/error.hpp"
 #include "base/text/format.hpp"
 #include "measure/probes/clock_tick.hpp"
+#include "measure/statistics/bootstrap.hpp"
 #include "measure/statistics/mann_whitney.hpp"
-#include "measure/statistics/resample.hpp"
 #include "measure/statistics/serial_dependence.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr std::size_t kBootstrapPairs = 20;  // below, a bootstrap's interval is too narrow: it misses in over 7%
+constexpr std::size_t kBootstrapPairs = 20;  // below, a bootstrap's interval is too narrow: over 7% of them miss the
+                                             // true value
 constexpr double kHalfPi = boost::math::constants::half_pi<double>();  // variance of a median over that of a mean
 
 std::vector<double> medians_of(std::span<const std::vector<double>> processes, const char* build) {
@@ -49,7 +50,8 @@ std::vector<MedianResampler> resamplers_of(std::span<const std::vector<double>> 
   return resamplers;
 }
 
-/// Of the log ratio: pairs are drawn with replacement, and within each the trials of both processes.
+/// Bootstrap interval of the log ratio: pairs are drawn with replacement, and within each pair the trials of both
+/// processes.
 Interval hierarchical_interval(std::span<const std::vector<double>> base, std::span<const std::vector<double>> changed,
                                const Bootstrap& bootstrap) {
   std::vector<MedianResampler> base_medians = resamplers_of(base);
@@ -76,14 +78,14 @@ double sum_of_squares(std::span<const double> values) {
 constexpr const char* kEqualTrials = "all trials are equal, so the clock is too coarse to tell";
 std::string coarse_clock(double tick_ms) { return fmt::format("the clock has steps of {}", format_ms(tick_ms)); }
 
-/// How far the ends of an interval are from its middle, in logarithms.
+/// Distances from the middle of an interval to its ends, in logarithms.
 struct Reach {
   double down = 0;
   double up = 0;
 };
 
-/// To the ends of the interval of a median that holds whatever the distribution; for fewer than 6 values, which have no
-/// such interval, to the smallest and the largest.
+/// Distances to the ends of the distribution-free interval of a median. For fewer than 6 values, which have no such
+/// interval, to the smallest and the largest value.
 Reach order_reach(std::span<const double> logs) {
   const double middle = median(logs);
   const auto [least, most] = std::ranges::minmax(logs);
@@ -91,17 +93,17 @@ Reach order_reach(std::span<const double> logs) {
   return {.down = middle - interval.low, .up = interval.high - middle};
 }
 
-/// The variance of a median of values that depend on each other: their squares about the mean show less than all of the
-/// variance, of which half at most is made up for.
+/// The variance of a median of dependent values. Their squares about the mean underestimate the variance; this
+/// corrects it by a factor of at most two.
 double median_variance(double squares, double degrees, double shown, double inflation, std::size_t n) {
   const double variance = squares / std::max(shown, degrees / 2);
   return kHalfPi * variance * inflation / static_cast<double>(n);
 }
 
-/// The interval of the difference of two medians of logarithms, as its reach around what was measured.
+/// The interval of the difference of two medians of logarithms, as distances from the measured difference.
 class DifferenceReach {
  public:
-  /// In the order they were measured. `ticks` are the clock's steps on each side, in logarithms.
+  /// Values are in measuring order. `ticks` are the resolution of the clock on each side, in logarithms.
   DifferenceReach(std::span<const double> base, std::span<const double> changed, Reach ticks)
       : base_(block_medians(base)), changed_(block_medians(changed)), dependence_(serial_dependence(base_, changed_)) {
     base_reach_ = order_reach(base);
@@ -111,7 +113,7 @@ class DifferenceReach {
     new_reach_ = {std::max(new_reach_.down, ticks.up), std::max(new_reach_.up, ticks.up)};
   }
 
-  /// Student's, of one variance for both sides.
+  /// Student's interval with one variance for both sides.
   void add_pooled() {
     const double base_inflation = inflation(base_), new_inflation = inflation(changed_);
     const auto n = static_cast<double>(base_.size()), m = static_cast<double>(changed_.size());
@@ -122,10 +124,10 @@ class DifferenceReach {
     student_ = quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(variance);
   }
 
-  /// Student's, of each side's own variance.
+  /// Student's interval with each side's own variance.
   void add_own() {
     for (const auto& [side, reach] : {std::pair{&base_, &base_reach_}, std::pair{&changed_, &new_reach_}}) {
-      constexpr std::size_t kFree = 6;  // values, of which an interval needs no assumptions
+      constexpr std::size_t kFree = 6;  // with 6 values an interval needs no assumptions
       const double n = static_cast<double>(side->size()), inflated = inflation(*side);
       const double variance = median_variance(sum_of_squares(*side), n - 1, n - inflated, inflated, side->size());
       const double share = side->size() < kFree ? 0.995 : 0.975;
@@ -134,16 +136,16 @@ class DifferenceReach {
     }
   }
 
-  /// The whole, beside an independent error that reaches as far as `other`.
+  /// The combined interval, including an independent error of size `other`.
   [[nodiscard]] Reach reach(double other = 0) const {
     const double least = std::max(student_, drift());
     return {std::hypot(std::max(least, std::hypot(new_reach_.down, base_reach_.up)), other),
             std::hypot(std::max(least, std::hypot(new_reach_.up, base_reach_.down)), other)};
   }
 
-  /// Whether a side's interval reaches no further than one of the clock's steps.
+  /// Whether a side's interval is narrower than the clock's resolution.
   [[nodiscard]] bool is_coarse() const { return is_coarse_; }
-  /// What makes it wide beside the spread.
+  /// The reason why the interval is wider than the spread.
   [[nodiscard]] std::string limit(const char* values) const {
     const double spread =
         std::max({student_, std::hypot(new_reach_.down, base_reach_.up), std::hypot(new_reach_.up, base_reach_.down)});
@@ -177,7 +179,7 @@ Interval interval_around(double ratio, const Reach& reach) {
   return {ratio * std::exp(-reach.down), ratio * std::exp(reach.up)};
 }
 
-/// A build's processes, or where each has one trial, these as if they were of one process.
+/// The processes of a build. If each has a single trial, they are joined as trials of one process.
 ProcessTrials joined_where_single(std::span<const std::vector<double>> processes) {
   const auto is_single = [](const std::vector<double>& trials) { return trials.size() == 1; };
   if (!std::ranges::all_of(processes, is_single)) return {processes.begin(), processes.end()};
@@ -186,7 +188,7 @@ ProcessTrials joined_where_single(std::span<const std::vector<double>> processes
   return joined;
 }
 
-/// The error of a normal distribution whose 95% interval reaches that far.
+/// The p of a normal distribution whose 95% interval has this size.
 double normal_p(double log_ratio, const Reach& reach) {
   const boost::math::normal normal;
   const double z = std::abs(log_ratio) / (log_ratio > 0 ? reach.down : reach.up) * quantile(normal, 0.975);
@@ -217,7 +219,7 @@ Effect paired_effect(std::span<const std::vector<double>> base, std::span<const 
                 .base_processes = std::ssize(base),
                 .new_processes = std::ssize(changed),
                 .paired = true};
-  const double tick = clock_tick(base, changed).value_or(0);  // pairs are timed here, by a clock of nanoseconds
+  const double tick = clock_tick(base, changed).value_or(0);  // pairs use a clock with nanosecond resolution
   if (base.size() >= kBootstrapPairs) {
     effect.interval = exponential(hierarchical_interval(base, changed, bootstrap));
   } else if (const std::optional<Interval> exact = exact_median_interval(log_ratios)) {
@@ -271,7 +273,7 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
   } else {
     DifferenceReach of_trials(logarithms(base.front()), logarithms(changed.front()), ticks);
     of_trials.add_own();
-    constexpr int kNoiseDegrees = 5;  // of the 6 processes that the noise is taken to come from
+    constexpr int kNoiseDegrees = 5;  // the noise is treated as an estimate from 6 processes
     reach = of_trials.reach(quantile(boost::math::students_t(kNoiseDegrees), 0.975) * std::sqrt(2) * *process_noise);
     effect.limit = of_trials.is_coarse() ? coarse_clock(*tick) : of_trials.limit("trials");
     effect.p = normal_p(std::log(effect.ratio), reach);

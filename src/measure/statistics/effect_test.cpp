@@ -25,12 +25,12 @@ ProcessTrials single_trials(const std::vector<double>& times) {
 }
 
 TEST(PairedEffect, IsTheMedianOverPairs) {
-  // Pairs drift together by a factor of ten; within a pair the ratio is 1.1, but for one of 3.
+  // Pairs drift together by a factor of ten; within a pair the ratio is 1.1, except for one of 3.
   const Effect effect = paired_effect(single_trials({1, 2, 5, 10, 4, 3}), single_trials({1.1, 2.2, 5.5, 11, 12, 3.3}));
   EXPECT_NEAR(effect.ratio, 1.1, 1e-12);
   EXPECT_TRUE(effect.paired);
   EXPECT_EQ(effect.base_processes, 6);
-  // Of 6 pairs the interval is from the smallest to the largest: 1 - 2 / 64 = 96.9%.
+  // With 6 pairs the interval reaches from the smallest to the largest: 1 - 2 / 64 = 96.9%.
   ASSERT_TRUE(effect.interval.has_value());
   EXPECT_NEAR(effect.interval->low, 1.1, 1e-12);
   EXPECT_NEAR(effect.interval->high, 3, 1e-12);
@@ -39,7 +39,7 @@ TEST(PairedEffect, IsTheMedianOverPairs) {
 TEST(PairedEffect, TakesTheMedianOfEachProcess) {
   const Effect effect = paired_effect(ProcessTrials(6, {1, 1, 1, 90}), ProcessTrials(6, {0.1, 2, 2, 2}));
   EXPECT_EQ(effect.ratio, 2);
-  EXPECT_EQ(effect.p, 2.0 / 924);  // 12 choose 6 ways, the first half all below the second in one
+  EXPECT_EQ(effect.p, 2.0 / 924);  // 924 = 12 choose 6 arrangements, of which one separates the halves
 }
 
 TEST(PairedEffect, HasNoIntervalBelowSixPairs) {
@@ -48,14 +48,14 @@ TEST(PairedEffect, HasNoIntervalBelowSixPairs) {
 }
 
 TEST(PairedEffect, BootstrapsManyPairsWithTheirTrials) {
-  // Equal processes: resampling pairs alone would give an interval without width.
+  // Equal processes: resampling only pairs would give an interval without width.
   const Effect effect = paired_effect(ProcessTrials(20, {1.0, 1.1, 1.2}), ProcessTrials(20, {2.0, 2.2, 2.4}));
   ASSERT_TRUE(effect.interval.has_value());
   EXPECT_NEAR(effect.ratio, 2, 1e-12);
   EXPECT_LT(effect.interval->low, 1.99);
   EXPECT_GT(effect.interval->high, 2.01);
   EXPECT_LT(effect.interval->high, 2.2);
-  // Equal trials, unequal pairs: resampling trials alone would give none.
+  // Equal trials, unequal pairs: resampling only trials would give an interval without width.
   ProcessTrials changed;
   for (int i = 0; i < 20; ++i) changed.push_back({2 + 0.01 * i});
   const Effect spread = paired_effect(ProcessTrials(20, {1}), changed);
@@ -94,8 +94,8 @@ TEST(UnpairedEffect, KnowsNothingOfOneProcessOnEachSide) {
   EXPECT_FALSE(effect.interval.has_value());
   EXPECT_EQ(effect.p, 1);
   EXPECT_THAT(effect.limit, HasSubstr("one process on each side"));
-  // Told that processes differ by 3%, the ratio is known to 2.5706 (Student's, 6 processes) * 0.03 * sqrt(2), and p is that of a
-  // normal distribution with such an interval; what the trials add is below a hundredth of that.
+  // With a given noise of 3% between processes, the ratio is known to 2.5706 (Student's, 6 processes) * 0.03 *
+  // sqrt(2). p is that of a normal distribution with such an interval. The trials add less than a hundredth of that.
   const Effect assumed = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, 0.03);
   ASSERT_TRUE(assumed.interval.has_value());
   const double half_width = 2.5705818 * 0.03 * std::sqrt(2);
@@ -104,7 +104,7 @@ TEST(UnpairedEffect, KnowsNothingOfOneProcessOnEachSide) {
   EXPECT_NEAR(assumed.p, std::erfc(1.959964 * std::log(1.2) / half_width / std::sqrt(2)), 1e-6);
 }
 
-/// Where the interval of one process on each side ends, in logarithms around the ratio.
+/// The ends of the interval for one process on each side, in logarithms around the ratio.
 double reach_up(const std::vector<double>& base, const std::vector<double>& changed, double process_noise) {
   const Effect effect = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, process_noise);
   return std::log(effect.interval.value().high / effect.ratio);
@@ -119,7 +119,7 @@ TEST(UnpairedEffect, OfFewTrialsIsAsWideAsSoFewAskFor) {
   const std::vector<double> four = {1.0, 1.021, 0.983, 1.007};
   std::vector<double> eight = four;
   eight.insert(eight.end(), four.begin(), four.end());
-  // Of 4, Student's at 99.5% is 5.84 for 3 degrees of freedom; of 8, the interval needs no assumptions.
+  // For 4 values, Student's at 99.5% is 5.84 with 3 degrees of freedom; for 8, the interval needs no assumptions.
   const double deviation = std::sqrt(2 * std::acos(0.0) / 4) * 0.0158;
   EXPECT_NEAR(reach_up(four, four, 1e-6), 5.84 * deviation, 0.25 * 5.84 * deviation);
   EXPECT_LT(2 * reach_up(eight, eight, 1e-6), reach_up(four, four, 1e-6));
@@ -127,16 +127,16 @@ TEST(UnpairedEffect, OfFewTrialsIsAsWideAsSoFewAskFor) {
 
 TEST(UnpairedEffect, ReachesOverAStepOfTheClock) {
   const std::vector<double> low = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}, high(8, 1.1);
-  // One step apart, which may be nothing at all.
+  // One clock tick apart, which may be no difference at all.
   const Effect apart = unpaired_effect(ProcessTrials{low}, ProcessTrials{high}, 0.001);
   ASSERT_TRUE(apart.interval.has_value());
   EXPECT_LT(apart.interval->low, 1);
   EXPECT_THAT(apart.limit, HasSubstr("the clock has steps of 100 µs"));
-  // The same, of eight processes each.
+  // The same, with eight processes on each side.
   EXPECT_LT(unpaired_effect(ProcessTrials(8, low), ProcessTrials(8, high)).interval.value().low, 1);
   EXPECT_LT(unpaired_effect(single_trials(low), single_trials(high)).interval.value().low, 1);
   EXPECT_LT(paired_effect(ProcessTrials(8, low), ProcessTrials(8, high)).interval.value().low, 1);
-  // Ten steps are something, and equal times nothing that could be told.
+  // Ten ticks are a difference; equal times do not show the clock's resolution.
   EXPECT_GT(
       unpaired_effect(ProcessTrials{low}, ProcessTrials{{1.9, 2.0, 2.0, 2.0, 2.1, 2.0, 2.0, 2.0}}, 0.001).interval->low,
       1.5);
@@ -149,7 +149,8 @@ TEST(UnpairedEffect, ReachesOverAStepOfTheClock) {
 }
 
 TEST(UnpairedEffect, ReachesOverADriftOfItsProcesses) {
-  // Slower from one process to the next by 1%: the new build, measured afterwards, goes on where the base has stopped.
+  // Each process is slower than the previous one by 1%: the new build, measured afterwards, continues the drift of
+  // the base.
   std::vector<double> base, changed;
   for (int i = 0; i < 8; ++i) {
     base.push_back(std::exp(0.01 * i));
@@ -159,7 +160,7 @@ TEST(UnpairedEffect, ReachesOverADriftOfItsProcesses) {
   EXPECT_NEAR(drifting.ratio, std::exp(0.08), 1e-3);
   EXPECT_LT(drifting.interval.value().low, 1);
   EXPECT_THAT(drifting.limit, HasSubstr("processes drift"));
-  // The same times in an order that says nothing of a drift.
+  // The same times in an order without drift.
   const auto shuffled = [](const std::vector<double>& times) {
     return std::vector{times[0], times[7], times[2], times[5], times[1], times[6], times[3], times[4]};
   };
@@ -198,7 +199,7 @@ class SimulatedBuild {
   double noise_;
 };
 
-/// How often the interval of an effect holds the true ratio, in percent.
+/// How often the interval of an effect contains the true ratio, in percent.
 template <typename Measure>
 double coverage_percent(int runs, double true_ratio, Measure measure) {
   int covered = 0;

@@ -15,7 +15,7 @@ constexpr std::size_t kFifths = 5;
 
 std::int64_t to_us(double ms) { return std::llround(ms * kMicroseconds); }
 double to_ms(std::int64_t us) { return static_cast<double>(us) / kMicroseconds; }
-/// Of a part of a frame's way: at most half an hour, which no frame takes that anybody waits for.
+/// Converts the time of one part of a frame; it is clamped to about half an hour, longer than any realistic frame.
 std::int32_t part_us(double ms) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(to_us(ms), 0, std::numeric_limits<std::int32_t>::max()));
 }

@@ -27,7 +27,7 @@ FrameTimes frame_of(std::int64_t number, double device_ms) {
           .repeated = device_ms == 0};
 }
 
-/// `frames` frames, each of 1, 2, 3 and so on ms on the device.
+/// `frames` frames, which take 1, 2, 3, ... ms on the device.
 LatencyRecord rising(std::int64_t frames) {
   LatencyLog log(static_cast<std::size_t>(frames));
   for (std::int64_t i = 0; i < frames; ++i) log.add(frame_of(i, static_cast<double>(i + 1)));
@@ -44,7 +44,7 @@ TEST(Latency, HasQuantilesJitterAndDrift) {
   EXPECT_DOUBLE_EQ(summary.p99_9_ms, 104.4);
   EXPECT_DOUBLE_EQ(summary.max_ms, 104.5);
   EXPECT_DOUBLE_EQ(summary.jitter_ms, 1);
-  // Of twenty frames each, medians 14 and 95.
+  // Twenty frames in each fifth, with medians 14 and 95.
   ASSERT_TRUE(summary.drift.has_value());
   EXPECT_DOUBLE_EQ(*summary.drift, (95.0 - 14.0) / 14.0);
 }

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kExactLimit = 20;  // values on a side; 20 and 20 are dealt in 1.4e11 ways, exact in a double
+constexpr std::size_t kExactLimit = 20;  // values on each side; 20 and 20 have 1.4e11 arrangements, exact in a double
 
 struct Pooled {
   double value;
@@ -29,7 +29,7 @@ std::vector<Pooled> pool(std::span<const double> first, std::span<const double> 
   return pooled;
 }
 
-/// Ranks with ties shared, doubled so that they are whole.
+/// Ranks with ties averaged, doubled so that they are integers.
 struct Ranks {
   std::vector<std::size_t> doubled;  ///< of every pooled value, ascending
   std::size_t doubled_sum_of_first = 0;
@@ -51,21 +51,21 @@ Ranks rank(const std::vector<Pooled>& pooled) {
   return ranks;
 }
 
-/// Of all ways to deal `n` of the ranks, counts those with each doubled sum, and takes twice the smaller tail.
+/// Counts the selections of `n` ranks by their doubled sum, and returns twice the smaller tail.
 double exact_p(const Ranks& ranks, std::size_t n) {
   std::size_t total = 0;
   for (const std::size_t doubled : ranks.doubled) total += doubled;
-  // ways[k][s]: subsets of k of the ranks seen so far with doubled sum s
-  std::vector<std::vector<double>> ways(n + 1, std::vector<double>(total + 1, 0));
-  ways[0][0] = 1;
+  // counts[k][s]: subsets of k of the ranks seen so far with doubled sum s
+  std::vector<std::vector<double>> counts(n + 1, std::vector<double>(total + 1, 0));
+  counts[0][0] = 1;
   for (const std::size_t doubled : ranks.doubled)
     for (std::size_t k = n; k > 0; --k)
-      for (std::size_t sum = total; sum >= doubled; --sum) ways[k][sum] += ways[k - 1][sum - doubled];
+      for (std::size_t sum = total; sum >= doubled; --sum) counts[k][sum] += counts[k - 1][sum - doubled];
   double all = 0, at_most = 0, at_least = 0;
   for (std::size_t sum = 0; sum <= total; ++sum) {
-    all += ways[n][sum];
-    if (sum <= ranks.doubled_sum_of_first) at_most += ways[n][sum];
-    if (sum >= ranks.doubled_sum_of_first) at_least += ways[n][sum];
+    all += counts[n][sum];
+    if (sum <= ranks.doubled_sum_of_first) at_most += counts[n][sum];
+    if (sum >= ranks.doubled_sum_of_first) at_least += counts[n][sum];
   }
   return std::min(1.0, 2 * std::min(at_most, at_least) / all);
 }

@@ -15,7 +15,7 @@ MannWhitney test_with_u(int n, int m, int u) {
   std::vector<double> first, second;
   for (int j = 0; j < m; ++j) second.push_back(j);
   for (int i = 0; i < n; ++i) {
-    const int above = std::min(u, m);  // of the second sample lie below this value
+    const int above = std::min(u, m);  // values of the second sample below this value
     u -= above;
     first.push_back(above - 0.5 + 0.01 * i);
   }
@@ -54,7 +54,7 @@ TEST(MannWhitney, HasThePublishedCriticalValues) {
   }
 }
 
-// All ways to deal the values counted one by one by another program: of 462 and 126 ways, 40 and 3 give a U as small.
+// Expected values from an exhaustive count by another program: 40 of 462 and 3 of 126 arrangements give a U as small.
 TEST(MannWhitney, IsExactUnderTies) {
   const MannWhitney test = mann_whitney(std::vector<double>{1, 2, 2, 3, 5}, std::vector<double>{2, 3, 3, 4, 6, 6});
   EXPECT_TRUE(test.exact);

@@ -66,7 +66,7 @@ TEST(PairOrder, IsRandomAbba) {
   EXPECT_LT(abba, 140);
 }
 
-/// Two builds; every run is noted, and takes what the machine's drift makes of it.
+/// Two builds; every run is recorded, and its time follows the machine's drift.
 struct Builds {
   std::string order;
   double drift_ms = 0;  ///< added by each run to all later ones

@@ -37,7 +37,7 @@ std::vector<double> block_medians(std::span<const double> values, std::size_t mo
 
 SerialDependence serial_dependence(std::span<const double> first, std::span<const double> second) {
   constexpr std::size_t kFewest = 5;
-  constexpr double kMost = 0.9;     // beyond, a window shows nothing of the variance of the whole
+  constexpr double kMost = 0.9;     // above it, a window does not show the variance of the whole
   constexpr double kChance = 0.25;  // standard errors
   if (first.size() + second.size() < kFewest) return {};
   Squares squares;

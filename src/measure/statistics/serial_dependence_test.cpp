@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-/// Values of which each is `correlation` times the one before, plus noise; their variance is 1.
+/// An autoregressive series: each value is `correlation` times the previous one plus noise, with variance 1.
 std::vector<double> autoregressive(std::mt19937_64& engine, std::size_t n, double correlation) {
   std::normal_distribution<double> normal;
   std::vector<double> values = {normal(engine)};
@@ -25,7 +25,7 @@ std::vector<double> autoregressive(std::mt19937_64& engine, std::size_t n, doubl
 
 TEST(BlockMedians, KeepsFewAndGathersMany) {
   EXPECT_THAT(block_medians(std::vector<double>{3, 1, 2}, 4), ElementsAre(3, 1, 2));
-  EXPECT_THAT(block_medians(std::vector<double>{1, 9, 2, 4, 5, 90, 7}, 3), ElementsAre(2, 6));  // of 3, and of 4
+  EXPECT_THAT(block_medians(std::vector<double>{1, 9, 2, 4, 5, 90, 7}, 3), ElementsAre(2, 6));  // blocks of 3 and of 4
   EXPECT_THAT(block_medians(std::vector<double>(1000, 1.0)), SizeIs(15));
 }
 
@@ -44,10 +44,11 @@ TEST(SerialDependence, TellsADriftFromNoise) {
 }
 
 TEST(SerialDependence, IsOneStandardErrorAboveItsEstimate) {
-  // Steps of 1 on each side: 2 * 3 of squares, and 2 * 5 about the means: 1 - 6 / 20, and the error is 1 / sqrt(6).
+  // Steps of 1 on each side: squares of steps 2 * 3, squares about the means 2 * 5, so 1 - 6 / 20; the error is 1 /
+  // sqrt(6).
   const std::vector<double> line = {1, 2, 3, 4};
   EXPECT_NEAR(serial_dependence(line, line).correlation, 0.9, 1e-12) << "at most";
-  const std::vector<double> turning = {1, 4, 2, 3};  // 9 + 4 + 1 of squares in steps
+  const std::vector<double> turning = {1, 4, 2, 3};  // 9 + 4 + 1 as squares of steps
   EXPECT_NEAR(serial_dependence(turning, turning).correlation, std::max(0.0, 1 - 28.0 / 20 + 1 / std::sqrt(6)), 1e-12);
   EXPECT_FALSE(serial_dependence(turning, turning).is_drifting);
 }

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "measure/statistics/resample.hpp"
+#include "measure/statistics/bootstrap.hpp"
 
 namespace headroom {
 namespace {
@@ -32,7 +32,8 @@ std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, co
   return percentile_interval(bootstrap.resamples, [&] { return resampler.draw(stream); });
 }
 
-// Clamped, because rounding may carry the mean of equal values just beyond them and make a constant series look spread.
+// Clamped, because rounding may move the mean of equal values just beyond them and make a constant series look
+// spread.
 double mean_of_sorted(std::span<const double> sorted) {
   double sum = 0;
   for (const double value : sorted) sum += value;
@@ -45,7 +46,7 @@ double sample_stddev(std::span<const double> values, double mean) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// Fills in the outlier counts and the mean of what is left, from quartiles already there.
+// Computes the outlier counts and the trimmed mean from the quartiles, which must already be set.
 void apply_tukey_fences(std::span<const double> sorted, Summary& summary) {
   const double range = summary.q3 - summary.q1;
   const auto outside = [&](double value, double fence) {

@@ -7,26 +7,26 @@
 
 namespace headroom {
 
-/// A range that holds the true value with 95% confidence.
+/// A 95% confidence interval.
 struct Interval {
   double low = 0;
   double high = 0;
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// A value with its 95% interval, which is absent where the data cannot give one.
+/// A value with its 95% interval; the interval is absent if the data cannot give one.
 struct Estimate {
   double value = 0;
   std::optional<Interval> interval;
 };
 
-/// How a bootstrap draws. The seed is fixed, so the same trials give the same interval on every machine.
+/// Parameters of a bootstrap. The seed is fixed, so the same trials give the same interval on every machine.
 struct Bootstrap {
   int resamples = 10'000;
   std::uint64_t seed = 0x9E3779B97F4A7C15U;
 };
 
-/// What is shown of a series of trials. Every figure has the unit of the trials.
+/// The statistics shown for a series of trials. Every figure has the unit of the trials.
 struct Summary {
   std::int64_t n = 0;
   double median = 0;
@@ -41,39 +41,40 @@ struct Summary {
   std::optional<Interval> median_interval;  ///< 95%, bootstrap of the median; absent for a single trial
   std::int64_t outliers_mild = 0;           ///< beyond 1.5 but within 3 interquartile ranges of the quartiles
   std::int64_t outliers_severe = 0;         ///< beyond 3 interquartile ranges
-  double trimmed_mean = 0;  ///< of the n - outliers_mild - outliers_severe others; shown, never decided on
+  double trimmed_mean = 0;  ///< of the n - outliers_mild - outliers_severe other trials; shown only, decides nothing
   friend bool operator==(const Summary&, const Summary&) = default;
 };
 
 /// The `probability` quantile of `sorted` (ascending, not empty) by linear interpolation between the order statistics
-/// around (n - 1) * probability: type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The American
-/// Statistician 50 (1996), the default of NumPy and R. Throws std::logic_error where `sorted` is empty or `probability`
-/// outside [0, 1].
+/// around (n - 1) * probability. This is type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
+/// American Statistician 50 (1996), the default of NumPy and R. Throws std::logic_error if `sorted` is empty or
+/// `probability` is outside [0, 1].
 [[nodiscard]] double quantile_of_sorted(std::span<const double> sorted, double probability);
 
-/// The median: quantile 0.5, the mean of the two middle values where n is even. Throws Error where `values` is empty or
-/// not finite.
+/// The median: quantile 0.5, the mean of the two middle values for even n. Throws Error if `values` is empty or not
+/// finite.
 [[nodiscard]] double median(std::span<const double> values);
 
 /// 95% interval of the median: the 2.5% and 97.5% quantiles of the medians of resamples with replacement (percentile
 /// method, Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3). Absent for n = 1. Throws
-/// Error where `trials` is empty or holds a NaN or infinity.
+/// Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> bootstrap_median_interval(std::span<const double> trials,
                                                                 const Bootstrap& bootstrap = {});
 
-/// Interval of the median that holds it with at least 95% whatever the distribution: from the k-th smallest to the k-th
-/// largest value, k by the binomial distribution of how many values lie below the median (Conover, "Practical
-/// Nonparametric Statistics", 1999, section 3.2). For few values, where the bootstrap claims too much. Absent for fewer
-/// than 6, which cannot give 95%. Throws Error where `values` is empty or holds a NaN or infinity.
+/// Distribution-free interval of the median with at least 95% coverage, from the k-th smallest to the k-th largest
+/// value. k follows from the binomial distribution of how many values lie below the median (Conover, "Practical
+/// Nonparametric Statistics", 1999, section 3.2). Meant for small samples, for which the bootstrap interval is too
+/// narrow. Absent for fewer than 6 values, which cannot give 95%. Throws Error if `values` is empty or holds a NaN or
+/// infinity.
 [[nodiscard]] std::optional<Interval> exact_median_interval(std::span<const double> values);
 
-/// Everything shown of `trials`, in any order. Outliers are told by the fences of Tukey, "Exploratory Data Analysis",
-/// 1977. Throws Error where `trials` is empty or holds a NaN or infinity.
+/// All statistics of `trials`, in any order. Outliers are classified by the fences of Tukey, "Exploratory Data
+/// Analysis", 1977. Throws Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap = {});
 
-/// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 where new is faster, with
-/// the 95% interval from resampling both sides independently. The interval is absent where either side has a single
-/// trial. Throws Error where a side is empty or holds a time that is not finite and positive.
+/// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
+/// interval comes from resampling both sides independently; it is absent if either side has a single trial. Throws
+/// Error if a side is empty or holds a time that is not finite and positive.
 [[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials,
                                            const Bootstrap& bootstrap = {});
 

@@ -102,7 +102,8 @@ TEST(BootstrapMedian, FallsOnTheExactOrderStatisticsOfMoreTrials) {
   EXPECT_EQ(bootstrap_median_interval(values), (Interval{7, 15}));
 }
 
-// Of two trials a resample has median a, (a+b)/2 or b with probability 1/4, 1/2, 1/4, so both tails lie on the trials.
+// With two trials a resample has median a, (a+b)/2 or b with probability 1/4, 1/2, 1/4, so both tails lie on the
+// trials.
 TEST(BootstrapMedian, AveragesTheMiddlePairOfAnEvenCount) {
   EXPECT_EQ(bootstrap_median_interval(std::vector{3.0, 1.0}), (Interval{1, 3}));
   int middle = 0;
@@ -123,8 +124,8 @@ TEST(BootstrapMedian, IsDeterministicAndSeeded) {
   EXPECT_NE(few, others);
 }
 
-/// In how many of 100 runs the interval of the median holds the true one. Times are drawn as Q(U) for a known quantile
-/// function Q with a slow tail of 5%, so the true median is Q(1/2).
+/// The number of 100 runs in which the interval of the median contains the true median. Times are drawn as Q(U) for a
+/// known quantile function Q with a slow tail of 5%, so the true median is Q(1/2).
 double covered_percent(std::size_t count, int runs) {
   const auto time_at = [](double u) { return 10 + u + (u > 0.95 ? 100 * (u - 0.95) : 0); };
   std::mt19937_64 engine(20240607);
@@ -152,8 +153,8 @@ TEST(BootstrapMedian, CoversTheTrueMedianOfManyTrials) {
   EXPECT_LT(percent, 97);
 }
 
-// Conover's table of the sign test: of 8 values from the smallest to the largest (99.2%), of 9 from the second (96.1%),
-// of 15 from the fourth (96.5%), of 20 from the sixth (95.9%).
+// Conover's table of the sign test: for 8 values from the smallest to the largest (99.2%), for 9 from the second
+// (96.1%), for 15 from the fourth (96.5%), for 20 from the sixth (95.9%).
 TEST(ExactMedian, FallsOnTheOrderStatisticsOfTheSignTest) {
   const auto of_first = [](int n) {
     std::vector<double> values(static_cast<std::size_t>(n));
@@ -170,8 +171,8 @@ TEST(ExactMedian, FallsOnTheOrderStatisticsOfTheSignTest) {
   EXPECT_THROW((void)exact_median_interval(std::vector{kNan}), Error);
 }
 
-// Tukey's fences of 1..12 and two more: quartiles 3.25 and 9.75 (type 7), so the inner fences are at -6.5 and 19.5,
-// the outer ones at -16.25 and 29.25. A value on a fence is no outlier.
+// Tukey's fences of 1..12 and two more values: quartiles 3.25 and 9.75 (type 7), so the inner fences are at -6.5 and
+// 19.5, the outer ones at -16.25 and 29.25. A value on a fence is no outlier.
 TEST(Summarize, PutsTukeysFencesWhereTheyBelong) {
   std::vector<double> values(12);
   std::iota(values.begin(), values.end(), 1);
@@ -200,7 +201,7 @@ TEST(Ratio, IsTheFactorByWhichTheNewTimesAreFaster) {
 }
 
 TEST(Ratio, ResamplesBothSidesIndependently) {
-  // Were one stream used for both, every resample of equal trials would have the ratio 1 and the interval no width.
+  // If both sides used one stream, every resample of equal trials would have the ratio 1 and the interval no width.
   const Estimate ratio = ratio_with_interval(kTimes, kTimes);
   EXPECT_DOUBLE_EQ(ratio.value, 1);
   ASSERT_TRUE(ratio.interval.has_value());

@@ -60,7 +60,7 @@ TailBounds p99_bounds(std::span<const double> trials) {
   std::vector<double> sorted(trials.begin(), trials.end());
   std::ranges::sort(sorted);
   const std::int64_t n = std::ssize(sorted);
-  const boost::math::binomial below(static_cast<double>(n), kP99);  // how many trials lie below the p99
+  const boost::math::binomial below(static_cast<double>(n), kP99);  // number of trials below the p99
   TailBounds bounds;
   for (std::int64_t rank = n; rank >= 1 && !bounds.low; --rank)
     if (cdf(below, static_cast<double>(rank - 1)) <= kErrorOfAnEnd)

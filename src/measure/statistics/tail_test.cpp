@@ -21,8 +21,7 @@ std::vector<double> one_to(int n) {
   return values;
 }
 
-/// Processes around 10 ms, of whose trials one in 20 takes `tail` times as long; each process has a speed of its own,
-/// within 0.7%.
+/// Processes around 10 ms, with one in 20 trials `tail` times as long; the speeds of processes differ within 0.7%.
 ProcessTrials with_tail(std::int64_t processes, int trials, double tail) {
   ProcessTrials all;
   for (std::int64_t process = 0; process < processes; ++process) {
@@ -38,7 +37,7 @@ Effect tail_effect(const ProcessTrials& base, const ProcessTrials& changed) {
 }
 
 TEST(P99Bounds, AreOrderStatisticsOfTheBinomial) {
-  // Of 1000 trials 990 lie below the p99, give or take 6.2 (95%).
+  // 990 of 1000 trials lie below the p99, plus or minus 6.2 (95%).
   const TailBounds bounds = p99_bounds(one_to(1000));
   EXPECT_EQ(bounds.low, 983);
   EXPECT_EQ(bounds.high, 997);
@@ -70,7 +69,7 @@ TEST(P99Effect, SaysNothingOfTooFewTrials) {
 }
 
 TEST(P99Effect, DoesNotTakeOneSlowProcessForEvidence) {
-  // All tail of the new build is from one of 8 processes, which had a neighbour.
+  // The new build's whole tail comes from one of 8 processes, which was disturbed by another program.
   const ProcessTrials base = with_tail(8, 60, 1.01);
   ProcessTrials changed = base;
   for (std::size_t i = 0; i < 30; ++i) changed[3][i] *= 2;

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kMinTrials = 3;  // made even when time is up: fewer have no meaningful interval
+constexpr std::int64_t kMinTrials = 3;  // made even after the time limit: fewer have no meaningful interval
 constexpr double kSettledTolerance = 0.05;
 constexpr std::size_t kSettledWindow = 3;
 constexpr std::size_t kSettledDistance = 2;  // calls between the two windows
@@ -34,16 +34,16 @@ void check_protocol(const Protocol& protocol) {
     fail_usage("a precision of {} was asked for; it cannot be negative", protocol.precision);
 }
 
-/// Calls that together take at least `min_trial_ms`, going by the last warm-up calls.
+/// The number of calls that together take at least `min_trial_ms`, estimated from the last warm-up calls.
 std::int64_t calls_of_a_trial(double min_trial_ms, const std::vector<double>& warmup_ms) {
   if (min_trial_ms <= 0 || warmup_ms.empty()) return 1;
-  constexpr double kMaxCalls = 1e6;  // where the clock saw nothing at all
+  constexpr double kMaxCalls = 1e6;  // used if the clock measured zero
   const double call_ms = median(std::span(warmup_ms).last(std::min(kSettledWindow, warmup_ms.size())));
   return static_cast<std::int64_t>(std::clamp(std::ceil(min_trial_ms / call_ms), 1.0, kMaxCalls));
 }
 
-/// Tells when enough trials have been made. A precision is looked at each time their number has grown by a tenth, not
-/// after every trial: the fewer looks, the less a lucky one ends it.
+/// Decides when enough trials have been made. The precision is checked each time their number has grown by a tenth,
+/// not after every trial: fewer checks reduce the bias from stopping at a lucky one.
 class TrialGoal {
  public:
   explicit TrialGoal(const Protocol& protocol) : protocol_(protocol), next_look_(protocol.trials) {}
@@ -54,7 +54,7 @@ class TrialGoal {
     next_look_ = made + std::max<std::int64_t>(1, made / 10);
     return protocol_.precision <= 0 || is_precise(times_ms, protocol_.precision);
   }
-  /// The most trials there can be.
+  /// The maximum number of trials.
   [[nodiscard]] std::int64_t limit() const {
     return protocol_.precision > 0 ? std::max(protocol_.trials, protocol_.max_trials) : protocol_.trials;
   }
@@ -64,13 +64,13 @@ class TrialGoal {
   std::int64_t next_look_;
 };
 
-/// `timed` makes so many calls and returns the milliseconds of one.
+/// `timed` makes the given number of calls and returns the milliseconds of one call.
 Trials measure(const std::function<double(std::int64_t calls)>& timed, const Protocol& protocol,
                const std::function<void(const TrialProgress&)>& on_progress, const MillisecondClock& clock) {
   check_protocol(protocol);
   const double began_ms = clock();
   const auto out_of_time = [&] { return clock() - began_ms >= 1000 * protocol.max_seconds; };
-  // `calls` calls, entered into `times_ms` and told to the caller.
+  // Makes `calls` calls, appends the time to `times_ms` and reports progress.
   const auto run_batch = [&](std::int64_t calls, std::vector<double>& times_ms, bool warming_up, int total) {
     times_ms.push_back(timed(calls));
     if (on_progress) on_progress({warming_up, static_cast<std::int64_t>(times_ms.size()), total, times_ms.back()});

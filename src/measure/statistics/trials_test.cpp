@@ -57,7 +57,7 @@ TEST(MeasureCallable, TimesEachCallAlone) {
   for (const double ms : trials.wall_ms) EXPECT_GE(ms, 2);
 }
 
-// A body whose n-th call takes a known time on a clock that only it moves.
+// A body whose n-th call takes a known time on a simulated clock.
 class SimulatedWork {
  public:
   explicit SimulatedWork(std::function<double(int)> duration_ms) : duration_ms_(std::move(duration_ms)) {}
@@ -152,7 +152,7 @@ TEST(MeasureCallable, GoesOnUntilItIsPreciseEnough) {
   const Trials never = SimulatedWork(alternating).measure({.trials = 20, .precision = 0.009, .max_trials = 70});
   EXPECT_EQ(never.wall_ms.size(), 70U);
   EXPECT_FALSE(never.complete);
-  // Noise that ends after 40 calls: the middle of the times narrows as more of them are equal.
+  // Noise that ends after 40 calls: the interval narrows as more of the times are equal.
   const Trials later = SimulatedWork([](int call) {
                          return call <= 40 ? 90.0 + call : 100.0;
                        }).measure({.warmup_min = 0, .warmup_max = 0, .trials = 20, .precision = 0.01});
@@ -166,7 +166,7 @@ TEST(MeasureSelfTimed, TakesTheTimeItIsToldAndCountsAllOfItAgainstTheLimit) {
   int calls = 0;
   const auto timed = [&] {
     ++calls;
-    now_ms += 100;  // of which only two count
+    now_ms += 100;  // only two of them count
     return 2.0;
   };
   const Trials trials =
@@ -180,7 +180,7 @@ TEST(Precise, WantsTheIntervalOfTheMedianWithinTheShare) {
   EXPECT_FALSE(is_precise({}, 0.5));
   EXPECT_FALSE(is_precise({100, 100, 100, 100, 100}, 0.5)) << "five have no 95% interval";
   EXPECT_TRUE(is_precise({100, 100, 100, 100, 100, 100}, 0));
-  // Of six the interval reaches from the least to the most: 96 to 104, 4% to either side.
+  // For six times the interval reaches from the smallest to the largest: 96 to 104, 4% on either side.
   EXPECT_TRUE(is_precise({96, 98, 100, 100, 102, 104}, 0.04));
   EXPECT_FALSE(is_precise({96, 98, 100, 100, 102, 104}, 0.039));
 }
@@ -193,7 +193,8 @@ TEST(MeasureCallable, StopsShortOfPrecisionWhenTimeIsUp) {
   EXPECT_EQ(trials.wall_ms.size(), 50U - static_cast<std::size_t>(trials.warmup));
 }
 
-// The bar of the project: what is measured of a callable of 10 us differs from it by at most 1%, though to read the clock takes 1 us.
+// The accuracy required by the project: the measured time of a 10 us callable is within 1%, although reading the
+// clock takes 1 us.
 TEST(MeasureCallable, BiasesShortWorkByAtMostOnePercent) {
   constexpr double kCallMs = 0.01, kReadMs = 0.001;
   double now_ms = 0;
@@ -208,7 +209,7 @@ TEST(MeasureCallable, NotesWhatTheMachineDidInEveryTrial) {
   EXPECT_EQ(trials.conditions.preemptions.size(), 7U);
   const TrialSeries series = make_series("step", trials);
   EXPECT_EQ(series.conditions, trials.conditions);
-  // A process that nobody watched leaves gaps, so the column goes.
+  // A process that nobody watched leaves gaps, so the column is emptied.
   EXPECT_TRUE(
       make_series("step", std::vector<Trials>{trials, Trials{.wall_ms = {1}, .process = 1}}).conditions.empty());
 }

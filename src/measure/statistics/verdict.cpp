@@ -7,7 +7,7 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.1f}%", 100 * fraction); }
 
-/// How far a ratio is from 1: "7.1% slower".
+/// The distance of a ratio from 1 in words: "7.1% slower".
 std::string distance(double ratio) {
   return ratio >= 1 ? fmt::format("{} slower", percent(ratio - 1)) : fmt::format("{} faster", percent(1 - ratio));
 }
@@ -19,7 +19,7 @@ std::string why_not_compared(const Effect& effect) {
   return "one process on each side says nothing of how processes differ";
 }
 
-/// Why a difference that is beyond the threshold in the middle is not evidence.
+/// Why a difference is not evidence although its estimate is beyond the threshold.
 std::string why_inconclusive(const Effect& effect, double p, const VerdictRule& rule) {
   const Interval& interval = *effect.interval;
   if (interval.low <= 1 && interval.high >= 1)

@@ -87,7 +87,7 @@ TEST(Settled, WantsAClearDifferenceOrNone) {
   EXPECT_FALSE(settled(effect_of(1.02, 0.98, 1.06)));
 }
 
-/// Base and new processes in pairs, the first 8 and where those do not settle it 16 and then 32, as `bench --against`
+/// Base and new processes in pairs: first 8 pairs, then 16 and 32 if those do not settle it, as `bench --against`
 /// runs them. Processes differ by `noise`; within one, trials differ by 1% and one in 20 is slow by 30%.
 class SimulatedComparison {
  public:
@@ -99,12 +99,12 @@ class SimulatedComparison {
         base.push_back(process(1));
         changed.push_back(process(factor));
       }
-      const Effect effect = paired_effect(base, changed, {.resamples = 400});  // fewer, so that a test takes seconds
+      const Effect effect = paired_effect(base, changed, {.resamples = 400});  // few, to keep the test fast
       const Judged judged = judge_effect(effect, effect.p);
       if (pairs == 32 || is_settled(effect, judged)) return judged.verdict;
     }
   }
-  /// How many of `runs` end in that verdict.
+  /// The number of `runs` that end in that verdict.
   int count(int runs, double factor, Verdict verdict) {
     int found = 0;
     for (int i = 0; i < runs; ++i) found += run(factor) == verdict ? 1 : 0;

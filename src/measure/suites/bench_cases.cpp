@@ -14,10 +14,10 @@
 namespace headroom {
 namespace {
 
-/// Offloader of a case and what its floor is reckoned from, the one first and then the other first.
+/// Times of a case and of the reference work of its floor, measured alternately in both orders.
 struct CaseTurns {
   std::vector<Trials> launches;
-  std::vector<Trials> floors;  ///< of a launch of the case
+  std::vector<Trials> floors;  ///< per launch of the case
 };
 CaseTurns take_turns(Backend& backend, Session& session, const Floor& floor, int turns, Protocol protocol) {
   constexpr int kLaunches = 6;
@@ -40,7 +40,7 @@ CaseTurns take_turns(Backend& backend, Session& session, const Floor& floor, int
   return all;
 }
 
-/// Its result with floor and series.
+/// Completes the case's result with floor and series.
 Result time_case(Backend& backend, const ReadyCase& one, const KernelBenchOptions& options, const Protocol& protocol,
                  CacheEvictor* evictor) {
   const auto submit = [&] { one.session->submit(); };

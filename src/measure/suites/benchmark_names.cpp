@@ -17,7 +17,7 @@ std::string plain_name(const Result& result) {
   return name;
 }
 
-/// A member of a request in words: "token rows 16", or "no token rows" where it has none.
+/// A member of a request in words: "token rows 16", or "no token rows" if it has none.
 std::string in_words(const nlohmann::json& request, const std::string& key) {
   std::string what = key;
   std::ranges::replace(what, '_', ' ');

@@ -8,16 +8,16 @@
 
 namespace headroom {
 
-/// The name of a result for people, in which switches are joined by "+" as in the rungs of a ladder: "arena+fuse".
+/// The display name of a result; switches are joined by "+" as in the rungs of a ladder: "arena+fuse".
 [[nodiscard]] std::string shown_name(const Result& result);
 
-/// Names of benchmarks for people: of a model with its name, of a peer with the peer's. Where several works have one
-/// name, as the cells of a sweep, also what of its request tells each from the others.
+/// Display names of benchmarks, with the name of the model and of a peer. If several works share a name, such as the
+/// cells of a sweep, the differing members of the requests are appended.
 class BenchmarkNames {
  public:
   void add(const Result& result);
   void add(const ResultFile& file);
-  /// "tiny-dit lossless", or "tiny-dit lossless (images 4, steps 28)"; of a result that was added.
+  /// "tiny-dit lossless", or "tiny-dit lossless (images 4, steps 28)"; the result must have been added.
   [[nodiscard]] std::string of(const Result& result) const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kEps = 1e-6;
 
-/// A body as it is written down: a graph, whose inputs and outputs are numbered.
+/// Builds a body: a graph with its inputs and outputs in order.
 class Body {
  public:
   Body(const std::string& name, DType stored)
@@ -30,20 +30,20 @@ class Body {
   Builder* operator->() { return &builder_; }
   [[nodiscard]] DType stored() const { return stored_; }
 
-  /// An input in the dtype that is stored.
+  /// An input in the storage dtype.
   ValueId input(const Shape& shape) { return add({stored_, shape}, {}); }
-  /// [b, c, h, w], channels-last: what is given is [b, h, w, c], and so is what output_image() gives.
+  /// [b, c, h, w], channels-last: the physical input is [b, h, w, c], and so is the result of output_image().
   ValueId image(const Shape& shape) {
     return turned(input({shape[0], shape[2], shape[3], shape[1]}), {0, 3, 1, 2}, Layout::kChannelsLast);
   }
   void output_image(ValueId value) { output(turned(value, {0, 2, 3, 1}, Layout::kRowMajor)); }
   ValueId f32(const Shape& shape, const BodyInput& how = {}) { return add({DType::kF32, shape}, how); }
-  /// [rows, 1]: a place in each row of a table [rows, columns], from the table's start
+  /// [rows, 1]: an index in each row of a table [rows, columns], from the start of the table.
   ValueId places(std::int64_t rows, std::int64_t columns) {
     return add({DType::kI32, {rows, 1}}, {.columns = columns});
   }
   void output(ValueId value) { one_.graph.add_output(fmt::format("y{}", one_.graph.outputs().size()), value); }
-  /// In f8e4m3, with a scale for each row.
+  /// An output in f8e4m3, with a scale for each row.
   void quantized(ValueId value) {
     const auto [q, scale] = builder_.quantize(value, DType::kF8E4M3);
     output(q);
@@ -182,8 +182,8 @@ struct BodyKind {
   std::array<Shape, 3> sizes;  ///< small, medium, large
 };
 
-/// Tokens of 384 and of 3072 channels, rows of an MLP's 12288; scores of Swin's windows; images inside an
-/// autoencoder, and finished ones.
+/// Sizes: tokens of 384 and of 3072 channels, rows of an MLP's 12288; scores of Swin's windows; images inside an
+/// autoencoder, and final images.
 const std::vector<BodyKind>& all_kinds() {
   const std::array<Shape, 3> rows = {Shape{5440, 384}, {4608, 3072}, {36864, 3072}};
   const std::array<Shape, 3> wide = {Shape{5440, 384}, {4608, 3072}, {9216, 12288}};

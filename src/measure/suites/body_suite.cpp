@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// A body on random inputs, as the switches compile it.
+/// A body on random inputs, compiled with the suite's switches.
 class BodyRun {
  public:
   BodyRun(Backend& backend, const BodyCase& one, const SwitchSet& switches)
@@ -35,7 +35,7 @@ class BodyRun {
     if (how.columns == 0)
       return session_.set_input_normal(input.name,
                                        {.seed = 0, .stream = stream, .mean = how.mean, .deviation = how.deviation});
-    constexpr std::int64_t kApart = 7919;  // a prime: rows have places of their own
+    constexpr std::int64_t kApart = 7919;  // a prime, so that rows have different indices
     HostTensor places(input.type.dtype, input.type.shape);
     for (std::int64_t row = 0; row < input.type.shape[0]; ++row)
       places.set(row, static_cast<double>(row * how.columns + row * kApart % how.columns));

@@ -45,7 +45,8 @@ TEST(BodySuite, LargeOnesAreNoLessThanAQuarterGibibyte) {
 }
 
 TEST(BodySuite, FusionMakesThemOneLaunch) {
-  // Views are none, and so are a transpose of an image that lies channels-last and one of heads, whose rows are read where they lie.
+  // Views need no launch. Neither do a transpose of an image stored channels-last, nor one of heads whose rows are
+  // read in place.
   for (const BodyCase& one : list_body_cases()) {
     Graph graph = one.graph;
     static_cast<void>(optimize(graph, SwitchSet::parse("arena,fuse"), kGpu, {.disabled = {}, .verify = true}));

@@ -49,7 +49,7 @@ class Suite {
                                                    .outputs = {},
                                                    .is_weight = std::move(is_weight)})});
   }
-  /// The last case once more, as the plain ops that it stands for.
+  /// Adds the last case again, as the plain ops that the fused op replaces.
   void add_apart(std::string_view how) {
     const KernelCase& whole = cases_.back();
     cases_.push_back({fmt::format("{}, {}", whole.name, how), whole.spec, OpForm::kApart});
@@ -87,15 +87,15 @@ class Suite {
     attention(dtype, 1, 2, 4096, 128);
   }
 
-  /// Of the large model at 4608 tokens.
+  /// Attention of the large model at 4608 tokens.
   void attention_of_tokens() {
     const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
     add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
         {{"scale", 1 / std::sqrt(128.0)}});
   }
 
-  /// Of U-Nets, in heads of 64 but for Stable Diffusion 1.5's: of pixels among themselves, with 77 tokens of a text, and with the 32 rows of
-  /// LiveStreamUNet's memory.
+  /// Attention layers of U-Nets, with heads of 64 except Stable Diffusion 1.5's: self-attention of pixels,
+  /// cross-attention with 77 text tokens, and with the 32 rows of LiveStreamUNet's memory.
   void attention_of_unets() {
     struct Layer {
       std::string_view network;
@@ -127,7 +127,8 @@ class Suite {
     }
   }
 
-  /// Of an autoencoder's decoder at a quarter of its area and of the tiny autoencoder at 512x512, as `channels-last` and `fuse` have them.
+  /// Convolutions of an autoencoder's decoder at a quarter of its area, and of the tiny autoencoder at 512x512, in
+  /// the form that `channels-last` and `fuse` give them.
   void convolutions(DType dtype) {
     const auto image = [&](std::int64_t channels, std::int64_t side) {
       return TensorType{dtype, {1, channels, side, side}, Layout::kChannelsLast};
@@ -158,7 +159,7 @@ class Suite {
         {{"groups", std::int64_t{32}}, {"eps", 1e-6}, {"activation", std::string("silu")}}, {false, true, true});
   }
 
-  /// int8 products with results in `dtype`.
+  /// int8 GEMMs with results in `dtype`.
   void scaled_products(DType dtype) {
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{192, 192, "none"},
                                            {192, 576, "none"},
@@ -177,7 +178,7 @@ class Suite {
           {{"activation", activation}, {"dtype", dtype}}, {false, false, true, true, true});
   }
 
-  /// Products of the large model at 4608 tokens, and what makes their operands.
+  /// GEMMs of the large model at 4608 tokens, and the ops that produce their operands.
   void in_fp8() {
     const std::pair<std::string_view, Attribute> dtype{"dtype", DType::kF8E4M3};
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{3072, 3072, "none"},
@@ -202,7 +203,7 @@ class Suite {
           {{DType::kBF16, {1, elements / width, width}}}, {dtype});
   }
 
-  /// Each with inputs and outputs that together are at least two big tensors.
+  /// Memory-bound ops; inputs and outputs of each together are at least two big tensors.
   void memory_bound(DType dtype) {
     const std::int64_t rows = big_rows(dtype);
     const std::int64_t head_dim = kBigDim / kBigHeads;

@@ -19,19 +19,19 @@ struct KernelCase {
   OpForm form = OpForm::kWhole;
 };
 
-/// The ops of diffusion transformers; of linear with GELU, attention and norm with modulation also the plain ops in
-/// their place. Products and attention at the shapes of a small model at batch 20 and of a
-/// large one; everything that memory bounds on tensors of 384 MiB, which no last-level cache holds.
+/// The ops of diffusion transformers. Linear with GELU, attention, and norm with modulation are also measured as the
+/// plain ops that they replace. GEMMs and attention have the shapes of a small model at batch 20 and of a large one.
+/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
-/// Times every case of the suite that the filter takes, as bench_cases() does: ops one by one, each with the kernel that a
-/// plan would choose.
+/// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel
+/// that a plan would choose.
 [[nodiscard]] ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options,
                                        const KernelBenchObserver& on_progress = {},
                                        const KernelBenchSkips& on_skip = {});
 
-/// What a result file of the suite holds as a table: time with interval, GFLOP/s or GB/s, the floor and how many times
-/// that the time is; of what took turns with it, the median over turns.
+/// The results of the suite as a table: time with interval, GFLOP/s or GB/s, the floor and the ratio of the time to
+/// it. With several turns, the ratio is the median over turns.
 [[nodiscard]] Printout to_kernel_table(const ResultFile& file);
 
 }  // namespace headroom

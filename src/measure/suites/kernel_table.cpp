@@ -15,10 +15,10 @@
 namespace headroom {
 namespace {
 
-/// What ran and how long it took.
+/// A launch or copy and its time.
 struct Rate {
   const PlanRecord* plan = nullptr;  ///< null for the copy
-  double copied_bytes = 0;           ///< of the copy: read and written
+  double copied_bytes = 0;           ///< for the copy: read and written
   double median_ms = 0;
   [[nodiscard]] const PlannedNode& node() const { return plan->nodes.front(); }
   [[nodiscard]] bool is_one_launch() const { return plan == nullptr || plan->nodes.size() == 1; }
@@ -54,13 +54,14 @@ Rate rate_of(const ResultFile& file, const Result& result) {
   return rate;
 }
 
-/// Null where launches were not timed with cold caches.
+/// Null if launches were not timed with cold caches.
 const TrialSeries* find_cold(const Result& result) {
   const auto found = std::ranges::find(result.trials, "cold", &TrialSeries::what);
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-/// How many times its floor a case takes: where both took turns, the median over turns of each turn's own.
+/// The ratio of a case's time to its floor. With several turns it is the median over turns of each
+/// turn's ratio.
 double over_floor(const Result& result) {
   const TrialSeries& launches = series_of(result, "launch");
   const auto floors = std::ranges::find(result.trials, "floor", &TrialSeries::what);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLink = "page-locked memory";
 
-/// A checkpoint in the folder for temporary files, gone with the object.
+/// A temporary checkpoint, deleted with the object.
 class TemporaryCheckpoint {
  public:
   explicit TemporaryCheckpoint(std::uint64_t bytes)
@@ -43,7 +43,7 @@ class TemporaryCheckpoint {
   [[nodiscard]] Checkpoint open() const { return Checkpoint::open(folder_); }
 
  private:
-  /// The matrices of a 12 B transformer's blocks in turn, and one that fills up to `bytes`.
+  /// The matrices of a 12 B transformer's blocks, repeated cyclically, and a last one that fills up to `bytes`.
   static std::vector<TensorSpec> list_tensors(std::uint64_t bytes) {
     constexpr std::int64_t kDim = 3072;
     constexpr std::int64_t kRowsOfMatrices[] = {kDim, kDim, kDim, 4 * kDim, 7 * kDim, 5 * kDim};
@@ -74,7 +74,7 @@ ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
   const std::unique_ptr<Stream> stream = backend.make_stream();
   const auto time = [&](const auto& copy) {
     std::vector<double> times_ms;
-    for (int trial = -1; trial < options.trials; ++trial) {  // the first makes the buffers that copies pass through
+    for (int trial = -1; trial < options.trials; ++trial) {  // the first trial allocates the staging buffers of copies
       const double start = steady_clock_ms();
       copy();
       stream->synchronize();

@@ -13,14 +13,16 @@ struct LoadBenchOptions {
   int trials = 5;
 };
 
-/// How fast weights reach the device: a safetensors file of tensors as large as a 12 B model's, written to the folder for
-/// temporary files and therefore in the page cache, is mapped and copied tensor by tensor ("mapped file"), as a model
-/// is loaded; beside it one tensor of ordinary memory ("memory") and, where the device has memory of its own, the rate
-/// of its link ("page-locked memory"), which neither can beat. One result each, series "load" of as many trials. Throws
-/// Error where the file cannot be written.
+/// Measures how fast weights reach the device. A safetensors file with tensors as large as a 12 B model's is written
+/// to the folder for temporary files, and is therefore in the page cache. Results, each with a series "load" of
+/// `trials` trials:
+/// - "mapped file": the file is mapped and copied tensor by tensor, as a model is loaded;
+/// - "memory": one tensor of ordinary memory;
+/// - "page-locked memory": the rate of the link, which bounds both others; only if the device has memory of its own.
+/// Throws Error if the file cannot be written.
 [[nodiscard]] ResultFile bench_load(Backend& backend, const LoadBenchOptions& options = {});
 
-/// The rates as a table, and their share of the link's.
+/// The rates as a table, and their share of the link's rate.
 [[nodiscard]] Printout to_load_table(const ResultFile& file);
 
 }  // namespace headroom

@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-/// What `format_line` makes of each line that is not empty.
+/// Applies `format_line` to each line that is not empty.
 std::string each_line(std::string_view text, auto format_line) {
   std::string lines;
   while (!text.empty()) {
@@ -65,7 +65,7 @@ std::string Printout::to_string(TableFormat format, std::size_t width, std::stri
     text += table == nullptr ? remark_text(std::get<std::string>(part), format, width)
                              : table_text(*table, format, width, all_are_in);
   }
-  if (format == TableFormat::kMarkdown && text.starts_with('\n')) text.erase(0, 1);  // of a remark that comes first
+  if (format == TableFormat::kMarkdown && text.starts_with('\n')) text.erase(0, 1);  // for a remark at the beginning
   return text;
 }
 

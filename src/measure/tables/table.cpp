@@ -11,7 +11,7 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kColumnGap = 2;
-constexpr std::size_t kIndentOfMore = 2;  // of the lines that a cell of the first column goes on in
+constexpr std::size_t kIndentOfMore = 2;  // of continuation lines in a cell of the first column
 
 void append_line(std::string& out, std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
@@ -42,7 +42,7 @@ Cell::Cell(std::string shown) : text(std::move(shown)) {
 
 struct Table::Layout {
   std::vector<std::size_t> columns = {};
-  std::vector<std::size_t> widths = {};  ///< of each of these
+  std::vector<std::size_t> widths = {};  ///< width of each of these columns
   std::vector<std::size_t> left_out = {};
   [[nodiscard]] std::size_t width() const {
     return std::reduce(widths.begin(), widths.end()) + kColumnGap * (std::max<std::size_t>(widths.size(), 1) - 1);
@@ -102,7 +102,7 @@ std::size_t Table::least_width(std::size_t column) const {
   return width;
 }
 
-/// As the line below the table names it: with the column before it where its header is another's too.
+/// The name of an omitted column below the table; a duplicate header is preceded by the previous column's.
 std::string Table::name_of(std::size_t column) const {
   const std::string& header = columns_[column].header;
   const bool is_alone = std::ranges::count(columns_, header, &Column::header) == 1;
@@ -115,7 +115,7 @@ Table::Layout Table::lay_out(std::size_t width) const {
   if (layout.width() <= width) return layout;
   for (std::size_t i = 0; i < layout.columns.size(); ++i) layout.widths[i] = least_width(layout.columns[i]);
   while (layout.width() > width) {
-    std::size_t last = layout.columns.size();  // the one that goes
+    std::size_t last = layout.columns.size();  // the column to omit
     int priority = 1;
     for (std::size_t i = 0; i < layout.columns.size(); ++i)
       if (const int own = columns_[layout.columns[i]].priority; own >= priority) {
@@ -127,12 +127,12 @@ Table::Layout Table::lay_out(std::size_t width) const {
     layout.columns.erase(layout.columns.begin() + static_cast<std::ptrdiff_t>(last));
     layout.widths.erase(layout.widths.begin() + static_cast<std::ptrdiff_t>(last));
   }
-  while (layout.width() > width) {  // all that are left must stay
+  while (layout.width() > width) {  // the remaining columns must stay
     std::size_t& widest = *std::ranges::max_element(layout.widths);
     if (widest <= kIndentOfMore + 1) break;
     --widest;
   }
-  for (bool is_wider = true; is_wider && layout.width() < width;) {  // what room there is goes to all by turns
+  for (bool is_wider = true; is_wider && layout.width() < width;) {  // distribute the remaining width
     is_wider = false;
     for (std::size_t i = 0; i < layout.columns.size() && layout.width() < width; ++i)
       if (layout.widths[i] < full_width(layout.columns[i])) {
@@ -144,7 +144,7 @@ Table::Layout Table::lay_out(std::size_t width) const {
   return layout;
 }
 
-/// A row of as many lines as its longest cell takes.
+/// A row with as many lines as its tallest cell.
 void Table::append_row(std::string& out, const Layout& layout, const std::vector<std::string>& cells) const {
   std::vector<std::vector<std::string>> lines;
   std::size_t height = 1;

@@ -12,38 +12,40 @@
 #include "measure/statistics/statistics.hpp"
 #include "measure/tables/wrap.hpp"
 
-/// Figures as text for people, beside those of base/text/format.hpp, and tables of them: for a terminal, as CSV, Markdown and
-/// LaTeX.
+/// Formats figures for people, in addition to base/text/format.hpp, and tables of them: for a terminal, as CSV,
+/// Markdown and LaTeX.
 namespace headroom {
 
 /// A time: "35.1 µs", "482 ms", "1.24 s", "20.0 min", "3.50 h". A difference keeps its sign. Zero is "0 ms".
 [[nodiscard]] std::string format_ms(double ms);
-/// An interval of times in one unit, that of its larger end, with as many decimals as that end has: "[0.98, 1.01] s".
+/// An interval of times in one unit, that of its larger end, with that end's number of decimals: "[0.98, 1.01] s".
 [[nodiscard]] std::string format_interval_ms(const Interval& interval_ms);
-/// An interval of factors or other plain numbers, likewise: "[1.85, 1.90]". An end that is not 1 is not shown as 1 where
-/// two decimals more can tell: "[0.996, 1.020]".
+/// An interval of factors or other plain numbers, likewise: "[1.85, 1.90]". An end that differs from 1 gets up to two
+/// more decimals so that it is not shown as 1: "[0.996, 1.020]".
 [[nodiscard]] std::string format_interval(const Interval& interval);
 /// A ratio: "1.87x".
 [[nodiscard]] std::string format_factor(double factor);
 
 enum class Align : std::uint8_t { kLeft, kRight };
 
-/// Where a column is shown.
+/// The formats in which a column is shown.
 enum class Shown : std::uint8_t { kEverywhere, kOnlyInCsv };
 
 struct Column {
   std::string header;
   Align align = Align::kRight;
-  /// What becomes of it in a terminal that is too narrow: 0 stays, of others that with the largest number goes first.
+  /// The order of omission in a terminal that is too narrow: 0 always stays; the column with the largest number goes
+  /// first.
   int priority = 0;
-  /// Names of its values in CSV, with their units; unless given one, the header in snake_case.
+  /// Names of its values in CSV, with their units; by default the header in snake_case.
   std::vector<std::string> fields = {};
-  /// Columns that a left-aligned one keeps at least before others go; its cells then take several lines.
+  /// Least width of a left-aligned column before others are omitted; its cells then take several lines.
   std::size_t least = 20;
   Shown shown = Shown::kEverywhere;
 };
 
-/// What a cell shows, and its values in CSV: one for each field of its column, or none of what is not known.
+/// The displayed text of a cell, and its values in CSV: one for each field of its column, or none if they are
+/// unknown.
 struct Cell {
   Cell(std::string shown);                               // NOLINT(google-explicit-constructor): a text is a cell
   Cell(const char* shown) : Cell(std::string(shown)) {}  // NOLINT(google-explicit-constructor)
@@ -51,21 +53,21 @@ struct Cell {
   std::string text;
   std::vector<std::string> values;
 };
-/// A number as CSV has it: all its digits.
+/// A number in CSV form, with all its digits.
 [[nodiscard]] std::string exact_number(double value);
-/// Cells whose values in CSV are numbers: times and ends of intervals in ms, factors, bytes. What is absent shows "-".
+/// Cells with numeric values in CSV: times and ends of intervals in ms, factors, bytes. Absent values show "-".
 [[nodiscard]] Cell count_cell(std::int64_t count);
 [[nodiscard]] Cell ms_cell(std::optional<double> ms);
 [[nodiscard]] Cell interval_ms_cell(const std::optional<Interval>& interval_ms);
 [[nodiscard]] Cell factor_cell(std::optional<double> factor);
 [[nodiscard]] Cell interval_cell(const std::optional<Interval>& interval);
 [[nodiscard]] Cell bytes_cell(std::optional<std::int64_t> bytes);
-/// A number with what it is shown as.
+/// A number with its displayed text.
 [[nodiscard]] Cell number_cell(double value, std::string shown);
-/// What a column has of a row that cannot have it: shown, and no value in CSV.
+/// A cell of a row to which the column does not apply: displayed text, and no value in CSV.
 [[nodiscard]] inline Cell no_value(std::string shown = "-") { return {std::move(shown), {}}; }
 
-/// Rows and columns of cells, in the forms in which people and programs read them.
+/// Rows and columns of cells, in the formats of terminals and of other programs.
 class Table {
  public:
   static constexpr std::size_t kAnyWidth = ~std::size_t{0};
@@ -75,28 +77,28 @@ class Table {
   void add_column(std::string header, Align align = Align::kRight) {
     add_column(Column{.header = std::move(header), .align = align});
   }
-  /// Adds a row with a cell for every column; throws std::logic_error for another number, and for a cell with another
-  /// number of values than its column has fields.
+  /// Adds a row with a cell for every column; throws std::logic_error for another number of cells, and for a cell
+  /// whose number of values differs from its column's fields.
   void add_row(std::vector<Cell> cells);
   /// Draws a rule before the next row.
   void add_rule();
   [[nodiscard]] bool is_empty() const { return rows_.empty(); }
 
-  /// For a terminal of `width` columns: two blanks between columns, a rule under the header, no trailing blanks, and
-  /// each line ended by a newline. Where that is too wide, first headers and left-aligned cells take several lines, then
-  /// columns are left out by priority, with a line below that names them and ends in `all_are_in`. No text is cut.
+  /// For a terminal of `width` columns: two blanks between columns, a rule under the header, no trailing blanks, each
+  /// line ended by a newline. If that is too wide, headers and left-aligned cells first take several lines. Then
+  /// columns are omitted by priority; a line below names them and ends in `all_are_in`. No text is cut.
   [[nodiscard]] std::string render(std::size_t width = kAnyWidth, std::string_view all_are_in = {}) const;
   /// All columns and fields, with all digits (RFC 4180, lines ended by a newline).
   [[nodiscard]] std::string to_csv() const;
-  /// A table of GitHub's Markdown, with what a wide terminal shows.
+  /// A GitHub Markdown table with the same content as on a wide terminal.
   [[nodiscard]] std::string to_markdown() const;
-  /// A tabular environment with the rules of the package booktabs, with what a wide terminal shows.
+  /// A tabular environment with the rules of the package booktabs, with the same content as on a wide terminal.
   [[nodiscard]] std::string to_latex() const;
 
  private:
   /// A rule has no cells.
   using Row = std::vector<Cell>;
-  /// The columns that a terminal gets, and how wide they are.
+  /// The columns shown in a terminal, and their widths.
   struct Layout;
   [[nodiscard]] Layout lay_out(std::size_t width) const;
   [[nodiscard]] std::vector<std::size_t> shown_columns() const;

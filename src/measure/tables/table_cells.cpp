@@ -1,4 +1,4 @@
-// Figures as text, and as cells of tables.
+// Formats figures as text, and as cells of tables.
 
 #include <fmt/format.h>
 
@@ -16,14 +16,14 @@ namespace {
 constexpr std::array<Unit, 6> kTimeUnits = {
     {{1e-6, "ns"}, {1e-3, "µs"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
 
-/// The decimals that format_significant() shows of a number.
+/// The number of decimals that format_significant() shows for a number.
 int decimals_of(double value) {
   const std::string text = format_significant(value);
   const std::size_t point = text.find('.');
   return point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
 }
 
-/// "[0.98, 1.01]"; no end is "-0.00".
+/// "[0.98, 1.01]"; an end is never "-0.00".
 std::string ends_text(double low, double high, int decimals) {
   const auto end_text = [decimals](double end) {
     std::string text = fmt::format("{:.{}f}", end, decimals);

@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-/// A field of RFC 4180: in quotes where it holds a comma, a quote or a line break.
+/// A field of RFC 4180: quoted if it contains a comma, a quote or a line break.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -30,7 +30,7 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\n";
 }
 
-/// Figures with units and intervals, which mean nothing to Markdown and are easier to read as they are.
+/// Figures with units and intervals, which have no meaning in Markdown and are easier to read unescaped.
 bool is_figure(std::string_view text) {
   std::string rest(text);
   for (std::size_t at = rest.find("µ"); at != std::string::npos; at = rest.find("µ")) rest.erase(at, 2);
@@ -58,7 +58,7 @@ std::string latex_cell(std::string_view text) {
        {"<", "\\textless{}"},
        {">", "\\textgreater{}"},
        {"|", "\\textbar{}"},
-       {"[", "{[}"},  // behind \\ an argument
+       {"[", "{[}"},  // after \\ it would be an argument
        {"µ", "\\textmu{}"}}};
   std::string escaped;
   while (!text.empty()) {

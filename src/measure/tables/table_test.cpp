@@ -95,7 +95,7 @@ TEST(Table, ShowsWhatWouldSteerATerminal) {
             "\\x1b[1m\\x0a  1\n");
 }
 
-/// A label that is long, three figures that may go, and one that must stay.
+/// A long label, three figures that may be omitted, and one that must stay.
 Table wide_table() {
   Table table;
   table.add_column(Column{.header = "rung", .align = Align::kLeft, .least = 12});

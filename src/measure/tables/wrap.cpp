@@ -42,10 +42,10 @@ bool is_in(std::span<const CodePointRange> ranges, char32_t code_point) {
       ranges, [=](const CodePointRange& range) { return range.first <= code_point && code_point <= range.last; });
 }
 
-/// Text without its last blanks.
+/// Text without trailing blanks.
 std::string_view without_blanks(std::string_view text) { return text.substr(0, text.find_last_not_of(' ') + 1); }
 
-/// Collects the lines of one that is broken.
+/// Collects the lines of a line that is being broken.
 class LineBreaker {
  public:
   explicit LineBreaker(const WrapRule& rule) : rule_(rule) { HR_CHECK(rule.indent < rule.width); }
@@ -101,7 +101,7 @@ class LineBreaker {
     }
   }
 
-  /// A word, or what of it lies between two separators.
+  /// A word, or the part of it between two separators.
   void add_part(std::string_view part) {
     if (!fits(part) && has_text_) flush();
     if (!rule_.breaks_words) return append(part);
@@ -114,7 +114,7 @@ class LineBreaker {
     if (!part.empty()) append(part);
   }
 
-  /// Of the part's beginning: at least one character, so that every line has one.
+  /// Splits off the beginning of the part: at least one character, so that every line has one.
   [[nodiscard]] std::size_t bytes_that_fit(std::string_view part) const {
     std::size_t bytes = first_character(part).bytes;
     while (bytes < part.size()) {
@@ -127,8 +127,8 @@ class LineBreaker {
 
   const WrapRule& rule_;
   std::vector<std::string> lines_;
-  std::string line_;       // that is being filled
-  std::string blanks_;     // that come before its next word
+  std::string line_;       // the current line
+  std::string blanks_;     // blanks before its next word
   bool has_text_ = false;  // the line has a word
 };
 
