@@ -21,7 +21,7 @@ constexpr std::string_view kChartKinds[] = {
 #undef HR_CHART
 };
 
-/// What works differ in, in the order in which names have it; a part that a work does not have is empty.
+/// The attributes that distinguish works, in the order of names; an attribute that a work lacks is empty.
 using NameParts = std::vector<std::string>;
 
 std::string number_text(double value) { return file_slug(fmt::format("{}", value)); }
@@ -44,7 +44,7 @@ std::string size_part(const Subject& subject) {
 }
 
 NameParts name_parts(const Subject& subject) {
-  if (subject.kind == SubjectKind::kKernel) return {};  // a chart of kernels is of all that were measured
+  if (subject.kind == SubjectKind::kKernel) return {};  // a chart of kernels covers all measured ones
   const auto part = [&](const char* key, std::string_view before, std::string_view after) {
     const std::optional<double> value = request_number(subject, key);
     return value ? fmt::format("{}{}{}", before, number_text(*value), after) : std::string();
@@ -59,7 +59,7 @@ NameParts name_parts(const Subject& subject) {
           part("fps", "", "fps")};
 }
 
-/// "h200" of "NVIDIA H200, driver 570.1"; empty of a CPU.
+/// "h200" for "NVIDIA H200, driver 570.1"; empty for a CPU.
 std::string gpu_part(const Scenario& scenario) {
   if (scenario.all.front()->result->configuration.device != "cuda") return {};
   std::string_view name = scenario.hardware;
@@ -92,20 +92,20 @@ std::string plain_name(const Chart& chart) {
   return fmt::format("{}", fmt::join(parts, "-"));
 }
 
-/// When the first of its results was measured.
+/// The time of its first result.
 std::string begin_of(const Chart& chart) {
-  std::string first = "~";  // behind every date
+  std::string first = "~";  // sorts after every date
   for (const Scenario* scenario : works_of(chart))
     if (const std::string& created = scenario->all.front()->file->created; !created.empty())
       first = std::min(first, created);
   return first;
 }
 
-/// What a chart is of, in six digits.
+/// Six digits that identify the content of a chart.
 std::string identity_of(const Chart& chart) {
   Hasher hasher;
   hasher.add(chart.kind).add(chart.variant).add(chart.title);
-  std::set<std::string> works;  // in an order of their own
+  std::set<std::string> works;  // sorted, to be independent of their order
   for (const Scenario* scenario : works_of(chart))
     works.insert(fmt::format("{}|{}", work_hash(scenario->subject), scenario->hardware));
   for (const std::string& work : works) hasher.add(work);

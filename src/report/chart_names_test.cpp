@@ -74,7 +74,7 @@ TEST(ChartNames, StayWhenOtherResultsAreAdded) {
 }
 
 TEST(ChartNames, TellWorksOfOneNameApart) {
-  // Nothing of these names can be in a file's name, and the works differ in nothing else that is.
+  // No character of these names is allowed in a file name, and nothing else distinguishes the works.
   std::vector<ResultFile> files;
   for (const char* name : {"\u4e16", "\u754c", "..", "/", "<b>", "B"})
     files.push_back(make_file(two_of(subject_of(name)), "2026-01-02T00:00:00Z"));

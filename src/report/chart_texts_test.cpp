@@ -1,4 +1,5 @@
-// Every chart of the committed results can be read: no text covers another, leaves the picture, or stands for two.
+// Every chart of the committed results is legible: no text overlaps another, leaves the picture, or is shared by
+// two names.
 
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -24,19 +25,19 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Names that stand twice on an axis.
+/// Names that occur twice on an axis.
 std::vector<std::string> equal_names(const Chart& chart) {
   std::vector<std::string> equal;
   for (const char* axis : {"xAxis", "yAxis"}) {
     if (!chart.option.contains(axis) || !chart.option[axis].contains("data")) continue;
     std::set<json> seen;
     for (const json& name : chart.option[axis]["data"])
-      if (!seen.insert(name).second) equal.push_back(fmt::format("'{}' stands twice", name.dump()));
+      if (!seen.insert(name).second) equal.push_back(fmt::format("'{}' occurs twice", name.dump()));
   }
   return equal;
 }
 
-/// What cannot be read in one chart.
+/// Legibility faults of one chart.
 std::vector<std::string> faults_of(ChartRenderer& renderer, const Chart& chart) {
   const std::string svg = renderer.to_svg(chart);
   const SvgSize size = size_of_svg(svg);
@@ -55,7 +56,7 @@ std::size_t longest_name(const Chart& chart) {
   return longest;
 }
 
-/// Of each kind the two that have the longest names: the hardest to fit on a phone.
+/// The two charts of each kind with the longest names: the hardest to fit on a phone.
 std::vector<Chart> hardest_of(std::vector<Chart> charts) {
   std::ranges::stable_sort(charts, std::ranges::greater{}, longest_name);
   std::map<std::string, int> seen;
@@ -92,7 +93,7 @@ TEST_P(ChartTexts, CanBeReadInPicturesAndOnAPhone) {
 INSTANTIATE_TEST_SUITE_P(Committed, ChartTexts, testing::Values("cpu", "h100", "h200", "streams", "unets"),
                          [](const auto& given) { return std::string(given.param); });
 
-/// A picture of two texts.
+/// A picture with two texts.
 std::string picture(const std::string& first, const std::string& second) {
   return fmt::format(
       "<svg><g transform=\"translate(10,10)\"><text style=\"font-size:12px\" x=\"0\" y=\"20\">{}</text>"
@@ -109,7 +110,7 @@ TEST(TextFaults, AreSeen) {
   EXPECT_THAT(test::text_faults(picture("one", "text-anchor=\"middle\" x=\"0\" y=\"40\">a long text"), 100, 100),
               ElementsAre("'a long text' is cut by the edge"));
   EXPECT_THAT(test::text_faults(picture("a &amp; b…", "x=\"0\" y=\"40\">a &amp; b…"), 200, 100),
-              ElementsAre("'a & b…' stands for two"));
+              ElementsAre("'a & b…' is shared by two"));
   EXPECT_THAT(test::text_faults(picture("one", "transform=\"matrix(0.866,-0.5,0.5,0.866,20,70)\">turned"), 100, 100),
               IsEmpty());
 }

@@ -14,8 +14,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Kinds of devices that a preset may have been spelled out for: where a file does not name the vector units, those with
-/// and without units for bf16.
+/// Kinds of devices that a preset may have been expanded for. If a file does not name the vector units, both with
+/// and without bf16 units.
 std::vector<Target> targets_of(const Machine& machine, const Configuration& configuration) {
   Target target;
   if (configuration.device == name_of(DeviceKind::kCuda)) {
@@ -32,8 +32,8 @@ std::vector<Target> targets_of(const Machine& machine, const Configuration& conf
   return {widest, target};
 }
 
-/// The switches of a preset that are for another device: they change nothing, and programs that knew them as switches of
-/// any device asked for them.
+/// The switches of a preset that are for another device. They change nothing. Older programs did not know that
+/// switches are specific to a device and requested them.
 Names for_other_devices(const SwitchSet& preset, const Target& target) {
   Names names;
   for (const SwitchInfo& info : all_switches())
@@ -41,7 +41,7 @@ Names for_other_devices(const SwitchSet& preset, const Target& target) {
   return names;
 }
 
-/// The largest preset that `asked` holds and the switches beyond it, as one list; nothing where it holds none.
+/// The largest preset contained in `asked` and the switches beyond it, as one list; empty if there is none.
 std::optional<Names> with_preset(const Names& asked, const std::vector<Target>& targets) {
   const auto holds = [](const Names& names, const std::string& name) {
     return std::ranges::find(names, name) != names.end();

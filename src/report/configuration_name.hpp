@@ -6,8 +6,8 @@
 
 namespace headroom {
 
-/// Names a configuration by what was asked for: "baseline", "arena+fuse", and "lossless+fp8" where all that the preset
-/// stands for on this kind of device was asked for. What declined does not change the name.
+/// Names a configuration by the requested switches: "baseline", "arena+fuse". A preset is named ("lossless+fp8") if
+/// all of its switches for this kind of device were requested. Declined switches do not change the name.
 [[nodiscard]] std::string asked_name(const Machine& machine, const Configuration& configuration);
 
 }  // namespace headroom

@@ -42,7 +42,8 @@ std::string header(const Dataset& dataset, const std::vector<View>& views) {
       escape_html(when));
 }
 
-/// What tells charts of a kind from each other: their titles, or with works where these are not enough, less what all begin or end with.
+/// The distinguishing names of charts of a kind: their titles, with works added if needed, less common prefixes and
+/// suffixes.
 std::vector<std::string> names_in_kind(const std::vector<const Chart*>& charts, const View& view) {
   std::set<std::string> titles;
   for (const Chart* chart : charts) titles.insert(chart->title);
@@ -56,7 +57,7 @@ std::vector<std::string> names_in_kind(const std::vector<const Chart*>& charts, 
   return without_what_all_share(std::move(names));
 }
 
-/// A button for each kind of chart, and where there are several of it a list of them.
+/// A button for each kind of chart, with a list if there are several charts of the kind.
 std::string chart_index(const View& view, std::size_t number, const ChartSet& set, const Decision& decision) {
   std::vector<std::pair<std::string, std::vector<const Chart*>>> kinds;
   for (const Chart& chart : set.charts) {
@@ -103,7 +104,7 @@ std::string all_scenarios(std::size_t count, const std::string& rows, bool has_p
          "</section>\n";
 }
 
-// ---- what all share
+// ---- shared by all scenarios
 
 std::string machines(const Dataset& dataset) {
   std::string html = "<details id=\"machine\">\n<summary>Machines</summary>\n";

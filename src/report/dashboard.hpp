@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-/// The dashboard, a document that needs nothing else: key figures, `set`, every measurement with its raw trials, the
-/// machines, and what to deploy.
+/// The dashboard, a self-contained document: key figures, the charts of `set`, every measurement with its raw
+/// trials, the machines, and the recommendation of what to deploy.
 [[nodiscard]] std::string make_dashboard(const Dataset& dataset, const ChartSet& set, const ReportOptions& options);
 
 }  // namespace headroom

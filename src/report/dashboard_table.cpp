@@ -24,7 +24,7 @@ constexpr PageColumn kColumns[] = {{"configuration", false}, {"median", true},  
                                    {"on baseline", true},    {"peak memory", true}, {"quality", false},
                                    {"trials", true},         {"source", false},     {"measured", false}};
 
-/// A cell that sorts by `key`; without one by its text.
+/// A cell that sorts by `key`, or by its text without one.
 std::string cell(std::string_view text, const std::optional<double>& key = {}) {
   if (key) return fmt::format("<td class=\"n\" data-key=\"{}\">{}</td>", *key, escape_html(text));
   return fmt::format("<td>{}</td>", name_html(text));
@@ -36,7 +36,7 @@ std::string qualities_of(const Result& result) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The program, its version, and the revision where that says more.
+/// The program, its version, and the revision if that adds information.
 std::string source_of(const Measurement& m) {
   const std::string program = fmt::format("{} {}", m.result->source.name, m.result->source.version);
   return m.is_peer ? program : fmt::format("{} at {}", program, m.revision());

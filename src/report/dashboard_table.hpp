@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-/// A table of every measurement, of which a page shows those of one of `views`, with their raw trials.
+/// A table of every measurement with its raw trials. A page shows the rows of one of `views`.
 [[nodiscard]] std::string measurement_table(const Dataset& dataset, const std::vector<View>& views);
 
 }  // namespace headroom

@@ -34,8 +34,8 @@ std::string label_of(const Machine& machine, const Result& result) {
   return asked_name(machine, result.configuration);
 }
 
-/// Other programs do not name the vector units that they ran on: then those that all other files name which tell the
-/// same of the rest.
+/// The hardware of a measurement. Other programs do not name their vector units; these are taken from the other
+/// files with the same hardware, if those all agree.
 std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
   const Configuration& configuration = m.result->configuration;
   std::string told = describe_hardware(m.file->machine, configuration);
@@ -51,14 +51,14 @@ std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::st
   return whole.size() == 1 ? *whole.begin() : told;
 }
 
-/// Equal where one result is a repetition of the other.
+/// Equal for repetitions of a result.
 std::string configuration_key(const Measurement& m) {
   const Configuration& c = m.result->configuration;
   return fmt::format("{}|{}|{}|{}|{}", m.result->source.name, m.label, c.baseline_dtype.value_or(""),
                      fmt::join(c.asked, ","), fmt::join(c.applied, ","));
 }
 
-/// Two bars of one name are no use to anybody.
+/// Adds precisions to names that would otherwise be equal in a chart.
 void tell_precisions_apart(const Scenario& scenario, std::deque<Measurement>& measurements) {
   std::map<std::string, std::set<std::string>> precisions;  // by name
   for (const Measurement* m : scenario.current)
@@ -69,7 +69,7 @@ void tell_precisions_apart(const Scenario& scenario, std::deque<Measurement>& me
         m.precision = m.result->configuration.baseline_dtype;
 }
 
-/// The results that a ladder is made of: see Scenario::run.
+/// The results of a ladder: see Scenario::run.
 std::vector<const Measurement*> run_of(const Scenario& scenario) {
   std::vector<std::vector<const Measurement*>> runs;  // by time
   for (const Measurement* m : scenario.all) {
@@ -106,7 +106,7 @@ const std::vector<double>* find_times(const Result& result, std::string_view wha
 }
 
 std::optional<Timing> timing_of(const Result& result) {
-  if (result.latency)  // frames are no independent trials: their median has no interval
+  if (result.latency)  // frames are not independent trials: their median has no interval
     return Timing{.unit = "frame",
                   .series = "frame",
                   .trials_ms = result.latency->latency_ms,
@@ -153,7 +153,7 @@ std::string declined_mark(const Measurement& measurement, std::span<const std::s
   std::vector<std::string_view> declined;
   for (const std::string& name : switches)
     if (measurement.declined(name)) declined.push_back(name);
-  constexpr std::size_t kMost = 2;  // the notes of a chart and a table of measurements name them all
+  constexpr std::size_t kMost = 2;  // chart notes and the measurement table name all of them
   if (declined.empty()) return {};
   if (declined.size() > kMost) return fmt::format(" ({} declined)", declined.size());
   return switches.size() == 1 ? " (declined)" : fmt::format(" ({} declined)", fmt::join(declined, ", "));
@@ -177,7 +177,7 @@ Dataset Dataset::read(
     }
     try {
       for (NamedResults& file : read_result_folder(path, left_out, tell)) files.push_back(std::move(file));
-    } catch (const Error& error) {  // it holds none; others may
+    } catch (const Error& error) {  // a file without results; others may have some
       left_out.push_back(printable_name(error.what()));
     }
   }
@@ -228,7 +228,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
       if (is_new)
         scenario.current.push_back(m);
       else
-        scenario.current[found->second] = m;  // the later one, in the place of the first
+        scenario.current[found->second] = m;  // the later one takes the place of the first
     }
     std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
     scenario.run = run_of(scenario);
@@ -242,7 +242,7 @@ const Scenario& Dataset::scenario_of(const Measurement& measurement) const {
   const auto found = std::ranges::find_if(scenarios_, [&](const Scenario& scenario) {
     return std::ranges::find(scenario.all, &measurement) != scenario.all.end();
   });
-  HR_CHECK(found != scenarios_.end());  // else it is of another dataset
+  HR_CHECK(found != scenarios_.end());  // else it belongs to another dataset
   return *found;
 }
 

@@ -18,90 +18,95 @@
 #include "report/advice/price.hpp"
 #include "report/work.hpp"
 
-/// Results as charts want them: what one unit of work took, and which results are of equal work on equal hardware.
+/// Results as charts need them: the time of one unit of work, and groups of equal work on equal hardware.
 namespace headroom {
 
-/// What one unit of work took. Where a result has the series "step", the unit is an image and its trials are those of
-/// the steps: (median prologue + steps * step) / images, as the ladder tells it.
+/// The time of one unit of work. If a result has the series "step", the unit is an image and the trials are those
+/// of the steps: (median prologue + steps * step) / images, as in the table of the ladder.
 struct Timing {
   std::string unit;  ///< "image", "forward pass", "launch", "frame", or the name of the only series
   std::string series;
-  std::vector<double> trials_ms;  ///< of one unit, in the order they ran
+  std::vector<double> trials_ms;  ///< times of one unit, in the order they ran
   double median_ms = 0;
-  std::optional<Interval> interval_ms;  ///< 95%, of the median; absent where the result has none
+  std::optional<Interval> interval_ms;  ///< 95% interval of the median; absent if the result has none
 };
-/// Of a stream the unit is a frame, and its trials are their latencies. Nothing where the result has no series.
+/// The timing of a result. The unit of a stream is a frame, and its trials are frame latencies. Empty if the result
+/// has no series.
 [[nodiscard]] std::optional<Timing> timing_of(const Result& result);
 
-/// A result with the file it came in.
+/// A result with the file it came from.
 struct Measurement {
   const ResultFile* file = nullptr;
   const Result* result = nullptr;
   std::string path;
-  std::string label;  ///< what was asked for: "baseline", "lossless+fp8" (asked_name()); a peer's begins with its name
+  /// what was requested: "baseline", "lossless+fp8" (asked_name()); begins with the peer's name for peers
+  std::string label;
   std::optional<Timing> timing;
   bool is_peer = false;
-  /// Of the baseline, where the same work was measured from baselines of several.
+  /// Precision of the baseline, if the same work was measured from baselines of several precisions.
   std::optional<std::string> precision = {};
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
   [[nodiscard]] bool declined(std::string_view switch_name) const;
-  /// revision_of() its result.
+  /// revision_of() of the result.
   [[nodiscard]] std::string revision() const;
-  /// The label, the precision that tells it from others, and what declined: "baseline (f32)", "arena (tile declined)", or "tile (declined)" of a switch alone.
+  /// The label, the precision if needed to distinguish it, and the declined switches: "baseline (f32)", "arena
+  /// (tile declined)", or "tile (declined)" for a single switch.
   [[nodiscard]] std::string shown_name() const;
-  /// The timing, of a measurement that has one.
+  /// The timing. Requires that the measurement has one.
   [[nodiscard]] const Timing& time() const {
     HR_CHECK(timing.has_value());
     return *timing;
   }
 };
 
-/// What a name of these `switches` needs behind it to say which of them declined in a measurement: " (declined)" of a
-/// single one, " (streams, graph declined)", " (3 declined)" of more, or nothing.
+/// The suffix that a name of these `switches` needs to show which of them declined in a measurement: " (declined)"
+/// for a single switch, " (streams, graph declined)" for two, " (3 declined)" for more, or nothing.
 [[nodiscard]] std::string declined_mark(const Measurement& measurement, std::span<const std::string> switches);
 
-/// One work on one kind of hardware: only these are ever drawn beside each other.
+/// One work on one kind of hardware. Only measurements of one scenario are drawn next to each other.
 struct Scenario {
-  Subject subject;                          ///< with its token_pixels, wherever they are known from
-  std::string work;                         ///< describe_work()
-  std::string hardware;                     ///< describe_hardware(), which no other hardware shares
-  std::vector<const Measurement*> all;      ///< by time of measurement
-  std::vector<const Measurement*> current;  ///< the latest of each configuration, ours before peers', else as measured
-  /// Ours of one file, that with a baseline and most beside it, of several that from the faster precision and the latest; then the current ones of peers.
-  /// Only these are divided by each other: another run was made at another time, and maybe at another revision.
+  Subject subject;                      ///< with its token_pixels, if known from any result
+  std::string work;                     ///< describe_work()
+  std::string hardware;                 ///< describe_hardware(), unique to this hardware
+  std::vector<const Measurement*> all;  ///< by time of measurement
+  /// the latest of each configuration: ours before peers', each in order of measurement
+  std::vector<const Measurement*> current;
+  /// Our measurements of one file, then the current ones of peers. The file is the one with a baseline and the most
+  /// configurations. Ties go to the faster precision, then to the latest. Factors are formed only within this run,
+  /// because other runs were made at other times and maybe at other revisions.
   std::vector<const Measurement*> run;
 };
 
-/// All results of a report. What it gives out lives as long as it does.
+/// All results of a report. References that it returns are valid as long as it lives.
 class Dataset {
  public:
-  /// Reads result files; a folder stands for every *.json below it, by name, of which those that cannot be read as a
-  /// result file are left_out(), and so are folders without one beside others. Throws Error where a file that was named
-  /// cannot be read, or there is none.
+  /// Reads result files. A folder means every *.json below it, by name. Files of a folder that cannot be read as
+  /// results are left_out(), and so are folders without results if other results were found. Throws Error if a
+  /// named file cannot be read, or if there is none.
   [[nodiscard]] static Dataset read(
       std::span<const std::filesystem::path> paths,
       const std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>& progress = {});
-  /// Takes results that are read already, with the path that each came from.
+  /// Takes results that were already read, each with its path.
   explicit Dataset(std::vector<std::pair<std::string, ResultFile>> files);
   Dataset(Dataset&&) = default;
 
   [[nodiscard]] const std::deque<Measurement>& measurements() const { return measurements_; }
-  /// Those with the most configurations first.
+  /// Scenarios with the most configurations first.
   [[nodiscard]] const std::vector<Scenario>& scenarios() const { return scenarios_; }
   [[nodiscard]] const Scenario& scenario_of(const Measurement& measurement) const;
-  /// Each scenario of some of them, once.
+  /// The scenarios of these measurements, each once.
   [[nodiscard]] std::vector<const Scenario*> scenarios_of(std::span<const Measurement* const> measurements) const;
   [[nodiscard]] const std::deque<std::pair<std::string, ResultFile>>& files() const { return files_; }
-  /// What the machine costs that the results are of, where somebody told.
+  /// The price of the machine that the results are from, if it was given.
   [[nodiscard]] const std::optional<Price>& price() const { return price_; }
   void set_price(Price price) { price_ = std::move(price); }
-  /// Why each file that is left out is: sentences that name it.
+  /// For each file that is left out, a sentence with its name and the reason.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// By what factor `other` is faster than `base`, with its 95% interval; nothing where either has no time over zero,
-  /// or is not settled. Between rungs of one ladder it is that of their rounds (round_factor()). The interval is absent
-  /// where either side has a single trial or was itself measured without one.
+  /// The speedup of `other` over `base`, with its 95% interval. Empty if either has no time over zero, or is not
+  /// settled. Between rungs of one ladder it comes from their rounds (round_factor()). The interval is absent if
+  /// either side has a single trial or was itself measured without one.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
  private:
@@ -113,7 +118,7 @@ class Dataset {
   mutable std::map<std::pair<const Measurement*, const Measurement*>, std::optional<Estimate>> factors_;
 };
 
-/// The times of a series as they were measured, those of "frame" being a stream's latencies; null where there are none.
+/// The times of a series as measured; for "frame" the latencies of a stream. Null if there are none.
 [[nodiscard]] const std::vector<double>* find_times(const Result& result, std::string_view what);
 
 }  // namespace headroom

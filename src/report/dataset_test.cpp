@@ -149,7 +149,7 @@ TEST(LadderOf, PairsRungsWithTheBaselineOfTheirOwnRun) {
                    peer = make_file({test::make_peer("compiled", {20, 20})}, "2026-01-03T00:00:00Z");
   const Dataset dataset = make_dataset({ladder, slow_day, apart, peer});
   const LadderView view = *ladder_of(dataset, dataset.scenarios().front());
-  ASSERT_THAT(view.singles, SizeIs(1)) << "fuse has no baseline beside it";
+  ASSERT_THAT(view.singles, SizeIs(1)) << "fuse has no baseline to compare with";
   EXPECT_EQ(view.singles[0].on_baseline->value, 2) << "not 8, against the slow day";
   EXPECT_THAT(view.peers, SizeIs(1)) << "which is always of another file";
   EXPECT_THAT(dataset.scenarios().front().current, SizeIs(4));

@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace {
 
-constexpr double kLongestSide = 1e6;  // along a side: results may come from strangers
+constexpr double kLongestSide = 1e6;  // pixels; limits untrusted values
 
 std::optional<ImageSize> make_size(const std::optional<double>& width, const std::optional<double>& height,
                                    double side) {

@@ -8,26 +8,26 @@
 
 namespace headroom {
 
-/// An op measured by itself, with the work that its plan says it does.
+/// An op measured by itself, with the work (FLOPs, bytes) that its plan states.
 struct KernelRate {
   const Measurement* measurement = nullptr;
   const PlanRecord* plan = nullptr;
   const PlannedNode* node = nullptr;     ///< its first launch
-  bool is_one_launch = true;             ///< else it is run as the plain ops that it stands for
-  std::vector<double> flops_per_second;  ///< of each trial
+  bool is_one_launch = true;             ///< false: it runs as several plain ops
+  std::vector<double> flops_per_second;  ///< for each trial
   double median_flops = 0;               ///< per second
   double median_bytes = 0;               ///< per second
-  /// "cudnn.attention", or of several launches "a.matmul + b.softmax + a.matmul".
+  /// "cudnn.attention", or for several launches "a.matmul + b.softmax + a.matmul".
   [[nodiscard]] std::string kernels() const;
 };
 
-/// The kernels of one machine, and the yardsticks measured beside them.
+/// The kernels of one machine, and the reference rates measured in the same run.
 struct KernelSet {
   std::string hardware;  ///< in words
   std::vector<KernelRate> kernels;
-  std::optional<double> copy_bytes_per_second;  ///< a copy, bytes read and written; absent where it was not measured
+  std::optional<double> copy_bytes_per_second;  ///< rate of a copy, bytes read and written; absent if not measured
 };
-/// By machine, in the order of the results.
+/// One set for each machine, in the order of the results.
 [[nodiscard]] std::vector<KernelSet> kernel_sets_of(const Dataset& dataset);
 
 [[nodiscard]] std::vector<const Measurement*> measurements_of(const KernelSet& set);

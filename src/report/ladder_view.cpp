@@ -41,7 +41,7 @@ std::vector<const Measurement*> longest_chain(const std::vector<const Measuremen
 
 Estimate as_estimate(const Factor& factor) { return {.value = factor.value, .interval = factor.interval}; }
 
-/// Of factors that nothing is known to be common to: their intervals add up.
+/// Product of factors that may depend on each other arbitrarily; their intervals are combined conservatively.
 Estimate times(const Estimate& a, const Estimate& b) {
   Estimate product{.value = a.value * b.value, .interval = {}};
   if (a.interval && b.interval)
@@ -49,7 +49,7 @@ Estimate times(const Estimate& a, const Estimate& b) {
   return product;
 }
 
-/// Nothing where one of them has no rounds beside the baseline's.
+/// Empty if one of the rungs shares no rounds with the baseline.
 std::optional<Synergy> synergy_of_rounds(const Measurement& baseline, const std::vector<const RungView*>& alone,
                                          const RungView& combined) {
   const RoundLogs all = rounds_between(*baseline.result, *combined.measurement->result);

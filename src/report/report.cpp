@@ -59,7 +59,7 @@ std::set<std::string> charts_of_index(const fs::path& index) {
   while (!rest.empty()) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    if (line == kLeftOutHeading) break;  // below it are texts of strangers
+    if (line == kLeftOutHeading) break;  // untrusted text follows
     if (!line.starts_with(kChartLine)) continue;
     line.remove_prefix(kChartLine.size());
     const std::string_view name = line.substr(0, line.find(':'));
@@ -68,8 +68,8 @@ std::set<std::string> charts_of_index(const fs::path& index) {
   return names;
 }
 
-/// Removes what an earlier run drew here and this one did not: it would be taken for these results. `earlier` are the
-/// charts of that run; the names of older reports are known by their form.
+/// Removes charts that an earlier run wrote here and this one did not, since they would be taken for these results.
+/// `earlier` are the charts of that run; names of older reports are recognized by their form.
 void remove_stale(const fs::path& folder, const std::set<std::string>& earlier, const std::set<fs::path>& written) {
   const auto is_chart = [&](const fs::path& name) {
     if (name == kScriptFile) return true;

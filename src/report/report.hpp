@@ -15,12 +15,12 @@ namespace headroom {
 struct ReportOptions {
   std::set<ChartFormat> formats = {ChartFormat::kPng, ChartFormat::kHtml};
   FigureStyle style = {};
-  std::set<TableFormat> tables = {};  ///< of report_tables()
-  double max_quality_loss = 0.01;     ///< of a configuration that is recommended; see quality_loss()
+  std::set<TableFormat> tables = {};  ///< formats of report_tables()
+  double max_quality_loss = 0.01;     ///< of a recommended configuration; see quality_loss()
   ReportProgress progress = {};
 };
 
-/// What was written.
+/// The files that were written.
 struct ReportFiles {
   std::vector<std::string> charts;       ///< names without extension, in order
   std::vector<std::string> tables = {};  ///< files of tables, in order
@@ -28,10 +28,10 @@ struct ReportFiles {
   std::filesystem::path dashboard;
 };
 
-/// Writes into `folder`, which must be there: every chart that the results allow in every format asked for,
-/// `performance_dashboard.html`, and `index.md`, which lists both and says what was left out and why. Charts of an earlier
-/// report that are not of this one are removed. Throws Error
-/// where a file cannot be written, or a PNG, SVG or PDF is asked for on a machine without librsvg.
+/// Writes into the existing `folder`: every chart that the results allow, in every requested format;
+/// `performance_dashboard.html`; and `index.md`, which lists both and the reasons for charts left out. Charts of an
+/// earlier report that this one does not have are removed. Throws Error if a file cannot be written, or if a PNG,
+/// SVG or PDF is requested on a machine without librsvg.
 [[nodiscard]] ReportFiles write_report(const Dataset& dataset, const std::filesystem::path& folder,
                                        const ReportOptions& options);
 

@@ -30,7 +30,7 @@ TEST(WriteReport, RemovesChartsOfEarlierResultsAndNothingElse) {
   const std::vector<std::string> others = {"cumulative_impact-b.png", "cumulative_impact-mine.html", "ladder.png",
                                            "arena.png"};
   for (const std::string& name : others) write_file_atomically(folder.path() / name, std::string_view("x"));
-  // As reports named their charts before.
+  // Chart names of older reports.
   for (const char* name : {"cumulative_impact-2.png", "cumulative_impact.png"})
     write_file_atomically(folder.path() / name, std::string_view("x"));
   ASSERT_TRUE(is_there(chart_of("cumulative_impact") + ".html"));

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Works belong to one sweep where they agree in `rest_of`, what is left of the subject.
+/// Works belong to one sweep if they agree in `rest_of`, the remaining parts of the subject.
 std::vector<Sweep> collect(const Dataset& dataset, const std::function<std::optional<double>(const Subject&)>& x_of,
                            const std::function<Subject(Subject)>& rest_of) {
   std::map<std::string, Sweep> by_rest;
@@ -69,14 +69,14 @@ const std::set<std::string>& resolution_keys() {
 
 namespace {
 
-constexpr std::size_t kFew = 3;  // configurations that are all drawn
+constexpr std::size_t kFew = 3;  // up to this number, all configurations are drawn
 
 bool is_alike(const Measurement& a, const Measurement& b) {
   return a.label == b.label && a.is_peer == b.is_peer &&
          a.result->configuration.baseline_dtype == b.result->configuration.baseline_dtype;
 }
 
-/// What was measured at each point as `like` was asked for: the latest.
+/// The latest measurement at each point with the same requested switches as `like`.
 SweepLine line_of(const Sweep& sweep, const Measurement& like, std::string_view role) {
   SweepLine line{.label = like.precision ? fmt::format("{} ({})", like.label, *like.precision) : like.label,
                  .role = role,
@@ -91,7 +91,7 @@ SweepLine line_of(const Sweep& sweep, const Measurement& like, std::string_view 
   return line;
 }
 
-/// The lines of those that `is_wanted`, each once, of two points or more: the fastest at the largest point first.
+/// The lines of those that `is_wanted`, each once, with two points or more: the fastest at the largest point first.
 std::vector<SweepLine> lines_where(const Sweep& sweep, const std::function<bool(const Measurement&)>& is_wanted) {
   std::vector<SweepLine> lines;
   for (auto point = sweep.points.rbegin(); point != sweep.points.rend(); ++point) {
@@ -158,7 +158,7 @@ std::string unit_of(const std::vector<SweepLine>& lines) {
 
 namespace {
 
-/// Where a point lies: at its value, or on an axis of names at its number.
+/// The position of a point: its value, or its index on an axis of names.
 json place_of(const Sweep& sweep, std::size_t point) {
   return sweep.points[point].name.empty() ? json(sweep.points[point].x) : json(point);
 }
@@ -220,7 +220,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
         intervals.push_back(json::array({place_of(sweep, i), y.of_time(point.x, timing.interval_ms->low),
                                          y.of_time(point.x, timing.interval_ms->high)}));
     }
-    // The baseline is above the others where they are faster: so are its labels.
+    // The baseline lies above the others if they are faster, so its labels go on top.
     const std::string_view position = is_first ? "top" : "bottom";
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTablePrefix = "report_table_";
-constexpr std::size_t kMostOfTitle = 120;  // letters in a file's name
+constexpr std::size_t kMostOfTitle = 120;  // letters in a file name
 constexpr TableFormat kFileFormats[] = {TableFormat::kCsv, TableFormat::kMarkdown, TableFormat::kLatex};
 
 using Factors = std::map<const Measurement*, std::optional<Estimate>>;
@@ -36,10 +36,10 @@ Factors factors_in(const Dataset& dataset) {
 /// Measurements of one table.
 struct TableRows {
   std::vector<std::pair<const Scenario*, const Measurement*>> rows = {};
-  bool says_work = false;      ///< they are of several
-  bool says_hardware = false;  ///< likewise
+  bool says_work = false;      ///< the rows are of several works
+  bool says_hardware = false;  ///< the rows are of several machines
 
-  /// Those of which any measurement has a record, in the order in which they first occur.
+  /// Metrics of which any measurement has a record, in the order in which they first occur.
   [[nodiscard]] std::vector<std::string> metrics() const {
     std::vector<std::string> names;
     for (const auto& [scenario, m] : rows)

@@ -30,7 +30,7 @@ inline Machine machine_at(const std::string& revision = "0123456789ab") {
   return machine;
 }
 
-/// A result of a configuration; `trials_ms` are those of the series `what`.
+/// A result of a configuration; `trials_ms` are the trials of the series `what`.
 inline Result make_result(std::vector<std::string> switches, std::vector<double> trials_ms,
                           Subject subject = denoise_subject(), const std::string& what = "step") {
   std::string name = switches.empty() ? "baseline" : switches.front();
@@ -52,7 +52,7 @@ inline Result make_result(std::vector<std::string> switches, std::vector<double>
   return result;
 }
 
-/// The same by another program.
+/// The same from another program.
 inline Result make_peer(const std::string& name, std::vector<double> trials_ms, Subject subject = denoise_subject(),
                         const std::string& what = "step") {
   Result result = make_result({}, std::move(trials_ms), std::move(subject), what);
@@ -91,8 +91,8 @@ inline Dataset make_dataset(std::vector<ResultFile> files) {
   return Dataset(std::move(named));
 }
 
-/// A ladder: baseline 100 ms a step, arena 80, fuse 125 (slower), steps=5 100; arena+fuse 50, all 50. An image is 5
-/// (or 2.5) times a step.
+/// A ladder in ms per step: baseline 100, arena 80, fuse 125 (slower), steps=5 100; arena+fuse 50, all 50. An image
+/// takes 5 (or 2.5) times a step.
 inline std::vector<Result> ladder_results() {
   const auto around = [](double ms) { return std::vector<double>{ms - 1, ms, ms, ms, ms, ms + 1}; };
   std::vector<Result> results = {make_result({}, around(100)),
@@ -106,7 +106,7 @@ inline std::vector<Result> ladder_results() {
   return results;
 }
 
-/// A kernel measured by itself, with the plan that its result names added to `file`.
+/// A kernel measured by itself; the plan that its result names is added to `file`.
 inline void add_kernel(ResultFile& file, const std::string& op, const std::string& name,
                        const std::string& compute_type, const std::string& unit, double bytes, double flops,
                        std::vector<double> trials_ms) {
@@ -128,7 +128,7 @@ inline void add_kernel(ResultFile& file, const std::string& op, const std::strin
   file.results.push_back(std::move(result));
 }
 
-/// A copy and two products and an attention.
+/// A copy, two matmuls and an attention.
 inline ResultFile kernel_file() {
   ResultFile file = make_file({});
   Result copy =

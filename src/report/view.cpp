@@ -13,13 +13,13 @@
 namespace headroom {
 namespace {
 
-/// The program whose benchmark a work is, where its results were imported; else empty.
+/// The program whose benchmark a work is, if its results were imported; else empty.
 std::string importing_program(const Scenario& scenario) {
   const Result& result = *scenario.all.front()->result;
   return is_imported(result) ? result.source.name : "";
 }
 
-/// Equal where scenarios are of one view.
+/// Equal for scenarios of one view.
 std::string key_of(const Scenario& scenario) {
   if (const std::string program = importing_program(scenario); !program.empty())
     return fmt::format("benchmarks|{}|{}", program, scenario.hardware);
@@ -30,7 +30,7 @@ std::string key_of(const Scenario& scenario) {
   return fmt::format("{}|{}|{}", scenario.subject.name, rest.dump(), scenario.hardware);
 }
 
-/// Views of nothing but profiles become part of one that is akin and has more.
+/// Merges views that have only profiles into a view of the same work that has more.
 void fold_profiles(std::vector<View>& views) {
   const auto is_profile = [](const Measurement* m) { return m->result->profile.has_value(); };
   const auto has_only_profiles = [&](const View& view) {
@@ -52,7 +52,7 @@ void fold_profiles(std::vector<View>& views) {
   views = std::move(folded);
 }
 
-/// Two views of one name and machine are no use to anybody: each says in addition what else was asked for.
+/// Distinguishes views of one name and machine by adding the rest of the request.
 void tell_apart(std::vector<View>& views) {
   std::map<std::string, int> count;
   for (const View& view : views) ++count[view.hardware + view.title];
@@ -117,7 +117,7 @@ std::vector<View> views_of(const Dataset& dataset) {
     return view.is_of_kernels ? 2 : std::ranges::any_of(view.scenarios, has_ladder) ? 0 : 1;
   };
   std::ranges::stable_sort(views, {}, rank);
-  std::map<std::string, std::size_t> machines;  // in the order in which they come
+  std::map<std::string, std::size_t> machines;  // in the order of their first occurrence
   for (const View& view : views) machines.try_emplace(view.hardware, machines.size());
   std::ranges::stable_sort(views, {}, [&](const View& view) { return machines.at(view.hardware); });
   return views;

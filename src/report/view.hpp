@@ -7,25 +7,25 @@
 
 namespace headroom {
 
-/// What somebody has to decide about: one model and request on one machine, in every batch size that was measured. All
-/// kernels that were measured by themselves on one machine are one view.
+/// One decision to make: a model and request on one machine, in every batch size that was measured. All kernels
+/// that were measured by themselves on one machine form one view.
 struct View {
   std::string title;     ///< in words
   std::string hardware;  ///< in words
   std::vector<const Scenario*> scenarios;
-  /// Of the same model and size in other numbers of steps, of which there are only profiles: they tell of this one's time, and
-  /// nothing is decided about them.
+  /// Works of the same model and size with other numbers of steps that only have profiles. The profiles explain
+  /// where the view's time goes; no decision is made about them.
   std::vector<const Scenario*> profiled = {};
   bool is_of_kernels = false;
-  std::string program = {};  ///< that made the results, where they were imported; then is_of_kernels holds as well
-  /// Both.
+  std::string program = {};  ///< the program that produced imported results; then is_of_kernels is true as well
+  /// The scenarios and the profiled ones.
   [[nodiscard]] std::vector<const Scenario*> all() const;
 };
-/// Whether a work differs from the view's in the number of steps or images, if in anything.
+/// Whether a work equals the view's except for the number of steps or images.
 [[nodiscard]] bool is_akin(const Scenario& scenario, const View& view);
 
-/// Those of all results, each scenario in one, machine by machine: first where there is a baseline and something beside it,
-/// kernels last.
+/// The views of all results, each scenario in exactly one, machine by machine. Views with a baseline and another
+/// configuration come first, kernels last.
 [[nodiscard]] std::vector<View> views_of(const Dataset& dataset);
 
 }  // namespace headroom

@@ -15,8 +15,8 @@ namespace {
 
 bool has_tokens(const Subject& subject) { return image_tokens_of(subject).has_value(); }
 
-/// Of the model that this program knows by that name, or as one of as many parameters, as FLUX.1-dev's published
-/// folder; nothing where it knows none, or one that makes no images.
+/// Pixels per token of a model known to this program by name, or by its parameter count (for example FLUX.1-dev's
+/// published folder). Empty if no model is known, or if the model makes no images.
 std::optional<std::int64_t> known_token_pixels(const std::string& name, std::optional<std::int64_t> parameters) {
   const std::vector<ShippedModel> models = list_shipped_models();
   auto found = std::ranges::find(models, name, &ShippedModel::name);
@@ -29,7 +29,7 @@ std::optional<std::int64_t> known_token_pixels(const std::string& name, std::opt
   }
 }
 
-/// ", 512x512" in pixels, ", 32x32 image tokens", or what stands for them.
+/// ", 512x512" in pixels, ", 32x32 image tokens", or other size information.
 std::string size_text(const Subject& subject) {
   const auto number = [&](const char* key) { return request_number(subject, key); };
   if (const auto width = number("width"), height = number("height"); width && height)

@@ -1,5 +1,5 @@
-// What a report advises, of results whose right advice is known. Each case says only in what it differs from a baseline
-// of 100 ms a step beside configurations that are certain in time.
+// The advice for results whose right advice is known. Each case lists only the differences from the common results:
+// a baseline of 100 ms a step, and configurations whose times are certain.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr const char* kNearness = "baseline, same seeds";
 
-/// A measurement, built by saying what is special about it.
+/// A measurement; its members set what differs from the default.
 struct Entry {
   Result result;
   int file = 0;
@@ -87,9 +87,9 @@ struct AdviceCase {
   const char* name;
   std::vector<Entry> entries;
   std::string deploy;           ///< "" for no recommendation
-  std::string unresolved = "";  ///< what is faster, and of too few images to tell
-  std::string unknown = "";     ///< what is faster, and not measured
-  std::string beyond = "";      ///< what is faster, and loses too much
+  std::string unresolved = "";  ///< faster, but with too few images to tell
+  std::string unknown = "";     ///< faster, but of unknown quality
+  std::string beyond = "";      ///< faster, but loses too much
   double limit = 0.01;
 };
 
@@ -209,7 +209,7 @@ std::vector<AdviceCase> cases() {
             .measured("frechet_distance", 0.15)
             .measured("frechet_difference", -0.05, Interval{-0.06, -0.04})},
        "steps=5"},
-      {"a stream beside one of exact switches", {stream, stream_bf16}, "arena+bf16"},
+      {"a stream next to one of exact switches", {stream, stream_bf16}, "arena+bf16"},
 
       // ---- equal times
       {"the better in quality, with more switches",
@@ -286,7 +286,7 @@ TEST(Advice, IsRightForAllKindsOfResults) {
   }
 }
 
-/// The decision as the dashboard tells it.
+/// The decision in the words of the dashboard.
 std::string told(const std::vector<Entry>& entries) {
   const Dataset dataset = dataset_of(entries);
   const View view = views_of(dataset).front();

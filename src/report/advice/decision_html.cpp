@@ -32,12 +32,13 @@ std::string factor_text(const std::optional<Estimate>& factor) {
                      label_factor(factor->interval->high));
 }
 
-/// What is on, presets by their names, and the precision that tells it from others; what declined is in the charts.
+/// The switches that are on (presets by name), and the precision if it distinguishes the measurement. Declined
+/// switches are in the charts.
 std::string name_of(const Measurement& m) {
   return m.precision ? fmt::format("{} ({})", m.label, *m.precision) : m.label;
 }
 
-/// Of one unit of work, the same in all of a view: "260 ms an image".
+/// Time of one unit of work, which is the same throughout a view: "260 ms an image".
 std::string time_text(const Candidate& c) {
   const std::string& unit = c.measurement->time().unit;
   const bool begins_with_vowel = std::string_view("aeiou").find(unit.front()) != std::string_view::npos;
@@ -53,7 +54,7 @@ std::string rate_text(const Candidate& c) {
   return fmt::format("{} {}/s", format_significant(c.per_second), noun_of(c));
 }
 
-/// Of a thousand, where there is a price.
+/// Cost of a thousand, if there is a price.
 std::string cost_of(const Dataset& dataset, const Candidate& c) {
   return dataset.price()->label(dataset.price()->of_thousand(1e3 / c.per_second));
 }
@@ -63,7 +64,7 @@ std::string batch_text(const Candidate& c) {
   return batch && *batch > 1 ? fmt::format("{} at once", *batch) : "one at once";
 }
 
-/// Infinite where it is not known, so that whatever is known is less.
+/// Infinite if unknown, so that any known peak is less.
 double peak_of(const Candidate& c) {
   const std::optional<MemoryReport>& memory = c.measurement->result->memory;
   return memory && memory->peak_bytes ? static_cast<double>(*memory->peak_bytes)
@@ -74,7 +75,7 @@ bool is_paired_difference(std::string_view metric) {
   return std::ranges::find(quality_metrics(), metric, &QualityMetric::difference) != quality_metrics().end();
 }
 
-/// Every measure that there is of it, its own first: of those that are not known the values alone.
+/// Every quality record, the configuration's own first. Records of unknown metrics have only a value.
 std::vector<const QualityRecord*> records_of(const Candidate& c) {
   std::vector<const QualityRecord*> records;
   for (const QualityMetric& metric : quality_metrics())
@@ -99,7 +100,7 @@ std::string card(std::string_view name, std::string_view value, std::string_view
       escape_html(name), escape_html(value), escape_html(detail));
 }
 
-/// The measure that decides, what the limit allows of it, and the other measures.
+/// The measure that decides, the limit of it, and the other measures.
 std::string quality_card(const Candidate& c, double most) {
   const std::vector<const QualityRecord*> records = records_of(c);
   const std::string limit = fmt::format("limit {}% lost", 100 * most);
@@ -146,8 +147,8 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
 
 // ---- images
 
-/// The images that the ladder wrote beside the result file, as the address of a picture in a page; nothing where there
-/// are none, or more than a page should hold.
+/// The images that the ladder wrote next to the result file, as a data URL. Empty if there are none, or if they are
+/// too large for a page.
 std::optional<std::string> picture_of(const Measurement& m) {
   constexpr std::uintmax_t kMostBytes = 400'000;
   const fs::path name = m.result->name + ".png";
@@ -183,7 +184,7 @@ std::string line(std::string_view name, const std::string& html) {
   return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", name, html);
 }
 
-/// A configuration that is faster than the one to deploy, and why it is not that.
+/// A configuration that is faster than the recommended one, and the reason why it is not recommended.
 std::string faster(const Candidate& c, const std::string& why) {
   return fmt::format("{}, {}: {}", name_html(name_of(*c.measurement)), time_text(c), why);
 }
@@ -196,7 +197,7 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
   if (differs(d.highest_throughput) && d.highest_throughput->per_second > d.deploy->per_second)
     lines += line("For throughput", fmt::format("{}, {}: {}", name_html(name_of(*d.highest_throughput->measurement)),
                                                 batch_text(*d.highest_throughput), rate_text(*d.highest_throughput)));
-  constexpr double kNotable = 0.95;  // of the memory of what is deployed
+  constexpr double kNotable = 0.95;  // of the memory of the deployed configuration
   if (differs(d.least_memory) && peak_of(*d.least_memory) < kNotable * peak_of(*d.deploy))
     lines += line("For least memory", fmt::format("{}, {}: {}, {}", name_html(name_of(*d.least_memory->measurement)),
                                                   batch_text(*d.least_memory), label_bytes(peak_of(*d.least_memory)),
@@ -246,7 +247,7 @@ std::string work_text(const Scenario& scenario) {
   return details.empty() ? scenario.work : fmt::format("{} ({})", scenario.work, details);
 }
 
-/// The headline's configuration, and how far it may be trusted.
+/// The configuration of the headline, and how certain it is.
 std::pair<std::string, std::string> headline(const View& view, const Decision& d, double most) {
   if (!view.program.empty())
     return {fmt::format("Benchmarks of {}", escape_html(view.program)),

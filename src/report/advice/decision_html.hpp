@@ -8,11 +8,12 @@
 
 namespace headroom {
 
-/// What to deploy for a view, as the dashboard opens with it: the configuration, its time, memory, quality and cost, its images beside the
-/// baseline's, what would be faster and why it is not taken, where the time goes that is left, and the order in which to adopt switches.
+/// The recommendation for a view, at the top of the dashboard: the configuration, its time, memory, quality and
+/// cost. It is followed by its images next to the baseline's, faster configurations and why they are not taken,
+/// where the remaining time goes, and the order in which to adopt switches.
 [[nodiscard]] std::string decision_html(const Dataset& dataset, const View& view, const Decision& decision,
                                         double max_quality_loss);
-/// A row of the table of all views, of which each is numbered from 1.
+/// A row of the table of all views. Views are numbered from 1.
 [[nodiscard]] std::string decision_row(const Dataset& dataset, const View& view, std::size_t number,
                                        const Decision& decision);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Candidates = std::vector<Candidate>;
 
-/// The baseline that a result is held against: of its own file and precision, else the latest of its precision.
+/// The baseline to compare a result with: that of its own file and precision, else the latest of its precision.
 const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) {
   const Measurement* found = nullptr;
   for (const Measurement* other : scenario.all) {
@@ -27,7 +27,7 @@ const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) 
   return found;
 }
 
-/// What was measured of ours: the run with the most configurations, and of those that it does not have the latest.
+/// Our measurements: the run with the most configurations, and the latest of each configuration that the run lacks.
 std::vector<const Measurement*> measured_of(const Scenario& scenario) {
   std::vector<const Measurement*> measured;
   const auto add = [&](const Measurement* m) {
@@ -74,8 +74,8 @@ bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than
   return factor && factor->interval && factor->interval->low > 1;
 }
 
-/// The best in quality of those that are equal in time, of equals in both that with the fewest switches, and then the
-/// fastest.
+/// The best in quality of candidates that are equal in time. Ties go to the one with the fewest switches, then to
+/// the fastest.
 Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
   const auto loss_of = [](const Candidate& c) { return c.loss->at_worst; };
   const double least = loss_of(*std::ranges::min_element(equals, {}, loss_of));
@@ -87,8 +87,8 @@ Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
   return *best;
 }
 
-/// The fastest, unless one of the run that is drawn cannot be told from it; or of its own run the best_of_equals() that
-/// cannot be told from it and that none is known to be faster than.
+/// The lowest latency. The fastest candidate is replaced by one of the drawn run that is statistically equal to it.
+/// Then best_of_equals() chooses among those of the same file that are equal to it and that none is known to beat.
 Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, double max_quality_loss) {
   const Candidate* fastest = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
   const Candidate* of_run = nullptr;
@@ -111,7 +111,8 @@ Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, doub
   return best_of_equals(equals, max_quality_loss);
 }
 
-/// The fastest of the same work as `deployed` that is faster than it; the fastest of all where nothing is deployed.
+/// The fastest candidate of the same work that is faster than `deployed`; the fastest of all if nothing is
+/// deployed.
 std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& deployed) {
   const Candidate* fastest = nullptr;
   for (const Candidate& c : candidates) {
@@ -129,7 +130,7 @@ std::vector<std::string> labels_of(const Candidates& candidates) {
   return labels;
 }
 
-/// What the interval of a factor over those before says.
+/// The verdict of the interval of a factor over the configurations before.
 std::string_view evidence_of(const std::optional<Estimate>& factor) {
   if (!factor || !factor->interval) return "no interval to judge by";
   if (factor->interval->low > 1) return "faster";

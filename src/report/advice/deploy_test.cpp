@@ -26,7 +26,7 @@ Subject batch_of_images(std::int64_t images) {
 }
 
 TEST(Decide, ChoosesByPurposeWithinTheLimit) {
-  // steps in ms; a request is ten of them
+  // Steps in ms; a request has ten.
   std::vector<Result> results = {
       make_result({}, {10, 10}, batch_of_images(1)), make_result({"arena"}, {8, 8}, batch_of_images(1)),
       make_result({"bf16"}, {4, 4}, batch_of_images(1)), make_result({"int8"}, {2, 2}, batch_of_images(1)),
@@ -64,7 +64,7 @@ TEST(Decide, TakesFewerSwitchesWhereTimesCannotBeToldApart) {
 }
 
 TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
-  // The fastest cannot be told from either, for its times lie far apart; the first two can.
+  // The third is the fastest, but not certainly, because its times vary widely; the first two do differ.
   const Dataset dataset =
       make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {12, 12, 12.1, 12}),
                                make_result({"arena", "fuse"}, {10.9, 11, 11, 11.1}),
@@ -102,7 +102,7 @@ TEST(Decide, RecommendsNothingWhoseQualityNobodyKnows) {
   EXPECT_THAT(d.adoption, SizeIs(0));
 }
 
-// Whatever was measured, what is adopted is what is deployed.
+// Invariant: the adopted switches are the deployed ones, for any measurements.
 TEST(Decide, NeverContradictsItself) {
   std::mt19937 random(7);
   const std::vector<std::string> order = {"arena", "fuse", "bf16", "steps=5"};

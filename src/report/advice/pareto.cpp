@@ -24,7 +24,7 @@ bool is_on_frontier(const ParetoPoint& point, const std::vector<ParetoPoint>& po
   });
 }
 
-constexpr std::size_t kMostNamed = 5;  // points; more are numbered, as all are on a narrow screen
+constexpr std::size_t kMostNamed = 5;  // points; more are numbered, and all are on a narrow screen
 
 std::vector<ParetoPoint> by_cost(std::vector<ParetoPoint> points) {
   std::ranges::stable_sort(points, {}, &ParetoPoint::cost);

@@ -13,7 +13,7 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-/// Without its decimals where they say nothing: "0.3", "81".
+/// Drops decimals that carry no information: "0.3", "81".
 std::string percent_digits(double share) {
   return std::abs(share) < 0.0995 ? fmt::format("{:.1f}", 100 * share) : fmt::format("{:.0f}", 100 * share);
 }
@@ -29,13 +29,14 @@ bool has_other_precision(const Measurement& a, const Measurement& b) {
   return a.result->configuration.baseline_dtype != b.result->configuration.baseline_dtype;
 }
 
-/// Whether both make the same images: a label says what was asked, and a machine may decline some of it.
+/// Whether both make the same images. A label gives the requested switches, some of which a machine may have
+/// declined.
 bool applies_the_same(const Measurement& a, const Measurement& b) {
   return !has_other_precision(a, b) &&
          lossy_switches(a.result->configuration) == lossy_switches(b.result->configuration);
 }
 
-/// Of the same work but for how many images are made at once.
+/// Whether the scenarios differ only in how many images are made at once.
 bool makes_the_same_images(const Scenario& a, const Scenario& b) {
   const auto rest_of = [](const Scenario& s) {
     nlohmann::json rest = s.subject.request;
@@ -46,8 +47,8 @@ bool makes_the_same_images(const Scenario& a, const Scenario& b) {
          rest_of(a) == rest_of(b);
 }
 
-/// What a measurement may be held against, the best first: its file's baseline, one of exact switches in its file, and
-/// the same of other files, the latest first.
+/// Records to compare a measurement with, the best first: those of its file's baseline, of exact switches in its
+/// file, then the same of other files, the latest first.
 std::vector<QualityRecord> records_of_baseline(const Scenario& scenario, const Measurement& m) {
   std::vector<QualityRecord> records;
   for (const bool same_file : {true, false})
@@ -59,7 +60,8 @@ std::vector<QualityRecord> records_of_baseline(const Scenario& scenario, const M
   return records;
 }
 
-/// Measurements of the same configuration: itself, then the latest of its scenario, then of other numbers of images.
+/// Measurements of the same configuration: itself, then the latest of its scenario, then those of other image
+/// counts.
 std::vector<std::pair<const Scenario*, const Measurement*>> repetitions_of(const Dataset& dataset,
                                                                            const Scenario& scenario,
                                                                            const Measurement& m) {
@@ -92,7 +94,7 @@ std::optional<std::pair<double, double>> pixels_of(const Subject& subject) {
   return {{*columns * side, *rows * side}};
 }
 
-/// Whether `pass` is one that a request of `scenario` runs, or of the same pass in another batch.
+/// Whether `pass` is run by a request of `scenario`, possibly in another batch size.
 bool is_pass_of(const Scenario& pass, const Scenario& scenario) {
   const Subject &a = scenario.subject, &b = pass.subject;
   const std::optional<std::string> own = pass_of(a), its = pass_of(b);
@@ -104,7 +106,7 @@ bool is_pass_of(const Scenario& pass, const Scenario& scenario) {
   return pixels_of(a) && pixels_of(a) == pixels_of(b);
 }
 
-/// The error of a pass under the same lossy switches: that of the same configuration, else the latest.
+/// The error of one of the scenario's passes under m's lossy switches. m's configuration is preferred, then the latest.
 std::optional<MeasuredLoss> pass_error_of(const Dataset& dataset, const Scenario& scenario, const Measurement& m) {
   const std::optional<std::string>& dtype = m.result->configuration.baseline_dtype;
   const auto record_of = [&](const Measurement& other) -> const QualityRecord* {
@@ -139,7 +141,8 @@ std::optional<MeasuredLoss> pass_error_of(const Dataset& dataset, const Scenario
   return found;
 }
 
-/// The error that `auto` measured of the set that it chose: that of the inexact switch or loop that it added last.
+/// The error that `auto` measured for its chosen set, which is that of the inexact switch or loop that it added
+/// last.
 std::optional<MeasuredLoss> error_by_auto(const Measurement& m) {
   for (const AutoTrial& trial : m.result->configuration.auto_trials | std::views::reverse)
     if (trial.kept && trial.error)
@@ -158,7 +161,7 @@ std::optional<MeasuredLoss> error_by_auto(const Measurement& m) {
 
 // ---- words
 
-/// The value that would just be allowed.
+/// The limit value that would still be allowed.
 std::string limit_of(const MeasuredLoss& loss, double most) {
   const QualityMetric& metric = *loss.metric;
   const double base = loss.baseline && loss.baseline->value ? *loss.baseline->value : 0;

@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace {
 
-/// Launches of a plan in all, where the result has one.
+/// Total launches of a plan, if the result has one.
 std::optional<std::size_t> launches_of(const Measurement& m) {
   if (!m.result->plan) return {};
   return m.file->plans.at(*m.result->plan).nodes.size();
@@ -33,7 +33,7 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor, std::s
           .is_hollow = m.result->unsettled.has_value()};
 }
 
-/// Each pair one below the other: without, then with.
+/// A bar without and a bar with the switch for each pair, one below the other.
 std::vector<Bar> bars_of(const Dataset& dataset, const std::vector<SwitchPair>& pairs) {
   std::vector<Bar> bars;
   for (const SwitchPair& pair : pairs) {

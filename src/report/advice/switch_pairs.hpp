@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-/// Two configurations that differ in one switch and nothing else.
+/// Two configurations that differ in exactly one switch.
 struct SwitchPair {
   const Measurement* without = nullptr;
   const Measurement* with = nullptr;
@@ -16,8 +16,8 @@ struct SwitchPair {
 /// The pairs of a ladder for a switch, by name without argument.
 [[nodiscard]] std::vector<SwitchPair> pairs_of(const LadderView& ladder, std::string_view switch_name);
 
-/// Bars of what a switch does on top of each configuration that it was added to; a chart for each ladder that
-/// has such a pair, numbered as `file`.
+/// Bar charts of the effect of a switch on each configuration that it was added to. There is one chart for each
+/// ladder that has such a pair, numbered as `file`.
 [[nodiscard]] std::vector<Chart> compare_switch(const Dataset& dataset, std::string_view switch_name,
                                                 std::string_view file, std::string_view title);
 

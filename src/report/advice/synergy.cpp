@@ -5,7 +5,7 @@
 #include <set>
 
 #include "measure/protocol/ladder_rounds.hpp"
-#include "measure/statistics/resample.hpp"
+#include "measure/statistics/bootstrap.hpp"
 
 namespace headroom {
 namespace {
@@ -15,7 +15,8 @@ bool has_rounds(const Measurement& m) {
   return series != m.result->trials.end() && !series->round.empty();
 }
 
-/// By rounds, so that a baseline's time counts in each factor as often as it does; nothing where a rung has none with the baseline.
+/// Over rounds, so that a baseline's time counts equally often in each factor. Empty if a rung shares no round with
+/// the baseline.
 std::optional<Estimate> quotient_of_rounds(const Measurement& base, const Measurement& alone, const Measurement& before,
                                            const Measurement& together) {
   if (base.time().series != "step") return {};
@@ -54,7 +55,7 @@ bool is_usable(const RungView& rung) {
          std::ranges::all_of(m.time().trials_ms, [](double ms) { return ms > 0; });
 }
 
-/// Switches that were on: what declined changes nothing.
+/// Switches that were on; declined ones change nothing.
 std::set<std::string> switches_on(const RungView& rung) {
   std::set<std::string> on(rung.measurement->switches().begin(), rung.measurement->switches().end());
   std::erase_if(on, [&](const std::string& name) { return rung.measurement->declined(name); });
@@ -86,8 +87,8 @@ std::vector<Interaction> interactions_of(const LadderView& ladder) {
       const auto before = std::ranges::find_if(rungs, [&](const RungView* rung) { return switches_on(*rung) == rest; });
       if (before == rungs.end()) continue;
       if (rest.size() == 1 && *one.begin() == first_on(*together))
-        continue;                                           // a pair is one interaction, of the later switch
-      const auto is_same = [&](const Interaction& other) {  // where the last switch of a longer rung declined
+        continue;                                           // a pair is one interaction, that of the later switch
+      const auto is_same = [&](const Interaction& other) {  // if the last switch of a longer rung declined
         return switches_on(*other.alone) == one && switches_on(*other.together) == all;
       };
       if (std::ranges::any_of(found, is_same)) continue;

@@ -1,8 +1,8 @@
-// What an option names, in ES5 because both a browser and the program's own interpreter run it: colours by role ({"$color": "blue"})
-// and functions ({"$fn": "tooltip"}). headroom.resolve(option, scheme) puts them in.
+// Colours by role ({"$color": "blue"}) and functions ({"$fn": "tooltip"}) that options refer to. Written in ES5, because both
+// a browser and the program's own interpreter run it. headroom.resolve(option, scheme) substitutes them.
 var headroom = (function () {
-  // Roles, as told apart by people who do not see red or green (after Okabe and Ito), at least 3:1 on the page's background.
-  // Text on heat turns at its middle, where black and white are both at 4.5:1.
+  // Colours of roles, distinguishable with red-green colour blindness (after Okabe and Ito), with a contrast of at least
+  // 3:1 on the page's background. Text on heat switches colour at the middle, where black and white both have 4.5:1.
   var schemes = {
     light: {
       text: '#1b2430', faint: '#566273', line: '#d5dbe3', axis: '#7b8796', background: '#ffffff', panel: '#ffffff',
@@ -68,16 +68,16 @@ var headroom = (function () {
           html += '<tr><th scope="row">' + escape_html(tip.rows[i][0]) + '</th><td>' + escape_html(tip.rows[i][1]) + '</td></tr>';
         return html + '</table></div>';
       },
-      // A text's shorter form where it has one, in two lines where it has two parts with a gap of two blanks between them.
+      // A text's shorter form if it has one, in two lines if it has two parts separated by two blanks.
       label_narrow: function (params) {
         var data = params.data || {}, text = data.narrow !== undefined ? data.narrow : data.text;
         return text !== undefined ? text.replace('  ', '\n') : '';
       },
       label_number: function (params) { return String(params.dataIndex + 1); },
       label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
-      // A name of switches may break after each plus: what follows it has no width.
+      // A name of switches may break after each plus, which is followed by a zero-width character.
       axis_name: breakable,
-      // Values that have names: {"$fn": "axis_named", "$with": {"64": "128x128"}}.
+      // Axis values with names: {"$fn": "axis_named", "$with": {"64": "128x128"}}.
       axis_named: function (names) {
         return function (value) { return Object.prototype.hasOwnProperty.call(names, String(value)) ? names[String(value)] : ''; };
       },
@@ -89,17 +89,17 @@ var headroom = (function () {
       axis_percent: function (value) { return significant(value * 100) + '%'; },
       axis_factor: function (value) { return significant(value) + 'x'; },
       axis_plain: function (value) { return significant(value); },
-      // [category, low, high] of a horizontal bar, and of a vertical one or a point.
+      // [category, low, high], for a horizontal bar, and for a vertical bar or a point.
       interval_x: function (params, api) { return whisker(api, 'x'); },
       interval_y: function (params, api) { return whisker(api, 'y'); },
-      // The same as a bar inside a bar: the floor of a stage.
+      // The same, drawn as a bar inside a bar: the floor of a stage.
       inner_bar: function (params, api) {
         var low = api.coord([api.value(1), api.value(0)]), high = api.coord([api.value(2), api.value(0)]);
         return {type: 'rect', silent: true, shape: {x: low[0], y: low[1] - 3, width: high[0] - low[0], height: 6},
                 style: {fill: colors.panel, opacity: 0.75}};
       },
-      // [row, low, q1, median, q3, high, number of points, then offset and density in turn]: an outline around the row's middle,
-      // as high as the density says (1 is the densest), with quartiles and median inside.
+      // [row, low, q1, median, q3, high, number of points, then offset and density alternating]: an outline around the middle
+      // of the row, with a height proportional to the density (1 is the densest), with quartiles and median inside.
       violin: function (params, api) {
         var row = api.value(0), count = api.value(6), half = api.size([0, 1])[1] * 0.42, upper = [], lower = [], i;
         for (i = 0; i < count; ++i) {
@@ -176,7 +176,7 @@ var headroom = (function () {
       var chart = echarts.init(null, theme(schemes.light, asked.font), {renderer: 'svg', ssr: true, width: asked.width, height: asked.height});
       try {
         chart.setOption(this.resolve(asked.option, 'light'));
-        // Pictures do not move, and have no rules for pointers.
+        // Static pictures have no animation and no pointer interaction.
         return chart.getZr().painter.renderToString({cssAnimation: false, cssEmphasis: false});
       } finally {
         chart.dispose();

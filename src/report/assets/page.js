@@ -1,9 +1,9 @@
 'use strict';
-// Draws the figures of a page in the reader's scheme (light or dark; light on paper) at the width there is. Of a dashboard it shows one
-// scenario and one of its charts, and sorts and filters the table of its measurements.
+// Draws the figures of a page in the reader's colour scheme (light or dark; light on paper) at the available width. On a
+// dashboard it shows one scenario and one of its charts, and sorts and filters the table of measurements.
 (function () {
   var dark = window.matchMedia('(prefers-color-scheme: dark)');
-  var figures = {}, shown = [];  // by id; those in sight
+  var figures = {}, shown = [];  // by id; the visible ones
 
   function scheme_now() { return dark.matches ? 'dark' : 'light'; }
   function make_chart(plot, option, scheme) {
@@ -17,11 +17,11 @@
     figure.chart = make_chart(figure.plot, option_of(figure), scheme);
     figure.element.dataset.drawn = scheme;
   }
-  function option_of(figure) {  // read when it is first asked for: a page may hold hundreds
+  function option_of(figure) {  // parsed at first use: a page may hold hundreds
     if (!figure.option) figure.option = JSON.parse(figure.element.querySelector('script[type="application/json"]').textContent);
     return figure.option;
   }
-  // Shows these figures and no others, each drawn in `scheme`.
+  // Shows only these figures, each drawn in `scheme`.
   function show(ids, scheme) {
     shown.forEach(function (figure) {
       figure.element.classList.remove('shown');
@@ -34,7 +34,7 @@
     document.body.dataset.drawn = 'all';
   }
 
-  // What tooltips say, as tables: for keyboards, readers of screens and paper.
+  // The texts of tooltips as tables: for keyboards, screen readers and paper.
   function list_values(option) {
     var box = document.createElement('div');
     box.className = 'value-list';
@@ -66,7 +66,7 @@
   });
   function draw_all(scheme) { shown.forEach(function (figure) { draw(figure, scheme); }); }
   dark.addEventListener('change', function () { draw_all(scheme_now()); });
-  // Drawn anew, for the chart library does not take back what it changed for a narrow screen.
+  // Redraws from scratch, because the chart library does not undo its changes for a narrow screen.
   window.addEventListener('resize', function () { draw_all(scheme_now()); });
 
   var selector = document.getElementById('scenario');
@@ -125,7 +125,7 @@
   document.addEventListener('keydown', function (event) {
     if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
     var by = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
-    if (/^\d$/.test(event.key)) {  // the digits of a number, as far as there is such a scenario
+    if (/^\d$/.test(event.key)) {  // digits of a scenario's number, if it exists
       typed = Number(typed + event.key) <= count ? typed + event.key : event.key;
       if (Number(typed) >= 1 && Number(typed) <= count) go(Number(typed));
       return;
@@ -137,7 +137,7 @@
     var all = files();
     if (all.length) show_chart(all[(all.indexOf(chart) + by + all.length) % all.length]);
   });
-  // On paper a scenario has all its charts.
+  // In print a scenario shows all its charts.
   window.addEventListener('beforeprint', function () { show(files(), 'light'); });
   window.addEventListener('afterprint', function () { show_chart(chart); });
 
@@ -145,8 +145,8 @@
 
   var table = document.getElementById('table');
   var body = table.tBodies[0], rows = Array.from(body.rows);
-  var trials = null;  // read when they are first asked for
-  var filter = document.getElementById('filter'), told = document.getElementById('shown');
+  var trials = null;  // parsed at first use
+  var filter = document.getElementById('filter'), counter = document.getElementById('shown');
 
   function show_rows() {
     var words = filter.value.toLowerCase().split(/\s+/), all = 0, seen = 0;
@@ -160,7 +160,7 @@
       if (row.trials) row.trials.hidden = row.hidden;
       seen += row.hidden ? 0 : 1;
     });
-    told.textContent = seen + ' of ' + all;
+    counter.textContent = seen + ' of ' + all;
   }
   filter.addEventListener('input', show_rows);
 
@@ -186,7 +186,7 @@
     });
   });
 
-  // The trials of a series in the order they ran, over those of the measurement before.
+  // The trials of a series in the order they ran, drawn over those of the previous measurement.
   function plot_trials(cell, what, time, before) {
     var plot = document.createElement('div'), option = JSON.parse(document.getElementById('trial-plot').textContent);
     function points(list) { return list.map(function (ms, i) { return [i + 1, ms]; }); }

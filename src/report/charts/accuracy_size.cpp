@@ -1,4 +1,4 @@
-// Accuracy against the bytes of weights, and which configurations no other beats in both.
+// Accuracy against the bytes of weights, and the Pareto-optimal configurations.
 
 #include <algorithm>
 
@@ -32,7 +32,7 @@ nlohmann::json draw(const std::vector<ParetoPoint>& points) {
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("accuracy", "axis_percent");
   option["yAxis"].update({{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}});
-  constexpr double kNearAll = 0.8;  // from here on the scale would end above 100%
+  constexpr double kNearAll = 0.8;  // above this, the axis would end above 100%
   for (const ParetoPoint& point : points)
     if (std::max(point.quality, point.interval ? point.interval->high : 0) > kNearAll) option["yAxis"]["max"] = 1;
   return option;

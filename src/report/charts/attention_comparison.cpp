@@ -1,4 +1,4 @@
-// What `flash` gains in a model, and what attention kernels reach by themselves, peers beside ours.
+// The gain of `flash` in a model, and the rates of attention kernels alone, ours next to peers'.
 
 #include <fmt/format.h>
 

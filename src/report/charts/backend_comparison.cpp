@@ -1,4 +1,4 @@
-// The same work by Headroom and by peers, each work in a chart of its own, fastest first.
+// The same work by Headroom and by peers, one chart per work, fastest first.
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 namespace headroom::charts {
 namespace {
 
-constexpr std::size_t kMost = 6;  // of ours and of peers' each; more cannot be read
+constexpr std::size_t kMost = 6;  // of ours and of peers each; more would not be legible
 
-/// The fastest of ours or of peers, and the baseline, which is what ours started from.
+/// The fastest of ours or of peers, and the baseline, the starting point of ours.
 std::vector<const Measurement*> fastest_of(const Scenario& scenario, bool of_peers) {
   std::vector<const Measurement*> all;
   for (const Measurement* m : scenario.current)
@@ -23,7 +23,7 @@ std::vector<const Measurement*> fastest_of(const Scenario& scenario, bool of_pee
   return all;
 }
 
-/// `factor` is on the fastest of the others.
+/// `factor` is relative to the fastest of the others.
 Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor) {
   Tip tip(m.label);
   tip.row("source", fmt::format("{} {}", m.result->source.name, m.result->source.version)).timing(m);

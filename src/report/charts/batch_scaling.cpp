@@ -1,5 +1,5 @@
-// What one of a batch takes, and with a price what a thousand cost, against the size of the batch: baseline, the fastest configuration,
-// peers.
+// Time of one image against the batch size, and with a price the cost of a thousand: baseline, fastest
+// configuration, peers.
 
 #include <fmt/format.h>
 
@@ -10,14 +10,15 @@
 namespace headroom::charts {
 namespace {
 
-/// One of a batch: an image where images were timed. A forward pass is of the whole batch, and what goes through it is no image yet.
+/// The unit of a batch: an image if images were timed. A forward pass covers the whole batch, and its samples are
+/// not images yet.
 std::string_view one_of(const Sweep& sweep) {
   return sweep.points.front().scenario->subject.request.contains("batch") ? "sample" : "image";
 }
 
 double one_ms(const Sweep& sweep, double batch, double ms) { return one_of(sweep) == "sample" ? ms / batch : ms; }
 
-/// A chart for every sweep over batches. `quantity_of` says what is drawn.
+/// A chart for every sweep over batch sizes. `quantity_of` chooses the drawn quantity.
 std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, std::string_view title,
                                 const std::function<SweepQuantity(const Sweep&)>& quantity_of) {
   std::vector<Chart> charts;

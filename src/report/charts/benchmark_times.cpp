@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What one program measured on one machine, in one unit.
+/// The results of one program on one machine, in one unit.
 struct BenchmarkSet {
   std::string program, hardware, unit;
   std::vector<const Measurement*> measurements;
@@ -36,7 +36,7 @@ std::vector<BenchmarkSet> benchmark_sets_of(const Dataset& dataset) {
   return sets;
 }
 
-/// What a reader must know of what is drawn, and of what could not be: tags, each with whose they are.
+/// Facts about drawn and undrawable results that the reader needs: tags, each with the results that have it.
 std::vector<std::string> notes_on_benchmarks(const Dataset& dataset, const BenchmarkSet& set) {
   std::vector<std::string> notes;
   const auto has_interval = [](const Measurement* m) { return m->time().interval_ms.has_value(); };

@@ -7,7 +7,8 @@
 #include "report/dataset.hpp"
 #include "report/ladder_view.hpp"
 
-/// The kinds of charts. Each turns results into options and says which data it lacks where there is nothing to draw.
+/// The kinds of charts. Each function turns results into options. If there is nothing to draw, it reports the
+/// missing data.
 namespace headroom {
 
 namespace charts {
@@ -16,10 +17,11 @@ namespace charts {
 #undef HR_CHART
 }  // namespace charts
 
-/// A chart of every ladder with two rungs or more above the baseline; `draw` is told how many there are already.
+/// Draws a chart of every ladder with two rungs or more above the baseline. `draw` receives the number of charts so
+/// far.
 [[nodiscard]] Drawn draw_ladders(const Dataset& dataset, Chart (*draw)(const LadderView& ladder, std::size_t index));
 
-/// Everything that `dataset` allows to draw, and what it does not.
+/// All charts that `dataset` allows, and the kinds that it does not.
 struct ChartSet {
   std::vector<Chart> charts;
   std::vector<LeftOut> left_out;

@@ -30,13 +30,13 @@ std::vector<double> around(double ms) { return {ms - 1, ms, ms, ms, ms, ms + 1};
 
 Dataset ladder_dataset() { return make_dataset({make_file(ladder_results())}); }
 
-/// The values of a member of every item of a series.
+/// The values of one member over all items of a series.
 std::vector<json> column(const json& series, const std::string& key) {
   std::vector<json> values;
   for (const json& item : series["data"]) values.push_back(item.is_object() ? item.value(key, json()) : item);
   return values;
 }
-/// What a tip says under a name.
+/// The text under a name in the tooltip of an item.
 std::string tip_row(const json& item, const std::string& name) {
   for (const json& row : item.at("tip").at("rows"))
     if (row[0] == name) return row[1];
@@ -196,7 +196,7 @@ TEST(OptimizationFlow, ConservesTimeAtEveryRung) {
     in[link["target"]] += link["value"].get<double>();
   }
   EXPECT_EQ(out["n0"], 500);  // baseline
-  EXPECT_EQ(in["n1"], 600);   // + arena: what came and what it added
+  EXPECT_EQ(in["n1"], 600);   // + arena: incoming and added
   EXPECT_EQ(out["n1"], 600);
   EXPECT_EQ(in["n3"], 300);
 }
@@ -211,7 +211,7 @@ TEST(OptimizationFlow, LeavesOutWhatIsNoise) {
   EXPECT_THAT(column(chart.option["series"][0], "text"),
               ElementsAre("baseline\n500 ms", "+ fuse\n250 ms", "fuse saves\n250 ms", "what is left\n100 ms",
                           "steps=5 saves\n150 ms"));
-  EXPECT_THAT(chart.notes.back(), MatchesRegex("Not drawn, because no change can be told from noise: arena \\(1.00x "
+  EXPECT_THAT(chart.notes.back(), MatchesRegex("Not drawn, because no change exceeds the noise: arena \\(1.00x "
                                                "\\[.*\\]\\); graph \\(unsettled\\)."));
   results.resize(2);
   results.push_back(make_result({"arena", "fuse"}, around(100)));
@@ -220,7 +220,7 @@ TEST(OptimizationFlow, LeavesOutWhatIsNoise) {
   EXPECT_THAT(none.left_out, HasSubstr("noise"));
 }
 
-/// Gives a result a stage that takes so long; on the device where it has a floor.
+/// Gives a result a stage of this time; it is on the device if it has a floor.
 void add_stage(Result& result, const std::string& name, double ms, std::optional<double> floor_ms = {}) {
   result.trials.push_back(make_series(name, Trials{.wall_ms = {ms, ms, ms}}));
   StageRecord stage{.name = name, .memory_bytes = {}, .weights_bytes = {}, .floor_ms = floor_ms};
@@ -392,7 +392,7 @@ TEST(StepResolutionHeatmap, SaysWhereMemoryRanOut) {
   EXPECT_EQ(option["series"][1]["data"][0]["text"], "out of memory");
 }
 
-/// A profile of two layers' products, of which each takes twice its floor, and of a norm at its floor.
+/// A profile of the matmuls of two layers, each at twice its floor, and of a norm at its floor.
 ResultFile profiled_file() {
   Result result = make_result({"fuse"}, {10, 10});
   result.plan = "plan";
@@ -441,7 +441,7 @@ TEST(TrialsOverTime, HasTheMeasurementBeforeBehindIt) {
   EXPECT_THAT(charts::trials_over_time(make_dataset({after})).charts, IsEmpty());
 }
 
-/// A stream of so many frames, each of which waits as long as it has come before.
+/// A stream of `frames` frames; frame i waits i ms before its work.
 Result stream_result(std::int64_t frames, double device_ms) {
   Result result = make_result({}, {1}, {.kind = SubjectKind::kStream, .name = "stream", .request = {{"fps", 25}}});
   result.trials.clear();

@@ -1,5 +1,5 @@
-// What a process spends before its first result: planning, loading, and what the first run takes beyond a later one. With a reference
-// beside it, after how many runs that has paid.
+// Start-up cost of a process before its first result: planning, loading, and the excess of the first run over a
+// later one. With a reference to compare with, also the number of runs after which the cost is repaid.
 
 #include <fmt/format.h>
 
@@ -16,18 +16,18 @@ namespace {
 
 using nlohmann::json;
 
-/// The start of a process, medians over the processes that were measured.
+/// The start of a process, as medians over the measured processes.
 struct Start {
   const Measurement* measurement = nullptr;
-  double plan_ms = 0;   ///< building, optimizing and planning; peers do not tell it
-  double load_ms = 0;   ///< weights; peers do not tell it
+  double plan_ms = 0;   ///< building, optimizing and planning; peers do not report it
+  double load_ms = 0;   ///< weights; peers do not report it
   double first_ms = 0;  ///< of the first run
   double later_ms = 0;  ///< of a later one
   std::optional<Interval> later_interval;
   std::size_t processes = 0;
 
   [[nodiscard]] double beyond_ms() const { return std::max(0.0, first_ms - later_ms); }
-  /// What is spent once in a process.
+  /// Time spent once per process.
   [[nodiscard]] double once_ms() const { return plan_ms + load_ms + beyond_ms(); }
   [[nodiscard]] double total_ms() const { return plan_ms + load_ms + std::max(first_ms, later_ms); }
 };
@@ -37,14 +37,14 @@ const TrialSeries* find_start_series(const Result& result, std::string_view what
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-/// The first run, which peers name after their pass.
+/// The series of the first run; peers name it after their pass.
 const TrialSeries* first_run_of(const Measurement& m) {
   const TrialSeries* const first = find_start_series(*m.result, "first_run");
   return first != nullptr ? first : find_start_series(*m.result, "first_forward");
 }
 
 bool has_start(const Measurement& m) {
-  if (!m.timing || m.time().series == "step") return false;  // a run of steps is several of them
+  if (!m.timing || m.time().series == "step") return false;  // a run of steps consists of several trials
   const TrialSeries* const first = first_run_of(m);
   return first != nullptr && first->what != m.time().series;
 }
@@ -57,7 +57,7 @@ double median_over(const std::vector<const Measurement*>& processes, const auto&
   return all.empty() ? 0 : median(all);
 }
 
-/// Of the configuration of `m`, over all files that measured its start at its revision.
+/// The start of the configuration of `m`, over all files that measured it at the same revision.
 Start start_of(const Scenario& scenario, const Measurement& m) {
   std::vector<const Measurement*> processes;
   for (const Measurement* other : scenario.all)
@@ -73,7 +73,7 @@ Start start_of(const Scenario& scenario, const Measurement& m) {
   return start;
 }
 
-/// That of the same program which spends least once: what the others have to pay back against.
+/// The start with the least one-time cost among those of the same program: the reference for the others.
 const Start* reference_of(const Start& start, const std::vector<Start>& all) {
   const Start* reference = nullptr;
   for (const Start& other : all)
@@ -83,27 +83,28 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
   return reference;
 }
 
-/// After how many runs what is spent once has paid against a reference, by the faster runs: "pays after 12 [10, 15] runs".
+/// The number of runs after which faster runs repay the one-time cost against a reference: "pays after 12 [10, 15]
+/// runs".
 std::string break_even(const Start& start, const Start& reference) {
   if (&start == &reference) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
-  if (!start.later_interval || !reference.later_interval) return "no interval: not told";
+  if (!start.later_interval || !reference.later_interval) return "no interval: not known";
   const Interval gains{reference.later_interval->low - start.later_interval->high,
                        reference.later_interval->high - start.later_interval->low};
   if (gains.high <= 0) return "never pays";
-  if (gains.low <= 0) return "not told to pay";
+  if (gains.low <= 0) return "not shown to pay";
   const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
   return fmt::format("pays after {} [{}, {}] runs", runs(gain), runs(gains.high), runs(gains.low));
 }
 
-/// The same with the reference's name, where a bar's text has room for it.
+/// The same with the reference's name, if a bar's text has room for it.
 std::string break_even_against(const std::string& paid, const Start& reference) {
   constexpr std::size_t kLongestReference = 20;
   const std::string& name = reference.measurement->label;
   return name.size() <= kLongestReference ? fmt::format("{} against {}", paid, name) : paid;
 }
 
-/// A part of the bars.
+/// One segment of the bars.
 struct StartPart {
   std::string_view name;
   std::string_view role;
@@ -219,7 +220,7 @@ Drawn compilation_overhead(const Dataset& dataset) {
     note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }
-  drawn.left_out = "no result tells the first run beside later ones (headroom bench MODEL --first-step --out FILE)";
+  drawn.left_out = "no result has both first and later runs (headroom bench MODEL --first-step --out FILE)";
   return drawn;
 }
 

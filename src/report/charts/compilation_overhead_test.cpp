@@ -22,7 +22,7 @@ void add_once(Result& result, const std::string& what, double ms) {
 
 Subject pass_subject() { return {.name = "tiny-dit", .request = {{"batch", 1}, {"pass", "forward"}}}; }
 
-/// A pass of `ms` after so long a plan, load and first run.
+/// A pass of `ms` after a plan, load and first run of these times.
 Result started(std::vector<std::string> switches, double ms, double plan_ms, double load_ms, double first_ms) {
   Result result = test::make_result(std::move(switches), {ms, ms, ms, ms}, pass_subject(), "forward");
   add_once(result, "plan", plan_ms);
@@ -60,7 +60,7 @@ TEST(CompilationOverhead, SaysWhereItNeverPays) {
   results[1].trials[0].statistics.median_interval = Interval{8, 11};
   const Drawn drawn = charts::compilation_overhead(test::make_dataset({test::make_file(results)}));
   EXPECT_THAT(test::items_of(drawn.charts.at(0).option["series"][3], "text").at(1).get<std::string>(),
-              HasSubstr("not told to pay against baseline"));
+              HasSubstr("not shown to pay against baseline"));
 }
 
 TEST(CompilationOverhead, DrawsFirstPassesOfPeersOverTheirProcesses) {

@@ -1,5 +1,5 @@
-// How near images are to real ones against the time of an image: what fewer and cheaper steps cost. Models and numbers of steps stand
-// beside each other here, since all that is judged against the same images makes the same thing.
+// Fréchet distance to real images against the time of an image: the quality cost of fewer and cheaper steps. Models
+// and numbers of steps share a chart, because everything judged against the same images has the same task.
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 constexpr ParetoAxes kDistanceAxes = {
     .cost = "time of an image", .cost_unit = "ms", .quality = "Fréchet distance", .more_is_better = false};
 
-/// What is judged alike on one machine: by hardware and by what it is held against.
+/// Results judged alike on one machine: keyed by hardware and by the reference of the metric.
 using Group = std::pair<std::string, std::string>;
 using Judged = std::vector<const Measurement*>;
 
@@ -57,7 +57,7 @@ nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
                           {"nameLocation", "end"},
                           {"nameGap", 10},
                           {"nameTextStyle", {{"align", "left"}}}});
-  option["grid"]["right"] = 200;  // names of models are long
+  option["grid"]["right"] = 200;  // model names are long
   return option;
 }
 

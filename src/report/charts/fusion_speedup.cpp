@@ -1,5 +1,5 @@
-// What fusing gains: `fuse` on top of each configuration of a model that was measured both with and without it, and each fused kernel
-// against the plain ops that it stands for.
+// The gain of fusion: `fuse` on each configuration that was measured with and without it, and each fused kernel
+// against the plain ops that it replaces.
 
 #include <fmt/format.h>
 
@@ -14,13 +14,13 @@
 namespace headroom::charts {
 namespace {
 
-/// A fused kernel, and the plain ops that do the same work, measured in one run.
+/// A fused kernel and the plain ops for the same work, measured in one run.
 struct FusedPair {
   const KernelRate* fused;
   const KernelRate* plain;
 };
 
-/// The work of a kernel without the form in which it was run.
+/// The work of a kernel, without whether it ran fused or in plain ops.
 std::string fused_work_of(const KernelRate& kernel) {
   nlohmann::json request = kernel.measurement->result->subject.request;
   request.erase("form");
@@ -33,7 +33,7 @@ bool is_run_apart(const KernelRate& kernel) {
   return form != request.end() && *form == "apart";
 }
 
-/// Attention in several launches is in attention_comparison.
+/// Attention in several launches belongs to attention_comparison.
 std::vector<FusedPair> fused_pairs_of(const KernelSet& set) {
   std::vector<FusedPair> pairs;
   for (const KernelRate& plain : set.kernels) {

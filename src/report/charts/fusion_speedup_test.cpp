@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// Adds a kernel and the same in plain ops, as `bench kernels` names them.
+/// Adds a kernel and its plain ops, named as by `bench kernels`.
 void add_fused_pair(ResultFile& file, const std::string& op, std::vector<double> fused_ms,
                     std::vector<double> plain_ms) {
   test::add_kernel(file, op, op + " f32", "f32", "vector", 1e6, 1e6, std::move(fused_ms));

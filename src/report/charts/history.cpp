@@ -1,4 +1,4 @@
-// Time of one configuration over revisions, and where it stepped.
+// Time of one configuration over revisions, and its change points.
 
 #include "measure/gates/history.hpp"
 
@@ -21,11 +21,11 @@ struct Track {
   std::string label;
   std::string unit;
   std::vector<HistoryPoint> points;      // one for each revision
-  std::vector<const Measurement*> only;  // what a point is of; null where it was measured more than once
+  std::vector<const Measurement*> only;  // the measurement of a point; null if it was measured more than once
   std::vector<ChangePoint> steps;
 };
 
-constexpr std::size_t kFewestRevisions = 4;  // revisions; fewer are told by the table
+constexpr std::size_t kFewestRevisions = 4;  // revisions; for fewer the table suffices
 
 /// The configurations measured at `kFewestRevisions` revisions or more.
 std::vector<Track> tracks_of(const Scenario& scenario) {
@@ -53,7 +53,7 @@ std::vector<Track> tracks_of(const Scenario& scenario) {
   return tracks;
 }
 
-/// Twelve digits, and whether the tree was dirty: another program than that of the clean revision.
+/// Twelve digits, and whether the tree was dirty, since that is a different program from the clean revision.
 std::string short_revision(const std::string& revision) {
   constexpr std::string_view kDirty = "-dirty";
   constexpr std::size_t kDigits = 12;
@@ -61,7 +61,7 @@ std::string short_revision(const std::string& revision) {
   return revision.substr(0, std::min(kDigits, revision.size() - kDirty.size())) + std::string(kDirty);
 }
 
-/// The level of the times from step to step: a line that jumps at each.
+/// The level of the times between change points: a line that jumps at each.
 json levels_of(const Track& track) {
   json levels = json::array();
   for (std::size_t i = 0; i < track.points.size(); ++i) {
@@ -103,7 +103,8 @@ json draw(const Track& track) {
                      {"text", text},
                      {"tip", tip.json()},
                      {"symbolSize", stepped ? 14 : 8},
-                     {"label", {{"position", is_faster ? "bottom" : "top"}}},  // where the line did not come from
+                     // on the side where the line did not come from
+                     {"label", {{"position", is_faster ? "bottom" : "top"}}},
                      {"itemStyle",
                       {{"color", color(is_faster ? "green"
                                        : stepped ? "purple"

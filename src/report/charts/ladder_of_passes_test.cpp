@@ -19,7 +19,7 @@ std::vector<Result> ladder_over(const Subject& subject, const std::string& what)
           test::make_result({"arena", "fuse"}, around(10), subject, what)};
 }
 
-/// Titles and axes of the charts of a ladder.
+/// Expects this unit in titles and axes of the charts of a ladder.
 void expect_unit(const Dataset& dataset, const std::string& unit) {
   for (const Drawn& drawn : {charts::speedup_comparison(dataset), charts::cumulative_impact(dataset)}) {
     ASSERT_THAT(drawn.charts, SizeIs(1));

@@ -1,4 +1,4 @@
-// Violins of the raw trials of each configuration: of images, passes or steps as they ran, none computed from others.
+// Violins of the raw trials of each configuration: images, passes or steps as they ran, none derived from others.
 
 #include <fmt/format.h>
 
@@ -16,13 +16,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kFewest = 5;  // fewer trials are drawn as points
-constexpr int kPoints = 48;         // of an outline
+constexpr int kPoints = 48;         // points of an outline
 
-/// To five significant digits.
+/// Rounds to five significant digits.
 double rounded(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
 
-/// Density at `kPoints` places from the least to the most trial, the densest 1: a Gaussian kernel of Silverman's width
-/// (Density Estimation for Statistics and Data Analysis, 1986, equation 3.31). [place, density, place, density, ...].
+/// Density at `kPoints` places from the smallest to the largest trial, with maximum 1: a Gaussian kernel of
+/// Silverman's width (Density Estimation for Statistics and Data Analysis, 1986, equation 3.31). [place, density,
+/// place, density, ...].
 std::vector<double> outline_of(const std::vector<double>& sorted) {
   const Summary summary = [&] {
     Summary s;
@@ -46,7 +47,7 @@ std::vector<double> outline_of(const std::vector<double>& sorted) {
     outline.insert(outline.end(), {at, density});
     most = std::max(most, density);
   }
-  for (std::size_t i = 0; i < outline.size(); i += 2) {  // what is only seen needs no more digits
+  for (std::size_t i = 0; i < outline.size(); i += 2) {  // drawing needs no more digits
     outline[i] = rounded(outline[i]);
     outline[i + 1] = rounded(outline[i + 1] / most);
   }
@@ -68,7 +69,7 @@ Tip tip_of(const Measurement& m, const std::vector<double>& sorted) {
 
 constexpr const char* kUnits[] = {"frame", "image", "forward", "step"};
 
-/// What was timed often enough in most of them.
+/// The series that most of the measurements have enough trials of.
 std::string series_for(const std::vector<const Measurement*>& measured) {
   std::map<std::string, std::size_t> enough;
   for (const Measurement* m : measured)

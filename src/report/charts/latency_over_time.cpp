@@ -1,4 +1,4 @@
-// Latencies of a stream's frames over the time at which they came, those of the measurement before behind them.
+// Latencies of a stream's frames over their arrival time, drawn over those of the previous measurement.
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostSlices = 600;  // more cannot be told apart on a screen
+constexpr std::size_t kMostSlices = 600;  // more would not be visible on a screen
 
-/// [time, latency] of each slice of frames that came after one another: their median, or their slowest.
+/// [time, latency] of each slice of consecutive frames: their median, or their slowest.
 json slices_of(const LatencyRecord& record, double quantile) {
   const std::size_t frames = record.latency_ms.size(), slices = std::min(frames, kMostSlices);
   json points = json::array();

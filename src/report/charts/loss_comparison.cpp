@@ -1,4 +1,4 @@
-// Each measure of quality, configuration by configuration.
+// Each quality metric, by configuration.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace headroom::charts {
 namespace {
 
-/// What a metric was held against in a scenario: values of different references do not compare.
+/// The references of a metric in a scenario; values against different references are not comparable.
 std::vector<std::string> references_of(const Scenario& scenario, const QualityMetric& metric) {
   std::vector<std::string> references;
   for (const Measurement* m : scenario.current)
@@ -20,13 +20,13 @@ std::vector<std::string> references_of(const Scenario& scenario, const QualityMe
   return references;
 }
 
-/// The value beside its bar: very small ones as "5.9e-6".
+/// The value printed after its bar: very small ones as "5.9e-6".
 std::string text_of(const QualityRecord& record, const QualityMetric& metric) {
   if (!record.value || metric.name == "accuracy") return quality_value(record);
   return fmt::format("{}{}{}", label_plain(*record.value), metric.unit.empty() ? "" : " ", metric.unit);
 }
 
-/// What has no value because nothing differs is drawn as long as the longest, as an outline.
+/// Identical output has no finite value; it is drawn as an outline as long as the longest bar.
 void draw_identical(std::vector<Bar>& bars, const std::vector<bool>& is_identical) {
   double most = 0;
   for (const Bar& bar : bars) most = std::max(most, bar.value);

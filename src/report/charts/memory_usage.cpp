@@ -1,4 +1,4 @@
-// Memory of each configuration: in use at the peak, held beyond that, against the baseline's, and what is free on the device.
+// Memory of each configuration: peak in use, held beyond that, change from the baseline, and free device memory.
 
 #include <fmt/format.h>
 
@@ -21,14 +21,14 @@ struct MemoryRow {
   std::optional<std::int64_t> baseline_bytes = {};  ///< peak of the baseline; absent in its own row
   bool is_peer = false;
 
-  /// What the device has and neither this program nor others hold.
+  /// The device memory that neither this program nor others hold.
   [[nodiscard]] std::optional<double> free_bytes() const {
     if (!memory->device_total_bytes || !memory->reserved_bytes) return {};
     const auto total = static_cast<double>(*memory->device_total_bytes);
     const auto held = static_cast<double>(std::max(*memory->reserved_bytes, peak_bytes));
     return total - held - static_cast<double>(memory->untracked_bytes.value_or(0));
   }
-  /// "+1.20 GiB (+6.6%)" on the baseline.
+  /// "+1.20 GiB (+6.6%)" against the baseline.
   [[nodiscard]] std::string change_text() const {
     const double change = static_cast<double>(peak_bytes) - static_cast<double>(*baseline_bytes);
     if (change == 0) return "+0 B";
@@ -38,7 +38,7 @@ struct MemoryRow {
   }
 };
 
-/// The peak of the baseline of the same precision, where both are of Headroom; the baseline itself has nothing to be held against.
+/// The peak of the baseline of the same precision, if both are Headroom's; empty for the baseline itself.
 std::optional<std::int64_t> baseline_peak_of(const Scenario& scenario, const Measurement& m) {
   if (m.is_peer || m.switches().empty()) return {};
   const auto found = std::ranges::find_if(scenario.current, [&](const Measurement* other) {
@@ -112,8 +112,8 @@ json draw(const std::vector<MemoryRow>& rows) {
   return option;
 }
 
-/// Who needs least, where other programs did the same work: "Headroom's least is 8.19 GiB (fp16), other programs' 5.29 GiB (compiled):
-/// 55% more."
+/// Compares the least peaks, if other programs did the same work: "Headroom's least is 8.19 GiB (fp16), other
+/// programs' 5.29 GiB (compiled): 55% more."
 std::optional<std::string> compare_with_peers(const std::vector<MemoryRow>& rows) {
   const MemoryRow *ours = nullptr, *peers = nullptr;
   for (const MemoryRow& row : rows)
@@ -141,7 +141,7 @@ Drawn memory_usage(const Dataset& dataset) {
                       baseline_peak_of(scenario, *m), m->is_peer});
       if (!total) total = m->result->memory->device_total_bytes;
     }
-    if (rows.size() < 2) continue;  // one is in the table
+    if (rows.size() < 2) continue;  // a single one is in the table
     std::vector<std::string> names;
     for (const MemoryRow& row : rows) names.push_back(row.name);
     Chart chart{.file = numbered("memory_usage", drawn.charts.size()),

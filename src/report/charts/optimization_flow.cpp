@@ -1,4 +1,4 @@
-// Where the baseline's time went: a flow from rung to rung, which each switch takes time from or adds time to.
+// Flow of the baseline's time from rung to rung; each switch takes time from it or adds time to it.
 
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Names of nodes must differ and mean nothing: what is shown is their text.
+/// Node names only have to differ; the displayed text is separate.
 class Flow {
  public:
   std::string add(std::string_view text, double ms, std::string_view role, int depth) {
@@ -52,7 +52,7 @@ class Flow {
                                      {"lineStyle", {{"color", "source"}, {"opacity", 0.35}}},
                                      {"label",
                                       {{"color", color("text")},
-                                       {"position", "top"},  // beside its bar it would lie on a flow
+                                       {"position", "top"},  // next to its bar it would overlap a flow
                                        {"fontSize", 12},
                                        {"lineHeight", 15},
                                        {"width", std::min(column - 8, 2 * kMargin)},
@@ -60,7 +60,7 @@ class Flow {
                                        {"formatter", fn("label")},
                                        {"textBorderColor", color("panel")},
                                        {"textBorderWidth", 3}}}}});
-    // On a narrow screen it flows down, and names stand below their bars.
+    // On a narrow screen the flow runs down, and names are placed below their bars.
     narrow_option(option)["series"] =
         json::array({{{"orient", "vertical"},
                       {"nodeGap", 70},
@@ -77,13 +77,13 @@ class Flow {
   json links_ = json::array();
 };
 
-/// A step of the flow that is told from no change: its rung, and what it does to the one drawn before it.
+/// A step of the flow whose change is significant: its rung, and its effect on the previously drawn rung.
 struct Kept {
   const RungView* rung;
   Estimate factor;
 };
 
-/// Why a rung is no step of the flow; empty where it is one.
+/// The reason why a rung is not a step of the flow; empty if it is one.
 std::string why_not(const RungView& rung, const std::optional<Estimate>& factor) {
   if (rung.is_declined()) return "declined";
   if (rung.is_unsettled()) return "unsettled";
@@ -92,7 +92,7 @@ std::string why_not(const RungView& rung, const std::optional<Estimate>& factor)
   return {};
 }
 
-/// `left_out` gets the names of the others, with the reason.
+/// `left_out` receives the names of the other rungs, with reasons.
 std::vector<Kept> kept_of(const Dataset& dataset, const LadderView& ladder, std::vector<std::string>& left_out) {
   std::vector<Kept> kept;
   const Measurement* before = ladder.baseline.measurement;
@@ -142,14 +142,14 @@ std::optional<Chart> draw_flow(const Dataset& dataset, const LadderView& ladder,
               .height = 500};
   if (!left_out.empty())
     chart.notes.push_back(
-        fmt::format("Not drawn, because no change can be told from noise: {}.", fmt::join(left_out, "; ")));
+        fmt::format("Not drawn, because no change exceeds the noise: {}.", fmt::join(left_out, "; ")));
   return chart;
 }
 
 }  // namespace
 
 Drawn optimization_flow(const Dataset& dataset) {
-  Drawn drawn{.charts = {}, .left_out = "no ladder has a switch whose effect can be told from noise"};
+  Drawn drawn{.charts = {}, .left_out = "no ladder has a switch whose effect exceeds the noise"};
   for (const LadderView& ladder : ladders_of(dataset)) {
     if (ladder.cumulative.size() < 2) continue;
     if (std::optional<Chart> chart = draw_flow(dataset, ladder, drawn.charts.size()))

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-/// Reads options of charts, for tests.
+/// Reads chart options, for tests.
 namespace headroom::test {
 
-/// A member of every item of a series.
+/// The values of one member over all items of a series.
 inline std::vector<nlohmann::json> items_of(const nlohmann::json& series, const std::string& key) {
   std::vector<nlohmann::json> values;
   for (const nlohmann::json& item : series.at("data"))
@@ -17,7 +17,7 @@ inline std::vector<nlohmann::json> items_of(const nlohmann::json& series, const 
   return values;
 }
 
-/// What the tip of an item says under a name.
+/// The text under a name in the tooltip of an item.
 inline std::string tip_text(const nlohmann::json& item, const std::string& name) {
   for (const nlohmann::json& row : item.at("tip").at("rows"))
     if (row.at(0) == name) return row.at(1);

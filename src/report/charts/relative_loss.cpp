@@ -1,4 +1,4 @@
-// How much worse or better than the baseline each configuration scores: Fréchet distance in percent of the baseline's, accuracy in
+// Score of each configuration relative to the baseline: Fréchet distance in percent of the baseline's, accuracy in
 // percentage points.
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace headroom::charts {
 namespace {
 
-/// The baseline that was judged in the file of a measurement: its images are of the same seeds.
+/// The baseline that was judged in the file of a measurement; its images have the same seeds.
 const Measurement* judged_baseline_of(const Scenario& scenario, const Measurement& m) {
   const auto found = std::ranges::find_if(scenario.all, [&](const Measurement* other) {
     return other->file == m.file && !other->is_peer && other->switches().empty() &&
@@ -24,7 +24,7 @@ const Measurement* judged_baseline_of(const Scenario& scenario, const Measuremen
   return found == scenario.all.end() ? nullptr : *found;
 }
 
-/// Records of one metric, of a configuration and of its baseline.
+/// Records of one metric for a configuration and its baseline.
 struct JudgedPair {
   const Measurement* measurement;
   const QualityRecord* own;
@@ -45,7 +45,7 @@ std::vector<JudgedPair> judged_pairs_of(const Scenario& scenario, std::string_vi
   return pairs;
 }
 
-/// In percent of the baseline's; with the interval of the difference where it was judged on the same seeds.
+/// In percent of the baseline's. Has the interval of the difference if it was judged on the same seeds.
 std::optional<Dot> frechet_change(const JudgedPair& pair) {
   const double base = *pair.base->value;
   if (!(base > 0)) return {};
@@ -64,15 +64,16 @@ std::optional<Dot> frechet_change(const JudgedPair& pair) {
   return dot;
 }
 
-/// "-3 points [-4.41, -1.59]" of a difference of shares.
+/// "-3 points [-4.41, -1.59]" for a difference of shares.
 std::string points_text(const Dot& dot) {
   std::string text = fmt::format("{:+.3g} points", 100 * dot.value);
   if (dot.interval) text += fmt::format(" [{:+.3g}, {:+.3g}]", 100 * dot.interval->low, 100 * dot.interval->high);
   return text;
 }
 
-/// In percentage points. The interval is Newcombe's of two proportions from their score intervals ("Interval estimation for the
-/// difference between independent proportions", 1998, method 10): wider than need be where the seeds are the same.
+/// In percentage points. The interval is Newcombe's for two proportions from their score intervals ("Interval
+/// estimation for the difference between independent proportions", 1998, method 10). It is conservative if the
+/// seeds are the same.
 std::optional<Dot> accuracy_change(const JudgedPair& pair) {
   const double own = *pair.own->value, base = *pair.base->value;
   Dot dot{.name = pair.measurement->shown_name(),
@@ -90,7 +91,7 @@ std::optional<Dot> accuracy_change(const JudgedPair& pair) {
   return dot;
 }
 
-/// A measure that is compared with the baseline's.
+/// A metric that is compared with the baseline's.
 struct ComparedMetric {
   std::string_view name;
   std::string_view title;

@@ -15,7 +15,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// A baseline at a Fréchet distance of 0.2 and an accuracy of 98%, `bf16` better for certain, `steps=5` judged without the difference.
+/// A baseline at a Fréchet distance of 0.2 and an accuracy of 98%, `bf16` certainly better, `steps=5` judged
+/// without the difference.
 std::vector<Result> judged_results() {
   std::vector<Result> results = {test::make_result({}, {1, 1}), test::make_result({"bf16"}, {1, 1}),
                                  test::make_result({"steps=5"}, {1, 1})};

@@ -1,4 +1,4 @@
-// Time against the size of images: baseline, the fastest configuration, peers.
+// Time against image size: baseline, fastest configuration, peers.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// What each configuration gains on the baseline at each image size, and how time grows with pixels: a power law fitted to each.
+// Speedup of each configuration over the baseline at each image size, and growth of time with pixels (fitted power
+// laws).
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,12 +24,12 @@ constexpr std::array<std::string_view, 6> kLineRoles = {"orange", "blue", "green
 constexpr std::array<std::string_view, 3> kPeerLineRoles = {"purple", "faint", "axis"};
 constexpr std::size_t kFewestToFit = 3;
 
-/// One configuration, by what was asked for, over the sizes of a sweep.
+/// One configuration, by its requested switches, over the sizes of a sweep.
 struct SizeLine {
   std::string key;
   std::string name;
   std::string_view role;
-  std::vector<const Measurement*> at;  ///< one for each size; null where it was not measured
+  std::vector<const Measurement*> at;  ///< one for each size; null if not measured
 };
 
 std::string asked_key(const Measurement& m) {
@@ -36,7 +37,8 @@ std::string asked_key(const Measurement& m) {
                      m.result->configuration.baseline_dtype.value_or(""), fmt::join(m.switches(), "+"));
 }
 
-/// All that were measured at two sizes or more, the baseline first; beyond six of ours the fastest at the largest size.
+/// All configurations measured at two sizes or more, the baseline first. At most six of ours: the fastest at the
+/// largest size.
 std::vector<SizeLine> size_lines_of(const Sweep& sweep) {
   std::vector<SizeLine> lines;
   for (std::size_t i = 0; i < sweep.points.size(); ++i)
@@ -50,7 +52,7 @@ std::vector<SizeLine> size_lines_of(const Sweep& sweep) {
         line = std::prev(lines.end());
       }
       line->at[i] = m;
-      // Of the largest size: a switch may decline at a small one.
+      // Named after the largest size, since a switch may decline at a small one.
       line->name = m->label + (m->precision ? fmt::format(" ({})", *m->precision) : "");
     }
   std::erase_if(lines, [](const SizeLine& line) {
@@ -74,7 +76,7 @@ std::vector<SizeLine> size_lines_of(const Sweep& sweep) {
   return kept;
 }
 
-/// The baseline of a measurement's own run: factors are of one run.
+/// The baseline of a measurement's own run, since factors are formed within one run.
 const Measurement* baseline_in_run(const Scenario& scenario, const Measurement& m) {
   const auto found = std::ranges::find_if(scenario.all, [&](const Measurement* other) {
     return other->file == m.file && other->switches().empty() && !other->is_peer &&
@@ -83,7 +85,7 @@ const Measurement* baseline_in_run(const Scenario& scenario, const Measurement& 
   return found == scenario.all.end() ? nullptr : *found;
 }
 
-/// An axis with a name for each size, and one of values.
+/// An axis with a name for each size, and an axis of values.
 json pixel_axes(const Sweep& sweep, std::string_view y_name, std::string_view y_fn) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 96}, {"top", 64}, {"bottom", 56}, {"containLabel", true}};
@@ -118,13 +120,13 @@ json hollow_style(std::string_view role) {
   return {{"color", color("panel")}, {"borderColor", color(role)}, {"borderWidth", 2}};
 }
 
-/// A legend of all lines above the plot and the name of its vertical axis.
+/// A legend of all lines above the plot and above the name of its vertical axis.
 void add_line_legend(json& option, const std::vector<std::string>& names) {
   add_legend(option, names, 36);
   narrow_option(option)["grid"]["right"] = 60;
 }
 
-/// Factor on the baseline over sizes; null where no configuration has one at two sizes.
+/// Speedup over the baseline by size; null if no configuration has one at two sizes.
 json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<SizeLine>& lines,
                   std::vector<const Measurement*>& shown) {
   json option = pixel_axes(sweep, "times as fast as the baseline", "axis_factor");
@@ -163,14 +165,14 @@ json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<
   return option;
 }
 
-/// A line's times over pixels and what was fitted to them.
+/// A line's times over pixels and the fit to them.
 struct FittedLine {
   const SizeLine* line;
   PowerLaw law;
   double least_pixels, most_pixels;
 };
 
-/// Nothing where fewer than three sizes have a time that is settled.
+/// Empty if fewer than three sizes have a settled time.
 std::optional<FittedLine> fit_line(const Sweep& sweep, const SizeLine& line) {
   std::vector<double> pixels, times;
   for (std::size_t i = 0; i < line.at.size(); ++i) {
@@ -241,7 +243,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
   return option;
 }
 
-/// Works that differ in image size alone, by pixels; of equal areas the narrower image comes first.
+/// Works that differ only in image size, by pixels; for equal areas the narrower image comes first.
 std::vector<Sweep> size_sweeps(const Dataset& dataset) {
   return sweeps_over(dataset, resolution_keys(), [](const Subject& subject) -> std::optional<double> {
     const std::optional<double> pixels = pixels_of(subject);

@@ -18,8 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// A U-Net's pass at sizes of 256x256, 512x256, 256x512 and 512x512: the baseline's time grows with pixels^1.5, that of `fuse` with
-/// pixels; both take 64 ms at the smallest.
+/// A U-Net's pass at 256x256, 512x256, 256x512 and 512x512. The baseline's time grows with pixels^1.5, that of
+/// `fuse` with pixels; both take 64 ms at the smallest size.
 Dataset sizes_dataset(std::size_t sizes, bool reversed = false) {
   const std::vector<std::pair<int, int>> all = {{256, 256}, {512, 256}, {256, 512}, {512, 512}};
   std::vector<Result> results;

@@ -1,5 +1,5 @@
-// Each kernel's rate against its intensity, under roofs that were measured on the same machine: a copy's bandwidth and,
-// for each compute type, the fastest product.
+// FLOP rate of each kernel against its arithmetic intensity. The roofs were measured on the same machine: the
+// bandwidth of a copy and, for each compute type, the fastest matmul.
 
 #include <fmt/format.h>
 
@@ -96,7 +96,8 @@ json draw(const KernelSet& set, double bandwidth) {
 }  // namespace
 
 Drawn roofline(const Dataset& dataset) {
-  Drawn drawn{.charts = {}, .left_out = "no kernel was measured by itself beside a copy (headroom bench kernels)"};
+  Drawn drawn{.charts = {},
+              .left_out = "no kernel was measured by itself together with a copy (headroom bench kernels)"};
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     if (!set.copy_bytes_per_second) continue;
     json option = draw(set, *set.copy_bytes_per_second);

@@ -1,4 +1,4 @@
-// Bytes of weights: a waterfall over the ladder, and each switch alone with its accuracy where it was judged.
+// Bytes of weights: a waterfall over the ladder, and each switch alone, with its accuracy if it was judged.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ std::optional<double> weight_bytes_of(const RungView& rung) {
   return static_cast<double>(*memory->weights_bytes);
 }
 
-/// ", accuracy 97.8% [96.1, 98.8]" where it was judged; the latest measurement of the same configuration tells it too.
+/// ", accuracy 97.8% [96.1, 98.8]" if it was judged, in this measurement or the latest one of the same
+/// configuration.
 std::string accuracy_beside(const Scenario& scenario, const Measurement& m) {
   const QualityRecord* const accuracy = find_quality(scenario, m, "accuracy");
   if (accuracy == nullptr || !accuracy->value) return {};
@@ -28,7 +29,7 @@ std::string accuracy_beside(const Scenario& scenario, const Measurement& m) {
   return text;
 }
 
-/// The baseline and each switch alone; nothing where none changes the size.
+/// The baseline and each switch alone; empty if none changes the size.
 std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
   const std::optional<double> baseline = weight_bytes_of(ladder.baseline);
   if (!baseline || !(*baseline > 0)) return {};
@@ -76,7 +77,7 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
   return chart;
 }
 
-/// The cumulative rungs; nothing where none changes the size.
+/// The cumulative rungs; empty if none changes the size.
 std::optional<Chart> draw_size_waterfall(const LadderView& ladder) {
   std::vector<WaterfallStep> steps;
   const auto add = [&](const RungView& rung) {

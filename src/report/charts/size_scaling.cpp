@@ -1,4 +1,4 @@
-// Time against the parameter count of the model, the request being equal, on logarithmic axes.
+// Time against the parameter count of the model for equal requests, on logarithmic axes.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// Baseline, each switch alone, all together, other sets and peers: time of a unit of work and factor on the baseline.
+// Baseline, each switch alone, all together, other sets and peers: time of a unit of work and speedup over the
+// baseline.
 
 #include <fmt/ranges.h>
 

@@ -1,5 +1,4 @@
-// Where the time of a generation goes, stage by stage, and in each the least that it could take on the machine; of a stream, where
-// that of a frame goes.
+// Time of a generation by stage, with the floor of each stage on the machine; for a stream, the time of a frame.
 
 #include <fmt/format.h>
 
@@ -18,12 +17,12 @@ using nlohmann::json;
 
 constexpr std::string_view kOnHost = "on the host";
 
-/// What is drawn of a stage; those on the host are one.
+/// One drawn segment of a stage; all host stages share one.
 struct Piece {
   std::string name;
   double ms = 0;
   std::optional<double> floor_ms = {};
-  Interval range_ms = {ms, ms};  ///< 95% interval of the time, or from the least of its few trials to the most
+  Interval range_ms = {ms, ms};  ///< 95% interval of the time; with few trials, from the least to the most
 };
 
 struct StageRow {
@@ -51,8 +50,8 @@ struct StageRow {
   }
 };
 
-/// Of its own trials, which are few. The denoise loop takes what the configuration's time says, which is that of many steps:
-/// the images of all charts then agree.
+/// A segment from the stage's own trials, which are few. The denoise loop uses the configuration's time over many
+/// steps instead, so that the images of all charts agree.
 Piece piece_of(const Measurement& m, const StageRecord& stage) {
   const TrialSeries& series = series_of(*m.result, stage.name);
   const auto [least, most] = std::ranges::minmax(series.time_ms);
@@ -86,7 +85,7 @@ StageRow row_of(const Measurement& m) {
   return row;
 }
 
-/// Of a stream: means over its frames, for these add up.
+/// For a stream: means over its frames, since means add up.
 StageRow row_of_frames(const Measurement& m) {
   const LatencyRecord& record = *m.result->latency;
   const auto mean = [](const std::vector<double>& ms) {
@@ -126,12 +125,12 @@ std::string_view role_of(const std::string& stage, std::size_t index) {
   return stage == "denoise" || stage == "device" ? "blue" : kRoles[index % kRoles.size()];
 }
 
-/// What stands beside a row: its time, and of how many.
+/// The text after a row: its time, and the number of trials.
 std::string text_of(const StageRow& row) {
   return fmt::format("{}  n = {}{}", label_ms(row.total_ms()), row.trials, row.is_unsettled ? ", unsettled" : "");
 }
 
-/// The floors of the stages, each from where its stage begins; one over the stage's own time ends with it.
+/// The floors of the stages, each from the beginning of its stage; a floor above the stage's time is clipped to it.
 json floors_of(const std::vector<StageRow>& rows) {
   json floors = json::array();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -174,7 +173,7 @@ json draw(const std::vector<StageRow>& rows, const std::string& unit) {
                                 {"data", std::move(data)},
                                 {"itemStyle", {{"color", color(role_of(stages[s], s))}}}});
   }
-  // Bars that are not seen carry the texts, beyond bars and whiskers.
+  // Invisible bars carry the texts, to the right of bars and whiskers.
   option["series"].push_back({{"type", "bar"},
                               {"silent", true},
                               {"barMaxWidth", 26},
@@ -195,7 +194,7 @@ json draw(const std::vector<StageRow>& rows, const std::string& unit) {
 }  // namespace
 
 Drawn stage_times(const Dataset& dataset) {
-  constexpr std::size_t kFewest = 3;  // a loop and its inputs need no picture
+  constexpr std::size_t kFewest = 3;  // a loop and its inputs need no chart
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
     std::vector<StageRow> rows;

@@ -1,4 +1,4 @@
-// Steps by resolution, with the seconds in each cell: one for each configuration and batch.
+// Steps by resolution, with the seconds in each cell: one chart for each configuration and batch.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ using nlohmann::json;
 
 struct Cell {
   double steps;
-  double area;  ///< what sizes are ordered by
+  double area;  ///< sort key of sizes
   std::string size;
   const Measurement* measurement;
 
@@ -32,10 +32,10 @@ struct Cell {
   }
 };
 
-/// The cells of one configuration: of equal model, hardware, rest of the request and what was asked for.
+/// The cells of one configuration: equal model, hardware, requested switches and rest of the request.
 struct CellTable {
   std::string name;  ///< of the configuration
-  std::string rest;  ///< of the work: how many images at once
+  std::string rest;  ///< of the work: images at once
   std::vector<Cell> cells;
 
   void add(Cell cell) {
@@ -44,11 +44,11 @@ struct CellTable {
     if (same == cells.end())
       cells.push_back(std::move(cell));
     else if (cell.measurement->file->created >= same->measurement->file->created)
-      *same = std::move(cell);  // what was asked for may have been applied otherwise then
+      *same = std::move(cell);  // the applied switches may differ then
   }
 };
 
-/// Of models that were measured at two sizes and two numbers of steps, in the order of the results.
+/// Tables of models that were measured at two sizes and two numbers of steps, in the order of the results.
 std::vector<CellTable> cell_tables_of(const Dataset& dataset) {
   std::map<std::string, std::size_t> places;
   std::vector<CellTable> tables;
@@ -85,7 +85,7 @@ std::vector<CellTable> cell_tables_of(const Dataset& dataset) {
 
 std::string seconds(double ms) { return fmt::format("{} s", format_significant(ms / 1e3)); }
 
-/// Places of values on an axis, which are its `names` in order.
+/// Positions of values on an axis; its `names` are in order.
 template <typename Value>
 std::ptrdiff_t place_in(const std::set<Value>& values, const Value& value) {
   return std::distance(values.begin(), values.find(value));
@@ -101,14 +101,14 @@ json draw(const std::vector<Cell>& cells, std::string_view size_name) {
   std::vector<std::string> step_names, size_names;
   for (const double each : steps) step_names.push_back(fmt::format("{}", each));
   for (const auto& [area, size] : sizes) size_names.push_back(size);
-  json items = json::array(), full = json::array();  // of cells with a time, and without the memory for one
+  json items = json::array(), full = json::array();  // cells with a time, and cells without the memory for one
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Cell& cell : cells) {
     if (!cell.measurement->timing) continue;
     least = std::min(least, cell.measurement->time().median_ms);
     most = std::max(most, cell.measurement->time().median_ms);
   }
-  constexpr double kStrong = 0.5;  // where assets/charts.js has the middle of "heat"
+  constexpr double kStrong = 0.5;  // the middle of "heat" in assets/charts.js
   for (const Cell& cell : cells) {
     const auto column = place_in(sizes, cell.column()), row = place_in(steps, cell.steps);
     if (!cell.measurement->timing) {

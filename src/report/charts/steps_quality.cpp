@@ -1,4 +1,4 @@
-// Quality and time against the number of steps, with two numbers of steps marked: for drafts and for final images.
+// Quality and time against the number of steps. Two numbers of steps are marked: for drafts and for final images.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,13 +18,13 @@ namespace {
 
 using nlohmann::json;
 
-/// A measure by which numbers of steps are judged, and what a draft may lose of it.
+/// A metric by which numbers of steps are judged, and the loss that a draft may have.
 struct StepMetric {
   std::string_view name;
   std::string_view title;
   std::string_view axis_fn;
   bool more_is_better;
-  double draft_loss;             ///< of more_is_better absolute, else relative
+  double draft_loss;             ///< absolute for more_is_better, else relative
   std::string_view draft_limit;  ///< in words
 };
 constexpr StepMetric kStepMetrics[] = {
@@ -39,7 +39,8 @@ struct StepPoint {
   std::optional<Interval> interval;
 };
 
-/// What differs in the number of steps alone: model, rest of the request, machine, other switches and what it was judged against.
+/// Measurements that differ only in the number of steps: equal model, rest of the request, machine, other switches
+/// and reference of the metric.
 struct StepLine {
   std::string work;
   std::string configuration;
@@ -56,7 +57,7 @@ std::vector<std::string> switches_but_steps(const Measurement& m) {
   return rest;
 }
 
-/// The label of a measurement without its number of steps: "baseline" where nothing else is on.
+/// The label of a measurement without its number of steps: "baseline" if nothing else is on.
 std::string label_but_steps(std::string label) {
   const std::size_t at = label.find("steps=");
   if (at == std::string::npos) return label;
@@ -100,14 +101,14 @@ std::vector<StepLine> step_lines_of(const Dataset& dataset, const StepMetric& me
   return found;
 }
 
-/// Two numbers of steps of a line, by the ends of their intervals.
+/// Two recommended numbers of steps of a line, by the ends of the intervals.
 struct StepAdvice {
-  const StepPoint* best = nullptr;       ///< scores best
+  const StepPoint* best = nullptr;       ///< best score
   const StepPoint* for_final = nullptr;  ///< fewest steps that are not certainly worse than the best
-  const StepPoint* for_draft = nullptr;  ///< fewest steps that certainly keep the draft limit against it; may be none
+  const StepPoint* for_draft = nullptr;  ///< fewest steps that certainly keep the draft limit against it; may be null
 };
 
-/// Nothing where a point has no interval: then nothing can be told apart.
+/// Empty if a point has no interval, since no difference is then significant.
 std::optional<StepAdvice> steps_advice(const StepLine& line, const StepMetric& metric) {
   if (!std::ranges::all_of(line.points, [](const StepPoint& point) { return point.interval.has_value(); })) return {};
   const auto is_better = [&](const StepPoint& a, const StepPoint& b) {
@@ -137,7 +138,8 @@ std::string steps_text(const StepPoint& point) { return format_count(static_cast
 std::vector<std::string> advice_notes(const std::optional<StepAdvice>& advice, const StepMetric& metric) {
   if (!advice)
     return {
-        "No number of steps is marked: a point has no interval (hollow), so that the points are not told apart. "
+        "No number of steps is marked: a point has no interval (hollow), so no difference between points is "
+        "significant. "
         "`headroom ladder --quality 500` measures intervals."};
   std::vector<std::string> notes;
   const bool is_told = advice->for_final == advice->best;

@@ -22,7 +22,7 @@ struct Judged {
   std::optional<Interval> interval;
 };
 
-/// A request of 10 steps, and others of fewer by `steps=N`.
+/// A request of 10 steps, and others of fewer steps by `steps=N`.
 Dataset judged_steps(const std::vector<Judged>& all) {
   std::vector<Result> results;
   for (const Judged& one : all) {

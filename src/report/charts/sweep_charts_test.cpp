@@ -1,4 +1,4 @@
-// What charts of sweeps draw, and how charts tell what is no fact.
+// Charts of sweeps, and how charts mark unsettled values.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ Subject sized(std::int64_t images, std::int64_t steps, std::int64_t rows) {
   return subject;
 }
 
-/// `fast` on a CPU with units for bf16, of which `tile` declines for one image and `hoist` in one step.
+/// `fast` on a CPU with bf16 units; `tile` declines for one image and `hoist` in one step.
 std::vector<Result> swept(std::initializer_list<std::int64_t> batches, std::initializer_list<std::int64_t> steps) {
   const std::vector<std::string> fast = {"arena", "flash", "fuse",          "hoist", "bf16",
                                          "int8",  "align", "channels-last", "tile"};

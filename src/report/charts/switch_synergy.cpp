@@ -1,5 +1,5 @@
-// Whether switches gain more together than each alone: the factor of both over the product of the factors of each. A heatmap of pairs
-// where three switches or more were measured in pairs; of a ladder, each switch on top of those before it.
+// Synergy of switches: the factor of both over the product of the factors of each. A heatmap if three switches or
+// more were measured in pairs; for a ladder, each switch on top of those before it.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ std::vector<std::string> switches_in_pairs(const std::vector<Interaction>& pairs
   return names;
 }
 
-/// A cell of two switches; grey where the interval holds 1.
+/// A cell of two switches; grey if the interval holds 1.
 json synergy_cell(const Interaction& pair, std::size_t column, std::size_t row) {
   const Dot dot = synergy_dot(pair);
   const Finding finding = finding_of(dot, 1);
@@ -54,7 +54,7 @@ json synergy_cell(const Interaction& pair, std::size_t column, std::size_t row) 
           {"label", {{"color", color(is_told ? "on_dark" : "text")}}}};
 }
 
-/// Half a square: a column for each switch but the last, a row for each but the first.
+/// A triangular matrix: a column for each switch but the last, a row for each but the first.
 json draw_pairs(const std::vector<Interaction>& pairs, const std::vector<std::string>& names) {
   const auto place = [&](const RungView& rung) {
     return static_cast<std::size_t>(std::ranges::find(names, rung.measurement->label) - names.begin());
@@ -76,7 +76,7 @@ json draw_pairs(const std::vector<Interaction>& pairs, const std::vector<std::st
   return option;
 }
 
-/// What is drawn of a ladder: the pairs as a matrix, or everything in rows.
+/// The chart of a ladder: a matrix of pairs, or all interactions in rows.
 std::optional<Chart> draw_synergy(const LadderView& ladder, std::size_t index) {
   std::vector<Interaction> all = interactions_of(ladder), pairs;
   if (all.empty()) return {};

@@ -1,4 +1,4 @@
-// Rates of products on matrix units, by compute type: mean, least, most and spread over the trials.
+// Matmul rates on matrix units, by compute type: mean, minimum, maximum and spread over the trials.
 
 #include <fmt/format.h>
 

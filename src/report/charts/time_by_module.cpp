@@ -1,4 +1,4 @@
-// The same, by kind of module.
+// Time of a profiled request by kind of module, over the floor of each.
 
 #include "report/charts/charts.hpp"
 #include "report/plots/time_shares.hpp"

@@ -1,4 +1,4 @@
-// Where the time of a profiled request goes, op by op, over what the machine could do each in.
+// Time of a profiled request by op, over the floor of each.
 
 #include "report/charts/charts.hpp"
 #include "report/plots/time_shares.hpp"

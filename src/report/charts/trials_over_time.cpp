@@ -1,5 +1,5 @@
-// Trials in the order they ran, of the configuration of a work that was measured most often, over those of the measurement before: whether
-// times drift, jump or come in two kinds is seen here and in no summary.
+// Trials in the order they ran, for the configuration of a work that was measured most often, over those of the
+// previous measurement. Only this chart shows drift, jumps and bimodal times.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace headroom::charts {
 Drawn trials_over_time(const Dataset& dataset) {
   Drawn drawn{.charts = {}, .left_out = "no configuration of a model was timed twice"};
   for (const Scenario& scenario : dataset.scenarios()) {
-    if (scenario.subject.kind != SubjectKind::kModel) continue;  // of streams there is latency_over_time
+    if (scenario.subject.kind != SubjectKind::kModel) continue;  // streams have latency_over_time
     const Measurement *drawn_last = nullptr, *before = nullptr;
     for (const Measurement* m : scenario.current)
       if (const Measurement* base = measured_before(scenario, *m); base != nullptr && m->timing && !m->is_peer) {

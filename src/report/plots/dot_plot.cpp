@@ -65,7 +65,7 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
                      {"label", {{"show", false}}},
                      {"lineStyle", {{"type", "dashed"}, {"width", 1.5}, {"color", color("axis")}}},
                      {"data", json::array({at_reference})}};
-  // Points that are not seen carry the texts, beyond the whiskers.
+  // Invisible points carry the texts, after the whiskers.
   option["series"] =
       json::array({{{"type", "scatter"}, {"symbolSize", 12}, {"data", points}, {"z", 6}, {"markLine", line}},
                    {{"type", "scatter"},
@@ -90,9 +90,9 @@ std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double ref
   std::vector<std::string> notes;
   const auto has_interval = [](const Dot& dot) { return dot.interval.has_value(); };
   if (std::ranges::any_of(dots, has_interval))
-    notes.push_back(
-        fmt::format("Whiskers are 95% intervals. Green is {}, purple {}, grey is not told apart from the dashed line.",
-                    better, worse));
+    notes.push_back(fmt::format(
+        "Whiskers are 95% intervals. Green is {}, purple {}, grey does not differ significantly from the dashed line.",
+        better, worse));
   const auto is_hollow = [](const Dot& dot) { return dot.is_unsettled || !dot.interval; };
   if (const auto hollow = std::ranges::count_if(dots, is_hollow); hollow > 0)
     notes.push_back(fmt::format("{} hollow: unsettled, or measured without an interval.",

@@ -8,36 +8,37 @@
 
 #include "measure/statistics/statistics.hpp"
 
-/// Charts of what is compared with one reference value: factors with 1, changes with 0.
+/// Charts that compare values with one reference value: factors with 1, changes with 0.
 namespace headroom {
 
-/// One row: a point, its 95% interval as a whisker, and its text beyond both.
+/// One row: a point, its 95% interval as a whisker, and its text after both.
 struct Dot {
   std::string name;
   double value = 0;
   std::optional<Interval> interval;  ///< a point without one is hollow
   std::string text;
-  bool is_unsettled = false;  ///< hollow too: its value is no fact
+  bool is_unsettled = false;  ///< drawn hollow: its value is not settled
   nlohmann::json tip;
 };
-/// What a point says of the reference value.
+/// Verdict of a point against the reference value.
 enum class Finding : std::uint8_t { kNotTold, kBelow, kAbove };
-/// kNotTold where the interval holds `reference`, or there is none, or the row is unsettled.
+/// kNotTold if the interval holds `reference`, if there is no interval, or if the row is unsettled.
 [[nodiscard]] Finding finding_of(const Dot& dot, double reference);
 
-/// The rows, top first, and a dashed line at `reference`. A point is green on the good side, purple on the bad one, grey where its
-/// interval holds the reference, and hollow where it has none.
+/// Draws the rows, top first, and a dashed line at `reference`. A point is green on the good side and purple on the
+/// bad one. It is grey if its interval holds the reference, and hollow without an interval.
 [[nodiscard]] nlohmann::json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name,
                                       std::string_view axis_fn, double reference, Finding good);
 /// The height that the rows need.
 [[nodiscard]] int height_of_dots(const std::vector<Dot>& dots);
-/// What colours and whiskers are, for a chart's notes; `better` and `worse` are words such as "faster" and "slower".
+/// Explains colours and whiskers, for a chart's notes. `better` and `worse` are words such as "faster" and
+/// "slower".
 [[nodiscard]] std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double reference,
                                                       std::string_view better, std::string_view worse);
 
-/// "1.87x [1.80, 1.95]", or "1.87x" where there is no interval.
+/// "1.87x [1.80, 1.95]", or "1.87x" without an interval.
 [[nodiscard]] std::string factor_with_interval(double factor, const std::optional<Interval>& interval);
-/// "+12% [+8.1, +16]" of 0.12, or "+12%" where there is no interval.
+/// "+12% [+8.1, +16]" for 0.12, or "+12%" without an interval.
 [[nodiscard]] std::string percent_with_interval(double share, const std::optional<Interval>& interval);
 
 }  // namespace headroom

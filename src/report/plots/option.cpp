@@ -18,16 +18,16 @@ using nlohmann::json;
 
 namespace {
 
-/// Beyond these no unit helps.
+/// No unit fits such values.
 bool is_beyond_units(double value) { return value != 0 && (std::abs(value) >= 1e15 || std::abs(value) < 1e-9); }
 
 constexpr double kNarrow = 600;      // pixels
 constexpr double kNarrowPlot = 330;  // of a screen of 390
-constexpr double kNameWidth = 300;   // of names beside an axis
+constexpr double kNameWidth = 300;   // of names next to an axis
 constexpr int kNameLine = 13;        // pixels from one line of a name to the next
 constexpr std::size_t kLongestName = 160;
 
-/// Room for the longest of `names`, wide as letters of the font mostly are.
+/// Room for the longest of `names`, by the typical letter width of the font.
 double width_of(const std::vector<std::string>& names, double font_size) {
   std::size_t longest = 1;
   for (const std::string& name : names) longest = std::max(longest, display_width(name));
@@ -45,14 +45,14 @@ std::vector<std::string> lines_of(const std::vector<std::string>& texts) {
   return lines;
 }
 
-/// On a narrow screen the first gap of two blanks is where a text breaks; see label_narrow in assets/charts.js.
+/// On a narrow screen a text breaks at its first gap of two blanks; see label_narrow in assets/charts.js.
 std::vector<std::string> broken(std::vector<std::string> texts) {
   for (std::string& text : texts)
     if (const std::size_t gap = text.find("  "); gap != std::string::npos) text.replace(gap, 2, "\n");
   return texts;
 }
 
-/// Lines that a legend takes in so much room.
+/// Number of lines of a legend in this width.
 int legend_lines(const std::vector<std::string>& names, double width, double font_size) {
   constexpr double kSymbol = 30, kGap = 10;
   int lines = 1;
@@ -69,7 +69,7 @@ int legend_lines(const std::vector<std::string>& names, double width, double fon
   return lines;
 }
 
-/// Why what is drawn is not settled, where it is not.
+/// The reasons why drawn measurements are not settled.
 std::vector<std::string> notes_on_unsettled(const std::vector<const Measurement*>& drawn) {
   std::vector<std::string> notes;
   for (const Measurement* m : drawn)
@@ -79,7 +79,7 @@ std::vector<std::string> notes_on_unsettled(const std::vector<const Measurement*
   return notes;
 }
 
-/// What declined in what is drawn, each switch once for each reason.
+/// The switches that declined in drawn measurements, each once for each reason.
 std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>& drawn) {
   std::vector<std::pair<std::string, std::string>> declined;  // switch, reason
   for (const Measurement* m : drawn)
@@ -103,8 +103,8 @@ std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>
   return notes;
 }
 
-/// Seven significant digits, and all digits of a whole number or the whole part of a large one: what a double has beyond that is no
-/// measurement.
+/// Seven significant digits, and all digits of a whole number or of the whole part of a large one; further digits
+/// of a double are below measurement precision.
 std::string exact_digits(double value) {
   const bool is_whole = value == std::floor(value) || std::abs(value) >= 1e7;
   return is_whole && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.7g}", value);
@@ -235,7 +235,7 @@ void fit_bars(json& option, const std::vector<std::string>& texts, const std::ve
   narrow["series"] = std::move(series);
   narrow["grid"]["left"] = 8;
   narrow["grid"]["right"] = 4 + width_of(lines_of(broken(narrow_texts.empty() ? texts : narrow_texts)), 10);
-  // The name of the axis of values begins where the axis does: it may be longer than the axis.
+  // The name of the value axis begins at the start of the axis, since it may be longer than the axis.
   narrow["xAxis"] = {
       {"splitNumber", 2},
       {"nameLocation", "start"},
@@ -343,7 +343,7 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
   option["xAxis"]["min"] = 0;
   option["series"] = json::array();
   option["series"].push_back({{"type", "bar"}, {"data", items}, {"barMaxWidth", 26}, {"barGap", "-100%"}});
-  // Bars that are not seen, as long as the whiskers, carry the texts beyond both.
+  // Invisible bars, as long as the whiskers, carry the texts after both.
   option["series"].push_back({{"type", "bar"},
                               {"silent", true},
                               {"barMaxWidth", 26},
@@ -357,7 +357,7 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
 
 int height_of_bars(const std::vector<std::string>& names) {
   const double lines = std::ceil(width_of(cut_names(names, kLongestName), 12) / kNameWidth);
-  // On a narrow screen names of as many lines stand between two bars, beside the second line of a text.
+  // On a narrow screen the lines of a name are placed between two bars, level with the second line of a text.
   const int row = std::max(44, kNameLine * static_cast<int>(lines) + 28);
   return 60 + row * static_cast<int>(std::max<std::size_t>(names.size(), 2));
 }
@@ -372,7 +372,7 @@ std::string subtitle_of(const Scenario& scenario) { return fmt::format("{}; {}",
 
 namespace {
 
-/// The first few, and how many more: the table has all.
+/// The first few names and the number of the rest; the table has all.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 8;
   if (names.size() <= kMost + 1) return fmt::format("{}", fmt::join(names, ", "));

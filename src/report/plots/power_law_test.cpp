@@ -20,8 +20,8 @@ TEST(PowerLaw, FindsExponentAndScaleOfAnExactLaw) {
 }
 
 TEST(PowerLaw, HasStudentsInterval) {
-  // Logarithms (base e) at u = 0, 1, 2 are 0, 1.3, 2: slope 1, residuals -0.1, 0.2, -0.1, of one degree of freedom; by hand the
-  // standard error is sqrt(0.06 / 1 / 2), and Student's 97.5% quantile is 12.7062.
+  // Natural logarithms at u = 0, 1, 2 are 0, 1.3, 2: slope 1, residuals -0.1, 0.2, -0.1, one degree of freedom. By
+  // hand, the standard error is sqrt(0.06 / 1 / 2), and Student's 97.5% quantile is 12.7062.
   const std::vector<double> x = {1, std::exp(1), std::exp(2)}, y = {1, std::exp(1.3), std::exp(2)};
   const PowerLaw law = fit_power_law(x, y);
   EXPECT_NEAR(law.exponent, 1, 1e-12);

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The path of a kind of module: what layers of a row share.
+/// The path of a kind of module: the part that the layers of a group share.
 std::string module_kind(const std::string& path) {
   constexpr std::size_t kMostNames = 4;
   std::string kind;
@@ -57,10 +57,10 @@ double total_ms(const std::vector<TimeShare>& shares) {
   return std::accumulate(shares.begin(), shares.end(), 0.0, [](double sum, const TimeShare& s) { return sum + s.ms; });
 }
 
-/// The small ones together at the end.
+/// Merges the small shares into one at the end.
 std::vector<TimeShare> largest(std::vector<TimeShare> shares) {
   constexpr std::size_t kMost = 12;
-  constexpr double kLeast = 0.005;  // of all
+  constexpr double kLeast = 0.005;  // of the total
   const double least_ms = kLeast * total_ms(shares);
   const auto small = std::ranges::find_if(shares, [&](const TimeShare& share) { return share.ms < least_ms; });
   const auto kept = std::min<std::size_t>(kMost, static_cast<std::size_t>(small - shares.begin()));
@@ -78,7 +78,7 @@ std::vector<TimeShare> largest(std::vector<TimeShare> shares) {
 
 bool is_below_floor(const TimeShare& share) { return share.floor_ms && share.ms < *share.floor_ms; }
 
-/// "2.00x its floor", or that it is below; nothing where it has none.
+/// "2.00x its floor", or that it is below; empty without a floor.
 std::string on_floor(const TimeShare& share, std::string_view format) {
   if (!share.floor_ms || !(*share.floor_ms > 0)) return {};
   const double factor = share.ms / *share.floor_ms;
@@ -114,7 +114,7 @@ json draw(const std::vector<TimeShare>& shares) {
   return option;
 }
 
-/// The most of them in words.
+/// The largest shares in words.
 std::string in_words(const std::vector<TimeShare>& shares) {
   constexpr std::size_t kMost = 4;
   const double total = total_ms(shares);
@@ -129,7 +129,8 @@ std::string in_words(const std::vector<TimeShare>& shares) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// What decides which kernels run: a profile of other precisions tells of other kernels. How many steps are made does not.
+/// The precisions that decide which kernels run. A profile of other precisions has other kernels; the number of
+/// steps does not matter.
 std::vector<std::string> precisions_of(const Measurement& m) {
   std::vector<std::string> names = lossy_switches(m.result->configuration);
   std::erase_if(names, [](const std::string& name) { return name.starts_with("steps="); });
@@ -163,7 +164,7 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
                   .of = {},
                   .option = draw(shares),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
-                            "in the same run; orange is what stands above it."},
+                            "in the same run; orange is the time above it."},
                   .height = height_of_bars(names),
                   .variant = m->label,
                   .shown = &scenario};

@@ -7,12 +7,12 @@
 
 namespace headroom {
 
-/// Trials of a series in the order they ran, those of an earlier measurement behind them. Without data it is the form into which a page
-/// puts those of any series (assets/page.js).
+/// Trials of a series in the order they ran, drawn over those of an earlier measurement. Without data it is a
+/// template that a page fills with any series (assets/page.js).
 [[nodiscard]] nlohmann::json trial_plot(std::string_view what, const std::vector<double>& trials_ms,
                                         const std::vector<double>& base_ms);
 
-/// The measurement of the same configuration and work that was made before `m`; null for the first.
+/// The previous measurement of the same configuration and work; null for the first.
 [[nodiscard]] const Measurement* measured_before(const Scenario& scenario, const Measurement& m);
 
 }  // namespace headroom

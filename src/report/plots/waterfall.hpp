@@ -9,18 +9,18 @@
 
 namespace headroom {
 
-/// A value after something was added to what came before.
+/// The value after one more change.
 struct WaterfallStep {
   std::string name;
   double value = 0;
   std::optional<Interval> interval;
   std::string text;
   nlohmann::json tip;
-  bool is_hollow = false;  ///< its value is no fact
+  bool is_hollow = false;  ///< its value is not settled
 };
 
-/// The first value from zero, then what each step takes away or adds, then the last value from zero with `total`
-/// beside it.
+/// Draws the first value from zero, then the decrease or increase of each step, then the last value from zero,
+/// labelled `total`.
 [[nodiscard]] nlohmann::json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total,
                                        std::string_view axis_name, std::string_view axis_fn);
 

@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 constexpr double kPixelsPerInch = 96, kCentimetersPerInch = 2.54;
-constexpr double kPrintedPerInch = 300;  // pixels of a PNG, as journals ask
+constexpr double kPrintedPerInch = 300;  // pixels of a PNG, as journals require
 
 constexpr std::array<std::pair<std::string_view, double>, 4> kPixelsPer = {
     {{"cm", kPixelsPerInch / kCentimetersPerInch},
@@ -20,13 +20,13 @@ constexpr std::array<std::pair<std::string_view, double>, 4> kPixelsPer = {
      {"in", kPixelsPerInch},
      {"px", 1}}};
 
-/// Whether its height is that of its rows.
+/// Whether the height of the chart depends on its number of rows.
 bool has_rows(const Chart& chart) {
   const auto axis = chart.option.find("yAxis");
   return axis != chart.option.end() && axis->is_object() && axis->value("type", "") == "category";
 }
 
-/// The least height of a narrow figure: that of its plot, or of the two above each other, below its legend.
+/// The minimum height of a narrow figure: that of its plot, or of two plots above each other, below its legend.
 int least_height(const Chart& chart) {
   constexpr int kPlot = 210, kTwoPlots = 440;
   if (chart.option.contains("grid") && chart.option["grid"].is_array()) return kTwoPlots;

@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::array kFormats = {ChartFormat::kPng, ChartFormat::kHtml, ChartFormat::kSvg, ChartFormat::kPdf};
 
-/// Writes a chart in every format, with a renderer of the thread's own that is made when it is first needed.
+/// Writes a chart in every format. Each thread has its own renderer, created at first use.
 class FigureWriter {
  public:
   FigureWriter(const std::filesystem::path& folder, const std::set<ChartFormat>& formats, const FigureStyle& style)
       : folder_(folder), formats_(formats), style_(style) {}
 
-  /// Makes the renderer, where one is needed: what takes memory.
+  /// Creates the renderer if one is needed. This is the step that allocates memory.
   void prepare() {
     if (!renderer_ && (has(ChartFormat::kSvg) || has(ChartFormat::kPng) || has(ChartFormat::kPdf))) renderer_.emplace();
   }
@@ -95,14 +95,14 @@ void write_figures(std::span<const Chart> charts, const std::filesystem::path& f
       try {
         writer.prepare();
       } catch (const Error&) {
-        if (is_helper) return;  // there is no room for another: those that there are do all
+        if (is_helper) return;  // not enough memory for another renderer: the existing threads do all charts
         throw;
       }
       for (std::size_t i = next++; i < charts.size(); i = next++) {
         try {
           writer.write(charts[i]);
         } catch (...) {
-          next = charts.size();  // the others need not go on
+          next = charts.size();  // stops the other threads
           throw;
         }
         tell(1);
@@ -116,7 +116,7 @@ void write_figures(std::span<const Chart> charts, const std::filesystem::path& f
   std::vector<std::jthread> threads;
   try {
     for (std::size_t i = 1; i < wanted; ++i) threads.emplace_back(work, true);
-  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): those that there are do all
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): the existing threads do all charts
   }
   work(false);
   threads.clear();

@@ -25,7 +25,7 @@ using testing::Not;
 
 Dataset figures_dataset() { return test::make_dataset({test::make_file(test::ladder_results()), test::kernel_file()}); }
 
-/// What write_figures() leaves in a folder, by name.
+/// The files that write_figures() leaves in a folder, by name.
 std::map<std::string, std::string> files_written(std::span<const Chart> charts, const std::set<ChartFormat>& formats,
                                                  const FigureStyle& style, std::size_t threads) {
   const TempFolder folder;

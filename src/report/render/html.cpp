@@ -25,18 +25,18 @@ bool is_xml_character(const Utf8Character& character) {
          code != 0xFFFF;
 }
 
-/// Elements that run scripts, and their sources as a Content-Security-Policy names them. What is not among those, such
-/// as a handler in an attribute, does not run.
+/// Elements that run scripts, and their sources for a Content-Security-Policy. Any other script, such as an event
+/// handler in an attribute, does not run.
 struct Scripts {
   std::string elements;
   std::string sources;
 };
 
-/// Scripts that stand in the page itself, allowed by their hashes.
+/// Scripts inside the page itself, allowed by their hashes.
 Scripts inline_scripts(std::initializer_list<std::string> texts) {
   Scripts scripts;
   for (const std::string& text : texts) {
-    const std::string seen = clean_xml(text);  // as it will stand in the document
+    const std::string seen = clean_xml(text);  // as it will be in the document
     const auto digest = sha256(seen);
     scripts.elements += fmt::format("<script>{}</script>", seen);
     scripts.sources += fmt::format("{}'sha256-{}'", scripts.sources.empty() ? "" : " ",
@@ -56,7 +56,7 @@ std::string document(std::string_view title, std::string_view body, const Script
       scripts.sources, escape_html(title), page_css(), body, scripts.elements));
 }
 
-/// What divides a name into phrases: ", ", "; " or ": " outside brackets, from `begin` to `end`.
+/// A separator of phrases in a name: ", ", "; " or ": " outside brackets, from `begin` to `end`.
 struct Separator {
   std::size_t begin, end;
 };
@@ -149,7 +149,7 @@ std::vector<std::string> cut_names(const std::vector<std::string>& names, std::s
   for (const std::string& name : names) {
     cut.push_back(cut_text(name, characters));
     if (by_cut.at(cut.back()).size() < 2) continue;
-    std::vector<std::string_view> parts;  // a character each
+    std::vector<std::string_view> parts;  // one character each
     for (std::string_view rest = name; !rest.empty(); rest.remove_prefix(parts.back().size()))
       parts.push_back(rest.substr(0, first_character(rest).bytes));
     const std::size_t head = characters / 3, tail = std::min(characters - head, parts.size() - head);
@@ -169,7 +169,7 @@ std::vector<std::string> without_what_all_share(std::vector<std::string> names) 
     tail = std::min<std::size_t>(tail, last.first - first.rbegin());
   }
   const std::vector<Separator> separators = separators_of(first);
-  std::size_t begin = 0, end = 0;  // bytes that go before and behind
+  std::size_t begin = 0, end = 0;  // bytes of the common prefix and suffix
   for (const Separator& separator : separators) {
     if (separator.end <= head) begin = separator.end;
     if (end == 0 && first.size() - separator.begin <= tail) end = first.size() - separator.begin;
@@ -215,11 +215,12 @@ std::string chart_figure(const Chart& chart, int heading_level) {
 }
 
 std::string chart_page(const Chart& chart) {
-  // Of a page on disk 'self' is a file in some browsers and nothing in others.
+  // For a page on disk, 'self' is a file in some browsers and nothing in others.
   return document(
       chart.title,
-      fmt::format("<main>\n{}<noscript>The chart is drawn by {}, which lies beside this page.</noscript></main>",
-                  chart_figure(chart, 1), kScriptFile),
+      fmt::format(
+          "<main>\n{}<noscript>The chart is drawn by {}, which is in the same folder as this page.</noscript></main>",
+          chart_figure(chart, 1), kScriptFile),
       {.elements = fmt::format("<script src=\"{}\"></script>", kScriptFile), .sources = "'self' file:"});
 }
 

@@ -16,13 +16,13 @@
 namespace headroom {
 namespace {
 
-/// Addresses of the functions that are called, by the headers' own types.
+/// Addresses of the called functions, with the types from their headers.
 struct Libraries {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): the name that is declared
 #define HR_FUNCTION(library, name) decltype(&::name) name = nullptr;
 #include "report/render/rasterizer_functions.def"
 #undef HR_FUNCTION
-  std::string missing;  ///< why they cannot be used; empty where they can
+  std::string missing;  ///< why they cannot be used; empty if they can
 };
 
 void* open_library(const char* soname, std::string& missing) {
@@ -53,21 +53,21 @@ Libraries open_libraries() {
   return l;
 }
 
-/// Opened once, never closed: they keep state of their own.
+/// Opened once and never closed, since the libraries keep global state.
 const Libraries& libraries() {
   static const Libraries opened = open_libraries();
   if (!opened.missing.empty()) fail("{}", opened.missing);
   return opened;
 }
 
-/// A surface and what draws on it.
+/// A cairo surface and its context.
 class Canvas {
  public:
-  /// Of pixels.
+  /// A canvas of pixels.
   Canvas(int width, int height)
       : Canvas(libraries().cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height),
                fmt::format("an image of {}x{} pixels", width, height)) {}
-  /// Takes `surface`; an error names it by `what`.
+  /// Takes ownership of `surface`; `what` names it in an error.
   Canvas(cairo_surface_t* surface, const std::string& what)
       : l_(libraries()),
         surface_(surface, l_.cairo_surface_destroy),
@@ -84,7 +84,7 @@ class Canvas {
   std::unique_ptr<cairo_t, void (*)(cairo_t*)> context_;
 };
 
-/// Size in pixels of "bold 12px sans-serif"; 12 where none is given.
+/// Size in pixels of "bold 12px sans-serif"; default 12.
 double size_of_font(std::string_view css_font) {
   const std::size_t end = css_font.find("px");
   if (end == std::string_view::npos) return 12;
@@ -95,7 +95,7 @@ double size_of_font(std::string_view css_font) {
   return size;
 }
 
-/// Draws `svg` as large as `width` times `height` units of the canvas.
+/// Draws `svg` scaled to `width` times `height` units of the canvas.
 void draw_svg(const Canvas& canvas, std::string_view svg, double width, double height) {
   const Libraries& l = libraries();
   const auto complain = [&](GError* error) {
@@ -121,7 +121,8 @@ cairo_status_t append_bytes(void* text, const unsigned char* bytes, unsigned int
   }
 }
 
-/// Widths of texts in the chart font. Making a canvas and finding the font takes far longer than measuring does.
+/// Widths of texts in the chart font. Cached, because creating a canvas and finding the font take far longer than
+/// measuring.
 class TextMeasure {
  public:
   TextMeasure() : l_(libraries()), canvas_(1, 1) {
@@ -153,7 +154,7 @@ class TextMeasure {
 }  // namespace
 
 void require_rasterizer() {
-  // librsvg and what it calls end the process where they get no memory, or no thread, whose stacks are of this size.
+  // librsvg and its dependencies abort the process if they get no memory or no thread, whose stacks have this size.
   constexpr std::size_t kRoom = std::size_t{512} << 20, kThreads = 8;
   struct rlimit stack {};
   const bool is_known = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY;
@@ -195,7 +196,7 @@ std::string svg_to_pdf(std::string_view svg, int width, int height, double scale
   const double points_wide = width * scale * kPointsPerPixel, points_high = height * scale * kPointsPerPixel;
   std::string pdf;
   const Canvas canvas(l.cairo_pdf_surface_create_for_stream(append_bytes, &pdf, points_wide, points_high), "a PDF");
-  // An empty date is left out, where none becomes the moment at which the surface is made.
+  // An empty date is omitted; without this call the date would be the creation time of the surface.
   l.cairo_pdf_surface_set_metadata(canvas.surface(), CAIRO_PDF_METADATA_CREATE_DATE, "");
   l.cairo_pdf_surface_set_metadata(canvas.surface(), CAIRO_PDF_METADATA_TITLE, title.c_str());
   draw_svg(canvas, svg, points_wide, points_high);

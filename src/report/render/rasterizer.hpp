@@ -5,27 +5,28 @@
 
 #include "media/image.hpp"
 
-/// SVG to pixels and to PDF, by librsvg and cairo. Both are opened by their soname at the first use, so that a machine
-/// without them can do all else.
+/// SVG to pixels and to PDF, with librsvg and cairo. Both libraries are opened by soname at the first use, so that
+/// all other functions work on a machine without them.
 namespace headroom {
 
-/// The family that every text of a chart is drawn in, where there is a choice.
+/// The font family of all chart text, where it can be chosen.
 inline constexpr std::string_view kChartFont = "DejaVu Sans";
 
-/// Throws Error, naming the library that is missing and what to do, where SVG cannot be drawn on this machine.
+/// Throws Error if SVG cannot be drawn on this machine; it names the missing library and the remedy.
 void require_rasterizer();
 
-/// `svg` on white, drawn at `scale` pixels for each of its `width` times `height` units: [height*scale, width*scale,
-/// 3]. Several threads may call it at once. Throws Error where `svg` is no SVG.
+/// Draws `svg` on white, with `scale` pixels for each of its `width` times `height` units: [height*scale,
+/// width*scale, 3]. Thread-safe. Throws Error if `svg` is not an SVG.
 [[nodiscard]] Image rasterize(std::string_view svg, int width, int height, double scale);
 
-/// `svg` as a PDF of one page, whose `width` times `height` units are `scale` CSS pixels (1/96 in) each; texts are
-/// texts, in fonts that are part of it. Equal arguments give equal bytes: it has no date. Several threads may call it at once.
-/// Throws Error where `svg` is no SVG.
+/// `svg` as a PDF of one page; each of its `width` times `height` units is `scale` CSS pixels (1/96 in). Text stays
+/// text, in embedded fonts. Equal arguments give equal bytes, because the PDF has no date. Thread-safe. Throws
+/// Error if `svg` is not an SVG.
 [[nodiscard]] std::string svg_to_pdf(std::string_view svg, int width, int height, double scale,
                                      const std::string& title);
 
-/// Width in units of one line of `text` in a CSS font such as "bold 12px sans-serif", of which size and weight count.
+/// Width in units of one line of `text` in a CSS font such as "bold 12px sans-serif". Only size and weight are
+/// used.
 [[nodiscard]] double text_width(std::string_view text, std::string_view css_font);
 
 }  // namespace headroom

@@ -15,25 +15,25 @@ namespace {
 
 constexpr int kMargin = 24;
 
-/// So many units of a layout as an SVG attribute: "960", or "8.5cm" in the unit that was asked for.
+/// A length in layout units as an SVG attribute: "960", or "8.5cm" in the requested unit.
 std::string svg_length(int units, const FigureLayout& layout, const FigureStyle& style) {
   if (!style.width) return fmt::format("{}", units);
   return fmt::format("{:.6g}{}", style.width->value * units / layout.width, style.width->unit);
 }
 
-// What the library expects of a browser. It draws at once, so timers never fire.
+// The browser functions that the library expects. It draws synchronously, so timers never fire.
 constexpr std::string_view kBrowser =
     "var window = this, self = this;"
     "var console = {log: function () {}, warn: function () {}, error: function () {}};"
     "function setTimeout() { return 0; }"
     "function clearTimeout() {}";
-// The library takes the width of an ideograph, which is square, for the height of a line; a Latin font has none.
+// The library uses the width of an ideograph, which is square, as the line height; a Latin font has none.
 constexpr std::string_view kMeasure =
     "echarts.setPlatformAPI({measureText: function (text, font) {"
     "  return {width: text === '\\u56fd' ? parseFloat(/([0-9.]+)px/.exec(font)[1]) : measure_text(text, font)};"
     "}});";
 
-/// `option` without what only a pointer shows, of which there may be more than of all else.
+/// `option` without tooltips, which may be larger than all the rest.
 nlohmann::json without_tips(const nlohmann::json& option) {
   if (option.is_array()) {
     nlohmann::json kept = nlohmann::json::array();
@@ -53,7 +53,8 @@ std::string text_line(std::string_view text, int y, std::string_view style) {
                      kMargin, y, kChartFont, style, escape_html(text));
 }
 
-/// `text` in lines of at most `width` units, broken at blanks; a longer word gets a line of its own and is cut.
+/// Wraps `text` into lines of at most `width` units, broken at blanks. A longer word gets a line of its own and is
+/// cut.
 std::vector<std::string> wrap(std::string_view text, double width, std::string_view font) {
   std::vector<std::string> lines;
   std::string line;
@@ -76,8 +77,8 @@ std::vector<std::string> wrap(std::string_view text, double width, std::string_v
   return lines;
 }
 
-/// The library numbers its documents, as zr0-, zr1- in front of their ids: equal charts are to be equal texts. Texts of
-/// strangers are between tags.
+/// The library numbers its documents with id prefixes zr0-, zr1-. They are removed, so that equal charts give equal
+/// text. Untrusted text occurs only between tags.
 std::string without_document_number(std::string_view svg) {
   std::string out;
   out.reserve(svg.size());
@@ -96,7 +97,7 @@ std::string without_document_number(std::string_view svg) {
   return out;
 }
 
-/// librsvg knows no dominant-baseline: what is centred on its line is moved down by as much instead.
+/// librsvg does not support dominant-baseline: text centred on its line is moved down by the same amount instead.
 std::string without_baselines(std::string_view svg) {
   static constexpr std::pair<std::string_view, std::string_view> kReplaced[] = {
       {R"(dominant-baseline="central")", R"(dy="0.35em")"},

@@ -9,22 +9,22 @@
 
 namespace headroom {
 
-/// Draws charts without a browser: the chart library runs in a ScriptEngine and makes SVG. Loading takes a quarter of a
-/// second, so a renderer is to draw many charts; what it draws does not depend on those before. One thread at a time.
-/// Throws Error where librsvg or cairo, which measure text, are missing.
+/// Draws charts without a browser: the chart library runs in a ScriptEngine and produces SVG. Loading takes a
+/// quarter of a second, so reuse a renderer for many charts; its output does not depend on earlier charts. Not
+/// thread-safe. Throws Error if librsvg or cairo, which measure text, are missing.
 class ChartRenderer {
  public:
   ChartRenderer();
 
-  /// The chart with its title above and its notes below, as far as `style` asks for them, on white: a document of its
-  /// own.
+  /// The chart on white as a document of its own, with the title above and the notes below if `style` asks for
+  /// them.
   [[nodiscard]] std::string to_svg(const Chart& chart, const FigureStyle& style = {});
 
  private:
   ScriptEngine engine_;
 };
 
-/// What an SVG document of a chart measures, in units of its viewBox.
+/// Size of an SVG document of a chart, in units of its viewBox.
 struct SvgSize {
   int width = 0;
   int height = 0;

@@ -19,7 +19,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Results of which every kind of chart can be drawn but for those that need a sweep.
+/// Results for every kind of chart except those that need a sweep.
 Dataset rich_dataset() {
   std::vector<Result> results = test::ladder_results();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -30,7 +30,7 @@ Dataset rich_dataset() {
   return test::make_dataset({test::make_file(results), test::kernel_file()});
 }
 
-/// Texts that an option shows beside its items.
+/// Texts that an option shows next to its items.
 void collect_texts(const json& value, std::set<std::string>& texts) {
   if (value.is_object() && value.contains("text") && value["text"].is_string())
     texts.insert(value["text"].get<std::string>());
@@ -116,7 +116,7 @@ TEST(Rasterizer, MeasuresTextInTheChartFont) {
 }
 
 TEST(ChartRenderer, DrawsEqualChartsEqually) {
-  // Fifty labels of one size on top of each other: which of them are left out is up to the order of equal elements.
+  // Fifty labels of one size on top of each other. The order of equal elements decides which labels are left out.
   Dataset dataset = rich_dataset();
   std::vector<Result> results = test::ladder_results();
   for (int i = 0; i < 50; ++i) {

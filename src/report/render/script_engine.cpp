@@ -15,14 +15,15 @@ using Measure = std::function<double(std::string_view, std::string_view)>;
 
 struct ScriptEngine::State {
   duk_context* context = nullptr;
-  std::vector<std::unique_ptr<Measure>> measures;  // called back by address
+  std::vector<std::unique_ptr<Measure>> measures;  // callbacks, passed by address
 };
 
 namespace {
 
-// Equal scripts give equal results: sort() keeps the order of equal elements (as ECMAScript 2019 asks, section 22.1.3.27, and browsers
-// do), where Duktape's quicksort takes pivots at random; random() always gives the same numbers; and it is always the first moment of
-// 1970, since the chart library measures text in another way where measuring takes long.
+// Makes equal scripts give equal results. sort() is stable (as ECMAScript 2019 requires, section 22.1.3.27, and
+// browsers do); Duktape's quicksort takes pivots at random. random() always gives the same numbers. The time is
+// always the first moment of 1970, because the chart library changes its text measurement when measuring takes
+// long.
 constexpr std::string_view kDeterminism = R"js(
 (function () {
   function in_order_of_text(a, b) { a = String(a); b = String(b); return a < b ? -1 : a > b ? 1 : 0; }
@@ -94,7 +95,7 @@ duk_ret_t call_measure(duk_context* context) {
   return 1;
 }
 
-/// Takes the error off the stack and throws it.
+/// Pops the error from the stack and throws it.
 [[noreturn]] void throw_script_error(duk_context* context, std::string_view name) {
   std::string message(string_at(context, -1));
   if (duk_is_error(context, -1) != 0) {

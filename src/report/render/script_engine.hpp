@@ -7,9 +7,9 @@
 
 namespace headroom {
 
-/// A JavaScript (ES5) interpreter inside the program: no files, no network, no clock. Equal scripts and arguments give equal results:
-/// sort() is stable, and Math.random() always the same from the beginning or Math.random.restart() on. Not for several
-/// threads at once.
+/// An embedded JavaScript (ES5) interpreter without files, network or clock. Equal scripts and arguments give equal
+/// results: sort() is stable, and Math.random() gives a fixed sequence from the beginning or from
+/// Math.random.restart(). Not thread-safe.
 class ScriptEngine {
  public:
   ScriptEngine();
@@ -17,10 +17,10 @@ class ScriptEngine {
   ScriptEngine(const ScriptEngine&) = delete;
   ScriptEngine& operator=(const ScriptEngine&) = delete;
 
-  /// Runs a program. Throws Error with `name` and JavaScript's message where it throws.
+  /// Runs a program. If it throws, throws Error with `name` and JavaScript's message.
   void run(std::string_view source, std::string_view name);
-  /// Calls the function that the expression `function` gives with one string; what it returns, as a string. Throws
-  /// Error where it throws.
+  /// Evaluates the expression `function`, calls the resulting function with one string, and returns its result as a
+  /// string. Throws Error if it throws.
   [[nodiscard]] std::string call(std::string_view function, std::string_view argument);
   /// Defines the global function `name`(text, font), which returns a number.
   void define_measure(std::string_view name,

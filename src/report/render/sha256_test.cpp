@@ -11,7 +11,7 @@ namespace {
 
 std::string hex(std::string_view text) { return fmt::format("{:02x}", fmt::join(sha256(text), "")); }
 
-// The examples of the standard's authors: no block of its own, one, two, and many.
+// The examples of the standard's authors: padding inside the last block, and one, two and many blocks.
 TEST(Sha256, IsThatOfTheStandard) {
   EXPECT_EQ(hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -15,14 +15,14 @@
 
 #include "report/render/rasterizer.hpp"
 
-/// Where the texts of a chart's SVG lie, by the metrics of the font they are drawn in: for tests of what can be read.
+/// Positions of the texts in a chart's SVG, by the metrics of its font: for legibility tests.
 namespace headroom::test {
 
 struct Point {
   double x = 0, y = 0;
 };
 
-/// One line of text, turned or not.
+/// One line of text, rotated or not.
 struct TextBox {
   std::string text;
   std::array<Point, 4> corners;
@@ -58,7 +58,7 @@ inline std::string decoded(std::string text) {
   return text;
 }
 
-/// Of text in a CSS font of one size; measured once.
+/// Width of text in a CSS font of one size; cached.
 inline double width(const std::string& text, const std::string& font) {
   static std::map<std::pair<std::string, std::string>, double> known;
   const auto [found, is_new] = known.try_emplace({text, font});
@@ -89,7 +89,7 @@ inline TextBox box_of(std::string_view element, std::string text, Point offset) 
   return box;
 }
 
-/// The shadow of a box on a direction.
+/// The projection of a box onto a direction.
 inline std::pair<double, double> shadow(const TextBox& box, Point direction) {
   std::pair<double, double> range = {1e300, -1e300};
   for (const Point& corner : box.corners) {
@@ -122,7 +122,8 @@ inline std::vector<TextBox> text_boxes(std::string_view svg) {
   return found;
 }
 
-/// Whether two lines of text cover each other by more than a pixel: no direction of either's sides parts them.
+/// Whether two lines of text overlap by more than a pixel: no side direction of either box separates them
+/// (separating axis test).
 inline bool overlap(const TextBox& a, const TextBox& b) {
   constexpr double kTouch = 1;
   for (const TextBox* box : {&a, &b})
@@ -137,7 +138,7 @@ inline bool overlap(const TextBox& a, const TextBox& b) {
   return true;
 }
 
-/// What is wrong with the texts of an SVG of this size, a sentence each.
+/// Faults of the texts of an SVG of this size, one sentence each.
 inline std::vector<std::string> text_faults(std::string_view svg, double width, double height) {
   std::vector<std::string> faults;
   const std::vector<TextBox> texts = text_boxes(svg);
@@ -151,7 +152,7 @@ inline std::vector<std::string> text_faults(std::string_view svg, double width, 
       if (overlap(texts[i], texts[j]))
         faults.push_back(fmt::format("'{}' and '{}' overlap", texts[j].text, texts[i].text));
       if (texts[i].text == texts[j].text && texts[i].text.find("…") != std::string::npos)
-        faults.push_back(fmt::format("'{}' stands for two", texts[i].text));
+        faults.push_back(fmt::format("'{}' is shared by two", texts[i].text));
     }
   }
   return faults;
