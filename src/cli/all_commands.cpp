@@ -10,17 +10,18 @@
 namespace headroom {
 namespace {
 
-/// Options to which an empty text says something: prompts, lists that may have no items, and a filter that takes all.
+/// Options for which an empty text has a meaning: prompts, lists that may be empty, and a filter that matches all.
 constexpr std::array<std::string_view, 7> kMayBeEmpty = {"--prompt", "--prompt-2", "--negative-prompt", "--opt",
                                                          "--labels", "--format",   "--filter"};
 
 bool takes_value(const CLI::Option& option) { return option.nonpositional() && option.get_items_expected_max() > 0; }
 
-/// An empty text is what an unset variable of a shell leaves, and would pass for an option that was not given.
+/// Refuses an empty text, which an unset shell variable leaves and which would look like an option that was not
+/// given.
 void refuse_empty_value(CLI::Option& option) {
   static const CLI::Validator kIsNotEmpty(
       [](const std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
-  const bool is_number = option.get_type_name().find("INT in") != std::string::npos;  // which says more
+  const bool is_number = option.get_type_name().find("INT in") != std::string::npos;  // the type name says more
   if (!is_number && std::ranges::find(kMayBeEmpty, option.get_name()) == kMayBeEmpty.end()) option.check(kIsNotEmpty);
 }
 

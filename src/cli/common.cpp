@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-/// What parse_device() takes.
+/// Accepts the devices of parse_device().
 CLI::Validator device_name() {
   return {[](std::string& text) {
             try {
@@ -31,43 +31,41 @@ CLI::Validator device_name() {
 
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
-      .add_option("MODEL", arguments.model, "a name from `headroom models`, or a checkpoint folder in diffusers layout")
+      .add_option("MODEL", arguments.model,
+                  "a name that `headroom models` lists, or a checkpoint folder in diffusers layout")
       ->required();
   command
       .add_option("--random-weights", arguments.random_weights,
-                  "seed of random weights that stand in for the checkpoint; quality is then not reported")
+                  "use random weights with this seed instead of the checkpoint; quality is then not reported")
       ->check(seed_number())
       ->type_name("SEED");
   command
       .add_option(
           "--device", arguments.device,
-          "auto, cpu, cuda, or cuda:N for the GPU of that number; auto is the first GPU that can be used, or the "
-          "CPU where there is none")
+          "auto, cpu, cuda, or cuda:N for GPU number N; auto is the first usable GPU, or the CPU if there is none")
       ->check(device_name())
       ->type_name("DEVICE")
       ->capture_default_str();
   command
       .add_option("--baseline", arguments.baseline,
-                  "what to compute in where no switch says otherwise; fp32 on a CPU and the checkpoint's own on a GPU "
-                  "unless given")
+                  "dtype of the computation, unless a switch changes it; default: fp32 on a CPU, the checkpoint's "
+                  "dtype on a GPU")
       ->check(CLI::IsMember({"fp32", "bf16"}));
-  command.add_option("--threads", arguments.threads, "CPU threads; 0 takes all that the affinity mask allows")
+  command.add_option("--threads", arguments.threads, "CPU threads; 0: all CPUs of the affinity mask")
       ->check(whole_number(0, 1024))
       ->capture_default_str();
   std::vector<std::string> isas;
   for (const CpuIsa isa : all_cpu_isas()) isas.emplace_back(name_of(isa));
-  command
-      .add_option("--cpu-isa", arguments.cpu_isa, "use no wider vector units than these; the CPU's widest unless given")
+  command.add_option("--cpu-isa", arguments.cpu_isa, "widest vector instructions to use; default: the CPU's widest")
       ->check(CLI::IsMember(isas));
   command.add_flag("-q,--quiet", arguments.quiet, "no progress bar and no notes");
 }
 
 void add_lora_option(CLI::App& command, std::vector<std::string>& loras) {
   command
-      .add_option(
-          "--lora", loras,
-          "a LoRA file to add to the weights, and how much of it: style.safetensors:0.8; 1 unless told, and may be "
-          "negative; may be given several times")
+      .add_option("--lora", loras,
+                  "a LoRA file to add to the weights, with its weight: style.safetensors:0.8; the default weight is 1, "
+                  "and it may be negative; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("FILE[:WEIGHT]");
@@ -84,17 +82,17 @@ std::vector<LoraUse> parse_loras(std::span<const std::string> loras) {
 
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
   CLI::Option* const rows =
-      command.add_option("--token-rows", request.token_rows, "image tokens down; the model's own unless given")
+      command.add_option("--token-rows", request.token_rows, "rows of image tokens; default: the model's own")
           ->check(whole_number(1, 1024));
   CLI::Option* const columns =
-      command.add_option("--token-columns", request.token_columns, "image tokens across; the model's own unless given")
+      command.add_option("--token-columns", request.token_columns, "columns of image tokens; default: the model's own")
           ->check(whole_number(1, 1024));
-  command.add_option("--text-tokens", request.text_tokens, "text tokens; the model's own, or 512, unless given")
+  command.add_option("--text-tokens", request.text_tokens, "text tokens; default: the model's own, or 512")
       ->check(whole_number(1, 8192));
-  command.add_option("--height", size.height, "pixels down, in place of --token-rows")
+  command.add_option("--height", size.height, "image height in pixels, instead of --token-rows")
       ->check(whole_number(1, 16'384))
       ->excludes(rows);
-  command.add_option("--width", size.width, "pixels across, in place of --token-columns")
+  command.add_option("--width", size.width, "image width in pixels, instead of --token-columns")
       ->check(whole_number(1, 16'384))
       ->excludes(columns);
 }
@@ -105,25 +103,23 @@ void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOption
 }
 
 void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what) {
-  command.add_option("--steps", steps, what + "; the model's own number unless given")->check(whole_number(1, 10'000));
+  command.add_option("--steps", steps, what + "; default: the model's own number")->check(whole_number(1, 10'000));
 }
 
 void add_guidance_option(CLI::App& command, std::optional<double>& guidance) {
-  command.add_option("--guidance", guidance, "guidance scale; the model's own unless given")
+  command.add_option("--guidance", guidance, "guidance scale; default: the model's own")
       ->check(real_number(0.0, 100.0));
 }
 
 void add_true_cfg_option(CLI::App& command, std::optional<double>& scale) {
   command
-      .add_option(
-          "--true-cfg-scale", scale,
-          "scale of classifier-free guidance, twice the work, of a model that is guided without it; none unless "
-          "over 1")
+      .add_option("--true-cfg-scale", scale,
+                  "scale of classifier-free guidance for a model with embedded guidance; doubles the work; off up to 1")
       ->check(real_number(0.0, 100.0));
 }
 
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
-  command.add_option("--batch", request.images, "images made at once")
+  command.add_option("--batch", request.images, "images per batch")
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   add_steps_option(command, request.steps, "denoise steps");
@@ -137,15 +133,15 @@ void add_search_option(CLI::App& command, NewWork& after_the_first) {
           [&after_the_first](const std::string& sizes) {
             after_the_first = sizes == "every" ? NewWork::kMeasure : NewWork::kTakeOver;
           },
-          "for which sizes a GPU's fastest algorithms are searched: first, from the nearest of which others take them "
-          "over, or every")
+          "sizes for which the fastest GPU algorithms are searched: first, after which new sizes use those of the "
+          "nearest tuned size, or every")
       ->check(CLI::IsMember({"first", "every"}))
       ->default_str("first");
 }
 
 void add_strict_option(CLI::App& command, SwitchList& switches) {
   command.add_flag("--strict", switches.is_strict,
-                   "an error (1) where a switch that --opt names declines, or an option changes nothing");
+                   "fail (exit code 1) if a switch named by --opt declines, or an option has no effect");
 }
 
 void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback) {
@@ -184,7 +180,7 @@ void tell_device(const Log& log, const Backend& backend) {
 
 namespace {
 
-/// What the baseline computes in, by what is asked for, and else by the device.
+/// The dtype of the baseline: as requested, otherwise by the device.
 DType choose_baseline(const ModelArguments& arguments, const Backend& backend, const Checkpoint& checkpoint) {
   if (!arguments.baseline.empty()) return arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
   const bool is_gpu = backend.properties().target.device == DeviceKind::kCuda;

@@ -29,69 +29,69 @@ struct ModelArguments {
   std::string model;
   std::optional<std::uint64_t> random_weights;
   std::string device = "auto";  ///< for find_device()
-  std::string baseline;         ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's own on a GPU
-  int threads = 0;              ///< 0: all that the affinity mask allows
-  std::string cpu_isa;          ///< the widest vector units to use; empty: all that the CPU has
+  std::string baseline;         ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's dtype on a GPU
+  int threads = 0;              ///< 0: all CPUs of the affinity mask
+  std::string cpu_isa;          ///< the widest vector units to use; empty: all of the CPU
   bool quiet = false;
-  std::vector<std::string> loras = {};  ///< "FILE:WEIGHT", that the network is opened with
+  std::vector<std::string> loras = {};  ///< "FILE:WEIGHT", added to the weights when the network is opened
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
 /// Adds --lora, which may be given several times.
 void add_lora_option(CLI::App& command, std::vector<std::string>& loras);
 
-/// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() brings the last two into the
-/// request.
+/// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() applies the last two to
+/// the request.
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size);
-/// Throws a usage Error for pixels that do not divide into the denoiser's tokens.
+/// Throws a usage Error for pixel sizes that are not multiples of the denoiser's tokens.
 void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request);
 
-/// Adds --steps, which are 0 unless given; `what` they are is the beginning of its help.
+/// Adds --steps, 0 unless given. Its help begins with `what`.
 void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what);
 void add_guidance_option(CLI::App& command, std::optional<double>& guidance);
 void add_true_cfg_option(CLI::App& command, std::optional<double>& scale);
 
-/// Adds --batch, --steps and those of add_size_options().
+/// Adds --batch, --steps and the options of add_size_options().
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
 
-/// Adds --search: what is done about work that is new after the first plan of a process.
+/// Adds --search: how new work is handled after the first plan of a process.
 void add_search_option(CLI::App& command, NewWork& after_the_first);
 
-/// Adds --opt, whose text SwitchSet::parse() reads, and --strict.
+/// Adds --opt, which SwitchSet::parse() parses, and --strict.
 void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback);
 void add_strict_option(CLI::App& command, SwitchList& switches);
 
-/// The device that the arguments name, opened. Throws Error where it is not there.
+/// Opens the device that the arguments name. Throws Error if there is no such device.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const ModelArguments& arguments);
-/// A note that says which device it is.
+/// Logs a note that names the device.
 void tell_device(const Log& log, const Backend& backend);
 
-/// `--device` for a process of its own: "cpu", "cuda", "cuda:1".
+/// `--device` for a separate process: "cpu", "cuda", "cuda:1".
 [[nodiscard]] std::string device_argument(const Device& device);
 
 /// A network on a device, with the weights folded so far.
 struct Engine {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Pipeline> pipeline;    ///< where the network is a denoiser
-  std::unique_ptr<Component> component;  ///< where it is not
+  std::unique_ptr<Pipeline> pipeline;    ///< if the network is a denoiser
+  std::unique_ptr<Component> component;  ///< if it is not
   std::unique_ptr<WeightStore> weights;
-  std::filesystem::path folder;  ///< of a whole pipeline; empty where the network is alone
+  std::filesystem::path folder;  ///< of a whole pipeline; empty for a single network
 
   [[nodiscard]] const Component& network() const { return pipeline ? pipeline->denoiser() : *component; }
   [[nodiscard]] std::span<const Component> components() const {
     return pipeline ? pipeline->components() : std::span<const Component>(component.get(), 1);
   }
 };
-/// Of any network. A note says which device it is. Throws Error where the device or the network is not there.
+/// Opens any network. A note names the device. Throws Error if the device or the network does not exist.
 [[nodiscard]] Engine open_network(const ModelArguments& arguments);
-/// The same of a pipeline; throws a usage Error where the network is no denoiser.
+/// The same for a pipeline; throws a usage Error if the network is not a denoiser.
 [[nodiscard]] Engine open_engine(const ModelArguments& arguments);
 
-/// The LoRA files of options, in order. Throws a usage Error for a weight that is no number.
+/// The LoRA files of the options, in order. Throws a usage Error for a weight that is not a number.
 [[nodiscard]] std::vector<LoraUse> parse_loras(std::span<const std::string> loras);
 
-/// Says what passes note of the whole, as which schedule a step cache has, one line each.
+/// Logs the notes of passes about the whole program, such as the schedule of a step cache, one line each.
 void report_notes(const Log& log, const Compiled& compiled);
-/// Says what kept `graph` from replaying a session, which has run, as a whole.
+/// Logs the reason why `graph` cannot replay a session, which has run, as a whole.
 void report_replay_obstacle(const Log& log, const Session& session);
 
 }  // namespace headroom

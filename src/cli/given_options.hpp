@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-/// What a command needs to run itself again in a process of its own.
+/// Support for commands that run themselves again in a separate process.
 namespace headroom {
 
-/// The options of a command that were given, each as one word ("--steps=4"), but for those named in `others`.
+/// The given options of a command, each as one word ("--steps=4"), except those named in `others`.
 [[nodiscard]] std::vector<std::string> given_options(const CLI::App& command, std::span<const std::string_view> others);
 
-/// The file of this program.
+/// The path of this program.
 [[nodiscard]] std::string own_program();
 
 }  // namespace headroom

@@ -31,26 +31,26 @@ constexpr const char* kDescription =
     "headroom makes diffusion transformers run as fast as the hardware allows, and measures every optimization.\n"
     "The main command is `headroom ladder MODEL`.";
 
-/// Starts the program again with a short spin where nobody has chosen one. Threads of a team spin when they wait for
-/// each other; GCC's OpenMP does so for milliseconds, and on a machine that others use too a step then takes 50 times
-/// as long. It reads this setting when the process begins and offers no call for it.
+/// Restarts the program with a short OpenMP spin time, unless the user has set one. Threads of a team spin while
+/// they wait for each other. GCC's OpenMP does so for milliseconds, which on a shared machine makes a step 50 times
+/// as long. It reads the setting only when the process starts, and has no call for it.
 void limit_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);
-  execv("/proc/self/exe", argv);  // where that fails, the program runs as it was started
+  execv("/proc/self/exe", argv);  // if this fails, the program continues as it was started
 }
 
-/// Takes the place of each standard stream that is closed, so that no file that is opened later gets its number, and
-/// with it what is printed. Writing to it still fails.
+/// Occupies the descriptor of each closed standard stream. Otherwise a file opened later would get its number and
+/// receive the printed output. Writing to it still fails.
 void occupy_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
 }
 
-/// One line on stderr. Where that cannot be written either, there is nobody to tell.
+/// Prints one line on stderr. A failure is ignored.
 void tell(std::string_view sentence) { headroom::Log().info("headroom: {}", sentence); }
 
-/// Whether notes are unwanted, as far as the arguments say so by themselves.
+/// Whether the arguments contain --quiet, before they are parsed.
 bool is_quiet(const std::vector<std::string>& arguments) {
   return std::ranges::any_of(arguments, [](const std::string& each) { return each == "-q" || each == "--quiet"; });
 }
@@ -64,7 +64,7 @@ headroom::ExitCode tell_usage(std::string_view sentence, const CLI::App& app) {
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "headroom");
   app.formatter(std::make_shared<headroom::UsageFormatter>(
-      headroom::output_columns(STDOUT_FILENO)));  // of the commands too, which are added below
+      headroom::output_columns(STDOUT_FILENO)));  // also for the commands added below
   app.set_version_flag("--version", [] {
     const headroom::Machine machine = headroom::describe_machine();
     return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
@@ -77,7 +77,8 @@ int run(int argc, char** argv) {
   const headroom::Log log(is_quiet(current.arguments));
   for (const std::string& note : current.notes) log.info("{}", note);
   try {
-    app.parse(std::vector<std::string>(current.arguments.rbegin(), current.arguments.rend()));  // as it takes them
+    // in the order that CLI11 expects
+    app.parse(std::vector<std::string>(current.arguments.rbegin(), current.arguments.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       std::ostringstream text;
@@ -103,11 +104,11 @@ int main(int argc, char** argv) {
     headroom::survive_truncated_files();
     return run(argc, argv);
   } catch (const headroom::Interrupted& interrupted) {
-    headroom::end_by_signal(interrupted.signal);  // as it would have ended at once
+    headroom::end_by_signal(interrupted.signal);  // as if the signal had ended it at once
   } catch (const headroom::Error& error) {
     tell(error.what());
     return static_cast<int>(error.code());
-  } catch (const std::filesystem::filesystem_error& error) {  // never a bug: the files are as they are
+  } catch (const std::filesystem::filesystem_error& error) {  // not a bug, but the state of the file system
     tell(fmt::format("cannot read {}: {}", error.path1().native(), error.code().message()));
   } catch (const std::exception& error) {
     tell(headroom::sentence_of(error));

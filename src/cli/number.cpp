@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-/// All of the text as a number.
+/// Parses the whole text as a number.
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
   Number value{};
@@ -27,7 +27,7 @@ std::optional<Number> parse(std::string_view text) {
   return value;
 }
 
-/// Bytes of a unit, whatever its case: 1000s of "kb" and "k", 1024s of "kib" and "ki".
+/// Bytes of a unit, case-insensitive: powers of 1000 for "kb" and "k", of 1024 for "kib" and "ki".
 std::optional<double> bytes_of_unit(std::string unit) {
   std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (unit.empty() || unit == "b") return 1;
@@ -40,7 +40,7 @@ std::optional<double> bytes_of_unit(std::string unit) {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   constexpr double kMost = 1024.0 * 1024 * 1024 * 1024 * 1024 * 1024;
-  const std::size_t digits = text.find_last_of("0123456789.") + 1;  // 0 where there are none
+  const std::size_t digits = text.find_last_of("0123456789.") + 1;  // 0 if there are none
   const std::optional<double> number = parse<double>(text.substr(0, digits));
   const std::string_view unit = text.substr(digits);
   const std::optional<double> factor =
@@ -115,7 +115,7 @@ CLI::Validator share() {
 CLI::Validator real_number(double low, double high) {
   return {[=](const std::string& text) {
             const std::optional<double> value = parse<double>(text);
-            if (value && *value >= low && *value <= high) return std::string();  // NaN is not
+            if (value && *value >= low && *value <= high) return std::string();  // NaN fails
             return fmt::format("'{}' is not a number from {} to {}", text, low, high);
           },
           fmt::format("FLOAT in [{} - {}]", low, high)};

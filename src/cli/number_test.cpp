@@ -34,14 +34,14 @@ void add_commands(CLI::App& app, ExitCode& exit_code) {
   add_report_command(app);
 }
 
-/// Whether its help says that it is a number.
+/// Whether the help of an option says that it is a number.
 bool is_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return std::ranges::any_of(std::vector<std::string>{"INT", "FLOAT", "SEED", "SIZE"},
                              [&](const std::string& kind) { return type.find(kind) != std::string::npos; });
 }
 
-/// Whether the option takes the text, as far as it is known without the other options.
+/// Whether the option accepts the text, as far as it can be checked without the other options.
 bool takes(CLI::Option& option, const std::string& text) {
   option.clear();
   option.add_result(text);
@@ -56,7 +56,7 @@ bool takes(CLI::Option& option, const std::string& text) {
   return true;
 }
 
-/// What means no number is taken by none of the options of any command.
+/// No option of any command accepts a text that is not a valid number.
 TEST(Number, NoOptionTakesWhatMeansNothing) {
   CLI::App app;
   ExitCode exit_code = ExitCode::kOk;

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-/// A name that an option of a command had before.
+/// A former name of an option.
 struct FormerName {
   std::string_view command, former, current;
 };
@@ -27,7 +27,8 @@ constexpr std::array<FormerName, 9> kFormerNames = {{{"forward", "--output", "--
                                                      {"profile", "--images", "--batch"},
                                                      {"plan", "--images", "--batch"}}};
 
-/// Names of other programs, and what is meant: the first of these options that a command has, or other words where none is an option.
+/// A name used by other programs, and its equivalent: the first of these options that the command has, or an
+/// explanation if no option is equivalent.
 struct ForeignName {
   std::string_view names, meant;
 };
@@ -59,7 +60,7 @@ constexpr std::array<ForeignName, 24> kForeignNames = {
      {"--regression-threshold,--tolerance,--fail-over", "--threshold"},
      {"--silent,--no-progress,--no-progress-bar", "--quiet"}}};
 
-/// Commands that other programs have, or that are options here.
+/// Commands of other programs, or names that are options here.
 constexpr std::array<ForeignName, 10> kForeignCommands = {
     {{"help", "headroom --help"},
      {"version", "headroom --version"},
@@ -79,13 +80,13 @@ bool names_it(const ForeignName& foreign, std::string_view name) {
 
 std::string_view name_of_option(std::string_view argument) { return argument.substr(0, argument.find('=')); }
 
-/// Whether it is one, and in its help.
+/// Whether the command has the option and shows it in its help.
 bool has_option(const CLI::App& command, const std::string& name) {
   const CLI::Option* const option = command.get_option_no_throw(name);
   return option != nullptr && !option->get_group().empty();
 }
 
-/// Without those that are for the program alone.
+/// Option names, except those of the program alone.
 std::vector<std::string> names_of_options(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
@@ -93,7 +94,7 @@ std::vector<std::string> names_of_options(const CLI::App& command) {
   return names;
 }
 
-/// What is meant, where the command takes it.
+/// The equivalent, if the command has it.
 std::optional<std::string> find_meant(const CLI::App& command, const ForeignName& foreign) {
   if (!foreign.meant.starts_with("--"))
     return command.get_option_no_throw("MODEL") == nullptr ? std::nullopt : std::optional(std::string(foreign.meant));

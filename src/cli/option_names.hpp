@@ -6,21 +6,21 @@
 #include <string_view>
 #include <vector>
 
-/// Names of options and commands that people type though Headroom has others: those of former versions, which are still taken, and those of
-/// diffusers, stable-diffusion.cpp and ComfyUI, at which errors hint.
+/// Alternative names of options and commands. Names of former versions are still accepted. For names of diffusers,
+/// stable-diffusion.cpp and ComfyUI, errors suggest the name used here.
 namespace headroom {
 
-/// The arguments of the program, with former names of options replaced by today's.
+/// The arguments of the program, with former option names replaced by current ones.
 struct CurrentArguments {
   std::vector<std::string> arguments;
-  std::vector<std::string> notes;  ///< a sentence for each former name, once
+  std::vector<std::string> notes;  ///< one sentence for each former name
 };
 [[nodiscard]] CurrentArguments with_current_names(std::vector<std::string> arguments);
 
-/// What an option that `command` does not have is called here: "; did you mean '--steps'?", or nothing. `option` is as it was given,
-/// with its value behind "=" or without.
+/// A suggestion for an option that `command` does not have: "; did you mean '--steps'?", or nothing. `option` is as
+/// given, with or without "=" and its value.
 [[nodiscard]] std::string hint_at_option(const CLI::App& command, std::string_view option);
-/// The same of a command that the program does not have: "; did you mean 'headroom --help'?"
+/// The same for a command that the program does not have: "; did you mean 'headroom --help'?"
 [[nodiscard]] std::string hint_at_command(const CLI::App& app, std::string_view command);
 
 }  // namespace headroom

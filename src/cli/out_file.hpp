@@ -8,27 +8,28 @@
 
 namespace headroom {
 
-/// Whether --out names standard output. A file of that name is written as ./-.
+/// Whether --out means standard output. A file of that name is written as ./-.
 [[nodiscard]] inline bool is_standard_output(const std::string& out) { return out == "-"; }
 
-/// What --out names: a file, or for `-` standard output, whose bytes are first written to a temporary file, complete or not at all.
+/// The destination of --out: a file, or standard output for `-`. The bytes for standard output first go to a
+/// temporary file, so that they are sent completely or not at all.
 class OutFile {
  public:
-  /// Throws Error where it cannot be written, or standard output is a terminal.
+  /// Throws Error if the file cannot be written, or if standard output is a terminal.
   explicit OutFile(const std::string& out);
   ~OutFile();
   OutFile(const OutFile&) = delete;
   OutFile& operator=(const OutFile&) = delete;
 
-  /// The file to write.
+  /// The path to write to.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Sends what was written on to standard output, where that is meant.
+  /// Copies the written file to standard output, if that is the destination.
   void finish();
 
  private:
   std::string path_;
-  std::filesystem::path folder_;          // the temporary one; empty for a file
-  std::unique_ptr<OutputStream> stream_;  // none for a file
+  std::filesystem::path folder_;          // the temporary folder; empty for a file
+  std::unique_ptr<OutputStream> stream_;  // null for a file
 };
 
 }  // namespace headroom

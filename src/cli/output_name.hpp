@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-/// Checks of options that name what is to be written, so that a slip is told before any work.
+/// Validators for options that name an output, so that a mistake is reported before any work.
 namespace headroom {
 
-/// A file that is written in one of these forms, by suffix (".png"). Upper and lower case are one, and a name without a
-/// suffix (/dev/stdout) will do; another suffix would lie about what is in the file.
+/// A file in one of these formats, by suffix (".png"), case-insensitive. A name without a suffix (/dev/stdout) is
+/// accepted; another suffix is refused, since it would misrepresent the format.
 [[nodiscard]] CLI::Validator written_as(std::vector<std::string> suffixes);
 
-/// A folder: not what has the suffix of a file that headroom writes or might be thought to write, unless it is one.
+/// A folder. A name with the suffix of a file format that headroom writes, or could be expected to write, is
+/// refused unless the folder exists.
 [[nodiscard]] CLI::Validator folder_name();
 
 }  // namespace headroom

@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-/// What the check says; empty where it takes the name.
+/// The error message of the check; empty if it accepts the name.
 std::string said(const CLI::Validator& check, std::string name) { return check(name); }
 
 TEST(WrittenAs, RefusesASuffixThatIsNotWritten) {

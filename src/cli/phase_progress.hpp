@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-/// Progress over each phase in turn.
+/// Progress bars of consecutive phases.
 class PhaseProgress {
  public:
   explicit PhaseProgress(bool quiet) : quiet_(quiet) {}

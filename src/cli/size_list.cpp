@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kOwnSize = "own";
 
-/// A side of an image in decimal, without sign and leading zeros; nothing where it is none.
+/// A side of an image in decimal, without sign or leading zeros; empty if invalid.
 std::optional<std::int64_t> parse_side(std::string_view text, std::int64_t high) {
   if (text.empty() || text.front() == '0') return std::nullopt;
   std::int64_t side = 0;

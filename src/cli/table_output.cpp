@@ -11,7 +11,7 @@ namespace headroom {
 void add_table_options(CLI::App& command, TableOutput& output, const std::string& json_help) {
   CLI::Option* const json = command.add_flag_callback(
       "--json", [&output] { output.format = "json"; }, json_help + ": --format json");
-  command.add_option("--format", output.format, "of what is printed: text, csv, md, latex or json")
+  command.add_option("--format", output.format, "output format: text, csv, md, latex or json")
       ->check(CLI::IsMember({"text", "csv", "md", "markdown", "latex", "json"}))
       ->type_name("FORMAT")
       ->excludes(json)

@@ -18,8 +18,8 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : fmt::format("{} {}", full_name(*parent), command.get_name());
 }
 
-/// An argument or an option that a command cannot do without: " MODEL", " [MODEL]", " RESULTS...", " --out DIR"; of
-/// other options nothing.
+/// The usage of an argument or a required option: " MODEL", " [MODEL]", " RESULTS...", " --out DIR". Empty for
+/// other options.
 std::string usage_of(const CLI::Option& option) {
   if (option.get_positional()) {
     const std::string name = option.get_name() + (option.get_items_expected_max() > 1 ? "..." : "");
@@ -28,13 +28,13 @@ std::string usage_of(const CLI::Option& option) {
   return option.get_required() ? fmt::format(" {} {}", option.get_name(), option.get_type_name()) : "";
 }
 
-/// The command that the arguments chose, or the program where they chose none.
+/// The chosen command, or the program if none was chosen.
 const CLI::App& chosen(const CLI::App& app) {
   const std::vector<CLI::App*> commands = app.get_subcommands();
   return commands.empty() ? app : *commands.front();
 }
 
-/// The option whose value stands before `argument`, with no other option between them; null where there is none.
+/// The option whose value precedes `argument`, without another option between them; null if there is none.
 const CLI::Option* option_before(const CLI::App& command, const std::vector<std::string>& arguments,
                                  const std::string& argument) {
   const auto end = std::ranges::find(arguments, argument);
@@ -47,7 +47,7 @@ const CLI::Option* option_before(const CLI::App& command, const std::vector<std:
   return command.get_option_no_throw(given.substr(0, equals));
 }
 
-/// What to do where an option was given more words than the one that it takes.
+/// A hint for an option that was given more than one value.
 std::string hint_at_values(const CLI::Option& option) {
   const std::string name = option.get_name();
   const std::string type = option.get_type_name();
@@ -75,7 +75,7 @@ std::string explain_unknown(const CLI::App& app, const std::vector<std::string>&
                      hint);
 }
 
-/// What was left out, where the library says that something is required: an argument without a name, or an option.
+/// The missing argument or option, when CLI11 reports that something is required.
 std::string explain_missing(const CLI::App& command, const CLI::RequiredError& error) {
   for (const CLI::Option* option : command.get_options())
     if (option->get_required() && option->count() == 0)
@@ -107,7 +107,7 @@ bool is_command(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
-  const std::vector<std::string> unknown = app.remaining(true);  // in the order in which they were given
+  const std::vector<std::string> unknown = app.remaining(true);  // in the given order
   const bool has_command = !app.get_subcommands().empty();
   const std::string& first = arguments.empty() ? std::string() : arguments.front();
   if (!first.empty() && !first.starts_with('-') && !is_command(app, first))  // as in `help run`

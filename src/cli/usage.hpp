@@ -7,19 +7,20 @@
 
 namespace headroom {
 
-/// How a command is called, in a line: "headroom convert MODEL --out DIR [options]".
+/// The usage of a command in one line: "headroom convert MODEL --out DIR [options]".
 [[nodiscard]] std::string usage_of(const CLI::App& command);
 
-/// The line that follows a mistake in the arguments: the usage of the command that they chose, or of the program where
-/// they chose none, and where to read more.
+/// The line printed after a usage error: the usage of the chosen command, or of the program if none was chosen, and
+/// how to get help.
 [[nodiscard]] std::string usage_hint(const CLI::App& app);
 
-/// What is wrong with the command line, in plain words where the library has none. `arguments` are those that were parsed.
+/// The error message for the command line, in plain words where CLI11 has none. `arguments` are the parsed
+/// arguments.
 [[nodiscard]] std::string explain(const CLI::App& app, const CLI::ParseError& error,
                                   const std::vector<std::string>& arguments);
 
-/// Help that begins with usage_of(), in lines of at most `columns`. Commands in examples that are longer go on behind a
-/// backslash, as a shell takes them.
+/// Help that begins with usage_of(), in lines of at most `columns`. Longer example commands continue after a
+/// backslash, as in a shell.
 class UsageFormatter : public CLI::Formatter {
  public:
   explicit UsageFormatter(std::size_t columns) : columns_(columns) {}
@@ -30,7 +31,7 @@ class UsageFormatter : public CLI::Formatter {
   std::string make_footer(const CLI::App* command) const override;
 
  private:
-  /// A name, and what it means in a column of its own: beside it, or below a name that is too long for that.
+  /// A name and its meaning in a second column: on the same line, or below a name that is too long.
   [[nodiscard]] std::string entry(const std::string& name, const std::string& meaning) const;
 
   std::size_t columns_;

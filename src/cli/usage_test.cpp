@@ -27,7 +27,7 @@ class UsageTest : public testing::Test {
     report_->add_option("RESULTS", list_);
   }
 
-  /// The explanation of a mistake, and the hint.
+  /// The error message for a mistake, with the hint.
   std::string mistake(const std::string& arguments) {
     std::vector<std::string> words;
     std::istringstream text(arguments);

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::internal::CaptureStderr;
 using testing::internal::GetCapturedStderr;
 
-/// What is said of switches that declined, or the error.
+/// The report about declined switches, or the error.
 std::string told(const SwitchList& switches, bool is_quiet, const std::vector<Declined>& declined) {
   const Log log(is_quiet);
   CaptureStderr();

@@ -36,7 +36,7 @@ PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, Req
   };
 }
 
-/// Frames of a stream through the engine's network, of the same size whatever the rows.
+/// Frames of a stream through the engine's network; `rows` does not change their size.
 PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
   return [stream = asked_stream(engine, request, size)](std::int64_t /*rows*/) {
     return frame_pass(stream.model, stream.options);
@@ -52,14 +52,15 @@ PassMaker image_passes(const Component& component, const ComponentPass& pass, co
   if (size.height > 0) asked.height = size.height;
   if (size.width > 0) asked.width = size.width;
   return [&component, &pass, asked](std::int64_t rows) {
-    constexpr std::int64_t kRowPixels = 64;  // a whole number of latents, whatever the network
+    constexpr std::int64_t kRowPixels = 64;  // a whole number of latents for every network
     PassSize taller = asked;
     taller.height += kRowPixels * rows;
     return make_forward_pass(component, pass, taller);
   };
 }
 
-/// Of fewer tokens whatever the rows: a text may be as long as the network takes already.
+/// Passes of a text; `rows` makes it shorter in both directions, as it may already have the network's maximum
+/// length.
 PassMaker text_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                       const ImageSize& size) {
   if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || size.height > 0 ||
@@ -77,8 +78,8 @@ PassMaker text_passes(const Component& component, const ComponentPass& pass, con
 
 void add_pass_option(CLI::App& command, std::string& pass) {
   command.add_option("--pass", pass,
-                     "of a network with several, which one: decode, encode, hidden-states, ...; of a pipeline forward, "
-                     "a stage, as text_encoder or decode, request: whole requests, or frame: a frame of a stream");
+                     "pass to run: for a network decode, encode, hidden-states, ...; for a pipeline forward, a stage "
+                     "such as text_encoder or decode, request for whole requests, or frame for a frame of a stream");
 }
 
 std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request) {

@@ -13,40 +13,40 @@
 
 namespace headroom {
 
-/// What --pass calls the whole of a pipeline, in place of one of its passes: requests, or where programs are looked at
-/// the denoise loop.
+/// The value of --pass for a whole pipeline instead of one pass: whole requests, or the denoise loop for commands
+/// that inspect programs.
 inline constexpr std::string_view kWholeRequest = "request";
 
-/// What it calls a frame of a live stream, from pixels to pixels.
+/// The value of --pass for a frame of a live stream, from input pixels to output pixels.
 inline constexpr std::string_view kFrame = "frame";
 
-/// Adds --pass, which names one of a network's passes.
+/// Adds --pass, which names one pass of a network.
 void add_pass_option(CLI::App& command, std::string& pass);
 
-/// The pass that is asked for, with its image so many rows of tokens, or of 64 pixels, higher, lower where that is less
-/// than 0; its text is so many tokens shorter.
+/// Makes the requested pass with `rows` more rows of image tokens (or of 64 pixels each), or fewer if it is
+/// negative. A text pass gets that many tokens fewer instead.
 using PassMaker = std::function<ForwardPass(std::int64_t rows)>;
-/// Of the engine's network, which must outlive it; an empty name takes its first. Of a pipeline the denoiser's forward,
-/// or a stage (pipelines/stages/stage_pass.hpp). Throws a usage Error for a pass that it lacks, and where the size is not one of
-/// what the network works on: pixels of images, tokens of text.
+/// The passes of the engine's network, which must outlive the result. An empty name selects the first pass. For a
+/// pipeline, `pass` is the denoiser's forward or a stage (pipelines/stages/stage_pass.hpp). Throws a usage Error
+/// for an unknown pass, and for a size that does not apply to the network (pixels for images, tokens for text).
 [[nodiscard]] PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size);
 
-/// A pass as switches make it, of its own size: those of streams, and steps=N, change the graph of a frame.
+/// Makes a pass of its own size under given switches: those of streams, and steps=N, change the graph of a frame.
 using SwitchedPassMaker = std::function<ForwardPass(const SwitchSet& switches)>;
-/// The same pass as asked_passes() gives, which throws likewise once a pass is made.
+/// The same pass as asked_passes() returns. It throws the same errors, but only when a pass is made.
 [[nodiscard]] SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& pass,
                                                     const RequestOptions& request, const ImageSize& size);
 
-/// The stream that frames of the pass kFrame go through, and what it is asked for with.
+/// The stream for frames of the pass kFrame, and the request for it.
 struct AskedStream {
   std::shared_ptr<const StreamModel> model;
   StreamOptions options;
 };
-/// Throws a usage Error where the engine's network makes no streams.
+/// Throws a usage Error if the engine's network cannot process streams.
 [[nodiscard]] AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size);
 
-/// Of the options of a request, those that change nothing of that pass of it.
+/// The given options of a request that have no effect on this pass.
 [[nodiscard]] std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request);
 
 }  // namespace headroom

@@ -20,14 +20,14 @@
 namespace headroom {
 namespace {
 
-/// Of what `meancache` goes by.
+/// A hash of the calibrations that `meancache` uses.
 std::string hash_of_calibrations(const Pipeline& pipeline) {
   const std::filesystem::path file = calibration_file(pipeline);
   std::error_code ignored;
   return std::filesystem::exists(file, ignored) ? Hasher().add(read_file(file)).hex() : "";
 }
 
-/// All that a choice depends on.
+/// Everything that a choice depends on.
 nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixed, Backend& backend,
                          const AutoRequest& request) {
   const Target target = backend.properties().target;
@@ -95,29 +95,28 @@ void show(const AutoChoice& choice, const Log& log) {
 
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback) {
   add_switches(command, arguments, fallback);
-  command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: time after which no more is tried")
+  command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: stop trying after this time")
       ->check(real_number(0.1, 3600.0))
       ->capture_default_str();
   command
       .add_option("--max-error", arguments.limits.max_error,
-                  "with --opt auto: the most that a forward pass may differ from the baseline (relative L2): 5%")
+                  "with --opt auto: largest difference of a forward pass from the baseline (relative L2), such as 5%")
       ->transform(share())
       ->type_name("SHARE")
       ->capture_default_str();
   command
-      .add_option(
-          "--max-request-error", arguments.limits.max_request_error,
-          "with --opt auto: how much worse what a whole denoise loop makes may become by fewer steps of another "
-          "sampler or a step cache, by the model's judge or else relative L2; 0 leaves these out")
+      .add_option("--max-request-error", arguments.limits.max_request_error,
+                  "with --opt auto: largest quality loss of a whole request by a step cache, or by another sampler "
+                  "with fewer steps (model's judge, else relative L2); 0: try neither")
       ->transform(share())
       ->type_name("SHARE")
       ->capture_default_str();
   command
       .add_option("--cache-schedule", arguments.schedule,
-                  "which steps fbcache or teacache among the switches computes (1) and which it reuses (0), again and "
-                  "again, whatever it measures: 10 for every other one; results are tagged `forced`")
+                  "fixed repeating pattern of steps that fbcache or teacache computes (1) and reuses (0): 10 computes "
+                  "every other step; results are tagged `forced`")
       ->type_name("DIGITS");
-  command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure, even where a choice is cached");
+  command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure again, even if a choice is cached");
   command.parse_complete_callback([&command, &arguments] {
     for (const char* option : {"--auto-seconds", "--max-error", "--max-request-error", "--auto-refresh"})
       if (command.count(option) > 0) arguments.given_for_auto.emplace_back(option);

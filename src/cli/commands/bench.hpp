@@ -9,14 +9,14 @@
 
 namespace headroom {
 
-/// What `bench` was given. MODEL may be a suite.
+/// The arguments of `bench`. MODEL may be a suite.
 struct BenchArguments {
   ModelArguments model;
   SwitchArguments switches;
   RequestOptions request;  ///< its images are the samples of a pass
   ImageSize size;
   Protocol protocol;
-  std::string pass;  ///< empty: the first
+  std::string pass;  ///< empty: the first pass
   bool first_step = false;
   bool cold = false;
   bool floors = false;
@@ -28,17 +28,17 @@ struct BenchArguments {
   BenchJudging judging;
 };
 
-/// Prints the names of the benchmarks of all suites, or of the one that is named, as far as the filter takes them.
+/// Prints the names of the benchmarks that match the filter, of all suites or of the named one.
 void list_benchmarks(const BenchArguments& arguments);
-/// `bench kernels`: times kernels by themselves, prints and saves.
+/// `bench kernels`: times single kernels, prints and saves the results.
 void bench_kernel_suite(const BenchArguments& arguments);
-/// `bench bodies`: times small graphs of plain ops as they are compiled, prints and saves.
+/// `bench bodies`: times small graphs of plain ops as compiled, prints and saves the results.
 void bench_body_suite(const BenchArguments& arguments);
-/// `bench load`: times how fast weights reach the device, prints and saves.
+/// `bench load`: times loading weights onto the device, prints and saves the results.
 void bench_load_suite(const BenchArguments& arguments);
-/// Times one forward pass of MODEL in one configuration, prints and saves.
+/// Times one forward pass of MODEL in one configuration, prints and saves the result.
 void bench_pass(const BenchArguments& arguments);
-/// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves.
+/// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves the result.
 void bench_requests(const BenchArguments& arguments);
 
 void print_memory(const MemoryReport& memory);

@@ -20,7 +20,7 @@
 namespace headroom {
 namespace {
 
-/// Measures here, or in processes of their own that are then judged.
+/// Measures here, or in separate processes whose results are then judged.
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
   check_bench_options(command, what, arguments.switches);
@@ -52,14 +52,14 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "bench",
-      "time one forward pass of a model, or whole requests, in one configuration, or a suite: `bench "
-      "kernels`, `bench bodies`, `bench models`, `bench load`; compare builds");
+  CLI::App* command =
+      app.add_subcommand("bench",
+                         "time one forward pass of a model, whole requests, or a suite (`bench kernels`, `bench "
+                         "bodies`, `bench models`, `bench load`) in one configuration; compare builds");
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
-  command->get_option("MODEL")->required(false);  // --list needs none
+  command->get_option("MODEL")->required(false);  // not needed for --list
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->request.images, "samples in one forward pass")
       ->check(whole_number(1, 4096))
@@ -67,33 +67,37 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   add_size_options(*command, arguments->request, arguments->size);
   command
       ->add_option("--reference-rows", arguments->request.reference_rows,
-                   "of a forward pass: tokens down of an image that is edited; 0: none is")
+                   "for a forward pass of an editing model: token rows of the reference image; 0: no image")
       ->check(whole_number(0, 1024));
-  command->add_option("--reference-columns", arguments->request.reference_columns, "the same across")
+  command
+      ->add_option("--reference-columns", arguments->request.reference_columns, "token columns of the reference image")
       ->check(whole_number(0, 1024));
   add_pass_option(*command, arguments->pass);
   command->add_option("--trials", arguments->protocol.trials, "timed passes")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--max-seconds", arguments->protocol.max_seconds, "time after which no more trials begin")
+  command->add_option("--max-seconds", arguments->protocol.max_seconds, "start no more trials after this time")
       ->check(real_number(1.0, 86'400.0))
       ->capture_default_str();
-  command->add_flag("--first-step", arguments->first_step,
-                    "also time requests of new shapes up to their first finished pass, the weights being there");
+  command->add_flag(
+      "--first-step", arguments->first_step,
+      "also time requests of new shapes up to their first finished pass, with the weights already loaded");
   command->add_flag("--cold", arguments->cold,
-                    "also time passes (or kernels) before each of which the caches are filled with other data");
-  command->add_flag("--floors", arguments->floors,
-                    "of whole requests, also measure the least that each stage could take on this machine");
+                    "also time passes (or kernels) with cold caches: filled with other data before each");
+  command->add_flag(
+      "--floors", arguments->floors,
+      "for whole requests: also measure the floor of each stage, its least possible time on this machine");
   command
       ->add_option("--turns", arguments->turns,
-                   "of the suites `kernels` and `bodies`: turns that each benchmark takes with what its floor is "
-                   "reckoned from, for a machine "
-                   "whose speed changes; 1 measures floors by themselves")
+                   "for the suites `kernels` and `bodies`: rounds in which a benchmark alternates with the measurement "
+                   "of its floor, for a machine whose speed changes; 1: measure floors separately")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  command->add_option("--filter", arguments->filter, "of a suite, only names that match this regular expression")
+  command
+      ->add_option("--filter", arguments->filter,
+                   "for a suite: only benchmarks whose names match this regular expression")
       ->type_name("REGEX");
-  command->add_flag("--list", arguments->list, "the names of the suites' benchmarks, and no more");
+  command->add_flag("--list", arguments->list, "only list the names of the suites' benchmarks");
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
       ->type_name("FILE");

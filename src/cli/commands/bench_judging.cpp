@@ -32,7 +32,7 @@
 namespace headroom {
 namespace {
 
-/// Options that the judging process keeps to itself; all others go to the measuring ones.
+/// Options of the judging process only; all others are passed to the measuring processes.
 constexpr std::array<std::string_view, 21> kOwnOptions = {
     "--strict",   "--compare",       "--against",     "--processes", "--max-processes", "--threshold", "--limit",
     "--budget",   "--process-noise", "--format",      "--force",     "--out",           "--save-base", "--save-verdict",
@@ -45,7 +45,7 @@ std::string option_text(const CLI::App& command, const std::string& name) {
 bool is_suite_of_kernels(const std::string& what) { return what == "kernels" || what == "bodies" || what == "load"; }
 bool has_flag(const CLI::App& command, const std::string& name) { return command.count(name) > 0; }
 
-/// The options that were given and concern the measurement. The filter of a suite of models has done its work before.
+/// The given options that concern the measurement. The filter of a suite of models was already applied.
 std::vector<std::string> measuring_options(const CLI::App& command, bool is_filtered) {
   std::vector<std::string_view> others(kOwnOptions.begin(), kOwnOptions.end());
   if (is_filtered) others.emplace_back("--filter");
@@ -106,24 +106,24 @@ class Judge {
   std::vector<std::string> command_line(const std::string& binary, const std::string& what,
                                         const std::vector<std::string>& arguments) const {
     std::vector<std::string> line = {binary, "bench", what};
-    for (const std::string& argument : arguments)  // unless the user's own option takes its place
+    for (const std::string& argument : arguments)  // unless the user's own option replaces it
       if (!has_flag(command_, argument.substr(0, argument.find('=')))) line.push_back(argument);
     for (std::string& option : measuring_options(command_, !suite_.empty())) line.push_back(std::move(option));
     if (const std::int64_t trials = trials_of_budget(what); trials > 0)
       line.push_back(fmt::format("--trials={}", trials));
-    // Said outright, so that both binaries take the one device, whatever either does unless told.
+    // Passed explicitly, so that both binaries use the same device, whatever their defaults.
     line.insert(line.end(), {"--device=" + device_argument(device_), "--json", "--quiet"});
     return line;
   }
 
-  /// How many trials a process makes so that all together say what the p99 is, which a budget judges. 0 where the user
-  /// says how many, and of the suites whose number is their own.
+  /// The number of trials per process from which all processes together can estimate the p99, which a budget
+  /// judges. 0 if the user gives a number, and for suites that choose their own.
   std::int64_t trials_of_budget(const std::string& what) const {
     if (!budget_ms_ || has_flag(command_, "--trials") || (suite_.empty() && is_suite_of_kernels(what))) return 0;
     return divide_up(kTrialsOfP99, static_cast<std::int64_t>(std::max(1, judging_.processes)));
   }
 
-  /// What MODEL names in one process, or the benchmarks of the suite in one each.
+  /// Runs MODEL in one process, or each benchmark of the suite in one of its own.
   BenchRun run_of(const std::string& binary) const {
     return [this, binary] {
       if (suite_.empty()) return run_bench_process(command_line(binary, option_text(command_, "MODEL"), {}));
@@ -183,7 +183,7 @@ class Judge {
         log_.info("{}: {}", result.id, note);
   }
 
-  /// What is read by other programs goes to stdout alone, and the verdicts then to stderr.
+  /// Output for other programs has stdout to itself; verdicts then go to stderr.
   int descriptor_of_verdicts() const { return format_.empty() || format_ == "text" ? STDOUT_FILENO : STDERR_FILENO; }
   void print_verdicts(const Printout& verdicts) const {
     write_output(descriptor_of_verdicts(), "\n" + fitted_text(verdicts, descriptor_of_verdicts()));
@@ -227,31 +227,33 @@ class Judge {
 void add_judging_options(CLI::App& command, BenchJudging& judging) {
   command
       .add_option("--precision", judging.precision,
-                  "go on after --trials until the median is known to this share, at 95% confidence")
+                  "continue after --trials until the 95% confidence interval of the median is within this share")
       ->type_name("SHARE");
   command
-      .add_option("--processes", judging.processes,
-                  "measure in so many processes, one after the other; with --against so many pairs, 8 unless given")
+      .add_option(
+          "--processes", judging.processes,
+          "number of processes to measure in, one after the other; with --against, number of pairs (default: 8)")
       ->check(whole_number(1, 1000));
   command
       .add_option("--max-processes", judging.max_processes,
-                  "with --against: pairs to go up to where the verdict is not settled; four times as many unless given")
+                  "with --against: most pairs to run while the verdict is not settled; default: four times --processes")
       ->check(whole_number(1, 1000));
-  command.add_option("--against", judging.against, "run this other headroom binary in turn with this one, and compare")
+  command.add_option("--against", judging.against, "compare with this other headroom binary; both run alternately")
       ->type_name("BINARY");
   command.add_option("--compare", judging.compare, "compare with this result file")->type_name("FILE");
-  command.add_option("--threshold", judging.threshold, "the least slowdown that is a regression; 5% unless given")
+  command.add_option("--threshold", judging.threshold, "smallest slowdown that counts as a regression; default: 5%")
       ->type_name("SHARE");
   add_limit_option(command, judging.limits);
   add_verdict_outputs(command, judging.outputs);
   command
       .add_option("--process-noise", judging.process_noise,
-                  "with --compare and one process on each side: how much processes differ (standard deviation)")
+                  "with --compare and one process on each side: standard deviation between processes")
       ->type_name("SHARE");
-  command.add_flag("--force", judging.force, "compare across machines, builds and configurations, and say so");
-  command.add_option("--budget", judging.budget, "what median and p99 must keep within: 40ms, or a rate: 25fps")
+  command.add_flag("--force", judging.force,
+                   "compare even if machine, build or configuration differ; the output says so");
+  command.add_option("--budget", judging.budget, "limit of median and p99, as a time (40ms) or a rate (25fps)")
       ->type_name("BUDGET");
-  command.add_option("--format", judging.format, "of what is printed: text, csv, md, latex, json or google-benchmark")
+  command.add_option("--format", judging.format, "output format: text, csv, md, latex, json or google-benchmark")
       ->check(CLI::IsMember({"text", "csv", "md", "markdown", "latex", "json", "google-benchmark"}))
       ->excludes("--json");
   command.add_option("--save-base", judging.save_base, "with --against: result file of the other binary")

@@ -13,13 +13,13 @@
 
 namespace headroom {
 
-/// What `bench` does beyond measuring once: running in processes of their own, judging, and writing other formats.
+/// Options of `bench` beyond a single measurement: separate processes, verdicts, and other output formats.
 struct BenchJudging {
   std::string precision;
   std::string compare;    ///< result file of the base
   std::string against;    ///< another headroom binary
   std::string threshold;  ///< empty: 5%
-  std::string limits;     ///< of what is judged besides time
+  std::string limits;     ///< for quantities other than time
   std::string budget;
   std::string process_noise;
   std::string format;
@@ -32,15 +32,15 @@ struct BenchJudging {
 };
 void add_judging_options(CLI::App& command, BenchJudging& judging);
 
-/// Brings --precision into the protocol.
+/// Applies --precision to the protocol.
 void apply_precision(const BenchJudging& judging, Protocol& protocol);
 
-/// Whether the benchmark runs in processes of its own, which this one starts and judges.
+/// Whether the benchmark runs in separate processes, which this one starts and judges.
 [[nodiscard]] bool is_judge(const BenchJudging& judging);
 
-/// Runs `bench` of this program, and of the other one with --against, in processes of their own on the one device and
-/// with the options of `command` that concern the measurement; `suite` gives the arguments of each benchmark in place
-/// of MODEL, and is empty for what MODEL names. Then saves, prints, compares and judges the budget.
+/// Runs `bench` of this program, and of the other one with --against, in separate processes on one device. They get
+/// the options of `command` that concern the measurement. `suite` gives the arguments of each benchmark in place of
+/// MODEL; it is empty to run MODEL itself. Afterwards saves, prints, compares, and checks the budget.
 [[nodiscard]] ExitCode judge_bench(const CLI::App& command, const BenchJudging& judging, const Device& device,
                                    const std::vector<ModelCase>& suite);
 

@@ -14,10 +14,10 @@ namespace {
 
 enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
 
-/// Options that not everything that `bench` measures takes.
+/// An option that only some subjects of `bench` accept.
 struct Use {
-  unsigned subjects;     ///< that take them
-  std::string_view who;  ///< the same in words
+  unsigned subjects;     ///< subjects that accept it
+  std::string_view who;  ///< the subjects in words
   std::vector<std::string> options;
 };
 const std::array<Use, 4>& uses() {
@@ -45,7 +45,7 @@ BenchSubject subject_of(const std::string& what) {
   return what == "kernels" || what.empty() ? kKernels : kModel;  // --list alone lists the kernels too
 }
 
-/// A name that is near to a suite's and no folder was meant to be the suite.
+/// A name that is similar to a suite's, and is no folder, was meant as the suite.
 void check_subject(const std::string& what) {
   const std::vector<std::string> suites = {"kernels", "bodies", "models", "load"};
   std::error_code ignored;

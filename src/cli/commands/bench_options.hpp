@@ -9,12 +9,12 @@
 
 namespace headroom {
 
-/// Throws a usage Error for a slip in the name of a suite, and for an option of `bench` that was given and would change
-/// nothing: one that `what` (a suite or a model) does not take, one for `auto` where it is not asked for, or one about a comparison
-/// where nothing is compared.
+/// Throws a usage Error for a misspelled suite name, and for a given option of `bench` without effect. Such an
+/// option is not for `what` (a suite or a model), is for `auto` without `auto`, or is about a comparison when
+/// nothing is compared.
 void check_bench_options(const CLI::App& command, const std::string& what, const SwitchArguments& switches);
 
-/// Throws a usage Error for an option that was given and that a benchmark of the suite sets itself.
+/// Throws a usage Error for a given option that a benchmark of the suite sets itself.
 void check_suite_options(const CLI::App& command, const std::vector<ModelCase>& suite);
 
 }  // namespace headroom

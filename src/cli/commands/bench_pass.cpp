@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-/// Passes, each with the caches emptied before.
+/// Times passes, emptying the caches before each.
 Trials time_cold_passes(Backend& backend, Session& session, const Protocol& protocol) {
   CacheEvictor evictor(backend);
   return time_cold_submissions(
@@ -41,13 +41,13 @@ void print_times(const ForwardPass& pass, const Result& result) {
   }
 }
 
-/// A forward pass that is ready to run, and what that took.
+/// A forward pass that is ready to run, with the time to prepare it.
 struct ReadyPass {
   ForwardPass pass;
   Compiled compiled;
   std::unique_ptr<Session> session;
   double plan_ms = 0;  ///< building, optimizing and planning
-  double load_ms = 0;  ///< weights that were not there yet
+  double load_ms = 0;  ///< weights that were not loaded yet
 };
 
 ReadyPass prepare(const Engine& engine, ForwardPass pass, const SwitchSet& switches) {
@@ -64,8 +64,8 @@ ReadyPass prepare(const Engine& engine, ForwardPass pass, const SwitchSet& switc
   return ready;
 }
 
-/// Milliseconds from a request of a shape not seen before to its first finished pass, the weights being there: three
-/// shapes, a row smaller each (larger, where the image is that small).
+/// Milliseconds from a request of a new shape to its first finished pass, with the weights already loaded. Measures
+/// three shapes, each a row smaller (or larger, if the image is too small).
 Trials time_first_steps(const Engine& engine, const PassMaker& make, const SwitchSet& switches) {
   constexpr int kShapes = 3;
   const RequestSize size = make(0).size;

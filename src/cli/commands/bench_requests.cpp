@@ -33,7 +33,7 @@ void print_times(const Result& result, std::int64_t images) {
   if (const std::optional<Table> stages = to_stage_table(one)) print_tables(*stages);
 }
 
-/// The result of what was timed, and its plan.
+/// The result of the timing, and its plan.
 ResultFile to_file(const Engine& engine, const Generator& generator, const RequestOptions& options,
                    const ChosenSwitches& chosen, const GenerationTimes& times) {
   ResultFile file = begin_result_file();
@@ -42,7 +42,7 @@ ResultFile to_file(const Engine& engine, const Generator& generator, const Reque
   chosen.describe(result.configuration);
   add_plan_and_memory(result, file.plans, generator, *engine.weights, *engine.backend);
   result.computed_share = times.computed_share;
-  result.trials.push_back(make_series("image", times.images));  // the first, which is what budgets are for
+  result.trials.push_back(make_series("image", times.images));  // first, because budgets judge the first series
   result.trials.push_back(make_series("step", times.steps));
   add_series_of_parts(result, times);
   file.results.push_back(std::move(result));
@@ -83,7 +83,7 @@ void bench_requests(const BenchArguments& arguments) {
   Result& result = file.results.front();
   if (arguments.floors) {
     const std::vector<StageWork> work = work_of_stages(*generator);
-    generator.reset();  // its memory is for what is measured now
+    generator.reset();  // frees its memory for the next measurement
     add_floors(result.stages, work, *engine.backend);
   }
   if (!arguments.save.empty()) write_results(arguments.save, file);

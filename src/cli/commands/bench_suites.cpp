@@ -38,7 +38,7 @@ void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   tell_device(Log(arguments.model.quiet), *backend);
   std::unique_ptr<Progress> progress;
-  std::map<std::string, std::vector<std::string>> left_out;  // names by the reason
+  std::map<std::string, std::vector<std::string>> left_out;  // names by reason
   const ResultFile file = bench(
       *backend,
       {.filter = arguments.filter,

@@ -25,7 +25,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kTokensAtOnce = 4096;  // in one generation, where there is no --batch
+constexpr std::int64_t kTokensAtOnce = 4096;  // in one generation, without --batch
 
 struct CalibrateArguments {
   ModelArguments model;
@@ -34,7 +34,7 @@ struct CalibrateArguments {
   ImageSize size;
   CalibrationEffort effort = {.images = 64, .probed_images = 10, .seed = 1'000'000};
   std::int64_t batch = 0;
-  std::string out;  // empty: beside the denoiser's weights
+  std::string out;  // empty: next to the denoiser's weights
   bool as_json = false;
 };
 
@@ -81,7 +81,7 @@ void calibrate(const CalibrateArguments& arguments) {
   without_effect.say(
       compile_denoise(pipeline, pipeline.resolve(options), options.switches, engine.backend->properties().target)
           .declined);
-  // Before the work of hours: what is kept there must be readable, and the folder be one to write to.
+  // Before hours of work: the existing file must be readable, and its folder writable.
   const std::filesystem::path file =
       arguments.out.empty() ? calibration_file(pipeline) : std::filesystem::path(arguments.out);
   static_cast<void>(read_calibrations(pipeline, file));
@@ -111,21 +111,19 @@ void calibrate(const CalibrateArguments& arguments) {
 }  // namespace
 
 void add_calibrate_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("calibrate", "find which steps meancache=K computes best, for every K");
+  CLI::App* command = app.add_subcommand("calibrate", "find the best steps for meancache=K to compute, for every K");
   const auto arguments = std::make_shared<CalibrateArguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "lossless");
-  command->add_option("--images", arguments->effort.images, "images to make with every step computed")
+  command->add_option("--images", arguments->effort.images, "images to make with all steps computed")
       ->check(whole_number(1, 100'000))
       ->capture_default_str();
   command
       ->add_option("--probe-images", arguments->effort.probed_images,
-                   "the first ones again, to measure what skipping costs: most of the time goes there")
+                   "number of these images used to measure the error of skipped steps; this takes most of the time")
       ->check(whole_number(1, 10'000))
       ->capture_default_str();
-  command
-      ->add_option("--batch", arguments->batch,
-                   "images made at once; 0 takes as many as have 4096 image tokens together")
+  command->add_option("--batch", arguments->batch, "images per batch; 0: as many as have 4096 image tokens together")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
   add_steps_option(*command, arguments->request.steps, "denoise steps");
@@ -134,12 +132,12 @@ void add_calibrate_command(CLI::App& app) {
   add_size_options(*command, arguments->request, arguments->size);
   command
       ->add_option("--seed", arguments->effort.seed,
-                   "seed of the first image's noise; each next image takes the next seed")
+                   "seed of the first image's noise; each further image uses the next seed")
       ->check(seed_number())
       ->capture_default_str();
   command
       ->add_option("--out", arguments->out,
-                   "file to keep the calibration in; unless given, meancache.json beside the denoiser's weights, where "
+                   "file for the calibration; default: meancache.json next to the denoiser's weights, where "
                    "meancache=K finds it")
       ->check(written_as({".json"}))
       ->type_name("FILE");

@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-/// Each adds one command with its options, an example in its help, and a callback that runs it.
+/// Each function adds one command with its options, an example in its help, and a callback that runs it.
 void add_models_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_forward_command(CLI::App& app);
@@ -16,7 +16,7 @@ void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
-/// A comparison that ends in a regression or nothing conclusive sets `exit_code`, which must outlive the parsing.
+/// A comparison that ends in a regression or inconclusively sets `exit_code`, which must outlive the parsing.
 void add_bench_command(CLI::App& app, ExitCode& exit_code);
 void add_compare_command(CLI::App& app, ExitCode& exit_code);
 void add_profile_command(CLI::App& app);

@@ -41,7 +41,7 @@ struct CompareArguments {
   TableOutput output;
 };
 
-/// A result file, or all of a folder, named by their place below it.
+/// A result file, or all of a folder, named by their relative paths.
 std::vector<NamedResults> read_results_of(const std::string& path, const Log& log) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return {NamedResults(path, read_measurements(path))};
@@ -57,7 +57,7 @@ void print_verdict(const CompareArguments& arguments, const GateReport& report, 
     print_out("{}\n", dump_json(as_json, 2));
   else
     print_tables(gate_table(report), arguments.output);
-  // What other programs read is alone on stdout.
+  // Output for other programs has stdout to itself.
   write_verdict(arguments.outputs, {&report, 1}, arguments.output.format == "text" ? STDOUT_FILENO : STDERR_FILENO);
 }
 
@@ -109,33 +109,31 @@ ExitCode compare(const CompareArguments& arguments) {
 void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
       "compare",
-      "two result files: what is slower, larger or worse, and how sure that is; or results against a budget");
+      "compare two result files: what is slower, larger or worse, and how certain; or results with a budget");
   const auto arguments = std::make_shared<CompareArguments>();
   command
       ->add_option("RESULTS", arguments->results,
-                   "BASE and NEW, result files or folders of them; with --budget any number of either")
+                   "BASE and NEW, result files or folders of result files; with --budget any number of them")
       ->required()
       ->type_name("FILE");
-  CLI::Option* budget =
-      command->add_option("--budget", arguments->budget, "hold the results against the rows of this budget file")
-          ->type_name("FILE");
-  std::vector<CLI::Option*> of_two;  // that a budget has no use for
-  of_two.push_back(
-      command
-          ->add_option("--threshold", arguments->threshold, "the least slowdown that is a regression; 5% unless given")
-          ->type_name("SHARE"));
+  CLI::Option* budget = command->add_option("--budget", arguments->budget, "compare the results with this budget file")
+                            ->type_name("FILE");
+  std::vector<CLI::Option*> of_two;  // options for two files, which have no effect with a budget
+  of_two.push_back(command
+                       ->add_option("--threshold", arguments->threshold,
+                                    "smallest slowdown that counts as a regression; default: 5%")
+                       ->type_name("SHARE"));
   of_two.push_back(add_limit_option(*command, arguments->limits));
   of_two.push_back(
       command
           ->add_option("--process-noise", arguments->process_noise,
-                       "where each file has one process: how much processes of one build differ (standard deviation)")
+                       "for files with one process each: standard deviation between processes of one build")
           ->type_name("SHARE"));
-  of_two.push_back(command
-                       ->add_option("--series", arguments->series,
-                                    "what to compare: a series by name, or all; unless given the first")
-                       ->type_name("NAME"));
   of_two.push_back(
-      command->add_flag("--force", arguments->force, "compare across machines, builds and configurations, and say so"));
+      command->add_option("--series", arguments->series, "name of the series to compare, or all; default: the first")
+          ->type_name("NAME"));
+  of_two.push_back(command->add_flag("--force", arguments->force,
+                                     "compare even if machine, build or configuration differ; the output says so"));
   of_two.push_back(
       command
           ->add_option("--out", arguments->save, "file for the comparison (schema headroom.comparison/1); - for --json")

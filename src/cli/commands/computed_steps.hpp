@@ -7,13 +7,13 @@
 
 namespace headroom {
 
-/// For each step of a generation whether a step cache had it computed.
+/// For each step of a generation, whether a step cache computed it.
 using ComputedSteps = std::vector<bool>;
 
-/// By generation the numbers of the steps that were computed.
+/// For each generation, the numbers of the computed steps.
 [[nodiscard]] nlohmann::json numbers_of(std::span<const ComputedSteps> generations);
-/// A line for generations that are alike, the most frequent first, of which a few are told: "computed 12 of 28 steps:
-/// #...#.." with a # for each that was. Empty where there are none.
+/// One line for each pattern of computed steps, the most frequent patterns first, limited to a few: "computed 12 of
+/// 28 steps: #...#.." with a # for each computed step. Empty if there are none.
 [[nodiscard]] std::string tell_computed_steps(std::span<const ComputedSteps> generations);
 
 }  // namespace headroom

@@ -25,11 +25,11 @@ struct ConvertArguments {
 void convert(const ConvertArguments& arguments) {
   const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
   ModelArguments on_cpu = arguments.model;
-  if (on_cpu.device == "auto") on_cpu.device = "cpu";  // which alone quantizes to int8
+  if (on_cpu.device == "auto") on_cpu.device = "cpu";  // only the CPU quantizes to int8
   const Engine engine = open_network(on_cpu);
   const Component& component = engine.network();
   Progress progress("converting", std::ssize(component.checkpoint.tensors()), arguments.model.quiet);
-  const Interruptible until_written;  // what is there of the folder is removed before the program ends
+  const Interruptible until_written;  // on an interruption, removes the partial folder before the program ends
   const Conversion made = convert_checkpoint(component, *engine.backend, switches, arguments.out, engine.folder,
                                              [&](std::size_t, std::size_t) {
                                                Interruptible::check();
@@ -53,7 +53,7 @@ void convert(const ConvertArguments& arguments) {
 }  // namespace
 
 void add_convert_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "write a quantized checkpoint, a complete model folder");
+  CLI::App* command = app.add_subcommand("convert", "write a quantized checkpoint as a complete model folder");
   const auto arguments = std::make_shared<ConvertArguments>();
   add_model_arguments(*command, arguments->model);
   add_switches(*command, arguments->switches, "int8");
@@ -62,11 +62,10 @@ void add_convert_command(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   command->add_flag("--json", arguments->as_json, "machine-readable summary");
-  command->footer(
-      fmt::format("Only int8 (with bf16 for what int8 leaves, if given too) changes a checkpoint.\n"
-                  "Examples: headroom convert {} --opt int8 --out fashion-int8\n"
-                  "          headroom run fashion-int8 --opt fuse,int8 --out images.png",
-                  examples::kShipped));
+  command->footer(fmt::format(
+      "Only int8 changes a checkpoint; with bf16, the weights that int8 leaves become bf16.\nExamples: headroom "
+      "convert {} --opt int8 --out fashion-int8\n          headroom run fashion-int8 --opt fuse,int8 --out images.png",
+      examples::kShipped));
   command->callback([arguments] { convert(*arguments); });
 }
 

@@ -20,16 +20,17 @@ namespace {
 struct ForwardArguments {
   ModelArguments model;
   SwitchArguments switches;
-  std::string pass;  ///< empty: the first whose inputs there are
+  std::string pass;  ///< empty: the first pass whose inputs are given
   std::string inputs;
   std::string out;
 };
 
-/// The pass whose inputs the file holds, on those.
+/// The pass for the inputs in the file, applied to them.
 ForwardPass pass_over(const SafetensorsFile& file, const ForwardArguments& arguments, const Component& network) {
   InputShapes given;
   for (const auto& [name, entry] : file.entries()) given.emplace(name, entry.shape);
-  for (const auto& [name, tensor] : file.unread()) given.emplace(name, tensor.shape);  // an error where it is read
+  // a tensor that is needed but cannot be read is an error
+  for (const auto& [name, tensor] : file.unread()) given.emplace(name, tensor.shape);
   const auto in_file = [&](const auto& body) { return config::read_in(arguments.inputs, body); };
   const ComponentPass& pass = arguments.pass.empty() ? *in_file([&] { return &pass_for(*network.kind, given); })
                                                      : pass_named(*network.kind, arguments.pass);
@@ -80,29 +81,29 @@ void forward(const ForwardArguments& arguments) {
 }  // namespace
 
 void add_forward_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("forward", "one forward pass on given tensors, to check numbers");
+  CLI::App* command =
+      app.add_subcommand("forward", "run one forward pass on given tensors, to check numerical results");
   const auto arguments = std::make_shared<ForwardArguments>();
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "baseline");
   command
-      ->add_option("--inputs", arguments->inputs,
-                   "safetensors with hidden_states, encoder_hidden_states, pooled_projections, timestep in [0, 1], "
-                   "img_ids, txt_ids and, where the model "
-                   "embeds it, guidance; of an AutoencoderKL with latents, or image in [-1, 1]; of a text encoder with "
-                   "input_ids and, where some are padding, attention_mask")
+      ->add_option(
+          "--inputs", arguments->inputs,
+          "safetensors file with the inputs. Transformer: hidden_states, encoder_hidden_states, pooled_projections, "
+          "timestep in [0, 1], img_ids, txt_ids and, if the model embeds it, guidance. AutoencoderKL: latents, or "
+          "image in [-1, 1]. Text encoder: input_ids and, with padding, attention_mask")
       ->required()
       ->type_name("FILE");
   command
-      ->add_option(
-          "--out", arguments->out,
-          "safetensors to write what it gives to: sample; decoded; mean and logvar; last_hidden_state, ...; - for "
-          "standard output")
+      ->add_option("--out", arguments->out,
+                   "safetensors file for the outputs: sample; decoded; mean and logvar; last_hidden_state, ...; - for "
+                   "standard output")
       ->check(written_as({".safetensors"}))
       ->required()
       ->type_name("FILE");
   command->add_option("--pass", arguments->pass,
-                      "of a network with several for the same inputs, which one: decode, decode-tiled, ...");
+                      "pass to run if several have the same inputs: decode, decode-tiled, ...");
   command->footer(
       fmt::format("Example: headroom forward {} --inputs in.safetensors --out out.safetensors --opt fuse\n"
                   "         headroom forward {}/vae --inputs latents.safetensors --out image.safetensors",

@@ -24,21 +24,21 @@ namespace {
 
 struct HistoryArguments {
   std::string folder;
-  std::string repository;  // empty: the folder that the program runs in, if it is one
+  std::string repository;  // empty: the current folder, if it is a repository
   std::string filter;
   bool all = false;
   TableOutput output;
   bool quiet = false;
 };
 
-/// A revision as `git log` takes it: without the mark of changes that were not committed.
+/// A revision for `git log`, without the mark of uncommitted changes.
 std::string commit_of(std::string revision) {
   constexpr std::string_view kDirty = "-dirty";
   if (revision.ends_with(kDirty)) revision.resize(revision.size() - kDirty.size());
   return revision;
 }
 
-/// Those that the filter takes, and of these unless all are asked for the ones of several revisions.
+/// Histories that match the filter; without --all only those of several revisions.
 std::vector<BenchmarkHistory> choose(std::vector<BenchmarkHistory> histories, const HistoryArguments& arguments,
                                      const Log& log) {
   const NameFilter filter(arguments.filter);
@@ -55,7 +55,7 @@ std::vector<BenchmarkHistory> choose(std::vector<BenchmarkHistory> histories, co
   return histories;
 }
 
-/// A repository that was asked for must be one; without one, commits are not told.
+/// A requested repository must be one; without a repository, no commits are printed.
 void check_repository(const std::string& repository) {
   if (repository.empty()) return;
   const ProcessOutcome git = run_process({"git", "-C", repository, "rev-parse", "--git-dir"});
@@ -63,7 +63,7 @@ void check_repository(const std::string& repository) {
     fail("--repository: {} is no git repository: {}", repository, git.err.substr(0, git.err.find('\n')));
 }
 
-/// The commits that lie within each step: hash, author and subject.
+/// Prints the commits within each step: hash, author and subject.
 void print_commits(const std::vector<BenchmarkHistory>& histories, const HistoryArguments& arguments, const Log& log) {
   constexpr int kMost = 20;
   std::set<std::pair<std::string, std::string>> ranges;
@@ -102,17 +102,17 @@ void show_history(const HistoryArguments& arguments) {
 }  // namespace
 
 void add_history_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("history", "result files of many revisions: where times stepped, and what was changed there");
+  CLI::App* command = app.add_subcommand(
+      "history", "find steps in times over result files of many revisions, and the commits at each step");
   const auto arguments = std::make_shared<HistoryArguments>();
-  command->add_option("DIR", arguments->folder, "folder of result files, searched with all below it")->required();
+  command->add_option("DIR", arguments->folder, "folder of result files, searched recursively")->required();
   command
       ->add_option("--repository", arguments->repository,
-                   "git repository of the revisions; unless given, where you are")
+                   "git repository of the revisions; default: the current folder")
       ->type_name("DIR");
   command->add_option("--filter", arguments->filter, "only benchmarks whose names match this regular expression")
       ->type_name("REGEX");
-  command->add_flag("--all", arguments->all, "also list benchmarks of one revision alone");
+  command->add_flag("--all", arguments->all, "also list benchmarks with only one revision");
   add_table_options(*command, arguments->output, "print the histories as JSON (schema headroom.history/1)");
   command->add_flag("-q,--quiet", arguments->quiet, "no notes");
   command->footer("Example: headroom history bench/results/nightly");

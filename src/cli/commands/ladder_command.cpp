@@ -50,19 +50,19 @@ struct LadderArguments {
   SwitchArguments switches;
   LadderOptions options;
   ImageSize size;
-  std::string pass;  ///< empty: requests, or of what makes none the first
+  std::string pass;  ///< empty: requests, or the first pass of a network that makes none
   std::string prompts;
   std::string precision;
   std::string out;
-  int max_rounds = 0;              ///< 0: three times as many as `rounds`
+  int max_rounds = 0;              ///< 0: three times `rounds`
   int processes = 0;               ///< rounds, each in a process of its own; 0 measures here
-  std::int64_t round = -1;         ///< to measure here for the process that asked for it
-  std::vector<std::size_t> rungs;  ///< of that round
-  bool is_default = true;          ///< no --opt was given
+  std::int64_t round = -1;         ///< index of the round to measure here for a parent process
+  std::vector<std::size_t> rungs;  ///< the rungs of that round
+  bool is_default = true;          ///< --opt was not given
   TableOutput output;
 };
 
-/// Progress over each rung in turn.
+/// Progress over one rung after the other.
 class RungProgress {
  public:
   explicit RungProgress(bool quiet) : quiet_(quiet) {}
@@ -93,7 +93,7 @@ void write_images(const fs::path& folder, const Rung& rung, const HostTensor& pi
   write_png(folder / (rung.name + ".png"), image_grid(images, std::min(kColumns, static_cast<int>(images.size())), 2));
 }
 
-/// What makes a ladder this one and no other.
+/// The identity of a ladder: a stopped ladder only continues if it is equal.
 nlohmann::json describe_options(const LadderArguments& arguments, const Engine& engine, const LadderSubject& subject,
                                 const LadderOptions& options) {
   const Target target = engine.backend->properties().target;
@@ -112,7 +112,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"images", request.images},
           {"token rows", request.token_rows},
           {"token columns", request.token_columns},
-          {"height", subject.is_pass() ? arguments.size.height : 0},  // of requests it is told by tokens
+          {"height", subject.is_pass() ? arguments.size.height : 0},  // requests record it as tokens
           {"width", subject.is_pass() ? arguments.size.width : 0},
           {"text tokens", request.text_tokens},
           {"steps", request.steps},
@@ -126,7 +126,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"in processes", arguments.processes > 0}};
 }
 
-/// Runs each round in a process of its own, which is this program with the same options.
+/// Runs each round in a separate process of this program with the same options.
 class RoundProcesses {
  public:
   RoundProcesses(const CLI::App& command, const LadderArguments& arguments, const Device& device,
@@ -170,13 +170,12 @@ void print(const LadderArguments& arguments, const Ladder& ladder, const ResultF
     print_tables(to_table(ladder), arguments.output);
 }
 
-/// Climbs, and keeps what is measured where there is a folder for it, so that a ladder that is stopped can go on.
+/// Climbs the ladder. With a folder, saves measurements there, so that a stopped ladder can continue.
 void climb_and_save(const LadderArguments& arguments, const CLI::App& command, const Engine& engine,
                     const LadderSubject& subject, const LadderOptions& options, Ladder& ladder) {
   const Log log(arguments.model.quiet);
   const fs::path results = fs::path(arguments.out) / "results.json";
-  std::optional<FileLock>
-      lock;  // of the folder, for all that goes on in it, rounds in processes of their own among that
+  std::optional<FileLock> lock;  // locks the folder for the whole climb, including rounds in other processes
   std::optional<UnfinishedLadder> unfinished;
   if (!arguments.out.empty()) {
     make_folder(arguments.out);
@@ -224,7 +223,7 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
   unfinished->finish();
 }
 
-/// One round for the process that asked for it.
+/// Measures one round for the process that requested it.
 void print_round(const LadderArguments& arguments, const LadderSubject& subject, const LadderOptions& options,
                  Ladder& ladder) {
   for (const std::size_t i : arguments.rungs)
@@ -239,7 +238,7 @@ void print_round(const LadderArguments& arguments, const LadderSubject& subject,
 
 void ladder(const LadderArguments& arguments, const CLI::App& command) {
   const Log log(arguments.model.quiet);
-  static_cast<void>(arguments.switches.request());  // a wrong name is told before anything is opened
+  static_cast<void>(arguments.switches.request());  // reports an unknown name before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
   if (arguments.max_rounds > 0 && arguments.max_rounds < options.rounds)
@@ -273,7 +272,8 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
 
 void add_ladder_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "ladder", "the main job: baseline, each optimization alone, all together: time, memory, quality");
+      "ladder",
+      "main command: measure time, memory and quality of the baseline, each optimization alone, and all together");
   const auto arguments = std::make_shared<LadderArguments>();
   arguments->options.request.images = 0;
   add_model_arguments(*command, arguments->model);
@@ -281,61 +281,61 @@ void add_ladder_command(CLI::App& app) {
   add_auto_switches(*command, arguments->switches, "");
   command
       ->add_option("--batch", arguments->options.request.images,
-                   "images made at once, or samples of a pass; 0 makes an image for each label of the model")
+                   "images per batch, or samples of a pass; 0: one image for each label of the model")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
   add_steps_option(*command, arguments->options.request.steps, "denoise steps of the baseline");
   add_size_options(*command, arguments->options.request, arguments->size);
   add_pass_option(*command, arguments->pass);
-  command->add_flag("--ends", arguments->options.only_ends,
-                    "measure the baseline and all switches together, and nothing between");
+  command->add_flag("--ends", arguments->options.only_ends, "measure only the baseline and all switches together");
   add_guidance_option(*command, arguments->options.request.guidance_scale);
   command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")
       ->check(seed_number())
       ->capture_default_str();
-  command->add_option("--trials", arguments->options.min_trials, "steps to time at each rung, at least")
+  command->add_option("--trials", arguments->options.min_trials, "minimum number of steps to time at each rung")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
-      ->add_option("--precision", arguments->precision,
-                   "end a rung early once the 95% interval of its median step is within this share of the median: 1%")
+      ->add_option(
+          "--precision", arguments->precision,
+          "end a rung early once the 95% interval of its median step is within this share of the median, such as 1%")
       ->type_name("SHARE");
-  CLI::Option* const rounds =
-      command
-          ->add_option("--rounds", arguments->options.rounds,
-                       "times to climb, up and down in turn, so that slow drift of a shared machine cancels")
-          ->check(whole_number(2, 1000))
-          ->capture_default_str();
+  CLI::Option* const rounds = command
+                                  ->add_option("--rounds", arguments->options.rounds,
+                                               "rounds, each visiting every rung, alternately up and down so that slow "
+                                               "drift of a shared machine cancels")
+                                  ->check(whole_number(2, 1000))
+                                  ->capture_default_str();
   command
       ->add_option("--max-rounds", arguments->max_rounds,
-                   "rungs that are not settled are climbed again, up to so many rounds in all; three times as many as "
-                   "--rounds unless given")
+                   "most rounds in all: rungs that are not settled are measured again; default: three times --rounds")
       ->check(whole_number(2, 3000));
   command
       ->add_option("--processes", arguments->processes,
-                   "measure in so many processes, a round in each, so that verdicts on the results know how processes "
-                   "differ")
+                   "number of processes to measure in, one round in each, so that the results include the variation "
+                   "between processes")
       ->check(whole_number(2, 1000))
       ->excludes(rounds);
   command
       ->add_option("--quality", arguments->options.quality_images,
-                   "images to make and judge at each rung: PSNR and FLIP against the baseline's, and what the model's "
-                   "classifier says of them; of the pass frame clips; 0 compares those of the first batch")
+                   "images to make and judge at each rung, by PSNR and FLIP against the baseline's and by the model's "
+                   "classifier; for the pass frame: clips; 0: only compare the images of the first batch")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
   command
       ->add_option("--prompts", arguments->prompts,
-                   "a file of prompts, one a line, that the images show in turn; the model's own unless given")
+                   "file of prompts, one per line, used by the images in order; default: the model's own")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  command->add_flag("--floors", arguments->options.floors,
-                    "also measure the least that each stage could take on this machine: some seconds a rung");
+  command->add_flag(
+      "--floors", arguments->options.floors,
+      "also measure the floor of each stage, its least possible time on this machine; takes some seconds per rung");
   command
       ->add_option("--out", arguments->out,
-                   "folder for results.json and a PNG grid for each rung; a ladder that was stopped goes on in it")
+                   "folder for results.json and a PNG grid for each rung; a stopped ladder can be resumed from it")
       ->check(folder_name())
       ->type_name("DIR");
-  // What --processes runs itself with.
+  // Internal options for the processes of --processes.
   command->add_option("--round", arguments->round)->check(whole_number(0, 1'000'000))->group("");
   command->add_option("--rungs", arguments->rungs)->delimiter(',')->check(whole_number(0, 1'000'000))->group("");
   add_table_options(*command, arguments->output, "print the result file instead of the table");
@@ -343,7 +343,7 @@ void add_ladder_command(CLI::App& app) {
       "Example: headroom ladder {} --out out/demo\n"
       "         headroom ladder {} --random-weights 0 --device cuda:0 --steps 8 --height 512 --width 512 --ends\n"
       "         headroom ladder {}/vae --pass decode --height 512 --width 512\n"
-      "A ladder with --out that was stopped or killed goes on where it was when it is run again.",
+      "A ladder with --out that was stopped or killed resumes when it is run again.",
       examples::kShipped, examples::kLarge, examples::kFolder));
   command->callback([arguments, command] {
     arguments->is_default = command->count("--opt") == 0;

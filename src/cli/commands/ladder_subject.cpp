@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// The pass that is meant where none is named; empty for requests.
+/// The default pass if none is named; empty for requests.
 std::string pass_of(const Engine& engine, std::string pass) {
   if (engine.pipeline) return pass == kWholeRequest ? std::string() : std::move(pass);
   if (!pass.empty()) return pass;
@@ -51,7 +51,7 @@ LadderSubject::LadderSubject(const Engine& engine, std::string pass, const Image
   options.request.images = std::max<std::int64_t>(options.request.images, 1);
   made_ =
       LadderPass{.components = engine.components(), .make = asked_switched_pass(engine, pass_, options.request, size)};
-  static_cast<void>(made_->make({}));  // what makes no sense is told before anything is measured
+  static_cast<void>(made_->make({}));  // reports impossible requests before anything is measured
   if (pass_ == kFrame && options.quality_images > 0) judge_frames(options, size);
 }
 
@@ -63,7 +63,7 @@ void LadderSubject::judge_frames(const LadderOptions& options, const ImageSize& 
     switched.switches = switches.for_target(engine.backend->properties().target);
     const AskedStream asked = asked_stream(engine, switched, size);
     FrameStream frames(*asked.model, *engine.backend, weights, asked.options);
-    if (frames.delay() != 0) return {};  // its frames come out later than they go in
+    if (frames.delay() != 0) return {};  // its output frames are delayed
     return quality_records(judge_stream(teacher, clips, frames));
   };
 }
@@ -82,7 +82,7 @@ std::string LadderSubject::default_switches(const RequestOptions& request) const
   const bool is_bf16 = engine_.network().baseline == DType::kBF16;
   const auto has = [&](Capability capability) { return obstacle_to(capability, target).empty(); };
   std::string list = "arena,flash,fuse";
-  if (!made_ || pass_ == kFrame) list += ",hoist";  // which is for loops
+  if (!made_ || pass_ == kFrame) list += ",hoist";  // which only applies to loops
   if (target.device == DeviceKind::kCpu) {
     if (has(Capability::kBf16Units))
       list += ",bf16";

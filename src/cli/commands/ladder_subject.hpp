@@ -11,31 +11,31 @@
 
 namespace headroom {
 
-/// What a ladder is climbed on: the requests of a pipeline, or one pass of a network.
+/// The subject of a ladder: the requests of a pipeline, or one pass of a network.
 class LadderSubject {
  public:
-  /// An empty `pass`, or kWholeRequest, is a pipeline's requests; of a network that makes no images the first of its
-  /// passes, and of one that frames of a stream go through kFrame. `options.request` is as it was asked for; its sizes
-  /// and images are resolved. The engine must outlive the subject. Throws a usage Error for a pass that there is not,
-  /// and for options that are for requests alone.
+  /// An empty `pass` or kWholeRequest selects the requests of a pipeline. For a network that makes no images it
+  /// selects its first pass, and for a network of streams kFrame. `options.request` is as requested; its sizes and
+  /// images are resolved. The engine must outlive the subject. Throws a usage Error for an unknown pass, and for
+  /// options that only apply to requests.
   LadderSubject(const Engine& engine, std::string pass, const ImageSize& size, LadderOptions& options);
 
-  /// Empty where it is requests.
+  /// Empty for requests.
   [[nodiscard]] const std::string& pass() const noexcept { return pass_; }
   [[nodiscard]] bool is_pass() const noexcept { return made_.has_value(); }
-  /// Whether there are images of each rung to look at.
+  /// Whether each rung produces images that can be viewed.
   [[nodiscard]] bool makes_images() const;
-  /// What `auto` chooses switches for.
+  /// The request for which `auto` chooses switches.
   [[nodiscard]] AutoRequest auto_request(const RequestOptions& request) const;
-  /// What is climbed unless told: the switches that can change something on the device, and of requests half the steps,
-  /// where they can be halved.
+  /// The default switches of the ladder: those that can have an effect on the device. For requests also half the
+  /// steps, if they can be halved.
   [[nodiscard]] std::string default_switches(const RequestOptions& request) const;
-  /// Throws a usage Error for a switch of streams that the stream has no use for.
+  /// Throws a usage Error for a switch of streams that does not apply to the stream.
   void check_switches(const SwitchSet& switches) const;
-  /// Options that were given and change nothing of the passes that are measured.
+  /// The given options that have no effect on the measured passes.
   [[nodiscard]] std::vector<IdleOption> idle_options(const LadderOptions& options) const;
 
-  /// Runs rounds here, as run_rounds_here() does.
+  /// Runs rounds in this process, as run_rounds_here() does.
   [[nodiscard]] RoundRun rounds(const LadderOptions& options, std::int64_t process,
                                 const LadderObserver& observer) const;
 

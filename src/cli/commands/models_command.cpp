@@ -52,7 +52,7 @@ void list_models(bool as_json) {
   print_tables(table);
 }
 
-/// A whole pipeline; its parameters are added up afterwards.
+/// A whole pipeline; its parameters are added up later.
 FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
   const ModelIndex index(folder);
   FoundComponent found{.folder = folder, .class_name = index.class_name(), .parameters = {}, .passes = {}};
@@ -60,7 +60,8 @@ FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
   return found;
 }
 
-/// What there is at and below a folder, whole pipelines before their parts. Broken ones are told and left out, unless there is no other.
+/// The models at and below a folder, whole pipelines before their components. Broken ones are reported and skipped,
+/// unless there is no other.
 std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
   std::vector<FoundComponent> found;
   std::vector<std::string> broken;
@@ -79,7 +80,7 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
     look(each, "config.json", look_at_component);
   }
   if (found.empty() && !broken.empty()) fail("{}", broken.front());
-  if (found.empty()) static_cast<void>(list_components(folder));  // says what is there instead
+  if (found.empty()) static_cast<void>(list_components(folder));  // throws an Error that says what is there instead
   for (const std::string& reason : broken) Log().warning("left out: {}", reason);
   for (FoundComponent& pipeline : found) {
     if (!pipelines.contains(pipeline.folder)) continue;
@@ -124,12 +125,11 @@ struct ModelsArguments {
 }  // namespace
 
 void add_models_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("models", "what can be run, with parameter counts");
+  CLI::App* command = app.add_subcommand("models", "list the models that can be run, with parameter counts");
   const auto arguments = std::make_shared<ModelsArguments>();
-  command->add_option(
-      "FOLDER", arguments->folder,
-      "in place of what ships: the pipelines and networks at and below this folder, or of ORG/NAME in the "
-      "cache of the Hugging Face hub, and which passes of each there are");
+  command->add_option("FOLDER", arguments->folder,
+                      "list instead the pipelines and networks at and below this folder, or of ORG/NAME in the Hugging "
+                      "Face cache, with their passes");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(
       fmt::format("Example: headroom models\n"

@@ -30,7 +30,7 @@ struct PlanArguments {
   SwitchArguments switches;
   RequestOptions request;
   ImageSize size;
-  std::string pass;  ///< empty: a whole request, or of a network that makes no images its first
+  std::string pass;  ///< empty: a whole request, or the first pass of a network that makes no images
   bool rejections = false;
   bool memory = false;
   bool as_json = false;
@@ -44,7 +44,7 @@ std::string list_some(std::span<const std::string> names) {
   return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
 }
 
-/// Device memory around every step, and where it is most.
+/// Device memory around every step, and its peak.
 Printout to_memory_table(const Program& program) {
   Table table;
   table.add_column(Column{.header = "node", .align = Align::kLeft, .least = 16});
@@ -67,7 +67,7 @@ Printout to_memory_table(const Program& program) {
   return printout;
 }
 
-/// What is planned: a whole denoise request, or one forward pass.
+/// Compiles the planned program: a whole denoise request, or one forward pass.
 using CompileRequest = std::function<Compiled(const SwitchSet& switches)>;
 
 CompileRequest whole_request(const Engine& engine, const RequestOptions& options) {
@@ -85,7 +85,7 @@ CompileRequest one_pass(const Engine& engine, const ForwardPass& pass) {
   };
 }
 
-/// Milliseconds of each trial after the first, in which libraries still look for algorithms.
+/// Milliseconds of each trial after the first one, in which libraries still search for algorithms.
 std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchSet& switches, int trials) {
   std::vector<double> times;
   for (int trial = 1; trial < trials; ++trial) {
@@ -96,7 +96,7 @@ std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchS
   return times;
 }
 
-/// What the kernels took that were generated for this plan and those before it.
+/// Describes the time spent on kernels generated for this plan and earlier ones.
 std::string describe(const GeneratedKernels& generated) {
   const auto ms = [](std::int64_t ns) { return 1e-6 * static_cast<double>(ns); };
   return fmt::format(
@@ -209,21 +209,20 @@ void print_plan(const PlanArguments& arguments) {
 
 void add_plan_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "plan", "the program: kernels chosen, candidates rejected and why; needs no weights in memory");
+      "plan", "show the program: chosen kernels, and rejected candidates with reasons; needs no weights in memory");
   const auto arguments = std::make_shared<PlanArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option(
-      "--pass", arguments->pass,
-      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
-      "or decode; of an autoencoder decode, encode, ...");
-  command->add_flag("--memory", arguments->memory, "show the device memory around every step in place of the program");
-  command->add_flag("--rejections", arguments->rejections, "show why other kernels were not chosen")
+  command->add_option("--pass", arguments->pass,
+                      "one pass instead of a request's denoise loop: forward, a stage of a pipeline such as "
+                      "text_encoder or decode, or for an autoencoder decode, encode, ...");
+  command->add_flag("--memory", arguments->memory, "show the device memory around every step instead of the program");
+  command->add_flag("--rejections", arguments->rejections, "show the reasons why other kernels were not chosen")
       ->excludes("--memory");
   command
       ->add_option("--trials", arguments->trials,
-                   "plan so often, and say what it takes once libraries have looked for algorithms")
+                   "plan this many times, and report the planning time after libraries have searched for algorithms")
       ->check(whole_number(1, 1000));
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(

@@ -31,7 +31,7 @@ struct ProfileArguments {
   RequestOptions request;
   ImageSize size;
   ProfileOptions options;
-  std::string pass;  ///< empty: a whole request, or of a network that is no denoiser its first
+  std::string pass;  ///< empty: a whole request, or the first pass of a network that is no denoiser
   std::string save;
   std::string trace;
   bool every_launch = false;
@@ -39,14 +39,14 @@ struct ProfileArguments {
   TableOutput output;
 };
 
-/// What is profiled, ready to run.
+/// The profiled program, ready to run.
 struct ProfileSubject {
-  std::unique_ptr<Generator> generator;  ///< of a whole request
+  std::unique_ptr<Generator> generator;  ///< for a whole request
   std::vector<ImageRequest> images;
-  std::unique_ptr<Session> session;  ///< of one pass
+  std::unique_ptr<Session> session;  ///< for one pass
   Compiled compiled;
   Subject work;
-  const char* series = "step";  ///< what its steps are called in results
+  const char* series = "step";  ///< name of its steps in results
 
   [[nodiscard]] ProfiledRun run() {
     if (generator)
@@ -122,7 +122,7 @@ void run_profile(const ProfileArguments& arguments) {
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
-  if (arguments.output.is_json())  // the table says it itself
+  if (arguments.output.is_json())  // the table has the same information
     for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());
   const ResultFile file = to_file(switches, engine, subject, run.session, measured);
@@ -140,30 +140,31 @@ void run_profile(const ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "profile", "where the time of a denoise step or a forward pass goes, launch by launch, and the floor of each");
+  CLI::App* command =
+      app.add_subcommand("profile", "show the time of each launch of a denoise step or forward pass, and its floor");
   const auto arguments = std::make_shared<ProfileArguments>();
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option(
-      "--pass", arguments->pass,
-      "one pass in place of a request's denoise loop: forward, or of a pipeline a stage, as text_encoder "
-      "or decode; of an autoencoder decode, encode, ...");
-  command->add_option("--trials", arguments->options.trials, "steps or passes to time, at least")
+  command->add_option("--pass", arguments->pass,
+                      "one pass instead of a request's denoise loop: forward, a stage of a pipeline such as "
+                      "text_encoder or decode, or for an autoencoder decode, encode, ...");
+  command->add_option("--trials", arguments->options.trials, "minimum number of steps or passes to time")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
       ->add_option("--turns", arguments->options.turns,
-                   "turns in which steps and floors are measured, for a machine whose speed changes")
+                   "rounds in which steps and floors are measured alternately, for a machine whose speed changes")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  command->add_flag("--every-launch", arguments->every_launch, "a line for each launch instead of each kind of op");
-  command->add_flag("--by-module", arguments->by_module, "a line for each module, equal ones of all blocks together")
+  command->add_flag("--every-launch", arguments->every_launch, "one line for each launch instead of each kind of op");
+  command
+      ->add_flag("--by-module", arguments->by_module,
+                 "one line for each module, with the same module of all blocks added up")
       ->excludes("--every-launch");
   command
       ->add_option("--trace", arguments->trace,
-                   "trace of the last request to write, in Chrome's format: one track for each stream")
+                   "file for a trace of the last request in Chrome's format, one track for each stream")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")

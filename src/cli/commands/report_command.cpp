@@ -39,7 +39,7 @@ struct ReportArguments {
   bool quiet = false;
 };
 
-/// Those of charts; those of tables go to `tables`.
+/// Returns the formats of charts; those of tables are added to `tables`.
 std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists, std::set<TableFormat>& tables) {
   constexpr std::string_view kExpected = "expected png, html, svg, pdf, csv, md or latex, separated by commas";
   std::set<ChartFormat> formats;
@@ -58,7 +58,7 @@ std::set<ChartFormat> parse_formats(const std::vector<std::string>& lists, std::
   return formats;
 }
 
-/// What `work` gives while a bar tells how far it has come.
+/// Runs `work` with a progress bar and returns its result.
 template <typename Work>
 auto with_progress(bool quiet, const Work& work) {
   PhaseProgress shown(quiet);
@@ -70,7 +70,7 @@ void report(const ReportArguments& arguments) {
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats, options.tables);
   std::optional<Price> price;
-  if (!arguments.price.empty()) price = Price::parse(arguments.price);  // before anything is read
+  if (!arguments.price.empty()) price = Price::parse(arguments.price);  // checked before anything is read
   if (!arguments.width.empty()) options.style.width = FigureWidth::parse(arguments.width);
   options.style.titles = !arguments.no_titles;
   options.style.notes = !arguments.no_notes;
@@ -96,31 +96,32 @@ void report(const ReportArguments& arguments) {
 }  // namespace
 
 void add_report_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("report", "charts and a dashboard from result files");
+  CLI::App* command = app.add_subcommand("report", "make charts and a dashboard from result files");
   const auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("RESULTS", arguments->results, "result files, or folders of them")->required();
+  command->add_option("RESULTS", arguments->results, "result files, or folders of result files")->required();
   command->add_option("--out", arguments->out, "folder for the charts and performance_dashboard.html")
       ->check(folder_name())
       ->required()
       ->type_name("DIR");
   command
       ->add_option("--format", arguments->formats,
-                   "of the charts: png, html, svg, pdf; and of tables: csv, md, latex; separated by commas")
+                   "formats of the charts (png, html, svg, pdf) and of tables (csv, md, latex), separated by commas")
       ->type_name("LIST")
       ->capture_default_str();
   command
       ->add_option("--max-quality-loss", arguments->options.max_quality_loss,
-                   "most that a recommended configuration may lose of accuracy or of the output's range: 1%")
+                   "largest quality loss of a recommended configuration, as a share of accuracy or of the output's "
+                   "range, such as 1%")
       ->transform(share())
       ->type_name("SHARE")
       ->capture_default_str();
-  command->add_option("--price", arguments->price, "what the machine costs an hour, such as 2.50/h: tells costs")
+  command->add_option("--price", arguments->price, "price of the machine per hour, such as 2.50/h, to report costs")
       ->type_name("PRICE");
-  command->add_option("--width", arguments->width, "of png, svg and pdf, such as 8.5cm: in cm, mm, in or px")
+  command->add_option("--width", arguments->width, "width of png, svg and pdf in cm, mm, in or px, such as 8.5cm")
       ->type_name("WIDTH");
   command->add_flag("--no-titles", arguments->no_titles, "no title above a png, svg or pdf");
   command->add_flag("--no-notes", arguments->no_notes, "no notes below a png, svg or pdf");
-  command->add_flag("-q,--quiet", arguments->quiet, "no notes on the terminal, no progress");
+  command->add_flag("-q,--quiet", arguments->quiet, "print no notes and no progress");
   command->footer("Example: headroom report out/demo/results.json --out out/demo");
   command->callback([arguments] { report(*arguments); });
 }

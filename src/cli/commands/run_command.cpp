@@ -45,7 +45,7 @@ struct RunArguments {
   std::string prompts_file;
   std::string like;
   std::vector<std::string> loras;
-  ImageJob job;  // what is asked for of each image
+  ImageJob job;  // common settings of all images
   std::int64_t per_prompt = 1;
   std::int64_t batch = 0;
   std::size_t memory_limit = 0;  // bytes
@@ -53,7 +53,7 @@ struct RunArguments {
   std::string out = "images.png";
   bool as_json = false;
   bool is_seed_given = false;
-  std::vector<std::string> idle_of_requests;  // options that were given and that --prompts - has no use for
+  std::vector<std::string> idle_of_requests;  // given options that have no effect with --prompts -
 };
 
 /// "all", or names and numbers of labels separated by commas.
@@ -79,7 +79,7 @@ std::vector<std::int64_t> parse_labels(const std::string& list, std::span<const 
   return labels;
 }
 
-/// What the images are of: prompts that were given, or else the pipeline's own, by label.
+/// Contents of the images: the given prompts, or else the pipeline's own, by label.
 struct Subjects {
   std::vector<ImageJob> jobs;  // one for each column of a grid
   bool are_labels = false;
@@ -94,7 +94,7 @@ Subjects choose_subjects(const RunArguments& arguments, const Pipeline& pipeline
     subjects.jobs.back().prompt = std::move(prompt);
   }
   if (!subjects.jobs.empty()) return subjects;
-  if (pipeline.labels().empty()) fail_usage("{} draws what it is told: give --prompt TEXT", pipeline.name());
+  if (pipeline.labels().empty()) fail_usage("{} has no labels and needs a prompt: give --prompt TEXT", pipeline.name());
   subjects.are_labels = true;
   for (const std::int64_t label : parse_labels(arguments.labels, pipeline.labels())) {
     subjects.jobs.push_back(arguments.job);
@@ -104,7 +104,7 @@ Subjects choose_subjects(const RunArguments& arguments, const Pipeline& pipeline
   return subjects;
 }
 
-/// The subjects in rows, each image with the next seed.
+/// The subjects in rows; each image has the next seed.
 std::vector<ImageJob> list_jobs(const Subjects& subjects, std::int64_t rows, std::uint64_t seed) {
   std::vector<ImageJob> jobs;
   for (std::int64_t row = 0; row < rows; ++row)
@@ -115,7 +115,7 @@ std::vector<ImageJob> list_jobs(const Subjects& subjects, std::int64_t rows, std
   return jobs;
 }
 
-/// "fox.png", or of several images "fox-1.png" and on.
+/// "fox.png", or for several images "fox-1.png" and so on.
 fs::path numbered(const fs::path& path, std::size_t index, std::size_t count) {
   if (count == 1) return path;
   return path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), index + 1, path.extension().string());
@@ -128,15 +128,15 @@ nlohmann::json to_json(std::span<const StageRun> stages) {
   return array;
 }
 
-/// What the images of a command took together.
+/// Totals over the images of a command.
 struct Took {
   std::vector<StageRun> stages;
   std::vector<double> step_ms;
   std::size_t images = 0;
-  std::int64_t steps = 0;                     // of an image
-  std::int64_t calls = 0;                     // of the denoiser for it
-  std::vector<std::string> switches;          // that were applied
-  std::vector<ComputedSteps> computed_steps;  // of each generation, where a step cache decides
+  std::int64_t steps = 0;                     // per image
+  std::int64_t calls = 0;                     // calls of the denoiser per image
+  std::vector<std::string> switches;          // applied switches
+  std::vector<ComputedSteps> computed_steps;  // for each generation, if there is a step cache
 
   [[nodiscard]] double total_ms() const {
     double total = 0;
@@ -152,7 +152,7 @@ struct Took {
 
 void tell(const RunArguments& arguments, const Took& took, const std::string& model,
           const std::vector<std::string>& files) {
-  // Standard output belongs to the picture where that goes there.
+  // If the image goes to standard output, the rest goes to standard error.
   const int descriptor = is_standard_output(arguments.out) ? STDERR_FILENO : STDOUT_FILENO;
   if (arguments.as_json) {
     nlohmann::json summary = {{"model", model},
@@ -179,12 +179,12 @@ void tell(const RunArguments& arguments, const Took& took, const std::string& mo
   write_output(descriptor, summary + tell_computed_steps(took.computed_steps));
 }
 
-/// Makes all jobs, and hands on each image with its number as soon as it is there.
+/// Makes all jobs, and passes on each image with its number when it is ready.
 Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunArguments& arguments, const Log& log,
               const std::function<void(std::size_t index, Image image)>& take) {
   Took took;
   std::unique_ptr<Progress> progress;
-  const Interruptible between_steps;  // a loop that runs on the device is ended there
+  const Interruptible between_steps;  // also ends a loop that runs on the device
   for (std::size_t done = 0; done < jobs.size();) {
     const auto group = jobs.subspan(done, maker.count_together(jobs.subspan(done), arguments.batch));
     const Generator& generator = maker.generator(group);
@@ -195,7 +195,7 @@ Took make_all(ImageMaker& maker, std::span<const PreparedImage> jobs, const RunA
       took.steps = generator.request().steps;
       took.calls = generator.request().calls();
       took.switches = generator.compiled().applied;
-      // All groups are as large as the first, but for the last.
+      // All groups have the size of the first, except the last.
       const auto groups = static_cast<std::int64_t>((jobs.size() + group.size() - 1) / group.size());
       progress = std::make_unique<Progress>("denoising", groups * generator.request().calls(), arguments.model.quiet);
     }
@@ -250,7 +250,7 @@ void run(const RunArguments& arguments) {
   without_effect.say(pipeline.idle_options(prepared.front().options, prepared.front().image));
   if (arguments.is_seed_given && is_seed_idle(pipeline, prepared.front()))
     without_effect.say("--seed changes nothing: the noise is given, and the sampler draws none");
-  for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the rest have the same texts
+  for (std::size_t i = 0; i < subjects.jobs.size(); ++i)  // the others have the same texts
     for (const std::string& note : tell_cut_texts(pipeline, prepared[i])) log.info("{}", note);
   const SwitchSet switches = choose(arguments, asked, engine, prepared.front().options, log);
   ImageMaker maker(engine, switches, arguments.memory_limit, arguments.after_the_first);
@@ -275,8 +275,8 @@ void run(const RunArguments& arguments) {
   tell(arguments, took, pipeline.name(), files);
 }
 
-/// The switches of a PNG, unless --opt is given. Options win over switches that say the same: --steps over steps=N, which becomes the
-/// job's number of steps, and --cache-schedule over the schedule of a step cache.
+/// Takes the switches of a PNG, unless --opt is given. Options override equivalent switches: --steps overrides
+/// steps=N, which becomes the job's number of steps, and --cache-schedule overrides the schedule of a step cache.
 void take_switches(const CLI::App& command, const std::string& of_png, RunArguments& arguments) {
   const bool has_steps = command.count("--steps") != 0;
   if (command.count("--opt") != 0) {
@@ -289,10 +289,10 @@ void take_switches(const CLI::App& command, const std::string& of_png, RunArgume
   if (!arguments.switches.schedule.empty()) arguments.switches.list = without_schedule(arguments.switches.list);
 }
 
-/// What a PNG says that `run` wrote: the request, and where none was given the switches.
+/// Takes the request from a PNG that `run` wrote, and its switches if none were given.
 void take_from(const CLI::App& command, RunArguments& arguments) {
   const LikeImage like = read_like(arguments.like);
-  // What is given with --like wins over what the image says.
+  // Options given with --like override the values of the image.
   const ImageJob given = arguments.job;
   arguments.job = like.job;
   const auto is_given = [&](const char* option) { return command.count(option) != 0; };
@@ -318,67 +318,66 @@ void add_prompt_options(CLI::App& command, RunArguments& arguments) {
   CLI::Option* const labels =
       command
           .add_option("--labels", arguments.labels,
-                      "what to draw, of a model that tells its images apart by names: names or numbers separated by "
-                      "commas, or all")
+                      "for a model with labels: names or numbers of the labels to draw, separated by commas, or all")
           ->type_name("LIST")
           ->capture_default_str();
   CLI::Option* const prompt =
-      command.add_option("--prompt", arguments.prompts, "what to draw, in words; may be given several times")
+      command.add_option("--prompt", arguments.prompts, "text that describes the image; may be given several times")
           ->expected(1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
           ->excludes(labels)
           ->type_name("TEXT");
   command
       .add_option("--prompts", arguments.prompts_file,
-                  "a file with a prompt on each line; - keeps running, with a request in JSON on each line of the "
-                  "input and an answer on each line of the output")
+                  "file with one prompt per line; - serves requests: each line of the input is a request in JSON, each "
+                  "line of the output an answer")
       ->excludes(labels)
       ->excludes(prompt)
       ->type_name("FILE");
-  command.add_option("--per-prompt,--per-label", arguments.per_prompt, "images of each prompt, or of each label")
+  command.add_option("--per-prompt,--per-label", arguments.per_prompt, "images per prompt or label")
       ->check(whole_number(1, 1024))
       ->capture_default_str();
   command
       .add_option("--like", arguments.like,
-                  "a PNG that run has written: its request again, but for what is given besides")
+                  "repeat the request stored in this PNG, which run has written, changed by the other options")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
   command
       .add_option("--negative-prompt", arguments.job.negative_prompt,
-                  "what classifier-free guidance leads away from: see --guidance and --true-cfg-scale")
+                  "negative prompt of classifier-free guidance: see --guidance and --true-cfg-scale")
       ->type_name("TEXT");
   command
       .add_option("--prompt-2", arguments.job.prompt_2,
-                  "what the second text encoder is to read in place of the prompt, where there are two")
+                  "prompt for the second text encoder, if the model has two; default: the same prompt")
       ->type_name("TEXT");
   command
       .add_option("--image", arguments.job.image,
-                  "a picture, PNG or JPEG: to edit, with a model that edits, or to begin with in place of noise alone")
+                  "PNG or JPEG: the image to edit for an editing model, else the initial image instead of pure noise")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
   command
       .add_option("--strength", arguments.job.strength,
-                  "how much of a picture to begin with becomes noise, over 0 to 1; the model's own unless given")
+                  "share of noise on the initial image, above 0 up to 1; default: the model's own")
       ->check(real_number(0.0, 1.0));
 }
 
 void add_size_and_sampling(CLI::App& command, ImageJob& job) {
-  command.add_option("--height", job.size.height, "pixels down; the model's own unless given")
+  command.add_option("--height", job.size.height, "image height in pixels; default: the model's own")
       ->check(whole_number(1, 16'384));
-  command.add_option("--width", job.size.width, "pixels across; the model's own unless given")
+  command.add_option("--width", job.size.width, "image width in pixels; default: the model's own")
       ->check(whole_number(1, 16'384));
   add_steps_option(command, job.steps, "denoise steps");
   add_guidance_option(command, job.guidance);
   add_true_cfg_option(command, job.true_cfg_scale);
-  command.add_option("--text-tokens", job.text_tokens, "text tokens; the model's own number unless given")
+  command.add_option("--text-tokens", job.text_tokens, "text tokens; default: the model's own number")
       ->check(whole_number(1, 8192));
-  command.add_option("--seed", job.seed, "seed of the first image's noise; each next image takes the next seed")
+  command.add_option("--seed", job.seed, "seed of the first image's noise; each further image uses the next seed")
       ->check(seed_number())
       ->capture_default_str();
   command
       .add_option("--noise", job.noise,
-                  "a safetensors file with the noise to begin with, in place of the seed's: latents, of FLUX packed "
-                  "[tokens, channels], of a U-Net [channels, height, width]")
+                  "safetensors file with the initial noise, instead of the seed's: latents, for FLUX packed [tokens, "
+                  "channels], for a U-Net [channels, height, width]")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
 }
@@ -394,24 +393,21 @@ void add_run_command(CLI::App& app) {
   add_prompt_options(*command, *arguments);
   add_size_and_sampling(*command, arguments->job);
   command
-      ->add_option(
-          "--batch", arguments->batch,
-          "images made at once; 0 takes as many as have 4096 image tokens together, which is one of 1024 x 1024")
+      ->add_option("--batch", arguments->batch,
+                   "images per batch; 0: as many as have 4096 image tokens together, which is one of 1024 x 1024")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
   command
-      ->add_option(
-          "--memory-limit", arguments->memory_limit,
-          "device memory to use at most, as 16GiB: where that is too small for all stages they take turns; all there "
-          "is unless given")
+      ->add_option("--memory-limit", arguments->memory_limit,
+                   "limit of device memory, such as 16GiB; if it is too small for all stages, it holds one at a time "
+                   "(offloading); default: all memory")
       ->transform(byte_size())
       ->type_name("SIZE");
   add_search_option(*command, arguments->after_the_first);
   command
-      ->add_option(
-          "--out", arguments->out,
-          "PNG to write: fox.png, of several prompts fox-1.png and on; of labels a grid with a column for each; - for "
-          "standard output")
+      ->add_option("--out", arguments->out,
+                   "PNG to write: fox.png; for several prompts fox-1.png and so on; for labels a grid with a column "
+                   "for each; - for standard output")
       ->check(written_as({".png"}))
       ->type_name("FILE")
       ->capture_default_str();

@@ -51,7 +51,7 @@ struct StreamArguments {
   bool as_json = false;
 };
 
-/// Refuses what contradicts itself before anything is loaded.
+/// Rejects contradictory options before anything is loaded.
 void check_arguments(const StreamArguments& arguments) {
   if (arguments.drops && arguments.waits) fail_usage("--drop and --wait contradict each other: give one");
   if (arguments.drops && arguments.fps == 0 && arguments.video.input != "-")
@@ -94,11 +94,11 @@ ResultFile result_of(const FrameStream& stream, const StreamArguments& arguments
   return file;
 }
 
-/// Standard output belongs to the frames where they go there.
+/// Results go to standard error if the frames go to standard output.
 int descriptor_for_results(const StreamArguments& arguments) {
   return is_standard_output(arguments.video.output) ? STDERR_FILENO : STDOUT_FILENO;
 }
-/// With --json only that goes where other programs read it.
+/// With --json the tables go to standard error, so that the JSON has its output to itself.
 int descriptor_for_tables(const StreamArguments& arguments) {
   return arguments.as_json ? STDERR_FILENO : descriptor_for_results(arguments);
 }
@@ -217,54 +217,53 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
 }  // namespace
 
 void add_stream_command(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command = app.add_subcommand("stream", "a live video through a model, frame by frame");
+  CLI::App* command = app.add_subcommand("stream", "process a live video with a model, frame by frame");
   const auto arguments = std::make_shared<StreamArguments>();
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
   add_switches(*command, arguments->switches, "lossless");
   add_stream_video_options(*command, arguments->video);
-  command->add_option("--fps", arguments->fps, "paces the input like a camera: so many frames come in a second")
+  command->add_option("--fps", arguments->fps, "pace the input like a camera, at this many frames per second")
       ->check(real_number(0.01, 100'000.0));
-  command->add_flag("--drop", arguments->drops, "a frame that still waits when the next one comes is dropped");
-  command->add_flag("--wait", arguments->waits, "every frame is shown, however late (as without)");
-  command->add_option("--frames", arguments->frames, "ends after so many")->check(whole_number(1, kMostFrames));
-  command->add_option("--prompt", arguments->stream.prompt, "what the frames become");
-  command->add_option("--negative-prompt", arguments->stream.negative_prompt, "what rcfg=initialize leads away from");
-  command->add_option("--steps", arguments->stream.steps, "calls of the denoiser a frame")
+  command->add_flag("--drop", arguments->drops, "drop a frame that still waits when the next one arrives");
+  command->add_flag("--wait", arguments->waits, "show every frame, however late (default)");
+  command->add_option("--frames", arguments->frames, "end after this many frames")->check(whole_number(1, kMostFrames));
+  command->add_option("--prompt", arguments->stream.prompt, "prompt for the frames");
+  command->add_option("--negative-prompt", arguments->stream.negative_prompt, "negative prompt of rcfg=initialize");
+  command->add_option("--steps", arguments->stream.steps, "calls of the denoiser per frame")
       ->check(whole_number(1, 10'000));
   command
       ->add_option("--strength", arguments->stream.strength,
-                   "how much of what the denoiser begins with is noise, over 0 to 1; 0.5 unless given")
+                   "share of noise in the denoiser's initial input, above 0 up to 1; default: 0.5")
       ->check(real_number(0.0, 1.0));
-  command->add_option("--guidance", arguments->stream.guidance_scale, "of rcfg; 1.2 unless given")
+  command->add_option("--guidance", arguments->stream.guidance_scale, "guidance scale of rcfg; default: 1.2")
       ->check(real_number(0.0, 100.0));
-  command
-      ->add_option("--delta", arguments->stream.guidance_delta,
-                   "of rcfg: how much of the residual noise is taken; 1 unless given")
+  command->add_option("--delta", arguments->stream.guidance_delta, "scale of the residual noise in rcfg; default: 1")
       ->check(real_number(0.0, 10.0));
-  command->add_option("--seed", arguments->stream.seed, "of the noise, which is the same for all frames")
+  command->add_option("--seed", arguments->stream.seed, "seed of the noise, which is the same for all frames")
       ->check(seed_number());
   command
       ->add_option("--control", arguments->control,
-                   "a JSON file with prompt, strength and the like, read again whenever it changes")
+                   "JSON file with settings such as prompt and strength, read again whenever it changes")
       ->type_name("FILE");
   command
-      ->add_option("--live", arguments->live,
-                   "serves a page with the stream and its controls while it runs: :8080, for this machine alone, or "
-                   "an address and a port")
+      ->add_option(
+          "--live", arguments->live,
+          "serve a web page with the stream and its controls: :8080 for this machine only, or an address and a port")
       ->type_name("ADDRESS");
   add_search_option(*command, arguments->stream.new_work);
-  command->add_option("--save", arguments->save, "writes what each frame took to a result file")
+  command->add_option("--save", arguments->save, "write the times of each frame to a result file")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json,
-                    "print the result file in place of the table, on standard error where --out is -");
+                    "print the result file instead of the table, to standard error if --out is -");
   command
       ->add_option("--quality", arguments->judged_clips,
-                   "clips to judge it by before it begins: how far from its teacher, how calm; 0 for none")
+                   "clips on which the model is judged before the stream begins, by PSNR against its teacher and by "
+                   "flicker; 0: none")
       ->check(whole_number(0, 10'000));
   command->add_option("--budget", arguments->budget,
-                      "what median and p99 from frame in to frame out must keep within: 40ms, or a rate: 60fps");
+                      "limit of median and p99 from frame in to frame out, as a time (40ms) or a rate (60fps)");
   command->footer(
       fmt::format("Example: headroom stream {} --input in.mp4 --out out.mp4 --prompt \"oil painting\"\n"
                   "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --out - | ffplay -\n"

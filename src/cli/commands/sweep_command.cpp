@@ -45,7 +45,7 @@ struct SweepArguments {
   bool force = false;
   TableOutput output;
   bool is_cell = false;
-  SwitchList switches;  ///< all of --opt, to say what had no effect
+  SwitchList switches;  ///< all --opt lists, to report those without effect
 };
 
 RequestOptions request_of(const Pipeline& pipeline, const SweepCell& cell) {
@@ -61,7 +61,7 @@ Subject work_of(const Pipeline& pipeline, const SweepCell& cell) {
   return describe_request(pipeline, request_of(pipeline, cell));
 }
 
-/// What a cell leaves that needs more memory than there is.
+/// The result of a cell that needs more memory than there is.
 ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, DeviceKind device) {
   ResultFile file = begin_result_file();
   Result result = begin_result(cell.switches, work_of(pipeline, cell),
@@ -76,7 +76,7 @@ ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, Device
   return file;
 }
 
-/// Measures the one cell here.
+/// Measures a single cell in this process.
 void measure_cell(const SweepArguments& arguments) {
   const std::vector<SweepCell> cells = list_cells(arguments.grid);
   if (cells.size() != 1) fail_usage("--cell measures one cell, but {} were given", cells.size());
@@ -96,7 +96,7 @@ void measure_cell(const SweepArguments& arguments) {
 }
 
 constexpr std::int64_t kMostSidePixels = 16'384;  // along a side
-constexpr std::string_view kOwn = "own";          // in lists: the model's own
+constexpr std::string_view kOwn = "own";          // in lists: the model's own value
 
 std::string number_or_own(std::int64_t number) { return number == 0 ? std::string(kOwn) : std::to_string(number); }
 
@@ -121,7 +121,8 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
   return command;
 }
 
-/// In processes of their own, so that the memory of one cell is gone before the next, and that the system may end it.
+/// Measures a cell in separate processes. This frees all memory before the next cell, and the system may kill the
+/// process.
 ResultFile run_cell(const SweepArguments& arguments, const Pipeline& pipeline, const Device& device,
                     const SweepCell& cell) {
   const std::vector<std::string> command = cell_command(arguments, device, cell);
@@ -130,12 +131,14 @@ ResultFile run_cell(const SweepArguments& arguments, const Pipeline& pipeline, c
     const ProcessOutcome outcome = run_process(command);
     if (outcome.signal == SIGKILL) return out_of_memory(pipeline, cell, device.kind);
     files.push_back(read_bench_outcome(command, outcome));
-    if (files.back().results.front().trials.empty()) return files.back();  // the next would not fit either
+    // the next process would not have enough memory either
+    if (files.back().results.front().trials.empty()) return files.back();
   }
   return merge_processes(files);
 }
 
-/// What the ids of cells say besides the grid, so that cells run in other ways do not pass for the same.
+/// The settings in the ids of cells other than the grid, so that cells with other settings are not confused with
+/// them.
 std::string setting_of(const ModelArguments& model, const Device& device) {
   std::vector<std::string> said;
   if (device != Device{}) said.push_back(device_argument(device));
@@ -146,7 +149,7 @@ std::string setting_of(const ModelArguments& model, const Device& device) {
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-/// Two ways to ask for one work, such as the model's own size by that and by its pixels, are a mistake.
+/// Rejects two requests for one work, such as the model's own size both as `own` and in pixels.
 void check_cells(const Pipeline& pipeline, const SweepTask& task) {
   std::map<std::string, std::string> known;
   for (const SweepCell& cell : task.cells) {
@@ -206,7 +209,7 @@ void run_sweep(const SweepArguments& arguments) {
 
 void add_sweep_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "sweep", "images of every size, number of steps and batch, with any switches: time, throughput, memory");
+      "sweep", "measure time, throughput and memory over image sizes, numbers of steps, batch sizes and switches");
   const auto arguments = std::make_shared<SweepArguments>();
   add_model_arguments(*command, arguments->model);
   const auto add_list = [&](const char* name, std::vector<std::int64_t>& values, const char* what, std::int64_t high,
@@ -227,41 +230,42 @@ void add_sweep_command(CLI::App& app) {
           [arguments](const std::vector<std::string>& lists) {
             arguments->grid.sizes = parse_sizes(lists, "--resolution", kMostSidePixels);
           },
-          "widths and heights in pixels, as 512x768, or one number for squares, separated by commas; own is the "
-          "model's own size")
+          "sizes in pixels, as WIDTHxHEIGHT such as 512x768, or one number for a square, separated by commas; own is "
+          "the model's own size")
       ->type_name("SIZES")
       ->default_str(std::string(kOwn));
   add_list("--steps", arguments->grid.steps, "denoise steps, separated by commas; own is the model's own number",
            10'000, kOwn);
-  add_list("--batch", arguments->grid.batches, "images made at once, separated by commas", 4096);
+  add_list("--batch", arguments->grid.batches, "images per batch, separated by commas", 4096);
   command
       ->add_option(
           "--opt", arguments->grid.switches,
-          "switches or presets, as `run` takes them; given several times each list is swept; baseline unless given")
+          "switches or presets, as in `run`; may be given several times, to sweep over the lists; default: baseline")
       ->type_name("LIST");
   add_strict_option(*command, arguments->switches);
-  command->add_option("--trials", arguments->trials, "steps to time in each cell, at least")
+  command->add_option("--trials", arguments->trials, "minimum number of steps to time in each cell")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
       ->add_option(
           "--processes", arguments->processes,
-          "measure each cell in so many processes, one after the other; `compare` then needs no --process-noise")
+          "number of processes to measure each cell in, one after the other; `compare` then needs no --process-noise")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   command
       ->add_option("--out", arguments->out,
-                   "result file; cells that it holds are kept, unless they have fewer trials or processes")
+                   "result file; its existing cells are kept, unless they have fewer trials or processes")
       ->check(written_as({".json"}))
       ->type_name("FILE");
-  command->add_flag("--floors", arguments->floors,
-                    "also measure the least that each stage could take on this machine: some seconds a cell");
-  command->add_flag("--force", arguments->force, "go on with a file that another machine or build has begun");
+  command->add_flag(
+      "--floors", arguments->floors,
+      "also measure the floor of each stage, its least possible time on this machine; takes some seconds per cell");
+  command->add_flag("--force", arguments->force, "continue a file that another machine or build began");
   add_table_options(*command, arguments->output, "print the result file instead of the table");
-  command->add_flag("--cell", arguments->is_cell, "measure the one cell in this process and print its result file");
+  command->add_flag("--cell", arguments->is_cell, "measure a single cell in this process and print its result file");
   command->footer(fmt::format(
       "Example: headroom sweep {} --steps 4,10,28 --batch 1,4 --opt baseline --opt lossless --out sweep.json\n"
-      "A sweep that was stopped or killed goes on where it was when it is run again.",
+      "A sweep that was stopped or killed resumes when it is run again.",
       examples::kShipped));
   command->callback([arguments] {
     for (const std::string& list : arguments->grid.switches)
@@ -269,7 +273,7 @@ void add_sweep_command(CLI::App& app) {
         arguments->switches.list += (arguments->switches.list.empty() ? "" : ",") + list;
     arguments->switches.is_given = !arguments->grid.switches.empty();
     if (arguments->grid.switches.empty()) arguments->grid.switches = {"baseline"};
-    for (std::string& list : arguments->grid.switches) {  // as cells are named, whatever blanks were given
+    for (std::string& list : arguments->grid.switches) {  // cells are named without blanks
       list = fmt::format("{}", fmt::join(split_list(list, "--opt"), ","));
       if (list.empty()) list = "baseline";
     }

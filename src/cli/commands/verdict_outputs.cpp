@@ -11,8 +11,8 @@ namespace headroom {
 CLI::Option* add_limit_option(CLI::App& command, std::string& limits) {
   return command
       .add_option("--limit", limits,
-                  "the least worsening that is a regression, by quantity: memory=5%,size=2%,p99=10%,psnr=0.5dB,...; "
-                  "`off` leaves one out")
+                  "smallest change for the worse that counts as a regression, by quantity: "
+                  "memory=5%,size=2%,p99=10%,psnr=0.5dB,...; `off` ignores a quantity")
       ->type_name("LIST");
 }
 
@@ -23,14 +23,14 @@ double threshold_of(const std::string& threshold, const Limits& limits) {
 }
 
 void add_verdict_outputs(CLI::App& command, VerdictOutputs& outputs) {
-  command.add_option("--markdown", outputs.markdown, "file for the verdicts in Markdown, as for a pull request")
+  command.add_option("--markdown", outputs.markdown, "file for the verdicts in Markdown, such as for a pull request")
       ->check(written_as({".md"}))
       ->type_name("FILE");
-  command.add_option("--junit", outputs.junit, "file for the verdicts as JUnit's XML")
+  command.add_option("--junit", outputs.junit, "file for the verdicts as JUnit XML")
       ->check(written_as({".xml"}))
       ->type_name("FILE");
   command.add_flag("--annotations", outputs.annotations,
-                   "also print what failed or is inconclusive as annotations of GitHub Actions");
+                   "also print failed and inconclusive verdicts as GitHub Actions annotations");
 }
 
 void check_verdict_outputs(const VerdictOutputs& outputs) {

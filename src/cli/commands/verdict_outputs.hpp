@@ -9,13 +9,13 @@
 
 namespace headroom {
 
-/// Adds --limit, of what is judged besides time.
+/// Adds --limit, the limits for quantities other than time.
 CLI::Option* add_limit_option(CLI::App& command, std::string& limits);
 
-/// The limit of the time: that of --threshold, of `time` in --limit, or 5%. Throws a usage Error where both are given.
+/// The limit of the time: from --threshold, from `time` in --limit, or 5%. Throws a usage Error if both are given.
 [[nodiscard]] double threshold_of(const std::string& threshold, const Limits& limits);
 
-/// Where a verdict goes besides the terminal.
+/// Destinations of a verdict in addition to the terminal.
 struct VerdictOutputs {
   std::string markdown;
   std::string junit;
@@ -25,7 +25,7 @@ struct VerdictOutputs {
 /// Adds --markdown, --junit and --annotations.
 void add_verdict_outputs(CLI::App& command, VerdictOutputs& outputs);
 
-/// Throws the Error that writing the files would throw, as far as that is known before.
+/// Throws the Error that writing the files would throw, as far as it can be known in advance.
 void check_verdict_outputs(const VerdictOutputs& outputs);
 
 /// Writes the files, and annotations to `descriptor`.

@@ -16,18 +16,18 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kMostQuotedBytes = 60;  // of a value in an error
+constexpr std::size_t kMostQuotedBytes = 60;  // of a value quoted in an error
 
 constexpr double kMostGuidance = 100;
 
-/// A key of the JSON and the member behind it.
+/// A JSON key and its member.
 struct Field {
   std::string_view key;
   std::function<void(ImageJob& job, const nlohmann::json& object, const std::string& context)> read;
-  std::function<void(const ImageJob& job, nlohmann::json& value)> write;  // leaves null what is not said
+  std::function<void(const ImageJob& job, nlohmann::json& value)> write;  // leaves null if not set
 };
 
-/// A whole number that is 0 where it is not said: `low` is 1, or 0 is what is meant by that.
+/// A whole number that is 0 if not set. `low` is 1, or 0 if 0 has that meaning.
 template <class Member>
 Field whole_field(std::string_view key, std::int64_t low, std::int64_t high, const Member& member) {
   return {key,
@@ -66,7 +66,7 @@ Field text_field(std::string_view key, const Member& member) {
           }};
 }
 
-/// An empty text is said as well.
+/// An empty text counts as set.
 template <class Member>
 Field prompt_field(std::string_view key, const Member& member) {
   return {key,

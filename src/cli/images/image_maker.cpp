@@ -16,21 +16,21 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kTokensTogether = 4096;  // those of one image of 1024 x 1024: more do not make a GPU faster
+constexpr std::int64_t kTokensTogether = 4096;  // the tokens of one image of 1024 x 1024; more do not speed up a GPU
 
-/// The one tensor of a file, f32.
+/// The single tensor of a file, f32.
 HostTensor read_noise(const std::string& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   if (file.entries().size() != 1)
     fail("{} holds {} tensors, expected one: the noise that an image begins with", path, file.entries().size());
   HostTensor noise = convert(file.read(file.entries().begin()->first), DType::kF32);
   if (noise.shape().rank() < 3 || noise.shape()[0] != 1) return noise;
-  HostTensor of_one(DType::kF32, Shape(noise.shape().dims().subspan(1)));  // a batch of one, as diffusers gives it
+  HostTensor of_one(DType::kF32, Shape(noise.shape().dims().subspan(1)));  // a batch of one, as diffusers stores it
   std::ranges::copy(noise.bytes(), of_one.bytes().begin());
   return of_one;
 }
 
-/// A side that is asked for, in tokens; where only the other is, the pipeline's own.
+/// Converts requested sides to tokens; a missing side is the pipeline's own.
 void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& options) {
   if (asked == ImageSize{}) return;
   const Request own = pipeline.resolve({.switches = options.switches});
@@ -42,7 +42,7 @@ void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& 
   options.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
-/// A picture in the size that the pipeline uses it in; one that it begins with in the size that is asked for.
+/// Scales an image to the size that the pipeline uses; an initial image to the requested size.
 void set_image(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
   if (pipeline.image_use() == ImageUse::kNone)
     fail_usage("{} edits no images: --image is for a model that does", pipeline.name());

@@ -8,18 +8,18 @@
 #include "cli/images/image_job.hpp"
 #include "media/png.hpp"
 
-/// What `run` writes into a PNG of the request behind it, under the keyword "headroom": the job in JSON, with the
-/// model, its switches and the version.
+/// The request that `run` stores in a PNG under the keyword "headroom": the job in JSON, with the model, its
+/// switches and the version.
 namespace headroom {
 
 [[nodiscard]] PngText request_text(const Engine& engine, const SwitchSet& switches, const ImageJob& job);
 
-/// A request as a PNG tells it.
+/// A request read from a PNG.
 struct LikeImage {
   ImageJob job;
   std::string switches;  ///< "arena,flash"
 };
-/// Throws Error where `run` has not written the file.
+/// Throws Error if the file was not written by `run`.
 [[nodiscard]] LikeImage read_like(const std::filesystem::path& png);
 
 }  // namespace headroom

@@ -9,21 +9,21 @@
 
 namespace headroom {
 
-/// Writes PNGs one after the other, each while its caller makes the next.
+/// Writes PNGs one after the other, each while the caller makes the next.
 class ImageWriter {
  public:
   ImageWriter() = default;
-  /// Waits for the last one. What it may have thrown is lost without finish().
+  /// Waits for the last write. Its exception is lost unless finish() was called.
   ~ImageWriter() = default;
   ImageWriter(const ImageWriter&) = delete;
   ImageWriter& operator=(const ImageWriter&) = delete;
 
-  /// Begins to write an image, once the one before is there. Throws what that threw.
+  /// Starts to write an image after the previous one is finished. Rethrows an exception of the previous one.
   void write(std::filesystem::path path, Image image, PngText text);
-  /// The same, and calls `then` from another thread when it is there, or has failed with `error`; what
-  /// `then` throws comes out of the next call.
+  /// The same. Also calls `then` from another thread when the image is written, or has failed with `error`. An
+  /// exception of `then` is thrown by the next call.
   void write(std::filesystem::path path, Image image, PngText text, std::function<void(std::exception_ptr error)> then);
-  /// Waits until all are there. Throws what writing the last one threw.
+  /// Waits until all images are written. Rethrows an exception of the last one.
   void finish();
 
  private:

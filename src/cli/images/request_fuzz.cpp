@@ -1,6 +1,7 @@
-// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html): whatever a line of requests says is a job, which is the same when it is
-// written and read again, or is refused with an Error of one line that JSON can hold. The values of options are read by the same
-// target: switches, sizes and LoRA files. Built by cmake/fuzz.cmake; seeds lie in tests/fuzz/requests.
+// A libFuzzer target (https://llvm.org/docs/LibFuzzer.html) for request lines. Each line either is a job that
+// survives a round trip through writing and reading, or is refused with an Error of one line that JSON can hold.
+// The values of options go through the same target: switches, sizes and LoRA files. Built by cmake/fuzz.cmake;
+// seeds are in tests/fuzz/requests.
 
 #include <cstddef>
 #include <cstdint>

@@ -27,13 +27,13 @@
 namespace headroom {
 namespace {
 
-/// One line of the answer: JSON whatever names and texts are in it.
+/// Prints one line of the answer, as valid JSON for any names and texts.
 void answer(const nlohmann::json& line) { print_out("{}\n", dump_json(line)); }
 
-/// A sentence as JSON can hold it: the name of a file may be no UTF-8.
+/// A sentence that JSON can hold: file names may be invalid UTF-8.
 nlohmann::json as_text(std::string_view sentence) { return printable_name(sentence); }
 
-/// Throws Error for a file that a request may not name: reading a pipe or a device may never end.
+/// Throws Error for a file that a request must not name: reading a pipe or a device may never end.
 void require_readable(const std::string& file, std::string_view key, const std::string& context) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(file, error);
@@ -51,27 +51,27 @@ class Server {
         without_effect_(without_effect),
         maker_(engine, switches, memory_limit, after_the_first) {}
 
-  /// Does one request; what cannot be done is answered with its reason.
+  /// Processes one request; a failure is answered with its reason.
   void serve(const std::string& line, const std::string& context) {
     nlohmann::json reply = nlohmann::json::object();
     try {
       const nlohmann::json request = parse_json(line, context);
       if (request.is_object() && request.contains("id")) reply["id"] = request.at("id");
       make(request, context, reply);
-    } catch (const std::exception& error) {  // memory that is short, too: the next request may need less
+    } catch (const std::exception& error) {  // including lack of memory: the next request may need less
       refuse(std::move(reply), sentence_of(error));
     }
   }
-  /// Answers that a request is not done.
+  /// Answers that a request was not processed.
   void refuse(nlohmann::json reply, const std::string& sentence) {
-    writer_.finish();  // answers are in the order of requests
+    writer_.finish();  // keeps answers in the order of requests
     reply["error"] = as_text(sentence);
     answer(reply);
   }
   void finish() { writer_.finish(); }
 
  private:
-  /// A sentence for each switch that was named and declines, and each key that changes nothing.
+  /// A sentence for each named switch that declines, and for each key without effect.
   std::vector<std::string> find_without_effect(const nlohmann::json& request, const PreparedImage& prepared) {
     std::vector<std::string> sentences;
     for (const Declined& declined : maker_.generator({&prepared, 1}).compiled().declined)

@@ -21,7 +21,7 @@ std::optional<std::uint16_t> read_port(std::string_view text) {
   return port;
 }
 
-/// An address as inet_ntop() writes it, so that equal ones are equal texts.
+/// An address as inet_ntop() writes it, so that equal addresses are equal texts.
 std::optional<std::string> read_ip(std::string_view text, int family) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   std::array<char, INET6_ADDRSTRLEN> name{};
@@ -31,7 +31,7 @@ std::optional<std::string> read_ip(std::string_view text, int family) {
   return name.data();
 }
 
-/// "HOST:PORT" or "HOST" taken apart; an IPv6 address stands in brackets.
+/// Splits "HOST:PORT" or "HOST"; an IPv6 address is in brackets.
 struct HostAndPort {
   std::string_view host;
   std::optional<std::string_view> port;
@@ -43,7 +43,7 @@ HostAndPort split_authority(std::string_view text) {
   return {.host = text.substr(0, colon), .port = text.substr(colon + 1)};
 }
 
-/// The address that a host is; none for a name.
+/// The address of a host; empty for a name.
 std::optional<std::string> read_host(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) return read_ip(host.substr(1, host.size() - 2), AF_INET6);
   return read_ip(host, AF_INET);

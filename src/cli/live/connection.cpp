@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Waits until one of `events` or the end of the connection; false where it is `deadline` before.
+/// Waits until one of `events` or the end of the connection; false if the deadline passes first.
 bool wait_until(int descriptor, short events, Clock::time_point deadline) {
   for (;;) {
     // Rounded up, so that it does not spin through the last millisecond.
@@ -29,7 +29,7 @@ bool wait_until(int descriptor, short events, Clock::time_point deadline) {
 
 Connection::Connection(int descriptor, const ConnectionLimits& limits)
     : descriptor_(descriptor), limits_(limits), deadline_(Clock::now() + limits.request) {
-  // What the system holds for somebody slow is old by the time he reads it.
+  // A small send buffer: data buffered by the system for a slow client is outdated when it arrives.
   constexpr int kHeldBytes = 128 * 1024;
   ::setsockopt(descriptor_, SOL_SOCKET, SO_SNDBUF, &kHeldBytes, sizeof kHeldBytes);
 }

@@ -6,37 +6,36 @@
 
 namespace headroom {
 
-/// How long, and for how much, a browser may keep one waiting.
+/// Limits on the time and bytes that a client may take.
 struct ConnectionLimits {
-  std::chrono::milliseconds request{10'000};  ///< until all of a request has come
-  std::chrono::milliseconds stall{10'000};    ///< until it takes any of what is sent
-  std::chrono::milliseconds farewell{500};    ///< until it has read the last of an answer and closes
+  std::chrono::milliseconds request{10'000};  ///< until the whole request has arrived
+  std::chrono::milliseconds stall{10'000};    ///< until the client accepts any of the sent data
+  std::chrono::milliseconds farewell{500};    ///< until the client has read the end of an answer and closes
   std::size_t request_bytes = 32 * 1024;      ///< head and body of a request
 };
 
-/// A socket with somebody unknown at the other end: nothing waits for him longer than the limits say. One request and
-/// one answer each.
+/// A socket to an untrusted client. No wait exceeds the limits. A connection carries one request and one answer.
 class Connection {
  public:
-  /// Takes the descriptor, which is not closed before the object's end.
+  /// Takes ownership of the descriptor, which is closed with the object.
   Connection(int descriptor, const ConnectionLimits& limits);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   enum class Reading { kGoesOn, kEnded, kTooLate, kTooLong };
-  /// At most `bytes` of the request; 0 where there is no more, and reading() says why.
+  /// Reads at most `bytes` of the request. Returns 0 if there is no more, with the reason in reading().
   [[nodiscard]] std::size_t read(char* out, std::size_t bytes);
   [[nodiscard]] Reading reading() const noexcept { return reading_; }
 
-  /// Sends all of it, or is false.
+  /// Sends all of `data`. Returns false on failure.
   [[nodiscard]] bool write(std::string_view data);
   [[nodiscard]] bool has_written() const noexcept { return has_written_; }
 
-  /// Whether the other end is still there.
+  /// Whether the client is still connected.
   [[nodiscard]] bool is_open() const;
-  /// Says that nothing more will be sent, and waits a moment until the other end has read it: a socket that is closed
-  /// with something unread takes back what was sent last.
+  /// Announces the end of the data and waits briefly until the client has read it. Closing a socket with unread
+  /// input would discard the data that was sent last.
   void finish();
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
@@ -50,11 +49,11 @@ class Connection {
   Reading reading_ = Reading::kGoesOn;
   bool has_written_ = false;
   std::size_t received_ = 0;
-  std::size_t buffered_ = 0, taken_ = 0;  // of the buffer
+  std::size_t buffered_ = 0, taken_ = 0;  // positions in the buffer
   char buffer_[4096];
 };
 
-/// Sends at once what fits, and closes the socket: for one that nobody has time for.
+/// Sends at once as much as fits, and closes the socket: for a client that cannot be served.
 void send_and_close(int descriptor, std::string_view data);
 
 }  // namespace headroom

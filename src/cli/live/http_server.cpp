@@ -13,7 +13,8 @@ namespace {
 constexpr const char* kPlainText = "text/plain; charset=utf-8";
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
-/// What every answer says: that nothing but this server's own files may be loaded, framed or kept, and by nobody else.
+/// Security headers of every answer: only this server's own files may be loaded, and nothing may be framed or
+/// cached.
 constexpr std::string_view kSafetyFields =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
@@ -23,14 +24,15 @@ constexpr std::string_view kSafetyFields =
     "Referrer-Policy: no-referrer\r\n"
     "Cache-Control: no-store\r\n";
 
-/// An answer up to its body; where that comes in parts, its end is that of the connection.
+/// The head of an answer. If the body comes in parts, the end of the connection ends it.
 std::string head_of(const HttpAnswer& answer) {
   const std::string length = answer.next_part ? "" : fmt::format("Content-Length: {}\r\n", answer.body.size());
   return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}{}Connection: close\r\n\r\n", answer.status,
                      answer.status == 200 ? "OK" : "Refused", answer.content_type, length, kSafetyFields);
 }
 
-/// Reads until `request` holds all up to the end of its head, which is returned with its last line end; 0 where it does not come.
+/// Reads until `request` has the whole head. Returns the length of the head, including the last line end, or 0 if
+/// it does not arrive.
 std::size_t read_head(Connection& connection, std::string& request) {
   char buffer[4096];
   for (;;) {
@@ -42,7 +44,7 @@ std::size_t read_head(Connection& connection, std::string& request) {
   }
 }
 
-/// What a request says of its body's size; nothing where it says nothing sensible, or too much. Only a POST has one here.
+/// The body size of a request; empty if it is invalid or too large. Only a POST may have a body.
 std::optional<std::size_t> body_bytes_of(const RequestHead& head) {
   if (head.method != "POST") return 0;
   const auto field = head.header_fields.find("content-length");
@@ -54,7 +56,7 @@ std::optional<std::size_t> body_bytes_of(const RequestHead& head) {
   return bytes;
 }
 
-/// Whether all of a body has come.
+/// Reads the whole body; false if it does not arrive.
 bool read_body(Connection& connection, std::size_t bytes, std::string& body) {
   while (body.size() < bytes) {
     char buffer[4096];
@@ -62,7 +64,7 @@ bool read_body(Connection& connection, std::size_t bytes, std::string& body) {
     if (n == 0) return false;
     body.append(buffer, n);
   }
-  body.resize(bytes);  // what stands behind it is nobody's
+  body.resize(bytes);  // further bytes are ignored
   return true;
 }
 
@@ -113,7 +115,7 @@ void HttpServer::serve(Connection& connection) const {
   try {
     answer_request(connection);
   } catch (const std::exception&) {
-    // Where there is no memory for it, say: a request ends nothing but itself.
+    // On a failure such as lack of memory, only this request ends.
     if (!connection.has_written()) (void)connection.write(raw_answer({503, "There was no room for the request."}));
   }
   using enum Connection::Reading;

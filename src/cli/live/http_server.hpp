@@ -12,32 +12,32 @@
 
 namespace headroom {
 
-/// What is sent back: a text, or parts until there are no more.
+/// An answer: a text, or a sequence of parts.
 struct HttpAnswer {
   int status = 200;
   std::string content_type;
   std::string body;
-  /// Sends what comes next through `send`, which is false where nobody takes it any more; false after the last part.
-  /// Where it is set, there is no body.
+  /// Sends the next part through `send`, which returns false if the client takes no more. Returns false after the
+  /// last part. If it is set, there is no body.
   using Send = std::function<bool(std::string_view)>;
   using IsOpen = std::function<bool()>;
   std::function<bool(const Send& send, const IsOpen& is_open)> next_part;
 };
 
-/// The sentence of a refusal as it is sent.
+/// A refusal as an answer, with its sentence.
 [[nodiscard]] HttpAnswer answer_with(const Refusal& refusal);
 
-/// As much of HTTP/1.1 as a page needs: a request on each connection, which closes behind the answer, so that nothing depends on where a body
-/// ends. Sockets, threads and limits are the caller's.
+/// The part of HTTP/1.1 that a page needs: one request per connection, which closes after the answer, so that
+/// nothing depends on where a body ends. Sockets, threads and limits belong to the caller.
 class HttpServer {
  public:
-  /// Asked before a body is read.
+  /// Called before a body is read.
   using Check = std::function<std::optional<Refusal>(const RequestHead&)>;
   using Answer = std::function<HttpAnswer(const RequestHead&, const std::string& body)>;
 
   HttpServer(Check check, Answer answer) : check_(std::move(check)), answer_(std::move(answer)) {}
 
-  /// Reads one request from the connection and answers it. From any number of threads.
+  /// Reads one request from the connection and answers it. Thread-safe.
   void serve(Connection& connection) const;
 
  private:
@@ -47,7 +47,7 @@ class HttpServer {
   Answer answer_;
 };
 
-/// A whole answer in bytes, for one that is sent without a request having been read.
+/// The bytes of a whole answer, to be sent without having read a request.
 [[nodiscard]] std::string raw_answer(const Refusal& refusal);
 
 }  // namespace headroom

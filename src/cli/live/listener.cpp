@@ -23,7 +23,7 @@ union SocketAddress {
   sockaddr_in6 v6;
 };
 
-/// The address as the system takes it, and its size.
+/// The address for system calls, and its size.
 std::pair<SocketAddress, socklen_t> socket_address(const LiveAddress& address) {
   SocketAddress out{};
   if (::inet_pton(AF_INET, address.host.c_str(), &out.v4.sin_addr) == 1) {
@@ -61,7 +61,7 @@ Listener::Listener(const LiveAddress& address)
   const auto [name, name_bytes] = socket_address(address);
   const int socket = socket_.number();
   if (socket < 0 || stop_event_.number() < 0) fail_to_serve(address);
-  // Connections of an earlier run that linger do not count; another program that listens does.
+  // Allows lingering connections of an earlier run, but not another program that listens.
   const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(socket, &name.any, name_bytes) != 0 || ::listen(socket, 16) != 0) fail_to_serve(address);

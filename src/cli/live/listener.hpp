@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-/// A descriptor that is closed with the object; none where it is negative.
+/// A descriptor that is closed with the object; negative for none.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -17,18 +17,18 @@ class Descriptor {
   int number_;
 };
 
-/// A socket that waits for connections.
+/// A listening socket.
 class Listener {
  public:
-  /// Throws Error that says what stands in the way: a port that is in use, an address that is not this machine's.
+  /// Throws Error with the reason: a port in use, or an address that is not this machine's.
   explicit Listener(const LiveAddress& address);
 
-  /// What was bound, with the port that was free where any was asked for.
+  /// The bound address, with the actual port if any free one was requested.
   [[nodiscard]] const LiveAddress& address() const noexcept { return address_; }
 
-  /// The descriptor of the next connection, which is the caller's; -1 after stop().
+  /// The descriptor of the next connection, owned by the caller; -1 after stop().
   [[nodiscard]] int accept();
-  /// From any thread: no further connection is accepted.
+  /// Stops accepting connections. Thread-safe.
   void stop();
 
  private:

@@ -9,8 +9,8 @@
 namespace headroom {
 namespace {
 
-constexpr std::chrono::milliseconds kUntilLookingUp(100);  // whether it is to stop
-constexpr double kFastStream = 120;                        // frames a second
+constexpr std::chrono::milliseconds kUntilLookingUp(100);  // to check whether to stop
+constexpr double kFastStream = 120;                        // frames per second
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool Preview::has_ended() const {
 }
 
 void Preview::publish(const LiveView::Frame& frame) {
-  constexpr std::int64_t kSmall = 128 * 128;  // pixels, which are seen one by one
+  constexpr std::int64_t kSmall = 128 * 128;  // pixels; in a small image each pixel is visible
   const auto width = static_cast<int>(view_.facts().width), height = static_cast<int>(view_.facts().height);
   const int quality = view_.facts().width * view_.facts().height <= kSmall ? 98 : 90;
   auto made =
@@ -88,7 +88,7 @@ void Preview::work() {
       changed_.notify_all();
       return;
     }
-    // A fast stream copies what is looked at, and nothing in between.
+    // For a fast stream, copies only frames that are viewed.
     if (view_.counters().fps > kFastStream) watching.reset();
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, next, [&] { return is_stopping_; });
@@ -97,7 +97,7 @@ void Preview::work() {
 
 void give_way_to_other_threads() {
   constexpr int kNice = 10;
-  ::setpriority(PRIO_PROCESS, 0, kNice);  // on Linux of this thread alone
+  ::setpriority(PRIO_PROCESS, 0, kNice);  // on Linux, only for this thread
 }
 
 }  // namespace headroom

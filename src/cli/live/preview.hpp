@@ -14,21 +14,21 @@ namespace headroom {
 
 /// A frame of a stream as JPEGs.
 struct PreviewFrame {
-  std::int64_t serial = 0;  ///< counts what was shown, 1 first
+  std::int64_t serial = 0;  ///< counts shown frames, from 1
   std::string input, output;
 };
 
-/// Makes JPEGs of the newest frames, once for all viewers and only while there is one, on a thread of its own that gives
-/// way to the stream's.
+/// Encodes the newest frames as JPEGs, once for all viewers and only while there is a viewer. Runs on its own
+/// thread, whose priority is lower than the stream's.
 class Preview {
  public:
-  /// At most one frame each `interval`.
+  /// At most one frame per `interval`.
   Preview(LiveView& view, std::chrono::milliseconds interval);
   ~Preview();
   Preview(const Preview&) = delete;
   Preview& operator=(const Preview&) = delete;
 
-  /// While it lives, JPEGs are made for it.
+  /// While it lives, JPEGs are made.
   class [[nodiscard]] Viewer {
    public:
     explicit Viewer(Preview& preview);
@@ -40,11 +40,11 @@ class Preview {
     Preview& preview_;
   };
 
-  /// The newest frame, once it lies behind `after_serial`; what came in between is left out. Null where there is none
-  /// within `at_most`.
+  /// Waits for a frame after `after_serial` and returns the newest; frames between are skipped. Null if there is
+  /// none within `at_most`.
   [[nodiscard]] std::shared_ptr<const PreviewFrame> wait_for_frame(std::int64_t after_serial,
                                                                    std::chrono::milliseconds at_most);
-  /// Whether the last frame of the stream has been made.
+  /// Whether the last frame of the stream was encoded.
   [[nodiscard]] bool has_ended() const;
 
  private:
@@ -62,7 +62,7 @@ class Preview {
   std::thread thread_;
 };
 
-/// Lets other threads go first, where there are not enough cores for all.
+/// Lowers the priority of this thread, for machines without enough cores for all threads.
 void give_way_to_other_threads();
 
 }  // namespace headroom

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, LiveResource>, 8> kResources = 
     {"/controls", LiveResource::kControls},
 }};
 
-/// What stands more than once might be read in two ways.
+/// Repeated headers are ambiguous, so these may occur only once.
 constexpr std::array<std::string_view, 8> kOnce = {"host",           "origin",         "content-type",
                                                    "content-length", "sec-fetch-site", "sec-fetch-mode",
                                                    "sec-fetch-dest", kTokenHeader};
@@ -40,7 +40,7 @@ std::optional<Refusal> check_sender(const RequestHead& request, const LiveAddres
                                authority_of(bound))};
   if (const auto origin = field(request, "origin"); origin && *origin != fmt::format("http://{}", *host))
     return Refusal{403, "Pages of another origin get nothing here."};
-  // What browsers say themselves, whatever a page would like them to.
+  // Headers set by the browser, which a page cannot forge.
   const auto site = field(request, "sec-fetch-site");
   const bool is_from_elsewhere = site && *site != "same-origin" && *site != "none";
   const bool is_a_link = resource == LiveResource::kPage && field(request, "sec-fetch-mode") == "navigate" &&

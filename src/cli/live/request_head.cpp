@@ -14,7 +14,7 @@ bool is_token_character(char c) {
   return is_digit(c) || is_letter(c) || std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
-/// Of a value: also blanks, and bytes of other alphabets.
+/// Characters of a value: also blanks, and bytes of other alphabets.
 bool is_text(char c) { return is_visible(c) || c == ' ' || c == '\t' || static_cast<unsigned char>(c) >= 0x80; }
 
 bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_character); }

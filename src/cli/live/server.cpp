@@ -27,10 +27,10 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kMostJpegPixels = 65'500;        // in a row or column
-constexpr std::chrono::milliseconds kUntilAsking(200);  // whether a viewer is still there
+constexpr std::chrono::milliseconds kUntilAsking(200);  // to check whether a viewer is still connected
 constexpr std::string_view kBoundary = "frame";
 
-/// 128 bits that nobody can guess, in hexadecimal.
+/// 128 unpredictable bits, in hexadecimal.
 std::string draw_token() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -87,7 +87,7 @@ class LiveServer::Work {
     {
       const std::lock_guard lock(mutex_);
       is_stopping_ = true;
-      for (const int descriptor : open_) ::shutdown(descriptor, SHUT_RDWR);  // wakes whoever waits for it
+      for (const int descriptor : open_) ::shutdown(descriptor, SHUT_RDWR);  // wakes its waiting thread
     }
     has_work_.notify_all();
     for (std::thread& worker : workers_) worker.join();
@@ -120,7 +120,7 @@ class LiveServer::Work {
       Connection connection(descriptor, options_.limits);
       http_.serve(connection);
       const std::lock_guard lock(mutex_);
-      open_.erase(descriptor);  // before it is closed, since its number is free then
+      open_.erase(descriptor);  // before it is closed, because the number may be reused afterwards
     }
   }
 
@@ -150,7 +150,7 @@ class LiveServer::Work {
 
   HttpAnswer change(const std::string& body) {
     try {
-      const std::lock_guard lock(changing_);  // two browsers may change one thing each
+      const std::lock_guard lock(changing_);  // two browsers may each change one value
       view_.want(change_controls(body, "the request", view_.goal()));
     } catch (const Error& error) {
       return answer_with({400, error.what()});
@@ -158,7 +158,7 @@ class LiveServer::Work {
     return status();
   }
 
-  /// The pictures of one side, a viewer's newest when he has taken the last.
+  /// Images of the input or the output; a viewer gets the newest one after taking the last.
   HttpAnswer pictures(std::string PreviewFrame::*side) {
     std::shared_ptr<Viewing> viewing = begin_viewing();
     if (!viewing)
@@ -175,14 +175,14 @@ class LiveServer::Work {
       if (!frame) return !preview_.has_ended() && is_open();
       viewing->serial = frame->serial;
       const std::string& jpeg = (*frame).*side;
-      // The boundary behind it comes with it: browsers show a picture when they have seen that it has ended.
+      // Sent together with the next boundary: browsers show an image only when they have seen its end.
       return send(fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\n\r\n", jpeg.size())) && send(jpeg) &&
              send(fmt::format("\r\n--{}\r\n", kBoundary));
     };
     return answer;
   }
 
-  /// One who is shown pictures: his place among the viewers, and what he has seen.
+  /// The state of one viewer of images: its slot among the viewers, and the last frame it has seen.
   struct Viewing {
     explicit Viewing(Work& of) : work(of), viewer(of.preview_) {}
     ~Viewing() {
@@ -197,7 +197,7 @@ class LiveServer::Work {
     bool has_begun = false;
     std::int64_t serial = 0;
   };
-  /// Null where there are as many as there may be.
+  /// Null if the maximum number of viewers is reached.
   std::shared_ptr<Viewing> begin_viewing() {
     {
       const std::lock_guard lock(mutex_);
@@ -216,11 +216,11 @@ class LiveServer::Work {
   HttpServer http_;
 
   std::mutex changing_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   std::condition_variable has_work_;
   bool is_stopping_ = false;
   std::size_t viewers_ = 0;
-  std::set<int> open_;       // connections, those that wait among them
+  std::set<int> open_;       // all connections, including waiting ones
   std::deque<int> waiting_;  // for a worker
   std::vector<std::thread> workers_;
   std::thread accepting_;

@@ -14,24 +14,24 @@ namespace headroom {
 
 struct LiveServerOptions {
   ConnectionLimits limits;
-  std::size_t most_viewers = 16;                          ///< of moving pictures; a page has two
-  std::size_t most_others = 8;                            ///< requests that are answered at the same time beside them
-  std::size_t most_waiting = 64;                          ///< connections until somebody has time for them
-  std::chrono::milliseconds preview_interval{1000 / 60};  ///< between two pictures
+  std::size_t most_viewers = 16;                          ///< connections that receive image streams; a page has two
+  std::size_t most_others = 8;                            ///< other requests that are answered at the same time
+  std::size_t most_waiting = 64;                          ///< connections that wait for a worker
+  std::chrono::milliseconds preview_interval{1000 / 60};  ///< between two images
 };
 
-/// The page of a live stream: while it lives, browsers see the stream of `view` and may wish changes to it. Whatever they
-/// do, the stream goes on: they see its newest frame when they are ready for one, and what they send is taken only from
-/// this very page and checked (request_check.hpp, status.hpp).
+/// The web page of a live stream. While it lives, browsers can watch the stream of `view` and request changes.
+/// Browsers never slow down the stream: they get its newest frame when they are ready for one. Changes are accepted
+/// only from this page, and are checked (request_check.hpp, status.hpp).
 class LiveServer {
  public:
-  /// Throws Error where the address cannot be bound.
+  /// Throws Error if the address cannot be bound.
   LiveServer(LiveView& view, const LiveAddress& address, const LiveServerOptions& options = {});
   ~LiveServer();
   LiveServer(const LiveServer&) = delete;
   LiveServer& operator=(const LiveServer&) = delete;
 
-  /// What was bound, with the port that was free where any was asked for.
+  /// The bound address, with the actual port if any free one was requested.
   [[nodiscard]] const LiveAddress& address() const;
 
  private:
@@ -39,7 +39,7 @@ class LiveServer {
   std::unique_ptr<Work> work_;
 };
 
-/// Says where the page is, and warns where others than this machine may see and change the stream.
+/// Logs the page's address, and warns if other machines may watch and change the stream.
 void announce(const Log& log, const LiveServer& server);
 
 }  // namespace headroom

@@ -41,13 +41,13 @@ StreamFacts moving_stream() {
           .takes_pause = true};
 }
 
-/// Nothing here is left to a clock.
+/// Timeouts so long that no test depends on time.
 LiveServerOptions patient_options() {
   return {.limits = {.request = hours(1), .stall = hours(1), .farewell = hours(1)},
           .preview_interval = milliseconds(0)};
 }
 
-/// A stream that goes on by itself: frame i is gray, input i % 100, output 255 - i % 100; wishes come true at once.
+/// A stream that runs by itself: frame i is gray, input i % 100, output 255 - i % 100; changes are applied at once.
 class Producer {
  public:
   explicit Producer(LiveView& view) : view_(view), thread_([this](const std::stop_token& stop) { work(stop); }) {}
@@ -77,7 +77,7 @@ class LiveServerTest : public testing::Test {
     port_ = server_->address().port;
     host_ = authority_of(server_->address());
   }
-  /// The whole answer to these bytes, behind which no more come.
+  /// Sends these bytes and nothing more, and returns the whole answer.
   std::string ask(std::string_view bytes) {
     Client client(port_);
     client.send(bytes);
@@ -92,7 +92,7 @@ class LiveServerTest : public testing::Test {
     constexpr std::string_view kBefore = "name=\"headroom-token\" content=\"";
     return page.substr(page.find(kBefore) + kBefore.size(), 32);
   }
-  /// The header of a change as the page sends it, and `more`.
+  /// The header of a change as the page sends it, followed by `more`.
   std::string change_head(std::string_view more) {
     return fmt::format("POST /controls HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nX-Headroom-Token: {1}\r\n{2}",
                        host_, token_, more);
@@ -101,12 +101,12 @@ class LiveServerTest : public testing::Test {
     return ask(fmt::format("{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", change_head(""),
                            body.size(), body));
   }
-  /// Asks for the output's pictures, and reads the head of the answer.
+  /// Requests the output images, and reads the head of the answer.
   std::string begin_viewing(Client& client) {
     client.send(fmt::format("GET /output.mjpeg HTTP/1.1\r\nHost: {}\r\n\r\n", host_));
     return client.read_until("\r\n\r\n");
   }
-  /// The next picture of those, as a gray value.
+  /// The next of those images, as a gray value.
   static int next_gray(Client& client) {
     const std::string head = client.read_until("\r\n\r\n");
     constexpr std::string_view kLength = "Content-Length: ";
@@ -154,7 +154,7 @@ TEST_F(LiveServerTest, AnswersOnlyToItsOwnName) {
               AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("http://" + host_), Not(HasSubstr("headroom-token"))));
   EXPECT_THAT(get_with(fmt::format("Host: {}\r\nHost: example.org\r\n", host_)), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(get_with(fmt::format("Host: {}\r\nOrigin: http://example.org\r\n", host_)), StartsWith("HTTP/1.1 403"));
-  // A link from another site may lead here, but nothing there may show what is here.
+  // A link from another site may lead here, but other sites must not display this page.
   const std::string foreign = fmt::format("Host: {}\r\nSec-Fetch-Site: cross-site\r\n", host_);
   EXPECT_THAT(get_with(foreign + "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"),
               StartsWith("HTTP/1.1 200"));
@@ -306,7 +306,7 @@ TEST_F(LiveServerTest, AnswersOthersWhileSomeNeverFinishTheirRequests) {
   Client second(port_), third(port_);
   first->send("GET / HT");
   second.send("GET / HTTP/1.1\r\nHost: ");
-  // Connections are accepted in their order, so all three have a place by now.
+  // Connections are accepted in order, so all three are registered by now.
   EXPECT_THAT(get("/status"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("try again")));
   first.reset();
   while (!get("/status").starts_with("HTTP/1.1 200")) std::this_thread::yield();
@@ -350,14 +350,15 @@ TEST_F(LiveServerTest, LetsNoViewerHoldTheStreamUp) {
   std::optional<Producer> producer(view_);
   Client asleep(port_, 2048);
   EXPECT_THAT(begin_viewing(asleep), StartsWith("HTTP/1.1 200"));
-  // A second one sees more frames than fit between the server and the first, who takes none.
+  // A second client sees more frames than the buffers between the server and the first client, who reads none, can
+  // hold.
   Client awake(port_);
   (void)begin_viewing(awake);
   for (int i = 0; i < 2000; ++i) (void)next_gray(awake);
   const std::int64_t shown = producer->shown();
   while (producer->shown() < shown + 1000) std::this_thread::yield();
   producer.reset();
-  server_.reset();  // which waits neither for him
+  server_.reset();  // does not wait for it either
 }
 
 TEST_F(LiveServerTest, TakesAThousandPromptsFromTwoPages) {

@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostPromptBytes = 2000;
-constexpr std::size_t kMostPoints = 240;                            // of the curve, a few pixels each
-constexpr std::int64_t kLargestSeed = (std::int64_t{1} << 53) - 1;  // that JavaScript reads exactly
+constexpr std::size_t kMostPoints = 240;                            // of the curve, a few pixels per point
+constexpr std::int64_t kLargestSeed = (std::int64_t{1} << 53) - 1;  // the largest that JavaScript represents exactly
 
 json controls_json(const StreamControls& controls, const StreamFacts& facts) {
   json out = json::object();
@@ -33,7 +33,7 @@ json controls_json(const StreamControls& controls, const StreamFacts& facts) {
   return out;
 }
 
-/// Microseconds are enough, and keep the document short.
+/// Rounds to microseconds, which keeps the document short.
 double rounded(double ms) { return std::round(ms * 1e3) / 1e3; }
 
 json latency_json(const std::vector<FrameTimes>& frames) {
@@ -45,7 +45,7 @@ json latency_json(const std::vector<FrameTimes>& frames) {
   return {{"p50", quantile(0.5)}, {"p90", quantile(0.9)}, {"p99", quantile(0.99)}, {"p99_9", quantile(0.999)}};
 }
 
-/// Latencies from old to new, each the worst of as many frames as it takes to have no more than kMostPoints.
+/// Latencies from old to new. Each point is the maximum of as many frames as needed to have at most kMostPoints.
 json curve_json(const std::vector<FrameTimes>& frames) {
   const std::size_t each = std::max<std::size_t>((frames.size() + kMostPoints - 1) / kMostPoints, 1);
   json points = json::array();

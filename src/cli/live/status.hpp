@@ -7,13 +7,13 @@
 
 namespace headroom {
 
-/// All that the page shows of a stream but its pictures: what it is, counters, percentiles and medians of the times of
-/// the last frames (LiveView::kRemembered), latencies to be drawn, what is wished for and what goes on.
+/// All data of the page except images: facts about the stream, counters, percentiles and medians of the times of
+/// the last frames (LiveView::kRemembered), the latency curve, and the requested and current controls.
 [[nodiscard]] nlohmann::json live_status(const LiveView& view);
 
-/// What `text`, a JSON object that holds some of StreamControls by their names, makes of `now`. Throws Error in a sentence
-/// that begins with `context` for another name, another type, or a text that is too long or holds control characters; what numbers make sense is the
-/// view's matter (LiveView::want()).
+/// Applies `text`, a JSON object with some members of StreamControls, to `now`. Throws Error with a sentence that
+/// begins with `context` for unknown names, wrong types, and texts that are too long or contain control characters.
+/// LiveView::want() checks the ranges of numbers.
 [[nodiscard]] StreamControls change_controls(std::string_view text, std::string_view context,
                                              const StreamControls& now);
 

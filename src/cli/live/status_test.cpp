@@ -26,7 +26,7 @@ void show_times(LiveView& view, double latency_ms) {
 TEST(LiveStatus, TellsPercentilesOfWhatWasShown) {
   LiveView view(prompted_stream(), {.prompt = "a fox"});
   EXPECT_FALSE(live_status(view).contains("latency_ms")) << "nothing is known yet";
-  for (int i = 1; i <= 1001; ++i) show_times(view, i);  // of which the first are forgotten: 1024 are remembered
+  for (int i = 1; i <= 1001; ++i) show_times(view, i);  // only the last 1024 are remembered
   view.drop();
   const json status = live_status(view);
   EXPECT_EQ(status.at("shown"), 1001);

@@ -15,7 +15,7 @@
 /// Included by *_test.cpp only.
 namespace headroom::test {
 
-/// A client that sends whatever bytes a test likes to a port of this machine.
+/// A client that sends arbitrary bytes to a port of this machine.
 class Client {
  public:
   explicit Client(std::uint16_t port, int receive_buffer = 0)
@@ -31,7 +31,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// What the other end does not take any more is left out.
+  /// Bytes that the server no longer accepts are dropped.
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -41,13 +41,13 @@ class Client {
   }
   void end_sending() { ::shutdown(socket_, SHUT_WR); }
 
-  /// All that comes until the other end closes.
+  /// Reads everything until the server closes the connection.
   std::string read_all() {
     while (read_more()) {
     }
     return std::exchange(unread_, {});
   }
-  /// What comes up to `end`, which is included; all there was where it never comes.
+  /// Reads up to and including `end`; returns all data if it never arrives.
   std::string read_until(std::string_view end) {
     std::size_t found = unread_.find(end);
     while (found == std::string::npos && read_more()) found = unread_.find(end);

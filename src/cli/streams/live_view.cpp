@@ -9,7 +9,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kMostSteps = 100;
-constexpr std::int64_t kRateFrames = 60;  // over which the rate is taken
+constexpr std::int64_t kRateFrames = 60;  // for the frame rate
 
 void require(const char* what, double value, bool is_sensible, const char* expected) {
   if (!is_sensible) fail_usage("{} is {}, expected {}", what, value, expected);
@@ -91,7 +91,7 @@ bool LiveView::wait_for_frame(std::int64_t after_serial, std::chrono::millisecon
 
 LiveView::Times LiveView::times_after(std::int64_t serial) const {
   Times times;
-  times.frames.reserve(kRemembered);  // so that the stream waits for no memory
+  times.frames.reserve(kRemembered);  // before the lock: the stream never waits for an allocation
   const std::lock_guard lock(mutex_);
   times.serial = serial_;
   constexpr auto kMost = static_cast<std::int64_t>(kRemembered);

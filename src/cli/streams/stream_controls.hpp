@@ -11,13 +11,13 @@ namespace headroom {
 [[nodiscard]] StreamControls controls_of(const StreamRequest& request);
 [[nodiscard]] StreamFacts facts_of(const FrameStream& stream, std::string device, double fps);
 
-/// A file with a JSON object of what is wished for, such as {"prompt": "oil painting", "strength": 0.4} (change_controls()), which
-/// is read again whenever it changes.
+/// A file with a JSON object of requested controls, such as {"prompt": "oil painting", "strength": 0.4}
+/// (change_controls()). It is read again whenever it changes.
 class ControlFile {
  public:
-  /// The file need not be there yet.
+  /// The file need not exist yet.
   explicit ControlFile(std::filesystem::path path) : path_(std::move(path)) {}
-  /// Hands on what it says, where it has changed. Returns what is wrong with it in a sentence, or nothing.
+  /// Applies the file if it has changed. Returns a sentence about its error, or nothing.
   [[nodiscard]] std::string poll(LiveView& view);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kOnTerminal = std::chrono::milliseconds(250);
 constexpr auto kInLog = std::chrono::seconds(5);
-constexpr std::int64_t kLately = 300;  // frames that the shown latencies are of
+constexpr std::int64_t kLately = 300;  // frames for the displayed latencies
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void StreamProgress::show(std::int64_t shown, std::int64_t dropped, const LiveVi
       fmt::format("{} frames, {:.1f} in a second, from in to out {} (p99 {}){}", shown, view.counters().fps,
                   format_ms(quantile_of_sorted(latencies, 0.5)), format_ms(quantile_of_sorted(latencies, 0.99)),
                   dropped > 0 ? fmt::format(", {} dropped", dropped) : "");
-  // Control characters are no part of what write_output() lets through.
+  // Written directly, because write_output() removes control characters.
   const std::string text = is_terminal_ ? "\r\x1b[K" + line : line + "\n";
   on_line_ = is_terminal_;
   static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));

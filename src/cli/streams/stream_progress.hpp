@@ -7,7 +7,8 @@
 
 namespace headroom {
 
-/// How a stream goes on, on standard error: a line that is written again on a terminal, and else one every few seconds.
+/// Progress of a stream on standard error: a line that is overwritten on a terminal, otherwise a line every few
+/// seconds.
 class StreamProgress {
  public:
   explicit StreamProgress(bool quiet);

@@ -21,29 +21,30 @@ using Clock = std::chrono::steady_clock;
 using Moment = Clock::time_point;
 
 constexpr std::size_t kSlots =
-    6;  // one each at the reader, the device and the writer, and one between them and at hand
-constexpr std::size_t kMostHeld = kSlots - 2;  // by device and writer: one is read, and one waits or is dropped
-constexpr std::size_t kInFlight = 2;           // frames that the device has been given
-constexpr auto kLook = std::chrono::milliseconds(100);  // how often somebody looks whether the stream is to end
+    6;  // one each at the reader, the device and the writer, and one waiting between each pair
+// by device and writer: leaves one to read, and one that waits or is dropped
+constexpr std::size_t kMostHeld = kSlots - 2;
+constexpr std::size_t kInFlight = 2;                    // frames submitted to the device
+constexpr auto kLook = std::chrono::milliseconds(100);  // interval of checks whether the stream ends
 constexpr auto kPatience =
-    std::chrono::milliseconds(2000);  // with a thread that waits for a pipe when the stream has ended
+    std::chrono::milliseconds(2000);  // for a thread that waits for a pipe after the end of the stream
 
 inline double ms_between(Moment from, Moment to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-/// A frame on its way, and when it was where.
+/// A frame in the pipeline, with the times of its stages.
 struct Frame {
   std::unique_ptr<FrameStream::Slot> slot;
   std::int64_t number = 0;
   Moment arrived, read_begun, read, submitted;
-  double busy_before_ms = 0;  // of the device, when it was given the frame
-  FrameTimes times;           // of the frame that came out of the run, once that is done
+  double busy_before_ms = 0;  // device time so far, when the frame was submitted
+  FrameTimes times;           // of the frame that came out of this run, once it is done
   Moment out_arrived, out_done;
 };
 using FramePtr = std::unique_ptr<Frame>;
 
-/// Runs something when a scope ends, however it does.
+/// Runs a function at the end of a scope, also on an exception.
 template <class Body>
 class Finally {
  public:
@@ -56,7 +57,7 @@ class Finally {
   Body body_;
 };
 
-/// Of the frames that went into a batch and have not come out yet.
+/// Data of a frame that entered a batch and has not come out yet.
 struct UnderWay {
   std::int64_t number = 0;
   Moment arrived;
@@ -67,7 +68,7 @@ struct UnderWay {
 
 using namespace stream_runner;
 
-/// What the threads share; it lives as long as the last of them.
+/// State shared by the threads; lives as long as the last of them.
 class StreamRunner::Shared {
  public:
   Shared(std::unique_ptr<VideoReader> reader, std::unique_ptr<VideoWriter> writer, LiveView& view,
@@ -76,7 +77,7 @@ class StreamRunner::Shared {
 
   void add_free(FramePtr frame) { free_.push_back(std::move(frame)); }
 
-  // The reader's thread.
+  // Used by the reader's thread.
 
   void read_all() {
     try {
@@ -93,7 +94,7 @@ class StreamRunner::Shared {
         frame->read_begun = Clock::now();
         if (!reader_->read(frame->slot->in())) break;
         frame->read = Clock::now();
-        if (has_ended()) break;  // while this waited for a pipe: what else there was may be gone
+        if (has_ended()) break;  // the end came while this thread waited for a pipe; other members may be gone
         if (!options_.fps) frame->arrived = options_.is_live ? frame->read : frame->read_begun;
         if (options_.is_live && !options_.fps) frame->read_begun = frame->read;
         put_read(std::move(frame));
@@ -108,9 +109,10 @@ class StreamRunner::Shared {
     changed_.notify_all();
   }
 
-  // The device's thread.
+  // Used by the device's thread.
 
-  /// The next frame, where one comes in that time; null also while it is paused, and at the end, which has_more() tells.
+  /// The next frame, if it arrives in time. Null on timeout, while paused, and at the end; has_more() tells these
+  /// apart.
   FramePtr take_read(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] { return !is_paused_ && !read_.empty() && held_ < kMostHeld; };
@@ -128,32 +130,32 @@ class StreamRunner::Shared {
     free_.push_back(std::move(frame));
     changed_.notify_all();
   }
-  FramePtr take_free() {  // once the input has ended
+  FramePtr take_free() {  // after the end of the input
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !free_.empty() || output_failed_ != nullptr; });
     return hold(free_);
   }
-  /// Until it goes on, a camera's frames are dropped, those that wait among them, and no others are read.
+  /// While paused, a camera's frames are dropped, including waiting ones, and no other frames are read.
   void set_paused(bool is_paused) {
     const std::lock_guard lock(mutex_);
     is_paused_ = is_paused;
     if (is_paused_ && is_camera()) drop_waiting();
     changed_.notify_all();
   }
-  /// No more frames are read.
+  /// Stops reading frames.
   void end_input() {
     const std::lock_guard lock(mutex_);
     input_ended_ = true;
     changed_.notify_all();
   }
-  /// No more frames will be done.
+  /// Stops processing frames.
   void end_work() {
     const std::lock_guard lock(mutex_);
     work_ended_ = true;
     changed_.notify_all();
   }
 
-  // The writer's thread.
+  // Used by the writer's thread.
 
   void write_all() {
     try {
@@ -175,7 +177,7 @@ class StreamRunner::Shared {
     changed_.notify_all();
   }
 
-  // Anybody.
+  // Used by all threads.
 
   /// Whether the threads have ended within that time.
   bool wait_for_reader(std::chrono::milliseconds at_most) {
@@ -210,7 +212,7 @@ class StreamRunner::Shared {
     const std::lock_guard lock(mutex_);
     return input_ended_;
   }
-  /// Whether frames come at their own pace, and go on to come however long nobody takes them.
+  /// Whether frames arrive at their own pace, even if nobody takes them.
   [[nodiscard]] bool is_camera() const { return options_.is_live || options_.fps.has_value(); }
   static FramePtr take(std::deque<FramePtr>& from) {
     if (from.empty()) return nullptr;
@@ -218,7 +220,7 @@ class StreamRunner::Shared {
     from.pop_front();
     return frame;
   }
-  /// For the device, until the writer has done with it.
+  /// Reserves a frame for the device, until the writer has finished it.
   FramePtr hold(std::deque<FramePtr>& from) {
     FramePtr frame = take(from);
     if (frame != nullptr) ++held_;
@@ -230,8 +232,8 @@ class StreamRunner::Shared {
     changed_.notify_all();
   }
 
-  /// A slot for the next frame; null when the stream has ended. One that drops takes the frame that waits longest, where all others are
-  /// under way.
+  /// A slot for the next frame; null when the stream has ended. If frames may be dropped and no slot is free, takes
+  /// the slot of the frame that has waited longest.
   FramePtr take_to_read() {
     std::unique_lock lock(mutex_);
     const auto may_read = [&] { return is_camera() || !is_paused_; };
@@ -270,7 +272,7 @@ class StreamRunner::Shared {
     with_log([](LatencyLog& log) { log.drop(); });
     view_.drop();
   }
-  /// The parts of a frame's time; what is none of them is waiting.
+  /// Records the parts of a frame's time; the remainder is waiting time.
   void note_shown(Frame& frame, Moment begun, Moment written) {
     FrameTimes& times = frame.times;
     times.latency_ms = ms_between(frame.out_arrived, written);
@@ -315,7 +317,7 @@ StreamRunner::StreamRunner(std::unique_ptr<VideoReader> reader, std::unique_ptr<
 
 StreamRunner::~StreamRunner() = default;
 
-/// What the viewers wish for, from the next frame on.
+/// Applies the viewers' requests, from the next frame on.
 void StreamRunner::apply_wishes() {
   const std::optional<StreamControls> wish = view_.take_wanted();
   if (!wish) return;
@@ -339,13 +341,13 @@ void StreamRunner::apply_wishes() {
   }
 }
 
-/// Frames through the device, as long as they come. Returns whether it was interrupted.
+/// Sends frames through the device as long as they arrive. Returns whether it was interrupted.
 bool StreamRunner::work(const std::function<void(const LatencyLog& log)>& on_frame) {
   std::deque<FramePtr> in_flight;
-  const Finally done_with_slots([&] { stream_.synchronize(); });  // before they are gone
-  std::deque<UnderWay> under_way;                                 // in the batch
+  const Finally done_with_slots([&] { stream_.synchronize(); });  // before the slots are destroyed
+  std::deque<UnderWay> under_way;                                 // frames in the batch
   Moment last_done = Clock::now();
-  double busy_ms = 0;  // of the device, so far
+  double busy_ms = 0;  // device time so far
   bool has_begun = false;
   const std::int64_t delay = stream_.delay();
 
@@ -403,7 +405,7 @@ bool StreamRunner::work(const std::function<void(const LatencyLog& log)>& on_fra
     tell();
   }
   while (!in_flight.empty()) finish_first();
-  // Frames that are still in the batch come out of runs on what came last.
+  // Frames still in the batch are flushed by repeating the last input.
   while (!under_way.empty() && shared_->output_failure() == nullptr) {
     FramePtr frame = shared_->take_free();
     if (frame == nullptr) break;
@@ -416,12 +418,12 @@ bool StreamRunner::work(const std::function<void(const LatencyLog& log)>& on_fra
 
 StreamEnd StreamRunner::run(const std::function<void(const LatencyLog& log)>& on_frame) {
   shared_->note_start(Clock::now());
-  // Each holds what it needs: one that waits for a pipe when the stream has ended is left behind.
+  // Each thread shares ownership of the state it needs, since one that waits for a pipe at the end is abandoned.
   std::thread writer([shared = shared_] { shared->write_all(); });
   std::thread reader;
   try {
     reader = std::thread([shared = shared_] { shared->read_all(); });
-  } catch (...) {  // there are threads enough for one only
+  } catch (...) {  // only one more thread could be started
     shared_->end_work();
     writer.join();
     throw;
@@ -440,12 +442,13 @@ StreamEnd StreamRunner::run(const std::function<void(const LatencyLog& log)>& on
   is_written ? writer.join() : writer.detach();
   const bool is_read = shared_->wait_for_reader(kPatience);
   is_read ? reader.join() : reader.detach();
-  // What a thread that is left behind holds stays until the process ends, and outlives what its memory was taken from.
+  // The state of an abandoned thread is leaked on purpose: it stays until the process ends, and is never destroyed
+  // after the allocator that its memory came from.
   if (!is_written || !is_read) static_cast<void>(new std::shared_ptr<Shared>(shared_));
   view_.end();
   if (failure) std::rethrow_exception(failure);
   if (shared_->output_failure()) std::rethrow_exception(shared_->output_failure());
-  if (!is_written) fail("the output does not take the last frames");
+  if (!is_written) fail("cannot write the last frames to the output");
   StreamEnd end{.latency = {}, .input_error = shared_->input_error(), .is_interrupted = is_interrupted};
   if (shared_->shown() == 0) {
     if (is_interrupted) return end;

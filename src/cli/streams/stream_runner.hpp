@@ -13,34 +13,36 @@
 namespace headroom {
 
 struct StreamRunOptions {
-  std::optional<double> fps = {};  ///< that the input is paced at; without, frames come as fast as they are taken
-  bool drops = false;              ///< a frame that is still waiting when the next one comes is dropped
-  bool is_live = false;            ///< the input waits for a camera: a frame has come when it has been read
-  std::int64_t frames = -1;        ///< after which the stream ends; less than 0 for all there are
+  std::optional<double> fps = {};  ///< pace of the input; without it frames are read as fast as they are taken
+  bool drops = false;              ///< drops a frame that still waits when the next one arrives
+  bool is_live = false;            ///< the input waits for a camera: a frame arrives when it has been read
+  std::int64_t frames = -1;        ///< ends the stream after this number; negative for no limit
 };
 
-/// What a stream came to.
+/// The outcome of a stream.
 struct StreamEnd {
   LatencyRecord latency;
-  std::string input_error;  ///< why the input ended before its end, in a sentence; empty where it did not
+  std::string input_error;  ///< why the input failed, in a sentence; empty if it did not
   bool is_interrupted = false;
 };
 
-/// Runs a video through a stream: one thread reads and decodes, the calling one has the device work, one encodes and writes. Frames go from
-/// one to the next in slots whose number is fixed, in order. While it is paused (StreamControls) no frame is taken: those of a camera, that is
-/// of an input that is live or paced, are dropped as they come, and others are not read. What is there of the output is finished whatever ends the stream, the
-/// input, an interruption (base/interrupt.hpp), or an Error of the input, which is told in the result.
+/// Runs a video through a stream. One thread reads and decodes, the calling thread submits device work, and one
+/// encodes and writes. Frames pass between them in order, in a fixed number of slots. No frames are processed while
+/// it is paused (StreamControls). An input that is live or paced then drops its frames as they arrive; other inputs
+/// are not read. The output is always completed, whether the stream ends with the input, by an interruption
+/// (base/interrupt.hpp), or by an Error of the input, which is reported in the result.
 class StreamRunner {
  public:
-  /// All must outlive it but the reader, which a thread that waits for its input may hold until the process ends.
+  /// All arguments must outlive it except the reader. A thread that waits for its input may hold the reader until
+  /// the process ends.
   StreamRunner(std::unique_ptr<VideoReader> reader, std::unique_ptr<VideoWriter> writer, FrameStream& stream,
                LiveView& view, const StreamRunOptions& options);
   ~StreamRunner();
   StreamRunner(const StreamRunner&) = delete;
   StreamRunner& operator=(const StreamRunner&) = delete;
 
-  /// `on_frame` is called between frames, in the calling thread, at least ten times a second. Throws Error where the output cannot be
-  /// written, and where there is no frame at all.
+  /// `on_frame` is called between frames, in the calling thread, at least ten times a second. Throws Error if the
+  /// output cannot be written, and if the input has no frame at all.
   [[nodiscard]] StreamEnd run(const std::function<void(const LatencyLog& log)>& on_frame = {});
 
  private:

@@ -1,4 +1,4 @@
-// Frames through a small network, between readers and writers that do what videos may do.
+// Frames through a small network, between readers and writers that behave like all kinds of videos.
 
 #include "cli/streams/stream_runner.hpp"
 
@@ -29,22 +29,22 @@ using testing::HasSubstr;
 constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
 using Pixels = std::vector<std::uint8_t>;
 
-/// What both ends of a video tell the test.
+/// Observations of the test at both ends of a video.
 struct Ends {
   std::mutex mutex;
   std::condition_variable changed;
   bool input_is_read = false;
   std::vector<Pixels> written;
   bool is_finished = false;
-  std::atomic<bool> input_is_over = false;  ///< the input has no more frames than those that have been read
+  std::atomic<bool> input_is_over = false;  ///< the input has no frames beyond those that have been read
 };
 
 struct Script {
   std::int64_t frames = 10;
-  std::int64_t broken_at = -1;           ///< that frame cannot be read
-  std::int64_t interrupted_at = -1;      ///< before that frame is read somebody presses Ctrl-C
-  std::int64_t unwritable_at = -1;       ///< that frame cannot be written
-  bool writes_when_all_is_read = false;  ///< and not before
+  std::int64_t broken_at = -1;           ///< this frame cannot be read
+  std::int64_t interrupted_at = -1;      ///< before this frame is read, the user presses Ctrl-C
+  std::int64_t unwritable_at = -1;       ///< this frame cannot be written
+  bool writes_when_all_is_read = false;  ///< writes only after everything was read
 };
 
 class ScriptedReader final : public VideoReader {
@@ -102,7 +102,7 @@ class StreamRunnerTest : public testing::Test {
   static StreamOptions options_of(const std::string& switches) {
     return {.size = {.height = kFormat.height, .width = kFormat.width}, .switches = SwitchSet::parse(switches)};
   }
-  /// What a stream shows that nobody hurries, of the first `frames` frames.
+  /// The output of a stream without time pressure, for the first `frames` frames.
   std::vector<Pixels> expected(std::int64_t frames) {
     FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
     const auto slot = stream.make_slot();
@@ -122,7 +122,7 @@ class StreamRunnerTest : public testing::Test {
   WeightStore weights_{*backend_, std::span<const Component>(&network_, 1)};
   std::unique_ptr<StreamModel> model_ = make_stream_model(network_);
   Ends ends_;
-  const Interruptible until_finished_;  // and none of an earlier test
+  const Interruptible until_finished_;  // clears interruptions of earlier tests
 };
 
 TEST_F(StreamRunnerTest, EveryFrameComesOutInItsPlace) {
@@ -187,7 +187,7 @@ TEST_F(StreamRunnerTest, WhatIsLateIsWaitedForUnlessItIsDropped) {
   EXPECT_EQ(ends_.written, expected(40));
 }
 
-/// Frames that are still in a batch when the input ends come out as well.
+/// Frames still in a batch when the input ends also come out.
 TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
   const Interruptible until_finished;
   const auto backend = make_backend(DeviceKind::kCpu);
@@ -215,7 +215,7 @@ TEST(StreamRunner, BatchesAreEmptiedAtTheEnd) {
     for (std::size_t k = 0; k < alone[i].size(); ++k) ASSERT_NEAR(alone[i][k], batched[i][k], 1) << i;
 }
 
-/// A stream that is paused and goes on, in steps that follow each other however long each takes.
+/// A stream that is paused and resumed, in steps that do not depend on time.
 class PausedStream {
  public:
   PausedStream(FrameStream& stream, const Script& script, Ends& ends, const StreamRunOptions& options)
@@ -223,7 +223,7 @@ class PausedStream {
         runner_(std::make_unique<ScriptedReader>(script, ends), std::make_unique<ScriptedWriter>(script, ends), stream,
                 view_, options) {}
 
-  /// `while_paused` is asked, between frames, whether the stream goes on; `after` is called when it does.
+  /// `while_paused` is called between frames and returns whether to resume; `after` is called on resuming.
   StreamEnd run(const std::function<bool(std::int64_t calls)>& while_paused, const std::function<void()>& after = {}) {
     return runner_.run([&](const LatencyLog& log) {
       if (!is_asked_ && log.shown() >= 5) want((is_asked_ = true));
@@ -252,7 +252,7 @@ class PausedStream {
   std::int64_t calls_ = 0, shown_before_ = 0;
 };
 
-constexpr std::int64_t kUnderWay = 6;  // frames at most
+constexpr std::int64_t kUnderWay = 6;  // frames at most in flight
 
 TEST_F(StreamRunnerTest, AFileWaitsWhileTheStreamIsPaused) {
   FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
@@ -260,7 +260,7 @@ TEST_F(StreamRunnerTest, AFileWaitsWhileTheStreamIsPaused) {
   std::int64_t shown_then = 0;
   const StreamEnd end = paused.run([&](std::int64_t calls) {
     shown_then = paused.view().counters().shown;
-    return calls == 2 * kUnderWay;  // more than are under way: a stream that went on would have shown more
+    return calls == 2 * kUnderWay;  // more than are in flight: a stream that was not paused would have shown more
   });
   EXPECT_LE(shown_then, paused.shown_before() + kUnderWay);
   EXPECT_EQ(end.latency.shown, 40);

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-/// None of what is made here or goes nowhere.
+/// The container of a video; empty if it is generated or discarded.
 std::optional<VideoContainer> container_for(const std::string& name, const std::string& format, bool is_made_here) {
   if (is_made_here) return std::nullopt;
   return format.empty() ? container_of(name) : video_container(format);
@@ -30,7 +30,7 @@ std::string_view kind_of(std::optional<VideoContainer> container) {
   return "";
 }
 
-/// Refuses an option that was given for another kind of video.
+/// Rejects an option that was given for another kind of video.
 void require_kind(const char* option, bool is_given, bool is_for_it, const std::string& name,
                   std::optional<VideoContainer> container, const char* meant) {
   if (is_given && !is_for_it) fail_usage("{} is for {}, and {} is {}", option, meant, name, kind_of(container));
@@ -93,45 +93,47 @@ VideoWriteOptions write_options(const StreamVideoArguments& arguments) {
 
 void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments) {
   command
-      .add_option(
-          "--input", arguments.input,
-          "a video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test picture, scene: for one of "
-          "moving shapes")
+      .add_option("--input", arguments.input,
+                  "input video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test image, scene:... "
+                  "for moving shapes")
       ->required()
       ->type_name("VIDEO");
-  command.add_option("--out", arguments.output, "where the frames go; - for standard output; null: for nowhere")
+  command.add_option("--out", arguments.output, "output video; - for standard output; null: discards the frames")
       ->required()
       ->type_name("VIDEO");
   command.add_option("--input-format", arguments.input_format,
-                     "y4m, rgb or ffmpeg, where the name does not say: - is y4m");
-  command.add_option("--output-format", arguments.output_format, "likewise of the output");
-  command.add_option("--width", arguments.width, "of the frames of an rgb input, in pixels")
+                     "format of the input, y4m, rgb or ffmpeg, if its name does not imply it; default for -: y4m");
+  command.add_option("--output-format", arguments.output_format, "the same for the output");
+  command.add_option("--width", arguments.width, "frame width of an rgb input, in pixels")
       ->check(whole_number(1, 16'384));
-  command.add_option("--height", arguments.height, "likewise")->check(whole_number(1, 16'384));
+  command.add_option("--height", arguments.height, "frame height of an rgb input, in pixels")
+      ->check(whole_number(1, 16'384));
   command.add_option("--input-matrix", arguments.input_matrix,
-                     "how its colours are made of luma and differences, bt601 or bt709, in place of what it says");
+                     "colour matrix of the input, bt601 or bt709; overrides the one in the file");
   command.add_option("--input-range", arguments.input_range,
-                     "what its 8 bits stand for, limited or full, in place of what it says");
+                     "range of the input's 8-bit values, limited or full; overrides the one in the file");
   command
       .add_option("--input-fps", arguments.input_fps,
-                  "frames in a second that a video which FFmpeg reads is taken at, in place of what it says")
+                  "frames per second of a video that FFmpeg reads; overrides the rate in the file")
       ->check(real_number(0.01, 1000));
-  command.add_option("--output-matrix", arguments.output_matrix,
-                     "bt601 or bt709; without, bt709 from 1280 columns or more than 576 rows on");
-  command.add_option("--output-range", arguments.output_range, "limited, as without, or full");
+  command.add_option(
+      "--output-matrix", arguments.output_matrix,
+      "colour matrix of the output, bt601 or bt709; default: bt709 from 1280 columns or above 576 rows, else bt601");
+  command.add_option("--output-range", arguments.output_range,
+                     "range of the output's 8-bit values, limited (default) or full");
   command
       .add_option("--output-chroma", arguments.output_chroma,
-                  "of y4m: 420, which all programs read, or 444, which keeps sharp colours")
+                  "chroma subsampling of y4m: 420, which all programs read, or 444, which keeps colours sharp")
       ->check(CLI::IsMember({"420", "444"}));
-  command.add_option(
-      "--encoder", arguments.encoder,
-      "FFmpeg's name of the one that a file is written with; without, libx264 or the best that there is");
+  command.add_option("--encoder", arguments.encoder,
+                     "FFmpeg's name of the video encoder; default: libx264, or the best available");
   command
       .add_option("--encoder-quality", arguments.quality,
-                  "x264's constant rate factor, 0 (the best) to 51, and of others what comes near it; 18 without")
+                  "constant rate factor of x264, 0 (best) to 51, or the nearest setting of other encoders; default: 18")
       ->check(whole_number(0, 51));
-  command.add_option("--encoder-preset", arguments.preset,
-                     "of x264 and x265, ultrafast to placebo: their speed against size; veryfast without");
+  command.add_option(
+      "--encoder-preset", arguments.preset,
+      "speed preset of x264 and x265, ultrafast to placebo; slower ones give smaller files; default: veryfast");
 }
 
 std::unique_ptr<VideoReader> open_input(const StreamVideoArguments& arguments, double fps) {

@@ -1,5 +1,5 @@
 'use strict';
-// Shows a stream that runs, and sends what is wished of it. Everything that comes from the server is put in as text.
+// Shows a running stream and sends requested changes. Everything that comes from the server is inserted as text.
 (function () {
   const token = document.querySelector('meta[name=headroom-token]').content;
   const pollEvery = 500, retryEvery = 3000, patience = 2000;  // ms
@@ -9,9 +9,9 @@
   const texts = ['prompt', 'negative_prompt'];
   const digits = {strength: 2, steps: 0, guidance_scale: 1, similarity: 3};
 
-  let shown = -1, shownSince = 0;   // the newest frame's number, and since when it is the newest
-  let goal = {};                    // what the server knows to be wished for
-  let wishes = {}, sending = false; // what it does not know yet
+  let shown = -1, shownSince = 0;   // number of the newest frame, and the time at which it appeared
+  let goal = {};                    // requested settings that the server knows
+  let wishes = {}, sending = false; // changes not sent yet
   let timer = 0;
 
   function put(id, text) {
@@ -23,7 +23,7 @@
   }
   function count(value) { return value.toLocaleString('en'); }
 
-  // ---- pictures: only while somebody looks, since browsers open six connections to a server at most
+  // ---- images: only while the page is visible, since browsers open at most six connections to a server
 
   function show_pictures(visible) {
     sides.forEach(function (side) {
@@ -44,7 +44,7 @@
     });
   });
 
-  // ---- what the stream is and how fast
+  // ---- properties and speed of the stream
 
   function state_of(status, now) {
     if (status.shown !== shown) { shown = status.shown; shownSince = now; }
@@ -136,7 +136,7 @@
     if (status.obstacle) put('message', status.obstacle);
   }
 
-  // One request at a time; what is wished meanwhile goes with the next, the last of each kind.
+  // One request at a time; changes made meanwhile go with the next one, only the last of each kind.
   async function send() {
     if (sending) return;
     sending = true;
@@ -195,7 +195,7 @@
   });
   element('pause').addEventListener('click', function () { wish('paused', !goal.paused); });
 
-  // ---- again and again
+  // ---- polling
 
   async function poll() {
     clearTimeout(timer);
@@ -215,7 +215,7 @@
     poll();
   }
   document.addEventListener('visibilitychange', look);
-  // A page is loaded, for whoever waits for that, before pictures that never end.
+  // The load event comes before the images are requested, because these never finish loading.
   if (document.readyState === 'complete') look();
   else window.addEventListener('load', look);
 })();
