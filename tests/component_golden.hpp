@@ -17,8 +17,8 @@
 
 namespace headroom {
 
-/// A component's folder in tests/goldens with a golden.safetensors beside its weights: inputs of its passes, what comes of them in
-/// double precision, and by how much PyTorch in 16 bits misses that (`decoded_bf16_error`).
+/// A component's folder in tests/goldens, with weights and a golden.safetensors: inputs of its passes, outputs in
+/// double precision, and the error of PyTorch in 16 bits (`decoded_bf16_error`).
 class ComponentGolden {
  public:
   ComponentGolden(const std::string& folder, DeviceKind device)
@@ -32,11 +32,11 @@ class ComponentGolden {
   [[nodiscard]] Backend& backend() { return *backend_; }
   [[nodiscard]] WeightStore& weights() { return weights_; }
 
-  /// Relative L2 errors of a pass, each the root of the mean of the squares of its outputs'.
+  /// Relative L2 errors of a pass: the root mean square over its outputs.
   struct Errors {
     double ours = 0, pytorch = 0;
   };
-  /// On the device, beside PyTorch's in "bf16" or "fp16".
+  /// The errors on the device, and of PyTorch in "bf16" or "fp16".
   [[nodiscard]] Errors run(const std::string& pass_name, const std::string& switches,
                            const std::string& dtype = "bf16") {
     const Compiled compiled = compile(graph(pass_name), SwitchSet::parse(switches), backend_->properties().target);
@@ -50,7 +50,7 @@ class ComponentGolden {
                      [&](const std::string& output) { return session.output(output); });
   }
 
-  /// In the interpreter, in double precision.
+  /// The error of the interpreter, in double precision.
   [[nodiscard]] double interpreted(const std::string& pass_name) {
     const Graph plain = graph(pass_name);
     NamedTensors inputs, params;
@@ -71,7 +71,7 @@ class ComponentGolden {
     return component_.build(pass, given);
   }
 
-  /// What is an output of another pass as well is `features_in` as an input.
+  /// An input whose name is also an output of another pass is stored with the suffix `_in`: `features_in`.
   [[nodiscard]] HostTensor input_of(const std::string& name) const {
     return golden_.read(golden_.has(name + "_in") ? name + "_in" : name);
   }
@@ -85,7 +85,7 @@ class ComponentGolden {
     for (const Output& output : outputs) {
       const std::string name = output.name + suffix, own = name + "_" + dtype + "_error";
       const double error = relative_l2(output_named(output.name), golden_.read(name));
-      const double narrow = golden_.has(own) ? golden_.read(own).at(0) : 0;  // places and counts are exact
+      const double narrow = golden_.has(own) ? golden_.read(own).at(0) : 0;  // indices and counts are exact
       errors.ours += error * error / static_cast<double>(outputs.size());
       errors.pytorch += narrow * narrow / static_cast<double>(outputs.size());
     }

@@ -13,11 +13,11 @@
 #include "base/test_util.hpp"
 #include "io/safetensors.hpp"
 #include "ir/interpreter.hpp"
-#include "models/flux.hpp"
+#include "models/transformers/flux.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
-#include "run/session.hpp"
-#include "run/weight_store.hpp"
+#include "run/session/session.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {

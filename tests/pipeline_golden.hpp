@@ -22,18 +22,18 @@
 #include "pipelines/stages/images.hpp"
 #include "pipelines/stages/stacks.hpp"
 
-/// Whole pipelines beside what diffusers makes of the same requests in double precision (tests/goldens/pipelines).
+/// Whole pipelines compared with diffusers on the same requests in double precision (tests/goldens/pipelines).
 namespace headroom {
 
-inline constexpr double kTextError = 5e-6;  // relative L2, as those below
+inline constexpr double kTextError = 5e-6;  // relative L2, as the next one
 inline constexpr double kLatentsError = 1e-5;
-inline constexpr double kImagePsnr = 60;  // dB of values from -1 to 1
+inline constexpr double kImagePsnr = 60;  // dB, for values from -1 to 1
 
 inline std::filesystem::path golden_folder(const std::string& name) {
   return source_dir(kSourceDir) / "tests/goldens/pipelines" / name;
 }
 
-/// One [1, ...] of several.
+/// One element [1, ...] of a stack.
 inline HostTensor sample(const HostTensor& all, std::size_t index) { return unstack(all)[index]; }
 
 inline HostTensor without_first_axis(const HostTensor& tensor) {
@@ -42,7 +42,7 @@ inline HostTensor without_first_axis(const HostTensor& tensor) {
   return squeezed;
 }
 
-/// One of a folder's requests, and what diffusers makes of it.
+/// One of a folder's requests, and the result of diffusers for it.
 class PipelineGolden {
  public:
   PipelineGolden(const std::string& folder, const std::string& name, const Pipeline& pipeline)
@@ -108,7 +108,7 @@ inline std::vector<std::string> golden_requests(const std::string& folder) {
   return names;
 }
 
-/// A folder on a device, with random weights where a seed is given.
+/// A folder on a device, with random weights if a seed is given.
 struct OpenedPipeline {
   std::unique_ptr<Pipeline> pipeline;
   std::unique_ptr<Backend> backend;
@@ -121,7 +121,7 @@ struct OpenedPipeline {
         weights(std::make_unique<WeightStore>(*backend, pipeline->components())) {}
 };
 
-/// Holds what a pipeline makes of a request, under those switches, to latents and pixels.
+/// Compares a pipeline's result for a request, under those switches, with latents and with the golden pixels.
 inline void expect_golden(const OpenedPipeline& opened, const PipelineGolden& request, const std::string& switches,
                           const HostTensor& latents) {
   RequestOptions options = request.options();

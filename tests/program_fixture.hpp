@@ -17,21 +17,21 @@
 
 namespace headroom {
 
-/// What a command left behind.
+/// The exit code and output of a command.
 struct Outcome {
   int code = -1;
   std::string out;
   std::string err;
 };
 
-/// Runs programs in a folder of its own, which is removed at the end. They see no GPU: what these tests expect is a
-/// CPU's. Their terminal is so wide that no table leaves out or wraps anything.
+/// Runs programs in a temporary folder, which is removed at the end. They see no GPU, because the expected results
+/// are those of a CPU. Their terminal is so wide that no table is cut or wrapped.
 class ProgramTest : public testing::Test {
  protected:
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
-  /// `headroom ARGUMENTS`, by way of a shell.
+  /// Runs `headroom ARGUMENTS` through a shell.
   [[nodiscard]] Outcome headroom(const std::string& arguments) const {
     return run(std::string(kHeadroomBinary) + " " + arguments);
   }
@@ -49,7 +49,7 @@ class ProgramTest : public testing::Test {
   }
 
  private:
-  /// A variable of the environment that has another value for a while.
+  /// Sets an environment variable temporarily.
   class Variable {
    public:
     Variable(const char* name, const char* value) : name_(name) {

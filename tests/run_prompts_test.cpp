@@ -231,7 +231,7 @@ TEST_F(RunPromptsTest, AnImageIsEditedInTheSizeThatTheModelLikes) {
 }
 
 TEST_F(RunPromptsTest, BadRequestsAreOneSentence) {
-  expect_error(schnell_, 2, HasSubstr("draws what it is told: give --prompt TEXT"));
+  expect_error(schnell_, 2, HasSubstr("has no labels and needs a prompt: give --prompt TEXT"));
   expect_error(schnell_ + " --prompt x --height 8", 2, HasSubstr("--height is 8, expected a multiple of 16"));
   expect_error(schnell_ + " --prompt x --height 100000", 2, HasSubstr("16384"));
   expect_error(schnell_ + " --prompt x --text-tokens 513", 2, HasSubstr("text tokens is 513, expected 1 to 512"));

@@ -1,4 +1,4 @@
-// Casts and quantizers, which round where the bound of an operand reaches over a boundary.
+// Casts and quantizers, which jump where the bound of an operand reaches across a rounding boundary.
 
 #include <algorithm>
 #include <cmath>
@@ -8,20 +8,20 @@
 namespace headroom::differential {
 namespace {
 
-/// Whether every number of `from` is one of `to`.
+/// Whether every value of `from` is representable in `to`.
 bool holds(DType to, DType from) {
   if (!is_float(to) || !is_float(from)) return false;
   const StorageUnit coarse = storage_unit(to), fine = storage_unit(from);
-  return coarse.relative <= fine.relative && coarse.least <= fine.least;  // bf16 and f16 do not hold each other
+  return coarse.relative <= fine.relative && coarse.least <= fine.least;  // bf16 and f16 do not contain each other
 }
 
 }  // namespace
 
-/// Rounding is monotone, so the results of the interval's ends hold all that lies between.
+/// Rounding is monotonic, so the rounded ends of the interval enclose all values between.
 Errors cast_errors(const Site& site) {
   const OracleTensor& x = site.operands[0]->value;
   const DType from = x.type.dtype, to = site.results[0].type.dtype;
-  // Where f32 is a real as f64 is, a cast between them may or may not round.
+  // If f32 counts as a real number like f64, a cast between them may or may not round.
   const bool is_real = site.covers == Covers::kReals && from == DType::kF64 && to == DType::kF32;
   const bool widens = holds(to, from) || is_real;
   Field error = site.operands[0]->error;
@@ -33,7 +33,8 @@ Errors cast_errors(const Site& site) {
     } else if (to == DType::kBool) {
       error[i] = reach > 0 && std::fabs(value) <= reach ? 1 : 0;
     } else if (widens) {
-      error[i] += storage_unit(to).relative * (std::fabs(value) + reach);  // of what the narrower dtype rounds already
+      // For values that the narrower dtype has rounded already.
+      error[i] += storage_unit(to).relative * (std::fabs(value) + reach);
     } else if (reach > 0) {
       error[i] = std::max(round_to(to, value + reach) - result, result - round_to(to, value - reach));
     }
@@ -41,7 +42,8 @@ Errors cast_errors(const Site& site) {
   return {error};
 }
 
-/// Scales are off by what the peak is, elements by that and by a step where their reach crosses a boundary.
+/// Scales have the relative error of the peak. Elements have that error too, plus a step if their interval crosses a
+/// boundary.
 Errors quantize_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const DType dtype = site.results[0].type.dtype;

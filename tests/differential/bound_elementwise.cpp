@@ -1,5 +1,5 @@
-// Elementwise sums, activations and other functions, quotients and powers, remainders, comparisons, and what these
-// choose between.
+// Elementwise sums, activations and other functions, quotients and powers, remainders, comparisons, and selections by
+// them.
 
 #include <algorithm>
 #include <cmath>
@@ -10,20 +10,20 @@
 namespace headroom::differential {
 namespace {
 
-// cuBLASLt says nothing of the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Measured, it is good to 5e-6, rounded
-// up here (docs/gpu_facts.md): far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh of CUDA's table
-// of functions (2 ulp).
+// cuBLASLt does not document the tanh in its gelu epilogue, x / 2 * (1 + tanh(u)). Its measured error is 5e-6,
+// rounded up here (docs/gpu_facts.md). That is far better than PTX's tanh.approx.f32 (2^-11), and worse than the tanh
+// in CUDA's table of functions (2 ulp).
 constexpr double kCublasltTanhUnit = 0x1p-17;
 
-/// An operand's element beside each result: its value, and how far that may be off.
+/// An operand's element for each result: its value, and its error bound.
 struct Element {
   double value, off;
 };
 
-/// Operand k as it is broadcast to the results.
-class Beside {
+/// Operand k, broadcast to the results.
+class BroadcastOperand {
  public:
-  Beside(const Site& site, std::size_t k) : operand_(*site.operands[k]), out_(site.results[0].type.shape) {}
+  BroadcastOperand(const Site& site, std::size_t k) : operand_(*site.operands[k]), out_(site.results[0].type.shape) {}
 
   [[nodiscard]] Element operator[](std::size_t i) const {
     const Shape& shape = operand_.value.type.shape;
@@ -45,16 +45,16 @@ class Beside {
   const Shape& out_;
 };
 
-/// The error of each result, of its operands' elements and of what the oracle made of them.
+/// The error of each result, computed from its operands' elements and the oracle's result.
 template <typename Rule>
 Errors pairwise(const Site& site, const Rule& rule) {
-  const Beside a(site, 0), b(site, 1);
+  const BroadcastOperand a(site, 0), b(site, 1);
   Field error(static_cast<std::size_t>(site.results[0].type.shape.numel()));
   for (std::size_t i = 0; i < error.size(); ++i) error[i] = rule(a[i], b[i], value_at(site.results[0], i));
   return {error};
 }
 
-/// How far y may be from the larger and the smaller of these; nothing is known where one of them is no number.
+/// The maximum distance of y from the given ends; infinite if one of them is NaN.
 double reach_of(double y, std::initializer_list<double> ends) {
   double reach = 0;
   for (const double end : ends) {
@@ -69,7 +69,7 @@ double of(Op op, double x) {
   return interpret_node(op, Attributes(op, {}), {number})[0].reals[0];
 }
 
-/// Sine, cosine, the sign and the magnitude are nowhere steeper than 1; the others rise or fall throughout.
+/// Sine, cosine, sign and magnitude have slopes of at most 1; the other functions are monotonic.
 Errors function_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const bool turns = site.op == Op::kSin || site.op == Op::kCos;
@@ -89,7 +89,7 @@ Errors function_errors(const Site& site) {
   return {error};
 }
 
-/// Of an activation, none of which is anywhere steeper than this: relu, silu (1.100), gelu (1.129).
+/// Activations: none is steeper than this anywhere: relu, silu (1.100), gelu (1.129).
 Errors activation(const Site& site) {
   Field error = site.operands[0]->error;
   double unit = function_unit(site);
@@ -125,7 +125,7 @@ Errors unary_errors(const Site& site) {
   return function_errors(site);
 }
 
-/// Whose bounds are rounded to f32.
+/// Its limits are rounded to f32.
 Errors clamp_errors(const Site& site) {
   const double low = site.attributes.get_float("low"), high = site.attributes.get_float("high");
   Field error = site.operands[0]->error;
@@ -143,7 +143,7 @@ Errors div_errors(const Site& site) {
   });
 }
 
-/// Of numbers above 0 it rises or falls throughout with either.
+/// For positive numbers, pow is monotonic in both operands.
 Errors pow_errors(const Site& site) {
   const double unit = 2 * function_unit(site);
   return pairwise(site, [&](Element a, Element b, double y) {
@@ -156,7 +156,7 @@ Errors pow_errors(const Site& site) {
   });
 }
 
-/// As far off as the quotient's floor times b, where that floor is certain; otherwise anything between 0 and b.
+/// The error of the quotient's floor times b, if that floor is certain; otherwise anything between 0 and b.
 Errors mod_errors(const Site& site) {
   const double unit = is_float(site.results[0].type.dtype) ? arithmetic_unit(site.covers) : 0.0;
   return pairwise(site, [&](Element a, Element b, double y) {
@@ -181,7 +181,7 @@ Errors comparison_errors(const Site& site) {
 }
 
 Errors select_errors(const Site& site) {
-  const Beside condition(site, 0), a(site, 1), b(site, 2);
+  const BroadcastOperand condition(site, 0), a(site, 1), b(site, 2);
   Field error(static_cast<std::size_t>(site.results[0].type.shape.numel()));
   for (std::size_t i = 0; i < error.size(); ++i) {
     error[i] = condition[i].value != 0 ? a[i].off : b[i].off;

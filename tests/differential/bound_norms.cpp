@@ -1,4 +1,4 @@
-// Softmax and norms: of rows, and of groups of channels.
+// Softmax and norms, over rows and over groups of channels.
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@ namespace {
 
 using Span = std::span<const double>;
 
-/// y = c / s, s = sqrt(mean(c^2) + eps), for a row c that is off by `off`: s moves by no more than off's root mean
-/// square. Nothing is known where the sum of squares may be more than an f32 holds.
+/// y = c / s, s = sqrt(mean(c^2) + eps), for a row c with error `off`: s changes by at most the root mean square of
+/// `off`. Nothing is known if the sum of squares may exceed the range of f32.
 void normalize(Span y, Span off, double s, double unit, std::span<double> error) {
   double squares = 0;
   for (const double o : off) squares += o * o;
@@ -26,7 +26,7 @@ void normalize(Span y, Span off, double s, double unit, std::span<double> error)
   }
 }
 
-/// Of (x - mean) / sqrt(variance + eps), which is `y`.
+/// The error of `y` = (x - mean) / sqrt(variance + eps).
 void normalize_centered(Span y, Span x, Span x_error, double eps, double unit, std::span<double> error) {
   const auto width = static_cast<double>(x.size());
   double mean = 0, mean_error = 0, mean_size = 0, variance = 0;
@@ -43,7 +43,7 @@ void normalize_centered(Span y, Span x, Span x_error, double eps, double unit, s
   normalize(y, off, std::sqrt(variance + eps), unit, error);
 }
 
-/// y * weight + bias of column `column`, where there are any, of a y that is off by `error`: what that is off by.
+/// The error of y * weight + bias in column `column`, if present, for a y with error `error`.
 double affine_error(const Site& site, std::size_t column, double y, double error) {
   double size = std::fabs(y);
   if (site.operands.size() > 1) {
@@ -55,15 +55,15 @@ double affine_error(const Site& site, std::size_t column, double y, double error
   return site.operands.size() > 2 ? error + site.operands[2]->error[column] + rounded : error;
 }
 
-/// The norm alone, without what it is scaled and shifted by.
+/// The norm without scale and shift.
 Field plain_norm(const Site& site) {
   return interpret_node(site.op, site.attributes, {site.operands[0]->value})[0].reals;
 }
 
 }  // namespace
 
-/// p = exp(x - max) / sum: relatively off by what moves the exponents; any probability where that is more than a double
-/// can say.
+/// p = exp(x - max) / sum: the relative error follows from the error of the exponents. If it exceeds a double, any
+/// probability is possible.
 Errors softmax_errors(const Site& site) {
   constexpr double kMostExponent = 700;
   const Bounded& x = *site.operands[0];
@@ -124,7 +124,7 @@ Errors group_norm_errors(const Site& site) {
   const std::size_t width = (told == 0 ? channels : told) / groups;
   const std::size_t pixels = x.error.size() / (static_cast<std::size_t>(x.value.type.shape[0]) * channels);
   const Field normal = plain_norm(site);
-  Field error(x.error.size());  // 0 behind the channels that count
+  Field error(x.error.size());  // 0 after the used channels
   for (std::size_t image = 0; image < error.size(); image += channels * pixels) {
     for (std::size_t first = 0; first < groups * width; first += width) {
       const std::size_t start = image + first * pixels, count = width * pixels;

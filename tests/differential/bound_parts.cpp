@@ -1,4 +1,4 @@
-// What the rules of several families are made of.
+// Building blocks shared by the rules of several op families.
 
 #include "differential/bound_parts.hpp"
 
@@ -9,7 +9,7 @@
 namespace headroom::differential {
 namespace {
 
-/// Whether operand 1 says which rows.
+/// Whether operand 1 is an index of rows.
 bool reads_rows(Op op) { return op == Op::kRow || op == Op::kGather || op == Op::kScatterAdd; }
 
 }  // namespace
@@ -34,7 +34,7 @@ double largest_of(DType dtype) {
     case DType::kF8E5M2:
       return 57344;
     case DType::kI64:
-      return 0x1p53;  // which the oracle's doubles count to
+      return 0x1p53;  // the limit of exact integers in the oracle's doubles
     case DType::kI32:
       return std::numeric_limits<std::int32_t>::max();
     case DType::kU8:
@@ -57,7 +57,7 @@ Field magnitudes(const OracleTensor& tensor) {
 StorageUnit storage_unit(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return {0x1p-24, 0x1p-126};  // results below the normal numbers may be flushed to zero
+      return {0x1p-24, 0x1p-126};  // results below the normal range may be flushed to zero
     case DType::kF16:
       return {0x1p-11, 0x1p-25};
     case DType::kBF16:

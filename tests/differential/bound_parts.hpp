@@ -5,43 +5,45 @@
 
 #include "differential/bound_rules.hpp"
 
-// What the rules of several families are made of, and the rules, by family.
+// Building blocks shared by the rules of several op families, and the rules by family.
 
 namespace headroom::differential {
 
-using Field = std::vector<double>;  // one number an element
+using Field = std::vector<double>;  // one value per element
 using Errors = std::vector<Field>;  // by result
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline constexpr double kDoubleUnit = 0x1p-50;  // of the oracle itself, with room for a few operations
+inline constexpr double kDoubleUnit = 0x1p-50;  // of the oracle itself, with a margin for a few operations
 inline constexpr double kSingleUnit = 0x1p-23;  // of sums in f32: two half units
 
-/// What arithmetic rounds by, relative to the numbers that it adds up.
+/// The rounding unit of arithmetic, relative to the values that are summed.
 [[nodiscard]] inline double arithmetic_unit(Covers covers) {
   return covers == Covers::kReals ? kDoubleUnit : kSingleUnit;
 }
-/// Kernels compute functions as finely as what is stored afterwards asks for (kernels/elementwise/activation_inl.hpp): for 16 bits
-/// to 2^-12.
+/// Kernels compute functions with the precision that the stored result needs
+/// (kernels/elementwise/activation_inl.hpp): 2^-12 for 16 bits.
 [[nodiscard]] double function_unit(const Site& site);
 [[nodiscard]] double value_at(const OracleTensor& tensor, std::size_t i);
-/// Beyond which a float may be infinite, and nothing is known of an integer.
+/// Above this, a float may be infinite, and the value of an integer is unknown.
 [[nodiscard]] double largest_of(DType dtype);
 [[nodiscard]] bool is_narrow(DType dtype);
-/// Half the distance between 1 and the next number: what storing a result rounds by, relatively, and at least.
+/// The rounding error of a stored result: half the distance between 1 and the next number, relative, and an absolute
+/// minimum.
 struct StorageUnit {
   double relative = 0;
   double least = 0;
 };
 [[nodiscard]] StorageUnit storage_unit(DType dtype);
 [[nodiscard]] double round_to(DType dtype, double value);
-/// An error that the range of results caps, unless it comes from an operand that may not be finite.
+/// An error capped by the range of results, unless it comes from an operand that may not be finite.
 [[nodiscard]] double capped(double error, double most);
 
 [[nodiscard]] Field magnitudes(const OracleTensor& tensor);
 [[nodiscard]] std::vector<Field> operand_errors(const Site& site);
-/// The op on other numbers than its operands': on bounds, or on magnitudes. Integer operands stay as they are.
+/// Evaluates the op on other values than its operands': on bounds, or on magnitudes. Integer operands keep their
+/// values.
 [[nodiscard]] Field evaluate(const Site& site, Op op, const Attributes& attributes, std::vector<Field> fields);
-/// Of what is already `errors`, and of so many roundings of results of the op on magnitudes.
+/// Adds to `errors` this many roundings of the op's results on magnitudes.
 [[nodiscard]] Errors with_roundings(const Site& site, double roundings, Errors errors);
 
 // bound_products.cpp

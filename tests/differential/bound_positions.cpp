@@ -1,4 +1,4 @@
-// Functions of positions and time, and what they rotate.
+// Functions of positions and timesteps, and rotations by them.
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace headroom::differential {
 namespace {
 
-/// cos and sin of angles that are off by `error` of what they are proportional to.
+/// cos and sin of angles with a relative error of `error`.
 void angle_errors(const Site& site, double angle, double error, double& of_cos, double& of_sin) {
   const double off = capped(error + arithmetic_unit(site.covers) * (2 + 2 * std::fabs(angle)), 2.0);
   of_cos = of_sin = off;

@@ -1,4 +1,4 @@
-// Products: of numbers, of matrices, and convolutions.
+// Elementwise products, matmuls and convolutions.
 
 #include <algorithm>
 #include <cmath>
@@ -9,24 +9,24 @@ namespace headroom::differential {
 namespace {
 
 constexpr double kTf32Unit = 0x1p-10;  // of a product of two operands rounded to 11 bits
-// Tensor cores add up products of 8-bit floats in fixed point, with 14 bits from the largest one's first on, and cut
-// off the rest: each loses up to this of the largest (DeepSeek-AI, "DeepSeek-V3 technical report", 2024, section
-// 3.5.2).
+// Tensor cores accumulate products of 8-bit floats in fixed point, with 14 bits below the leading bit of the largest,
+// and truncate the rest. Each product loses up to this fraction of the largest (DeepSeek-AI, "DeepSeek-V3 technical
+// report", 2024, section 3.5.2).
 constexpr double kFloat8Unit = 0x1p-13;
 
-/// How many products a result adds up.
+/// The number of products that are summed into a result.
 double terms_of(const Site& site) {
   if (site.op == Op::kMul) return 1;
   const Shape& weight = site.operands[1]->value.type.shape;
   if (site.op == Op::kConv2d) return static_cast<double>(weight.numel() / weight[0]);
-  if (site.op == Op::kConvTranspose2d) return static_cast<double>(weight.numel() / weight[1]);  // no more than that
+  if (site.op == Op::kConvTranspose2d) return static_cast<double>(weight.numel() / weight[1]);  // an upper bound
   return static_cast<double>(site.operands[0]->value.type.shape[-1]);
 }
 
 bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
 
-/// Half a step of a convolution's sums, and of these with the bias, where a GPU stores them in 16 bits before another
-/// kernel adds what follows.
+/// Half a step of a convolution's sums, with and without the bias, if a GPU stores them in 16 bits before another
+/// kernel applies the epilogue.
 double rounded_on_the_way(const Site& site, std::size_t i) {
   if (site.covers != Covers::kCudaKernels || site.operands.size() < 3 || !is_narrow(site.results[0].type.dtype))
     return 0;
@@ -38,8 +38,8 @@ double rounded_on_the_way(const Site& site, std::size_t i) {
   return storage_unit(site.results[0].type.dtype).relative * (std::fabs(product) + std::fabs(sums));
 }
 
-/// Half a step of the product alone, where cuBLASLt rounds it to 16 bits before it adds the bias and takes the
-/// function: some of its algorithms do (docs/gpu_facts.md).
+/// Half a step of the matmul alone, if cuBLASLt rounds it to 16 bits before it adds the bias and applies the
+/// function. Some of its algorithms do (docs/gpu_facts.md).
 double rounded_before_bias(const Site& site, std::size_t i) {
   if (is_convolution(site.op)) return rounded_on_the_way(site, i);
   if (!site.within.is_cublaslt || site.operands.size() < 3 || !is_narrow(site.within.makes)) return 0;
@@ -50,8 +50,8 @@ double rounded_before_bias(const Site& site, std::size_t i) {
 
 }  // namespace
 
-/// Linear in every operand, and a sum of products: at most as far off as with everything positive. Products and sums
-/// below the normal numbers may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
+/// Linear in every operand, and a sum of products: the error is at most that with all terms positive. Products and
+/// sums below the normal range may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
 Errors product_errors(const Site& site) {
   std::vector<Field> sizes, reaches;
   for (const Bounded* operand : site.operands) {

@@ -1,4 +1,4 @@
-// Sums over axes, the largest and smallest, and where they are.
+// Sums over axes, extremes, and indices of extremes.
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace headroom::differential {
 namespace {
 
-/// How far the index `chosen` may be off, of `count` elements `step` apart: as far as there are others, where one of
-/// them may be the chosen one's equal.
+/// The error bound of the index `chosen`, of `count` elements with stride `step`: the distance to other elements that
+/// may be equal to the chosen one.
 double index_error(const Bounded& x, std::size_t first, std::size_t count, std::size_t step, std::size_t chosen,
                    double most) {
   const double value = x.value.reals[first + chosen * step];
@@ -24,7 +24,7 @@ double index_error(const Bounded& x, std::size_t first, std::size_t count, std::
 
 }  // namespace
 
-/// Sums of elements, or their mean: of a row, or of what disappears.
+/// Sums or means of elements: over a row, or over all reduced axes.
 Errors reduced_sum_errors(const Site& site) {
   const std::size_t elements = site.operands[0]->error.size(), results = site.results[0].reals.size();
   const std::size_t count =
@@ -36,7 +36,7 @@ Errors reduced_sum_errors(const Site& site) {
   return {error};
 }
 
-/// No further off than the element that is furthest.
+/// At most the largest error of any element.
 Errors reduced_extreme_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const OracleTensor off{{DType::kF64, x.value.type.shape}, x.error, {}};
@@ -58,7 +58,7 @@ Errors argmax_errors(const Site& site) {
   return {error};
 }
 
-/// A sorted row moves no further than the element that moves furthest.
+/// A sorted row changes by at most the largest change of any element.
 Errors topk_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);

@@ -1,7 +1,7 @@
-// How far the results of each plain op may lie from what the oracle computed, given how far its operands may.
+// Error bounds of the results of each plain op with respect to the oracle, given the bounds of its operands.
 //
-// One row of a table an op. A rule says how operands' errors come through and what the arithmetic of a kernel adds;
-// what storing the result adds is the same for all of them, and stands at the end.
+// The table has one row per op. A rule propagates operands' errors and adds those of a kernel's arithmetic. The
+// rounding of the stored result is the same for all ops and is added at the end.
 
 #include "differential/bound_rules.hpp"
 
@@ -17,8 +17,8 @@ namespace headroom::differential {
 
 namespace {
 
-/// Whether the results are rounded when they are stored: moved elements are what they were, and casts and quantizers
-/// have rounded already.
+/// Whether the results are rounded when they are stored: moved elements are unchanged, and casts and quantizers have
+/// rounded already.
 enum class Stored : std::uint8_t { kAsIs, kRounded };
 
 struct Rule {
@@ -103,7 +103,8 @@ std::vector<std::vector<double>> bound_errors(const Site& site) {
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (rule->stored == Stored::kRounded) add_rounding(site, site.results[r], errors[r]);
     const double largest = largest_of(site.results[r].type.dtype);
-    const bool keeps_infinities = rule->stored == Stored::kAsIs || site.op == Op::kAdd;  // a mask's, which are exact
+    // Masks contain infinities, which are exact.
+    const bool keeps_infinities = rule->stored == Stored::kAsIs || site.op == Op::kAdd;
     for (std::size_t i = 0; i < errors[r].size(); ++i) {
       const double value = value_at(site.results[r], i);
       if (keeps_infinities && std::isinf(value) && std::isfinite(errors[r][i])) continue;

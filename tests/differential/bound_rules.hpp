@@ -7,14 +7,14 @@
 
 namespace headroom::differential {
 
-/// What is known of the fused op that a plain node is a part of.
+/// Properties of the fused op that contains a plain node.
 struct Within {
-  DType makes = DType::kF32;   ///< its functions are computed as finely as that asks for
-  bool multiplies_f8 = false;  ///< its products are of 8-bit floats
-  bool is_cublaslt = false;    ///< a product of a GPU, in whose kernel the activation is computed
+  DType makes = DType::kF32;   ///< functions are computed with the precision that this dtype needs
+  bool multiplies_f8 = false;  ///< its matmuls have 8-bit float operands
+  bool is_cublaslt = false;    ///< a matmul on a GPU, whose kernel computes the activation
 };
 
-/// A plain node that the oracle has evaluated: what its error bounds are made of.
+/// A plain node that the oracle has evaluated: the input of its error bounds.
 struct Site {
   Op op;
   const Attributes& attributes;
@@ -24,10 +24,10 @@ struct Site {
   Within within;
 };
 
-/// The slope that the bounds allow of every activation.
+/// The steepest slope that the bounds allow for any activation.
 inline constexpr double kSteepestUnary = 1.13;
 
-/// For each result, a bound for each element.
+/// A bound for each element of each result.
 [[nodiscard]] std::vector<std::vector<double>> bound_errors(const Site& site);
 
 }  // namespace headroom::differential

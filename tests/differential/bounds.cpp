@@ -15,7 +15,7 @@
 namespace headroom::differential {
 namespace {
 
-constexpr std::size_t kMostElements = std::size_t{8} << 20U;  // kept, of 16 bytes each
+constexpr std::size_t kMostElements = std::size_t{8} << 20U;  // cached, of 16 bytes each
 
 std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                  Covers covers, Within within) {
@@ -28,7 +28,7 @@ std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std:
   return bounded;
 }
 
-/// The plain ops that a fused one stands for, one after the other.
+/// Evaluates the plain ops of a fused op, one after the other.
 std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                  Covers covers) {
   Graph graph(std::string(name_of(op)));
@@ -57,7 +57,7 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
 
 }  // namespace
 
-/// A graph and what its values hold at this point of the run: ir/interpreter.cpp with bounds.
+/// A graph and its values at the current point of the run: ir/interpreter.cpp with bounds.
 class BoundedInterpreter::Run {
  public:
   Run(BoundedInterpreter& known, const Graph& graph, Covers covers)

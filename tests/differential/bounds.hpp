@@ -13,40 +13,40 @@
 
 namespace headroom::differential {
 
-/// What an error bound has to cover beside the oracle's own rounding, which it always does.
+/// The deviations that an error bound covers in addition to the oracle's own rounding, which is always covered.
 enum class Covers : std::uint8_t {
-  /// A result of a dtype narrower than f32 may or may not have been rounded; f32 and f64 are reals. Exact passes keep
-  /// what the oracle computes within this.
+  /// A result of a dtype narrower than f32 may or may not have been rounded; f32 and f64 count as real numbers. Exact
+  /// passes keep the oracle's results within this bound.
   kReals,
-  /// Every result has been rounded to its dtype, and computed in f32. Kernels and plans keep within this.
+  /// Every result is rounded to its dtype and computed in f32. Kernels and plans keep within this bound.
   kKernels,
-  /// The same on a GPU, where a library documents less of what it computes behind its products.
+  /// The same on a GPU, where a library documents less of the epilogues of its matmuls.
   kCudaKernels,
-  /// As kKernels, and nothing may have been rounded at all. Graphs keep within this under passes that lower precision.
+  /// As kKernels, or without any rounding. Graphs keep within this bound under passes that lower precision.
   kUnrounded,
 };
 
-/// A tensor of the oracle, and for each element a bound: what the covered ways of computing give lies within
-/// value +- error. Infinite where nothing can be said.
+/// A tensor of the oracle with a bound for each element: covered computations give results within value +- error.
+/// Infinite if nothing is known.
 struct Bounded {
   OracleTensor value;
   std::vector<double> error;
 };
 using NamedBounds = std::map<std::string, Bounded, std::less<>>;
 
-/// What a run leaves: outputs by name, and the states' last values.
+/// The results of a run: outputs by name, and the last values of the states.
 struct BoundedResult {
   NamedBounds outputs;
   NamedBounds states;
 };
 
-/// Runs graphs as interpret() does, node by node with interpret_node(), and carries an error bound along with every
+/// Runs graphs as interpret() does, node by node with interpret_node(), and propagates an error bound with every
 /// element (running error analysis: Higham, "Accuracy and stability of numerical algorithms", 2nd edition, section
-/// 3.3). A discontinuity (a cast to a narrow dtype, a quantizer) adds the step only where its operand's bound reaches
-/// over it. All tensors are taken as exact, as they are given.
+/// 3.3). A discontinuity (a cast to a narrow dtype, a quantizer) adds its step only if the operand's bound reaches
+/// across it. Input tensors are taken as exact.
 ///
-/// Keeps what it has computed: what one graph has in common with the next, as after a pass that rewrote little of it, or
-/// one iteration of a loop with another, is computed once.
+/// Results are cached: parts that graphs have in common, as after a pass that rewrote little, or that loop iterations
+/// have in common, are computed once.
 class BoundedInterpreter {
  public:
   [[nodiscard]] BoundedResult run(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
@@ -63,24 +63,24 @@ class BoundedInterpreter {
   const std::vector<Shared>& make(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                   Covers covers);
 
-  // Operands are known by their addresses, which last as long as these.
+  // Operands are identified by their addresses, which are valid as long as these members.
   std::map<std::pair<std::string, std::vector<std::byte>>, Shared> given_;  // by type and elements
   std::map<std::tuple<Op, Covers, std::vector<const Bounded*>>, std::vector<Made>> made_;
-  std::size_t elements_ = 0;  // of made_
+  std::size_t elements_ = 0;  // in made_
 };
 
-/// One graph by itself.
+/// A single graph.
 [[nodiscard]] BoundedResult interpret_bounded(const Graph& graph, const NamedTensors& inputs,
                                               const NamedTensors& params, const NamedTensors& states, Covers covers);
 
-/// One node's results with their bounds; fused ops by the plain ops that they stand for.
+/// One node's results with their bounds; a fused op is replaced by its plain ops.
 [[nodiscard]] std::vector<Bounded> bound_node(Op op, const Attributes& attributes,
                                               const std::vector<const Bounded*>& operands, Covers covers);
 
-/// The bounds of a tensor that is exactly `tensor`, as a value of `type`.
+/// The bounds of a tensor with the exact values of `tensor`, as a value of `type`.
 [[nodiscard]] Bounded exactly(const HostTensor& tensor, const TensorType& type);
 
-/// Whether there is a rule for the op, or it is a fused one.
+/// Whether the op has a rule or is a fused one.
 [[nodiscard]] bool has_bound(Op op);
 
 }  // namespace headroom::differential

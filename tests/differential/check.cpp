@@ -22,14 +22,14 @@
 namespace headroom::differential {
 namespace {
 
-/// Whose plans a library searches for, once each and for seconds on a GPU.
+/// A library searches a plan for each geometry, which takes seconds on a GPU.
 constexpr std::size_t kMostAttentionGeometries = 40;
-/// Of the core that tiles are made for: little, so that small graphs are cut.
+/// The cache of the core that tiles are sized for: small, so that small graphs are tiled.
 constexpr std::size_t kCoreCacheBytes = std::size_t{512} << 10U;
 constexpr std::uint64_t kRuns = 2;
 constexpr std::int64_t kLargeElements = 4096;
 
-/// A message that names the first element that is off.
+/// A message that names the first wrong element.
 std::optional<std::string> compare_element(std::string_view what, const std::string& name, std::size_t i,
                                            double expected, double actual, double bound) {
   if (!std::isfinite(bound) || !std::isfinite(expected)) return std::nullopt;  // nothing is known of it
@@ -46,8 +46,8 @@ std::string_view name_of(Special special) {
   return special == Special::kInfinities ? "infinities" : "a row of zeros";
 }
 
-/// Elements of which something is known without special values: with them they must be NaN, infinite or numbers where they are
-/// expected to be.
+/// Compares elements that are known without special values. With special values they must be NaN, infinite or finite
+/// exactly where that is expected.
 std::optional<std::string> compare_special(const NamedBounds& without, const NamedBounds& expected,
                                            const NamedBounds& actual, std::string_view what) {
   for (const auto& [name, wanted] : expected) {
@@ -74,9 +74,9 @@ BoundedResult results_of(const Session& session, const Graph& graph) {
   return results;
 }
 
-/// Whether kernels may multiply by 0 what the interpreter leaves out, which makes NaN of NaN and infinities: keys that a query does
-/// not see, padding under a filter, and oneDNN's neighbours of a pixel with an odd number of channels. What kernels of convolutions
-/// do with special pixels, kernels_tests hold one by one.
+/// Whether kernels may multiply by 0 elements that the interpreter leaves out, so that NaN and infinities become NaN.
+/// These are masked keys, padding under a filter, and oneDNN's neighbors of a pixel with an odd number of channels.
+/// kernels_tests check the special values of convolution kernels one by one.
 bool may_read_what_is_left_out(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
     if (node.op == Op::kAttention) return node.attributes.get_int("causal") != 0 || node.inputs.size() > 3;
@@ -91,7 +91,7 @@ bool is_large(const Graph& graph) {
 
 bool runs_on(const PassSet& set, DeviceKind device) { return set.target.device == device; }
 
-/// Whether the passes would do on `target` what they did for the more capable one that they ran for.
+/// Whether the passes would make the same changes on `target` as on the more capable target that they ran for.
 bool has_what_is_needed(const PassSet& set, const Target& target) {
   return std::ranges::all_of(pipeline(), [&](const Pass& pass) {
     const bool runs = std::ranges::find(set.passes, pass.name) != set.passes.end();
@@ -99,7 +99,7 @@ bool has_what_is_needed(const PassSet& set, const Target& target) {
   });
 }
 
-/// What folds the program's weights when they are loaded.
+/// The program that folds the weights when they are loaded.
 Program plan_folding(const Program& program) {
   const std::vector<int> producers = find_producers(program.graph);
   std::vector<ValueId> made;
@@ -113,22 +113,23 @@ Covers covers_of(const PassSet& set) { return set.is_exact ? Covers::kReals : Co
 
 }  // namespace
 
-/// What a rewritten graph has been held against. Pass sets that come to the same graph share it.
+/// The checks already made on a rewritten graph, shared by pass sets with the same result.
 struct Checker::Rewritten {
-  std::set<Covers> compared = {};                                            // with the graph as it was
-  std::map<std::string_view, std::uint64_t, std::less<>> runs_of_plan = {};  // that agreed
+  std::set<Covers> compared = {};                                            // with the original graph
+  std::map<std::string_view, std::uint64_t, std::less<>> runs_of_plan = {};  // the number of runs that agreed
 };
 
-/// What the setups of one graph share.
+/// State shared by the setups of one graph.
 struct Checker::Work {
   const Graph& graph;
   const CheckOptions& options;
-  bool may_be_planned;      // as it is; else nothing of it is, for it would not be known whether it is runnable
-  bool is_runnable = true;  // by kernels of the device, as it is
-  bool is_large = false;    // so that passes for other devices take turns
+  // Without rewriting; otherwise no plan is made, because it is unknown whether the graph can run.
+  bool may_be_planned;
+  bool is_runnable = true;  // by kernels of the device, without rewriting
+  bool is_large = false;    // passes for other devices then alternate between graphs
   NamedTensors params = {};
   std::vector<NamedTensors> inputs = {};                // by run
-  std::map<Special, NamedTensors> special_inputs = {};  // none where it is not this graph's turn
+  std::map<Special, NamedTensors> special_inputs = {};  // empty if special values are skipped for this graph
   NamedTensors states = {};
   BoundedInterpreter oracle = {};
   std::unique_ptr<Checkpoint> checkpoint = {};
@@ -185,7 +186,7 @@ std::optional<std::string> Checker::check_passes(Work& work, Covers covers, cons
   const BoundedResult result = work.oracle.run(rewritten, work.inputs[0], work.params, work.states, covers);
   if (auto wrong = compare(original.outputs, result.outputs, "output")) return wrong;
   if (auto wrong = compare(original.states, result.states, "state")) return wrong;
-  // Channels that are only filled up make NaN of infinities, which passes that lower precision may make or not.
+  // Padding channels turn infinities into NaN; passes that lower precision may or may not add such channels.
   const auto nan = work.special_inputs.find(Special::kNaN);
   if (nan == work.special_inputs.end() || covers != Covers::kReals) return std::nullopt;
   const BoundedResult expected = work.oracle.run(work.graph, nan->second, work.params, work.states, covers);
@@ -228,7 +229,8 @@ bool Checker::may_plan(const Graph& graph) {
 
 std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, const PlanSetup& setup,
                                                std::uint64_t runs, bool is_original) {
-  const int threads = setup.options.tile && work.is_large ? 2 : 1;  // teams cost more than most graphs this small
+  // Thread teams cost more than most graphs of this size.
+  const int threads = setup.options.tile && work.is_large ? 2 : 1;
   const Place& place = this->place(threads);
   auto& weights = work.weights[threads];
   if (weights == nullptr) weights = std::make_unique<WeightStore>(*place.backend, *work.checkpoint);
@@ -236,9 +238,9 @@ std::optional<std::string> Checker::check_plan(Work& work, const Graph& graph, c
   std::optional<Session> made;
   try {
     program = std::make_shared<Program>(plan(graph, place.target, setup.options));
-    made.emplace(program, *weights, *place.backend);  // which plans what weights are folded by
+    made.emplace(program, *weights, *place.backend);  // its plans determine how weights are folded
   } catch (const NoKernel& error) {
-    // What no kernel runs is no fault of a graph that was made so, but one of a pass that made it so.
+    // A graph that no kernel runs is acceptable if it was generated so, but not if a pass made it so.
     if (work.is_runnable && !is_original) throw;
     work.is_runnable = false;
     if (is_original) {
@@ -294,7 +296,7 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
       rewrites += record.rewrites;
       tally_.fired[std::string(record.name)] += record.rewrites > 0 ? 1 : 0;
     }
-    if (rewrites == 0 && index > 0) return std::nullopt;  // as it was
+    if (rewrites == 0 && index > 0) return std::nullopt;  // unchanged
     known = &work.rewritten[print(rewritten)];
     if (rewrites > 0 && known->compared.insert(covers_of(set)).second)
       if (auto wrong = check_passes(work, covers_of(set), rewritten)) return failure("", *wrong);
@@ -304,10 +306,10 @@ std::optional<Failure> Checker::check_set(Work& work, const PassSet& set, std::s
   if (!is_planned || !work.may_be_planned || !may_plan(rewritten)) return std::nullopt;
   const std::span<const PlanSetup> plans = plan_setups(device_);
   for (std::size_t p = 0; p < plans.size(); ++p) {
-    // One pass changes little of a graph that was planned already, so that these take turns.
-    const bool takes_turns = set.passes.size() == 1 && !work.options.all_plans;
-    const std::uint64_t runs = takes_turns ? 1 : kRuns;
-    if (takes_turns && p != (work.options.seed + index) % plans.size()) continue;
+    // A single pass changes little of a graph that was planned already, so single passes alternate between plans.
+    const bool alternates = set.passes.size() == 1 && !work.options.all_plans;
+    const std::uint64_t runs = alternates ? 1 : kRuns;
+    if (alternates && p != (work.options.seed + index) % plans.size()) continue;
     if (work.options.only && work.options.only->plan != plans[p].name) continue;
     std::uint64_t& agreed = known->runs_of_plan[plans[p].name];
     if (agreed >= runs) continue;
@@ -337,8 +339,8 @@ std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& op
   work.checkpoint = std::make_unique<Checkpoint>(Checkpoint::open(folder_));
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (options.only && options.only->passes != sets_[i].name) continue;
-    const bool takes_turns = !options.only && (sets_[i].passes.size() == 1 || !runs_on(sets_[i], device_));
-    if (takes_turns && (options.seed / options.turns + i) % options.turns != 0) continue;
+    const bool alternates = !options.only && (sets_[i].passes.size() == 1 || !runs_on(sets_[i], device_));
+    if (alternates && (options.seed / options.turns + i) % options.turns != 0) continue;
     if (auto failure = check_set(work, sets_[i], i)) return failure;
   }
   return std::nullopt;

@@ -20,46 +20,48 @@ class Session;
 
 namespace headroom::differential {
 
-/// What went wrong with a graph, and how to do it again.
+/// How a graph failed, and under which configuration.
 struct Failure {
   std::string passes;  ///< the set's name
-  std::string plan;    ///< the setup's name; empty where the passes alone are wrong
+  std::string plan;    ///< the setup's name; empty if the passes alone are wrong
   std::string message;
-  bool threw = false;  ///< an exception, and no number that is off
+  bool threw = false;  ///< an exception, rather than a wrong value
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
-/// What many graphs came to: how often each pass fired and each kernel of the device was chosen, by name, to run steps
-/// or to fold weights, and how sharp the bounds were.
+/// Statistics over many graphs: how often each pass fired, how often each kernel of the device was chosen, to run
+/// steps or to fold weights, and how sharp the bounds were.
 struct Tally {
   std::map<std::string, std::int64_t, std::less<>> fired;
   std::map<std::string, std::int64_t, std::less<>> chosen;
   std::int64_t programs = 0;             ///< planned and run
   std::int64_t tiled = 0;                ///< programs with a tiled run
-  std::int64_t without_kernel = 0;       ///< graphs that no kernels of the device run
-  std::string last_without_kernel = {};  ///< and why the last of them
+  std::int64_t without_kernel = 0;       ///< graphs that no kernels of the device can run
+  std::string last_without_kernel = {};  ///< the reason for the last of them
   std::int64_t elements = 0;             ///< compared
-  std::int64_t sharp = 0;                ///< whose bound is a tenth of their tensor's largest element, or less
+  /// Elements with a bound of at most a tenth of their tensor's largest element.
+  std::int64_t sharp = 0;
 };
 
-/// Which setups to try.
+/// Which setups to check.
 struct CheckOptions {
   std::uint64_t seed = 0;            ///< of the data
-  std::optional<Failure> only = {};  ///< the passes and plan of an earlier failure alone
-  std::uint64_t turns = 1;           ///< single passes, and those for other devices, are tried on one of so many graphs
-  bool all_plans = false;            ///< every setup with every plan; otherwise single passes take turns
-  std::uint64_t special_turns = 4;   ///< NaN, infinities and rows of zeros are planted in one of so many graphs
+  std::optional<Failure> only = {};  ///< only the passes and plan of an earlier failure
+  /// Single passes, and those for other devices, are checked on one of this many graphs.
+  std::uint64_t turns = 1;
+  bool all_plans = false;           ///< every setup with every plan; otherwise single passes alternate between plans
+  std::uint64_t special_turns = 4;  ///< NaN, infinities and rows of zeros are planted in one of this many graphs
 };
 
-/// Holds graphs under every setup against the oracle. Keeps backends; weights are written to a folder of its own, for a
-/// checkpoint to read.
+/// Compares graphs under every setup with the oracle. Keeps backends open; weights are written to a temporary folder
+/// and read as a checkpoint.
 class Checker {
  public:
   explicit Checker(DeviceKind device);
   ~Checker();
 
-  /// Nothing, or the first failure. A rewritten graph must agree with the original in the oracle, and its programs with
-  /// the oracle on the rewritten graph, within bounds that follow from dtypes.
+  /// The first failure, or nothing. A rewritten graph must agree with the original in the oracle, and its programs
+  /// must agree with the oracle on the rewritten graph. Tolerances are bounds that follow from dtypes.
   [[nodiscard]] std::optional<Failure> check(const Graph& graph, const CheckOptions& options);
 
   [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
@@ -68,7 +70,7 @@ class Checker {
  private:
   struct Rewritten;
   struct Work;
-  /// The device with so many threads.
+  /// The device with this number of threads.
   struct Place {
     std::unique_ptr<Backend> backend;
     Target target;

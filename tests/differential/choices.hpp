@@ -9,15 +9,15 @@
 
 namespace headroom::differential {
 
-/// Random choices that are the same everywhere for one seed: unlike the standard's distributions, those of mt19937_64
-/// itself are fixed.
+/// Random choices that depend only on the seed, on every platform: unlike the standard distributions, mt19937_64
+/// itself is fully specified.
 class Choices {
  public:
   explicit Choices(std::uint64_t seed) : random_(seed) {}
 
   /// One of 0 .. count - 1.
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(random_() % count); }
-  /// True once in `times`.
+  /// True with probability 1 / `times`.
   bool one_in(std::size_t times) { return below(times) == 0; }
   template <typename T>
   T of(std::initializer_list<T> choices) {

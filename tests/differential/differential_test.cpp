@@ -1,5 +1,5 @@
-// Random graphs from fixed seeds, and every graph that once failed, under every setup; and that the bounds themselves
-// can be trusted: a check with bounds too wide, or of graphs in which nothing happens, would find nothing.
+// Random graphs from fixed seeds, and every graph that once failed, under every setup. Also tests of the bounds
+// themselves: a check with bounds that are too wide, or of graphs without effects, would find nothing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using testing::Not;
 
 constexpr std::uint64_t kGraphs = 2000;
 constexpr std::uint64_t kShards = 20;
-constexpr std::uint64_t kTurns = 5;  // of the passes by themselves, which regressions all go through
+constexpr std::uint64_t kTurns = 5;  // for single passes; regressions run all of them
 
 class DifferentialGraphs : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Shards, DifferentialGraphs, testing::Range<std::uint64_t>(0, kShards));
@@ -46,7 +46,7 @@ TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
                                       << "\nrepeat and shrink it with: graph_fuzz --graphs 1 --seed " << seed;
   }
   const Tally& tally = checker.tally();
-  // Without AVX-512 oneDNN has no products in bf16.
+  // Without AVX-512, oneDNN has no matmuls in bf16.
   if (make_backend(DeviceKind::kCpu)->properties().target.cpu_isa >= CpuIsa::kAvx512) {
     EXPECT_EQ(tally.without_kernel, 0) << tally.last_without_kernel;
   }
@@ -158,8 +158,8 @@ TEST(DifferentialBounds, FollowFromDtypesAndStepsAlone) {
   EXPECT_GE(largest("steps", Covers::kUnrounded), 0.5) << "half a step, even of what is exact";
 }
 
-/// bf16 and f16 do not hold each other: a number that is off by little is off by a whole step of the other where a
-/// boundary is near, and by nothing elsewhere.
+/// bf16 and f16 do not contain each other. A small error becomes a whole step of the other dtype near a boundary, and
+/// nothing elsewhere.
 TEST(DifferentialBounds, OfCastsBetweenHalvesAreWholeStepsOrNothing) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f16[256]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Tries many random graphs in several processes of graph_fuzz, and adds up what they print.
+"""Checks many random graphs in several processes of graph_fuzz, and adds up their statistics.
 
     tests/differential/fuzz_many.py GRAPH_FUZZ [--graphs 100000] [--jobs N] [--seed 0] [--seconds T] [--out FILE]
                                     [--device cpu] [--isa ISA|all] [--bodies] [--add REPORT...]
 
---isa all gives each of the vector units that this CPU has, from the widest down, an equal share of the graphs, so that kernels for
-lesser CPUs are tried as well. --add takes in reports of other runs, of other machines perhaps: of the same revision and of other
-seeds. With --graphs 0 it only adds up.
+--isa all gives each vector instruction set of this CPU, from the widest down, an equal share of the graphs. Kernels for
+CPUs with narrower vectors are thus checked as well. --add includes reports of other runs, possibly from other machines;
+they must have the same revision and other seeds. With --graphs 0 it only adds up reports.
 
-Ends with code 1 where a graph fails, and with code 3 where none does but a pass fired less than 1,000 times or a kernel of the
-device was chosen less than 100 times, so that the graphs say little of it; those are marked with a "!".
+The exit code is 1 if a graph fails. It is 3 if no graph fails, but a pass fired less than 1,000 times or a kernel of the
+device was chosen less than 100 times. Such passes and kernels are marked with a "!": the graphs say little about them.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SUMS = ("programs", "tiled", "without", "elements")
 
 
 class Share(NamedTuple):
-    """Graphs that one process, or one earlier run, tried."""
+    """Graphs that one process, or one earlier run, checked."""
 
     first: int
     graphs: int
@@ -41,7 +41,7 @@ class Share(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What one output of graph_fuzz, or one report, counts."""
+    """The statistics of one output of graph_fuzz, or of one report."""
 
     counts: dict  # by section, by name
     sums: dict
@@ -61,7 +61,7 @@ class Tally(NamedTuple):
 
 
 def run(arguments, isa, first, graphs, seconds):
-    """One process' exit code and output."""
+    """The exit code and output of one process."""
     command = [arguments.graph_fuzz, "--graphs", str(graphs), "--seed", str(first), "--device", arguments.device]
     command += ["--bodies"] if arguments.bodies else []
     command += ["--isa", isa] if isa else []
@@ -72,7 +72,7 @@ def run(arguments, isa, first, graphs, seconds):
 
 
 def run_all(arguments):
-    """What all processes of this run ended with: as many at a time as there are jobs, each with some of the seeds."""
+    """The results of all processes of this run. Each has a part of the seeds; `jobs` run at a time."""
     isas = [arguments.isa]
     if arguments.isa == "all":
         isas = subprocess.run([arguments.graph_fuzz, "--isas"], capture_output=True, text=True, check=True).stdout.split()[::-1]
@@ -85,7 +85,7 @@ def run_all(arguments):
 
 
 def check_shares(shares):
-    """Ends the program where shares are not parts of one whole."""
+    """Exits if the shares have different revisions or overlapping seeds."""
     if len({share.revision for share in shares}) > 1:
         sys.exit("of several revisions: " + ", ".join(sorted({share.revision for share in shares})))
     ordered = sorted(share for share in shares if share.graphs > 0)
@@ -95,7 +95,7 @@ def check_shares(shares):
 
 
 def joined(shares):
-    """Shares that follow each other on the same machine and units, as one."""
+    """Merges consecutive shares of the same machine and vector units."""
     whole = []
     for share in sorted(share for share in shares if share.graphs > 0):
         last = whole[-1] if whole else None
@@ -108,7 +108,7 @@ def joined(shares):
 
 
 def report(tallies, shares, ended_early):
-    """The report's lines, and whether it says little of a pass or kernel."""
+    """The lines of the report, and whether a pass or kernel has too few cases."""
     lines, thin = [], False
     for section, (what, least) in COUNTS.items():
         lines.append(f"{what} (at least {least}):")
@@ -137,9 +137,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--isa", default="", help="vector units as graph_fuzz names them, or all that this CPU has in turn")
+    parser.add_argument("--isa", default="", help="vector units as graph_fuzz names them, or 'all' for each of this CPU")
     parser.add_argument("--bodies", action="store_true", help="graphs of four fused ops and nothing else, run as they are")
-    parser.add_argument("--add", nargs="+", default=[], metavar="REPORT", help="what earlier runs wrote to their --out")
+    parser.add_argument("--add", nargs="+", default=[], metavar="REPORT", help="reports that earlier runs wrote to --out")
     parser.add_argument("--out", help="where the report is kept; it is printed in any case")
     arguments = parser.parse_args()
 

@@ -1,4 +1,5 @@
-// graph_fuzz: holds random graphs, rewritten and planned in every way, against the oracle. docs/how-to/fuzz-graphs.md.
+// graph_fuzz: compares random graphs, rewritten and planned in every setup, with the oracle.
+// docs/how-to/fuzz-graphs.md.
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ void print_tally(const Tally& tally) {
              100.0 * static_cast<double>(tally.sharp) / static_cast<double>(std::max<std::int64_t>(1, tally.elements)));
 }
 
-/// Shrinks and prints what fails, so that it can be done again from the text alone.
+/// Shrinks a failing graph and prints it, so that the failure can be reproduced from the text alone.
 void report(Checker& checker, const Graph& graph, const CheckOptions& options, const Failure& failure, bool shrinks) {
   const auto [smaller, why] = shrinks ? shrink(checker, graph, options, failure) : std::pair(graph, failure);
   fmt::print("FAILED with seed {}: passes {}, {}\n  {}\n", options.seed, why.passes,
@@ -58,7 +59,7 @@ void report(Checker& checker, const Graph& graph, const CheckOptions& options, c
   std::fflush(stdout);
 }
 
-/// "cpu as avx512_vnni at 0123456789ab": what the graphs ran on, and of which revision this program is.
+/// "cpu as avx512_vnni at 0123456789ab": the device of the graphs, and the revision of this program.
 std::string description_of(const std::string& device) {
   const std::string revision = describe_machine().build->git_revision;
   return device +
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   bool lists_isas = false;
   std::vector<std::string> isas;
   for (const headroom::CpuIsa isa : headroom::all_cpu_isas()) isas.emplace_back(name_of(isa));
-  CLI::App app{"Random graphs, rewritten and planned in every way, against the oracle in double precision."};
+  CLI::App app{"Random graphs, rewritten and planned in every setup, against the oracle in double precision."};
   app.add_option("--graphs", options.graphs, "how many to try");
   app.add_option("--seed", options.seed, "of the first graph and its data; the next one has the next seed");
   app.add_option("--failures", options.failures, "stop after so many");

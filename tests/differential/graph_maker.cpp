@@ -10,13 +10,13 @@
 namespace headroom::differential {
 namespace {
 
-constexpr double kMostSize = 4;  // of elements, about
+constexpr double kMostSize = 4;  // approximate limit of element magnitudes
 
 constexpr std::array kSmall = {
     Dims{1, 1, 1, 1, 2}, Dims{2, 3, 2, 2, 4}, Dims{1, 5, 3, 3, 2}, Dims{3, 2, 1, 1, 6},
     Dims{2, 7, 5, 1, 8}, Dims{1, 4, 4, 2, 8}, Dims{2, 1, 3, 2, 2}, Dims{4, 3, 3, 1, 4},
 };
-/// Rows and channels enough for quantized products.
+/// Enough rows and channels for quantized matmuls.
 constexpr std::array kWide = {
     Dims{2, 9, 5, 2, 16}, Dims{1, 17, 3, 4, 8}, Dims{2, 16, 8, 2, 32}, Dims{3, 7, 2, 3, 16}, Dims{1, 33, 16, 2, 16},
 };
@@ -25,7 +25,7 @@ constexpr std::array kRows = {
     Dims{4, 4096, 1, 2, 16}, Dims{2, 81, 1, 8, 250},  Dims{1, 96, 1, 24, 128},
     Dims{3, 1024, 1, 3, 64}, Dims{1, 24, 1, 64, 192},
 };
-/// Samples enough for tiles.
+/// Enough samples for tiles.
 constexpr std::array kBatches = {
     Dims{4, 64, 8, 2, 16},
     Dims{8, 64, 4, 2, 8},
@@ -72,7 +72,7 @@ void GraphMaker::declare() {
   visible_.push_back(graph_.add_input("x", tokens_));
   const std::size_t states = choose_.below(4);
   for (std::size_t i = 0; i < states; ++i) {
-    states_.push_back(graph_.add_state(i == 0 ? "x" : fresh("s"), tokens_));  // a name of an input, too
+    states_.push_back(graph_.add_state(i == 0 ? "x" : fresh("s"), tokens_));  // also the name of an input
     visible_.push_back(states_.back());
   }
 }
@@ -89,7 +89,7 @@ void GraphMaker::fill_region(int depth, int items) {
 void GraphMaker::add_loop(int depth) {
   const std::size_t visible = visible_.size();
   const auto counters = counters_;
-  const std::size_t most = is_batch_ ? 2 : 4;  // each trip of a batch takes the oracle seconds
+  const std::size_t most = is_batch_ ? 2 : 4;  // each iteration of a batch takes the oracle seconds
   const std::int64_t trips = choose_.one_in(6) ? 1 : 2 + static_cast<std::int64_t>(choose_.below(most - 1));
   std::vector<ValueId> results;
   const bool reads_again = !states_.empty() && choose_.one_in(3);
@@ -118,8 +118,8 @@ void GraphMaker::add_loop(int depth) {
   visible_.insert(visible_.end(), results.begin(), results.end());
 }
 
-/// A function or a view of the state, if it still holds what it did: before a loop and in it, alike but for what the
-/// loop writes. kNoValue where it does not.
+/// A function or a view of the state, if the state still has its original value: before a loop and in it, equal
+/// except for the writes of the loop. Otherwise kNoValue.
 ValueId GraphMaker::add_reader(ValueId state) {
   const TensorType type = graph_.type(state);
   if (b_.read(state) != state || (type.dtype != DType::kF32 && type.dtype != DType::kBF16)) return kNoValue;
@@ -148,7 +148,7 @@ void GraphMaker::add_if(int depth) {
   visible_.insert(visible_.end(), results.begin(), results.end());
 }
 
-/// A bool scalar that no rounding decides: an input, or one made of a counter.
+/// A bool scalar that does not depend on rounding: an input, or a function of a counter.
 ValueId GraphMaker::predicate() {
   if (!counters_.empty() && choose_.one_in(2)) {
     const auto [counter, trips] = choose_.from(counters_);
@@ -159,7 +159,7 @@ ValueId GraphMaker::predicate() {
   return known != kNoValue ? known : graph_.add_input("hit", {DType::kBool, Shape{}});
 }
 
-/// A state has one update, or one in each branch of one `if`.
+/// A state has one update, or one in each branch of a single `if`.
 bool GraphMaker::may_update(ValueId state) const {
   const RegionId branch = graph_.region(b_.region()).branch;
   return std::ranges::all_of(graph_.state_updates(), [&](const StateUpdate& update) {
@@ -172,7 +172,7 @@ void GraphMaker::update_states() {
   for (const ValueId state : states_)
     if (may_update(state) && b_.read(state) == state && !choose_.one_in(3)) free.push_back(state);
   const auto is_alike = [&](ValueId state) { return graph_.type(state) == graph_.type(free.front()); };
-  if (free.size() >= 2 && choose_.one_in(3) && std::ranges::all_of(free, is_alike)) {  // round in a circle
+  if (free.size() >= 2 && choose_.one_in(3) && std::ranges::all_of(free, is_alike)) {  // a cycle of states
     std::vector<ValueId> next(free.begin() + 1, free.end());
     next.push_back(free.front());
     for (std::size_t i = 0; i < free.size(); ++i) b_.set_next(free[i], next[i]);
@@ -192,7 +192,7 @@ void GraphMaker::update_states() {
 void GraphMaker::add_outputs() {
   const std::size_t count = 1 + choose_.below(4);
   for (std::size_t i = 0; i < count; ++i) {
-    // What came last depends on most of the graph.
+    // The most recent values depend on most of the graph.
     const std::size_t recent = std::min<std::size_t>(visible_.size(), 6);
     const ValueId value = choose_.one_in(3) ? any() : b_.read(visible_[visible_.size() - 1 - choose_.below(recent)]);
     graph_.add_output(fmt::format("y{}", i), laid(value, Layout::kRowMajor));
@@ -224,7 +224,7 @@ ValueId GraphMaker::any() {
   return b_.read(choose_.from(visible_));
 }
 
-/// Of a dtype that kernels compute in.
+/// A value of a dtype in which kernels compute.
 ValueId GraphMaker::any_real() {
   for (int attempt = 0; attempt < 8; ++attempt) {
     const ValueId value = any();
@@ -234,7 +234,7 @@ ValueId GraphMaker::any_real() {
   return tokens();
 }
 
-/// A visible value of the type, or one made into it, or a new one.
+/// A visible value of the type, another value converted to it, or a new one.
 ValueId GraphMaker::operand(const TensorType& type) {
   std::vector<ValueId> fitting, castable, same_size;
   for (const ValueId value : visible_) {
@@ -260,7 +260,7 @@ ValueId GraphMaker::operand(const TensorType& type) {
   return source(type);
 }
 
-/// An input or, for numbers, sometimes a param or a state that nothing updates yet.
+/// An input, or for floating-point types sometimes a param or a state that is not updated yet.
 ValueId GraphMaker::source(const TensorType& type) {
   ValueId value = kNoValue;
   if (is_float(type.dtype) && choose_.one_in(6)) {

@@ -12,17 +12,17 @@
 
 namespace headroom::differential {
 
-/// The extents that a graph is made of. Few, so that libraries prepare each product once.
+/// The extents of a graph. There are only a few values, so that libraries prepare each matmul once.
 struct Dims {
   std::int64_t batch, seq, text, heads, head_dim;
   [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
 };
 
-/// A shape as ops take it for an attribute.
+/// A shape in the form of an op attribute.
 inline std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
-/// Builds one random graph: random_graph() in parts. Values in reach are in `visible_`; every part reads some of them
-/// and adds what it makes.
+/// Builds one random graph; random_graph() in parts. Values in scope are in `visible_`; every part reads some of them
+/// and appends its results.
 class GraphMaker {
  public:
   GraphMaker(std::uint64_t seed, DeviceKind device);
@@ -30,7 +30,7 @@ class GraphMaker {
   Graph make_bodies();
 
  private:
-  // graph_maker.cpp: regions, states, and where operands come from
+  // graph_maker.cpp: regions, states, and sources of operands
   void declare();
   void fill_region(int depth, int items);
   void add_loop(int depth);
@@ -51,7 +51,7 @@ class GraphMaker {
   TensorType typed(Shape shape) const { return {dtype_, std::move(shape)}; }
   std::string fresh(const char* name) { return fmt::format("{}{}", name, names_++); }
   double size(ValueId value) const;
-  /// Adds a value, whose elements are about `size` large; scaled down where they would grow on and on.
+  /// Adds a value with elements of magnitude `size`, scaled down if magnitudes would grow without limit.
   ValueId keep(ValueId value, double size);
   ValueId tame(ValueId value, double size);
 
@@ -88,20 +88,20 @@ class GraphMaker {
   void add_tokens_of(ValueId x);
   void add_image_block();
 
-  // random_movements.cpp: what is moved or made of nothing, and attention in all its forms
+  // random_movements.cpp: data movement, values without inputs, and all forms of attention
   void add_indexed();
   void add_padded();
   void add_values();
   void add_masked_attention();
 
-  // random_weights.cpp: what products read
+  // random_weights.cpp: weights of matmuls
   ValueId weight(std::int64_t rows, std::int64_t columns);
   ValueId new_weight(std::int64_t rows, std::int64_t columns);
   ValueId larger_weight(std::int64_t rows, std::int64_t columns);
   ValueId vector_weight(std::int64_t size, DType dtype, const char* name);
   ValueId stored_weight(std::int64_t rows, std::int64_t columns);
 
-  // random_patterns.cpp: what passes look for
+  // random_patterns.cpp: patterns that passes match
   void add_linear();
   void add_projections();
   void add_norm_modulate();
@@ -133,12 +133,12 @@ class GraphMaker {
   TensorType tokens_;
   std::vector<ValueId> visible_;
   std::vector<ValueId> states_;
-  std::vector<std::pair<ValueId, std::int64_t>> counters_;  // in reach, with how often their loops run
+  std::vector<std::pair<ValueId, std::int64_t>> counters_;  // in scope, with the trip counts of their loops
   std::map<ValueId, double> sizes_;
   int names_ = 0;
   int nodes_left_ = 0;
   bool is_model_ = false;      // mostly whole patterns
-  bool is_batch_ = false;      // of samples enough for tiles
+  bool is_batch_ = false;      // enough samples for tiles
   bool is_of_images_ = false;  // mostly
   bool is_of_bodies_ = false;  // likewise
 };

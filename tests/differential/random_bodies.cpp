@@ -1,4 +1,4 @@
-// Bodies of fused ops, of all that rows hold.
+// Bodies of fused ops, with all ops that such bodies may contain.
 
 #include <algorithm>
 #include <array>
@@ -15,11 +15,11 @@ namespace {
 constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf, Op::kNeg,
                                Op::kAbs,  Op::kTanh, Op::kSigmoid,  Op::kErf,       Op::kSin,     Op::kCos};
 
-/// A body that is being made, of rows [batch, seq, width], and what stands for its inputs outside.
+/// A body under construction, over rows [batch, seq, width], and the outer values of its inputs.
 struct Body {
   struct Wide {
     ValueId value;
-    double size;  ///< of its elements, about
+    double size;  ///< approximate magnitude of its elements
   };
 
   Graph graph{"body"};
@@ -37,7 +37,8 @@ struct Body {
 
 }  // namespace
 
-/// A few values, each made of those before it and of operands that broadcast; some of them come out, rounded or quantized.
+/// A few values, each computed from earlier ones and from operands that broadcast. Some are results, rounded or
+/// quantized.
 void GraphMaker::add_body() {
   const Shape shape = tokens_.shape;
   Body body;

@@ -11,7 +11,7 @@
 namespace headroom::differential {
 namespace {
 
-/// What an operand of integers may hold: [low, low + count).
+/// The valid values of an integer operand: [low, low + count).
 struct Range {
   std::int64_t low, count;
 };
@@ -32,11 +32,11 @@ Range range_of(const Graph& graph, ValueId id) {
   }
 }
 
-/// By which normals are multiplied: weights by what keeps a product's size.
+/// The standard deviation of normal values: for weights, the one that preserves the magnitude of a matmul.
 double deviation_of(const Graph& graph, ValueId id) {
   const TensorType& type = graph.type(id);
   if (graph.value(id).kind != ValueKind::kParam || type.shape.rank() < 2) return 1;
-  if (type.dtype == DType::kF8E4M3) return 32;  // stored elements, of which a scale is made beside them
+  if (type.dtype == DType::kF8E4M3) return 32;  // stored elements, for which a scale is made
   return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, type.shape.numel() / type.shape[0])));
 }
 
@@ -58,7 +58,7 @@ HostTensor draw(const Graph& graph, ValueId id, std::uint64_t seed, std::uint64_
       element =
           static_cast<double>(range.low) + std::floor(static_cast<double>(draws[i] * static_cast<float>(range.count)));
     else if (is_scale(value))
-      element = 0.002 + 0.004 * static_cast<double>(draws[i]);  // of 100 or so, in rows of 16
+      element = 0.002 + 0.004 * static_cast<double>(draws[i]);  // for values of about 100, in rows of 16
     tensor.set(static_cast<std::int64_t>(i), element);
   }
   return tensor;

@@ -7,13 +7,14 @@
 
 namespace headroom::differential {
 
-/// A graph of random ops, loops, `if`s, inputs, states and weights, with what passes look for among them: the same for
-/// one seed. `device` says for which kernels: dtypes that none of its kernels computes in are only cast and moved.
-/// Sound (verify() accepts it), with numbers of moderate size, and predicates and indices that no rounding decides.
+/// A graph of random ops, loops, `if`s, inputs, states and weights that contains patterns which passes match. It
+/// depends only on the seed and the device. dtypes in which no kernel of `device` computes are only cast and moved.
+/// The graph is valid (verify() accepts it) and has values of moderate magnitude; rounding decides no predicate and
+/// no index.
 [[nodiscard]] Graph random_graph(std::uint64_t seed, DeviceKind device);
 
-/// So many bodies of fused ops and nothing between them, each of which reads inputs or what another made; all that they make is an
-/// output. Now and then on rows enough for kernels to share them in several ways.
+/// The number of fused-op bodies in a graph of random_bodies(). Nothing is between them: each reads inputs or results
+/// of others, and all their results are outputs. Some have enough rows for kernels to split them in several layouts.
 inline constexpr int kBodiesOfGraph = 4;
 [[nodiscard]] Graph random_bodies(std::uint64_t seed, DeviceKind device);
 

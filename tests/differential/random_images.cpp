@@ -1,5 +1,5 @@
-// Images [b, c, h, w], row-major or channels-last, and all that takes them as images: convolutions in all their forms,
-// group norms, images of another size, tokens made of pixels.
+// Images [b, c, h, w], row-major or channels-last, and ops on images: all forms of convolutions, group norms,
+// resampling, and tokens of pixels.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ constexpr std::array kActivations = {"none", "silu", "gelu_tanh", "gelu_erf", "r
 
 }  // namespace
 
-/// The value in that layout: itself, or a reshape to its own extents. Values that are no images are row-major.
+/// The value in that layout: itself, or a reshape to its own extents. Values other than images are row-major.
 ValueId GraphMaker::laid(ValueId value, Layout layout) {
   const TensorType type = graph_.type(value);
   if (type.layout == layout || (layout == Layout::kChannelsLast && type.shape.rank() != 4)) return value;
@@ -25,7 +25,7 @@ ValueId GraphMaker::laid(ValueId value, Layout layout) {
   return made;
 }
 
-/// An image that is there or a new one, as it lies or in another layout.
+/// An existing image or a new one, in its layout or converted to another.
 ValueId GraphMaker::image() {
   std::vector<ValueId> images;
   for (const ValueId value : visible_) {
@@ -66,7 +66,7 @@ void GraphMaker::add_image() {
   }
 }
 
-/// A convolution in one of its many forms, or a transposed one.
+/// A convolution in one of many forms, or a transposed one.
 void GraphMaker::add_convolution(ValueId x) {
   const bool is_transposed = choose_.one_in(4);
   const Shape shape = graph_.type(x).shape;
@@ -79,14 +79,14 @@ void GraphMaker::add_convolution(ValueId x) {
     const std::int64_t extent = shape[2 + static_cast<int>(axis)];
     how.stride[axis] = choose_.of({1, 2});
     std::int64_t taps = choose_.of({1, 2, 3});
-    // Of a transposed one the padding must leave something.
+    // For a transposed convolution, the padding must leave part of the result.
     if (is_transposed ? extent - 1 + taps <= how.padding[axis] + how.padding[axis + 2] : taps > extent)
       taps = is_transposed ? 3 : extent;
     kernel.push_back(taps);
     const bool may_dilate = is_transposed || extent >= 2 * (taps - 1) + 1;
     if (may_dilate && choose_.one_in(3)) how.dilation[axis] = 2;
   }
-  const bool is_made = choose_.one_in(6);  // in the graph itself, as no weight is
+  const bool is_made = choose_.one_in(6);  // computed in the graph, unlike weights
   const ValueId weight =
       is_made ? laid(operand(typed(kernel)), Layout::kRowMajor) : graph_.add_param(fresh("w"), typed(kernel));
   const DType side_dtype = choose_.one_in(4) ? DType::kF32 : dtype_;
@@ -103,7 +103,7 @@ void GraphMaker::add_convolution(ValueId x) {
   choose_.one_in(2) ? add_end_of_convolution(graph_.nodes().back(), magnitude) : static_cast<void>(keep(y, magnitude));
 }
 
-/// In the convolution's place the same with all that may follow it in one node.
+/// Replaces the convolution by a node that also includes the ops that may follow it.
 void GraphMaker::add_end_of_convolution(Node plain, double magnitude) {
   if (plain.inputs.size() > 2 && choose_.one_in(2)) {
     const ValueId residual = operand(graph_.type(plain.results[0]));
@@ -114,7 +114,7 @@ void GraphMaker::add_end_of_convolution(Node plain, double magnitude) {
   keep(b_.emit(Op::kConv2d, plain.inputs, {whole.all().begin(), whole.all().end()})[0], magnitude);
 }
 
-/// With weight and bias, one of them, or none; perhaps of the first channels alone.
+/// With weight and bias, one of them, or none; sometimes for the first channels only.
 void GraphMaker::add_group_norm(ValueId x) {
   const TensorType type = graph_.type(x);
   const std::int64_t channels = type.shape[1];
@@ -145,7 +145,7 @@ void GraphMaker::add_resampled(ValueId x) {
   keep(b_.resize2d(x, to, choose_.one_in(2) ? "nearest" : "bilinear"), size(x));
 }
 
-/// Another image in any layout: joined with it, added, or one number for each channel or pixel, broadcast.
+/// An operation with another image in any layout: concatenation, addition, or a broadcast value per channel or pixel.
 void GraphMaker::add_beside_image(ValueId x) {
   const TensorType type = graph_.type(x);
   TensorType other = type;
@@ -163,7 +163,7 @@ void GraphMaker::add_beside_image(ValueId x) {
   keep(choose_.one_in(2) ? b_.add(x, beside) : b_.mul(beside, x), 1.5 * size(x) * size(beside) + 1);
 }
 
-/// Pixels as tokens [b, h w, c], which in channels-last images are a view, and perhaps back.
+/// Pixels as tokens [b, h w, c], a view if the image is channels-last, and sometimes back.
 void GraphMaker::add_tokens_of(ValueId x) {
   const Shape shape = graph_.type(x).shape;
   const std::int64_t pixels = shape[2] * shape[3];
@@ -177,8 +177,7 @@ void GraphMaker::add_tokens_of(ValueId x) {
   keep(image, s);
 }
 
-/// A block of an autoencoder: norms, activations and convolutions around which the image goes, and one on doubled
-/// pixels.
+/// An autoencoder block: norms, activations and convolutions with a residual, and one at twice the resolution.
 void GraphMaker::add_image_block() {
   const auto scope = b_.block(fresh("resnet"));
   const ValueId x = image();

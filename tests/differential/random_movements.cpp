@@ -1,4 +1,4 @@
-// Ops on what is in reach that move it, numbers that are made of nothing, and attention in all its forms.
+// Ops that move values in scope, values without inputs, and all forms of attention.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ constexpr std::int64_t kMostMoved = 8192;  // elements, so that graphs stay smal
 
 }  // namespace
 
-/// Rows of a table, or sums into them, by numbers of their own: an input that is drawn for that table.
+/// Rows of a table, or sums into them, by indices from a separate input that is valid for that table.
 void GraphMaker::add_indexed() {
   const ValueId table = choose_.one_in(3) ? operand(typed({dims_.seq, dims_.width()})) : tokens();
   const DType dtype = choose_.one_in(2) ? DType::kI32 : DType::kI64;
@@ -50,7 +50,7 @@ void GraphMaker::add_padded() {
   keep(b_.broadcast(x, Shape(extents)), size(x));
 }
 
-/// Constants, which are folded as weights are, and random numbers, which are not.
+/// Constants, which are folded like weights, and random values, which are not.
 void GraphMaker::add_values() {
   if (choose_.one_in(3)) {
     const ValueId keys = graph_.add_input(fresh("keys"), {DType::kI64, Shape{dims_.batch}});
@@ -69,7 +69,7 @@ void GraphMaker::add_values() {
   keep(choose_.one_in(3) ? made : b_.add(tokens(), made), 2);
 }
 
-/// Masks are inputs, so that no rounding decides what a query sees.
+/// Masks are inputs, so that rounding does not decide which keys a query attends to.
 void GraphMaker::add_masked_attention() {
   const ValueId q = split_heads(tokens()), k = split_heads(tokens()), v = split_heads(tokens());  // [b, h, s, d]
   const std::int64_t kv_heads = dims_.heads % 2 == 0 && choose_.one_in(2) ? dims_.heads / 2 : dims_.heads;

@@ -1,4 +1,4 @@
-// Single ops on what is in reach.
+// Single ops on values in scope.
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 namespace headroom::differential {
 namespace {
 
-/// Those that take any number, and none of which is much larger than it.
+/// Functions of any number, with results not much larger than the operand.
 constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf, Op::kNeg,
                                Op::kAbs,  Op::kTanh, Op::kSigmoid,  Op::kErf,       Op::kSin,     Op::kCos};
 
@@ -96,7 +96,7 @@ void GraphMaker::add_norm(ValueId x) {
   keep(b_.emit(of_squares ? Op::kRmsNorm : Op::kLayerNorm, operands, {{"eps", choose_.of({1e-6, 1e-5})}})[0], 1.5);
 }
 
-/// To any dtype, often back again, now and then after something has moved it.
+/// Casts to any dtype, often back again, sometimes with data movement in between.
 void GraphMaker::add_cast() {
   const ValueId x = any();
   const DType from = graph_.type(x).dtype;
@@ -139,7 +139,7 @@ void GraphMaker::add_view() {
       break;
     }
     default: {
-      // An axis split in two, or joined with the next.
+      // Splits an axis in two, or joins it with the next.
       std::vector<std::int64_t> extents = extents_of(shape);
       const auto at = extents.begin() + axis;
       if (choose_.one_in(3)) {
@@ -157,7 +157,7 @@ void GraphMaker::add_view() {
   }
 }
 
-/// Heads apart and together again, or any other way there and back.
+/// Splits heads and joins them, or makes another round trip of shapes.
 void GraphMaker::add_shape_round_trip() {
   const ValueId x = tokens();
   const ValueId heads = split_heads(x);  // [b, h, s, d]
@@ -167,7 +167,7 @@ void GraphMaker::add_shape_round_trip() {
 }
 
 void GraphMaker::add_concat() {
-  if (choose_.one_in(3)) {  // of parts of one value, in another order
+  if (choose_.one_in(3)) {  // parts of one value, in another order
     const ValueId x = tokens();
     const int axis = static_cast<int>(choose_.below(3));
     const std::int64_t extent = tokens_.shape[axis];
@@ -183,13 +183,13 @@ void GraphMaker::add_concat() {
   std::vector<ValueId> parts = {x};
   double largest = size(x);
   for (std::size_t i = 1 + choose_.below(2); i > 0; --i) {
-    parts.push_back(choose_.one_in(4) ? x : operand(type));  // now and then one part twice
+    parts.push_back(choose_.one_in(4) ? x : operand(type));  // sometimes one part twice
     largest = std::max(largest, size(parts.back()));
   }
   keep(b_.concat(parts, static_cast<int>(choose_.below(static_cast<std::size_t>(type.shape.rank())))), largest);
 }
 
-/// A row of a table, by the counter of a loop or a given index.
+/// A row of a table, by the counter of a loop or by a given index.
 void GraphMaker::add_row() {
   const Shape shape = choose_.one_in(2) ? tokens_.shape : Shape{dims_.batch, 1, dims_.width()};
   if (counters_.empty() || choose_.one_in(6)) {
@@ -205,7 +205,7 @@ void GraphMaker::add_row() {
   keep(b_.row(operand(typed(Shape(extents))), counter), 1);
 }
 
-/// The same op on the same operands once more, wherever that may be.
+/// The same op on the same operands once more, in any region.
 void GraphMaker::add_duplicate() {
   const std::span<const Node> nodes = graph_.nodes();
   if (nodes.empty()) return add_unary();
@@ -226,7 +226,7 @@ void GraphMaker::add_duplicate() {
   }
 }
 
-/// Over some axes, or which elements are the largest.
+/// A reduction over some axes, or the indices of the largest elements.
 void GraphMaker::add_reduction() {
   const ValueId x = laid(any_real(), Layout::kRowMajor);
   const Shape shape = graph_.type(x).shape;
@@ -253,7 +253,7 @@ void GraphMaker::add_reduction() {
   keep(b_.emit(op, {x}, {{"axes", std::move(axes)}})[0], size(x) * grows);
 }
 
-/// Functions that are not of every number, or grow fast, of numbers that they take.
+/// Functions with a restricted domain or fast growth, of operands within that domain.
 void GraphMaker::add_function() {
   const ValueId x = any_real();
   const TensorType type = graph_.type(x);
@@ -288,7 +288,7 @@ void GraphMaker::add_function() {
   }
 }
 
-/// Arithmetic of integers, or a comparison of some.
+/// Integer arithmetic, or a comparison of integers.
 void GraphMaker::add_integers() {
   const ValueId x = any_real();
   const TensorType type = graph_.type(x);
@@ -310,7 +310,7 @@ void GraphMaker::add_integers() {
   keep(b_.mul_scalar(b_.cast(y, type.dtype), 0x1p-6), 8 * size(x));
 }
 
-/// Comparisons, and what is chosen by them.
+/// Comparisons, and selections by their results.
 void GraphMaker::add_choice() {
   const ValueId x = any_real();
   const TensorType type = graph_.type(x);
@@ -339,7 +339,7 @@ void GraphMaker::add_rope() {
   keep(b_.rope(x, cos, sin), size(x));
 }
 
-/// Fused ops as they are, as another pass or a model may have left them.
+/// Plain fused ops, as another pass or a model may have left them.
 void GraphMaker::add_fused() {
   const ValueId x = tokens();
   const auto beside = [&] {

@@ -1,4 +1,4 @@
-// What passes look for, whole and with small changes that they must notice.
+// Patterns that passes match, complete and with small changes that they must notice.
 
 #include <cmath>
 
@@ -28,7 +28,7 @@ ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation
   sizes_[y] = size(x) + (bias == kNoValue ? 0 : 1);
   if (with_activation && !is_fused) {
     const double s = size(y);
-    if (choose_.one_in(8)) visible_.push_back(y);  // read twice
+    if (choose_.one_in(8)) visible_.push_back(y);  // has two readers
     y = choose_.one_in(3) ? b_.silu(y) : b_.gelu(y, choose_.one_in(2) ? "tanh" : "none");
     sizes_[y] = s;
   }
@@ -61,7 +61,7 @@ void GraphMaker::add_mlp() {
   keep(y, size(y));
 }
 
-/// Linears of sibling modules that read one value.
+/// Linears of sibling modules with a common input.
 std::vector<ValueId> GraphMaker::projections(ValueId x, int count) {
   const auto scope = b_.scope("attn");
   const bool same_weights = !choose_.one_in(3);
@@ -90,7 +90,7 @@ void GraphMaker::add_projections() {
   for (const ValueId part : projections(tokens(), 2 + static_cast<int>(choose_.below(2)))) keep(part, size(part));
 }
 
-/// cos and sin [positions, head_dim / 2], shared with others of as many positions.
+/// cos and sin [positions, head_dim / 2], shared by ops with the same number of positions.
 std::pair<ValueId, ValueId> GraphMaker::rope_tables(std::int64_t positions) {
   const std::int64_t half = dims_.head_dim / 2;
   if (choose_.one_in(6)) {
@@ -124,7 +124,7 @@ ValueId GraphMaker::biased(ValueId scores) {
   return laid(b_.add(scores, operand(beside)), Layout::kRowMajor);
 }
 
-/// q, k, v [b, h, s, d] -> [b, h, s, d], mostly in plain ops, the scale at any of its places.
+/// q, k, v [b, h, s, d] -> [b, h, s, d], mostly in plain ops, with the scale in any of its positions.
 ValueId GraphMaker::attend(ValueId q, ValueId k, ValueId v) {
   const double scale = 1 / std::sqrt(static_cast<double>(dims_.head_dim));
   if (choose_.one_in(5)) return b_.attention(q, k, v, scale);
@@ -139,14 +139,14 @@ ValueId GraphMaker::attend(ValueId q, ValueId k, ValueId v) {
   if (place == 2) scores = b_.mul_scalar(scores, scale);
   if (choose_.one_in(6)) scores = biased(scores);
   const ValueId weights = b_.softmax(scores);
-  if (choose_.one_in(10)) {  // read twice
+  if (choose_.one_in(10)) {  // has two readers
     sizes_[weights] = 0.3;
     visible_.push_back(weights);
   }
   return b_.matmul(weights, v);
 }
 
-/// Of one stream, or of two whose tokens are joined, as in a double block.
+/// Attention of one stream, or of two whose tokens are joined, as in a double block.
 void GraphMaker::add_attention() {
   const ValueId image = tokens();
   const bool is_joint = choose_.one_in(2);
@@ -155,7 +155,7 @@ void GraphMaker::add_attention() {
   if (is_joint)
     streams.insert(streams.begin() + (choose_.one_in(2) ? 0 : 1),
                    operand(typed({dims_.batch, dims_.text, dims_.width()})));
-  std::vector<std::vector<ValueId>> parts(3);  // of q, k and v, by stream
+  std::vector<std::vector<ValueId>> parts(3);  // q, k and v, by stream
   for (const ValueId stream : streams) {
     const std::vector<ValueId> qkv = projections(stream, 3);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -172,7 +172,7 @@ void GraphMaker::add_attention() {
     const auto [cos, sin] = rope_tables(total);
     joined[0] = b_.rope(joined[0], cos, sin);
     joined[1] = b_.rope(joined[1], cos, sin);
-  } else {  // keep the scores moderate
+  } else {  // keeps the scores moderate
     const double s = size(image) + 1;
     if (s > 2) joined[0] = b_.mul_scalar(joined[0], 1 / (s * s));
   }
@@ -191,13 +191,13 @@ void GraphMaker::add_attention() {
   }
 }
 
-/// A vector beside every sample, [b, 1, w].
+/// A batched vector operand, [b, 1, w].
 ValueId GraphMaker::modulation() {
   const ValueId vector = operand(typed({dims_.batch, 1, dims_.width()}));
   return vector;
 }
 
-/// Vectors made of the time, several in one product, as for the norms of a block.
+/// Vectors computed from the timestep, several by one matmul, as for the norms of a block.
 void GraphMaker::add_modulation() {
   const auto scope = b_.scope("time");
   ValueId t = kNoValue;
@@ -251,7 +251,7 @@ void GraphMaker::add_gate_residual() {
   }
 }
 
-/// A block of a transformer: attention and MLP, each between a norm and a gate.
+/// A transformer block: attention and MLP, each between a norm and a gate.
 void GraphMaker::add_block() {
   const auto scope = b_.block(fresh("block"));
   const ValueId x = tokens();
@@ -266,12 +266,12 @@ void GraphMaker::add_block() {
   keep(y, size(y));
 }
 
-/// The product of quantized operands, as it stands in a graph that was converted before.
+/// A matmul of quantized operands, in the form of a graph that was converted before.
 void GraphMaker::add_quantized() {
   const ValueId x = tokens();
   const DType narrow = device_ == DeviceKind::kCpu ? DType::kI8 : DType::kF8E4M3;
   const auto [q, scale] = b_.quantize(x, narrow);
-  if (choose_.one_in(3)) {  // and back, by hand
+  if (choose_.one_in(3)) {  // and back, by explicit ops
     const ValueId rows = b_.reshape(scale, {dims_.batch, dims_.seq, 1});
     keep(b_.cast(b_.mul(b_.cast(q, DType::kF32), rows), dtype_), size(x));
     return;
@@ -292,8 +292,8 @@ void GraphMaker::add_quantized() {
   keep(y, size(x) + 1);
 }
 
-/// Several tables of which a loop reads one row each, as hoisting leaves them, or which it lifts out: rows added one by
-/// one, or joined first.
+/// Several tables of which a loop reads one row each, as hoisting leaves them or as it can lift out: rows added one
+/// by one, or concatenated first.
 void GraphMaker::add_rows_of_tables() {
   if (counters_.empty()) return add_modulation();
   const auto [counter, trips] = choose_.from(counters_);

@@ -1,10 +1,10 @@
-// Weights as checkpoints hold them and models transform them: all that a plan folds once.
+// Weights as checkpoints store them and models transform them: expressions that a plan folds once.
 
 #include "differential/graph_maker.hpp"
 
 namespace headroom::differential {
 
-/// [rows, columns] in the graph's dtype, perhaps one that another product reads as well.
+/// [rows, columns] in the graph's dtype, sometimes one that another matmul reads as well.
 ValueId GraphMaker::weight(std::int64_t rows, std::int64_t columns) {
   const TensorType type = typed({rows, columns});
   if (choose_.one_in(4)) {
@@ -38,14 +38,14 @@ ValueId GraphMaker::new_weight(std::int64_t rows, std::int64_t columns) {
     case 8:
       return b_.slice(larger_weight(rows + 2, columns), 0, choose_.one_in(2) ? 1 : 2, rows);
     case 9:
-      // Of a checkpoint in bf16, through f32 and back.
+      // A weight of a bf16 checkpoint, through f32 and back.
       return b_.cast(b_.cast(graph_.add_param(fresh("w"), {DType::kBF16, type.shape}), DType::kF32), dtype_);
     default:
       return graph_.add_param(fresh("w"), type);
   }
 }
 
-/// One that others read too, if there is one: their slices differ in where they begin alone.
+/// A larger weight that others read too, if there is one: their slices differ only in the offset.
 ValueId GraphMaker::larger_weight(std::int64_t rows, std::int64_t columns) {
   const TensorType type = typed({rows, columns});
   for (const ValueId param : graph_.values_of(ValueKind::kParam))
@@ -53,7 +53,7 @@ ValueId GraphMaker::larger_weight(std::int64_t rows, std::int64_t columns) {
   return graph_.add_param(fresh("w"), type);
 }
 
-/// What `headroom convert` writes: narrow elements with a scale for each row.
+/// A weight as written by `headroom convert`: narrow elements with a scale for each row.
 ValueId GraphMaker::stored_weight(std::int64_t rows, std::int64_t columns) {
   const auto part = [&](std::int64_t count) {
     const DType stored = choose_.one_in(3) ? DType::kF8E4M3 : DType::kI8;
@@ -65,7 +65,7 @@ ValueId GraphMaker::stored_weight(std::int64_t rows, std::int64_t columns) {
   return b_.cast(part(rows), dtype_);
 }
 
-/// [size], in the dtype of what it goes with or beside that in f32.
+/// [size], in the dtype of the tensor that it is combined with, or in f32.
 ValueId GraphMaker::vector_weight(std::int64_t size, DType dtype, const char* name) {
   if (choose_.one_in(3)) dtype = DType::kF32;
   const Shape shape{size};

@@ -45,7 +45,7 @@ class Rebuilder {
   }
   ValueId mapped(ValueId value) const { return map_[index_of(resolved(value))]; }
 
-  /// Of an `if` whose then stands in its parent, the else; kNoRegion otherwise.
+  /// If the `then` branch of an `if` moves to its parent: the `else` region; otherwise kNoRegion.
   bool is_dropped(RegionId region) const {
     const RegionId branch = from_.region(region).branch;
     return branch != kNoRegion && branch == edit_.unwrapped;
@@ -109,7 +109,7 @@ class Rebuilder {
 
   std::int64_t extent(std::int64_t given) const { return given == edit_.extent && given > 0 ? edit_.smaller : given; }
 
-  /// Row-major, as callers give it.
+  /// Row-major, as callers provide it.
   TensorType type(ValueId value) const {
     TensorType type{from_.type(value).dtype, from_.type(value).shape};
     for (int axis = 0; axis < type.shape.rank(); ++axis) type.shape.set(axis, extent(type.shape[axis]));
@@ -211,7 +211,7 @@ class Rebuilder {
     }
   }
 
-  /// Reads of the counter of a loop that is one no more.
+  /// Replaces reads of the counter of a removed loop.
   ValueId counter_input(const Region& loop) {
     return to_.add_input("was_" + from_.value(loop.counter).name, from_.type(loop.counter));
   }
@@ -227,7 +227,7 @@ class Rebuilder {
   std::vector<RegionId> region_map_;
 };
 
-/// Whether every index that is a counter is one of its table's rows.
+/// Whether every counter used as an index stays within its table's rows.
 bool rows_exist(const Graph& graph) {
   return std::ranges::all_of(graph.nodes(), [&](const Node& node) {
     if (node.op != Op::kRow) return true;
@@ -245,7 +245,7 @@ std::optional<Graph> rebuild(const Graph& graph, const Edit& edit) {
     verify(changed);
     if (!rows_exist(changed)) return std::nullopt;
     return changed;
-  } catch (const std::exception&) {  // shapes that fit no more, reads of what is gone
+  } catch (const std::exception&) {  // shapes that no longer fit, reads of removed values
     return std::nullopt;
   }
 }

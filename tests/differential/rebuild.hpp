@@ -10,20 +10,20 @@
 
 namespace headroom::differential {
 
-/// What to change about a graph while it is copied. What nothing reads then is left out.
+/// Changes to a graph while it is copied. Values that are then unused are left out.
 struct Edit {
   std::set<std::size_t> dropped_outputs = {};  ///< by index
   std::set<std::size_t> dropped_updates = {};  ///< likewise
   std::set<ValueId> cut = {};                  ///< these become inputs
-  std::map<ValueId, ValueId> instead = {};     ///< read in the place of these: what stands before them
-  RegionId unwrapped = kNoRegion;              ///< its nodes stand in its parent; another branch of it is dropped
+  std::map<ValueId, ValueId> instead = {};     ///< reads of the key are replaced by reads of this earlier value
+  RegionId unwrapped = kNoRegion;              ///< its nodes move to its parent; its other branch is dropped
   std::map<RegionId, std::int64_t> trip_counts = {};
   std::set<ValueId> untagged = {};       ///< views and rows that become row-major
   bool shows_unread = false;             ///< results of the top region that nothing reads become outputs
-  std::int64_t extent = 0, smaller = 0;  ///< this extent becomes that one, wherever it stands
+  std::int64_t extent = 0, smaller = 0;  ///< every occurrence of `extent` becomes `smaller`
 };
 
-/// The changed graph, verified; nothing where the change leaves no sound one.
+/// The changed and verified graph; nothing if the change leaves no valid graph.
 [[nodiscard]] std::optional<Graph> rebuild(const Graph& graph, const Edit& edit);
 
 }  // namespace headroom::differential

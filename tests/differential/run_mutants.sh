@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# run_mutants.sh BUILD [PATCH...]: plants each fault of mutants/*.patch, and requires that graph_fuzz finds it. BUILD is a
-# folder in which graph_fuzz has been built of this checkout, which stays as it is: a patched file is compiled by itself,
-# and takes the place of its like in a copy of their layer's library. Prints two lines for each fault; fails where one
-# was not found. Of the environment: JOBS faults at a time (1), TIME seconds at most for one (120), and SEED, of the
-# first graph (0).
+# run_mutants.sh BUILD [PATCH...]: plants each fault of mutants/*.patch, and requires that graph_fuzz finds it.
+# BUILD is a folder in which graph_fuzz was built from this checkout. Neither is changed: each patched file is compiled
+# alone, and replaces the original in a copy of its layer's library. Prints two lines for each fault, and fails if one
+# was not found. Environment variables: JOBS, the number of concurrent faults (1); TIME, the limit for one fault in
+# seconds (120); SEED, the seed of the first graph (0).
 set -euo pipefail
 source_dir=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "$1")
@@ -17,27 +17,27 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ninja -C "$build" -t commands graph_fuzz > "$work/commands"
 
-compile() {  # MUTANT FILE: of the sources, as it is below the folder MUTANT
+compile() {  # MUTANT FILE: compiles the patched source file in the folder MUTANT
   local command
   command=$(grep -E -- "-c [^ ]*/$2\$" "$work/commands" | grep -v header_check | tail -1 || true)
   [[ -n $command ]] || { echo "no command compiles $2"; return 1; }
   command=$(sed -E "s#-o [^ ]+ -c [^ ]+#-o $1/$(basename "$2").o -c $1/$2#; s#-MD -MT [^ ]+ -MF [^ ]+##; s#-I$source_dir/src#-I$1/src -I$source_dir/src#" <<< "$command")
   (cd "$build" && eval "$command")
 }
-link() {  # MUTANT FILE: src/LAYER/..., compiled
+link() {  # MUTANT FILE: links the compiled src/LAYER/...
   local library command
   library=libheadroom_$(cut -d/ -f2 <<< "$2").a
   cp "$build/$library" "$1"
-  ar r "$1/$library" "$1/$(basename "$2").o"  # in place of the member of that name
+  ar r "$1/$library" "$1/$(basename "$2").o"  # replaces the member of that name
   command=$(tail -1 "$work/commands" | sed -E "s#-o tests/differential/graph_fuzz #-o $1/graph_fuzz #; s#(^| )$library#\\1$1/$library#g")
   (cd "$build" && eval "$command")
 }
-run() {  # PROGRAM OUTPUT OPTION...: leaves the CPU's seconds in OUTPUT.time
+run() {  # PROGRAM OUTPUT OPTION...: writes the CPU seconds to OUTPUT.time
   local TIMEFORMAT=%U
   { time OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive "$1" --no-shrink --seed "$seed" "${@:3}" > "$2" 2>&1; } 2> "$2.time"
 }
 
-plant() {  # PATCH: leaves what it came to in $work/NAME.found or .missed
+plant() {  # PATCH: writes the result to $work/NAME.found or .missed
   local name mutant file said
   name=$(basename "$1" .patch)
   mutant=$work/$name

@@ -22,7 +22,7 @@ bool is_exact(const Pass& pass) { return switch_of(pass) == nullptr || switch_of
 
 const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda ? kHopper : kCapableCpu; }
 
-/// Where the pass does something: a few look at the device.
+/// A target on which the pass has an effect; a few passes depend on the device.
 const Target& target_of(const Pass& pass, DeviceKind device) {
   const SwitchInfo* info = switch_of(pass);
   return target_of(info != nullptr && info->device ? *info->device : device);
@@ -43,7 +43,7 @@ PassSet make_set(std::string name, const Target& target, const std::function<boo
 std::vector<PassSet> all_pass_sets(DeviceKind device) {
   std::vector<PassSet> sets = {make_set("none", target_of(device), [](const Pass&) { return false; })};
   for (const Pass& alone : pipeline()) {
-    if (alone.rewrite_as != nullptr) continue;  // a step cache makes another program of a loop
+    if (alone.rewrite_as != nullptr) continue;  // a step cache changes the program of a loop
     sets.push_back(make_set(std::string(alone.name), target_of(alone, device),
                             [&](const Pass& pass) { return pass.name == alone.name; }));
   }

@@ -12,22 +12,23 @@
 
 namespace headroom::differential {
 
-/// Passes that are run over a graph, and for which target.
+/// Passes to run over a graph, and their target.
 struct PassSet {
   std::string name;  ///< "exact", "fuse-qkv", "exact+bf16"
   std::vector<std::string> passes;
   Target target;
-  bool is_exact = true;  ///< keeps every number but for the rounding of sums
+  bool is_exact = true;  ///< keeps all values except for the rounding of sums
 };
 
-/// Every pass alone, the exact ones together, and with each way to lower precision: those of every device on targets
-/// that have the units, for passes need none. What is for no device in particular is run for `device`.
+/// Every pass alone, the exact ones together, and with each method to lower precision. Passes for any device are
+/// included, on targets that have the units, because passes do not run on the device. Passes for no particular device
+/// use `device` as their target.
 [[nodiscard]] std::vector<PassSet> all_pass_sets(DeviceKind device);
 
-/// Runs the set over the graph, verifying after every pass; counts what fired.
+/// Runs the set over the graph and verifies it after every pass; counts the changes.
 OptimizeReport run_passes(const PassSet& set, Graph& graph);
 
-/// A way to plan a graph and to run it.
+/// A configuration for planning and running a graph.
 struct PlanSetup {
   std::string_view name;  ///< "arena"
   PlanOptions options;

@@ -10,7 +10,7 @@ namespace headroom::differential {
 namespace {
 
 constexpr int kMostTries = 1500;
-constexpr std::size_t kKindLength = 24;  // of an exception's message, which says what kind it is
+constexpr std::size_t kKindLength = 24;  // the start of an exception's message, which identifies its kind
 
 bool is_same_kind(const Failure& a, const Failure& b) {
   return a.threw == b.threw && (!a.threw || a.message.substr(0, kKindLength) == b.message.substr(0, kKindLength));
@@ -24,7 +24,7 @@ class Shrinker {
   }
 
   std::pair<Graph, Failure> run() {
-    try_edit({.shows_unread = true});  // what no output needs is gone with the first change, and may be at fault
+    try_edit({.shows_unread = true});  // the first change drops unused values, which may cause the failure
     std::size_t before = 0;
     do {
       before = cost();
@@ -38,7 +38,7 @@ class Shrinker {
   }
 
  private:
-  /// What each change must lower, so that they come to an end.
+  /// Each change must lower this cost, so that shrinking terminates.
   std::size_t cost() const {
     std::size_t cost = 0;
     for (const Region& region : graph_.regions()) cost += 40 + 2 * static_cast<std::size_t>(region.trip_count);
@@ -67,7 +67,7 @@ class Shrinker {
     for (std::size_t i = graph_.state_updates().size(); i-- > 0;) try_edit({.dropped_updates = {i}});
   }
 
-  /// What is made of what becomes row-major becomes so, too.
+  /// Removes layouts, together with those of values computed from them.
   void drop_layouts() {
     for (std::size_t i = graph_.nodes().size(); i-- > 0;) {
       if (i >= graph_.nodes().size()) continue;
@@ -76,7 +76,7 @@ class Shrinker {
     }
   }
 
-  /// Makes what a node computes an input, or one of the node's operands in its place.
+  /// Replaces a node's result by an input, or by one of the node's operands.
   void cut_nodes() {
     for (std::size_t i = graph_.nodes().size(); i-- > 0;) {
       if (i >= graph_.nodes().size()) continue;

@@ -6,8 +6,8 @@
 
 namespace headroom::differential {
 
-/// The smallest graph found that fails under the same passes and plan, and how it fails: outputs, updates, nodes and
-/// regions are left out, and extents made smaller, as long as it does. Verified all along.
+/// The smallest graph found that fails under the same passes and plan, and its failure. Outputs, updates, nodes and
+/// regions are removed and extents reduced while the graph still fails. Each graph is verified.
 [[nodiscard]] std::pair<Graph, Failure> shrink(Checker& checker, const Graph& graph, const CheckOptions& options,
                                                const Failure& failure);
 

@@ -1,4 +1,4 @@
-"""LiveStreamUNet in plain PyTorch: what src/models/live_stream_unet.hpp states, under the same names.
+"""LiveStreamUNet in plain PyTorch: what src/models/unets/live_stream_unet.hpp states, under the same names.
 
 A U-Net that makes each frame of a live video anew. One call of it (`forward`) takes a noisy frame to v; a frame is one to twenty calls
 along DDIM's steps (`Stream.frame`), a blend with the frame before, and a row of features in a ring of memory. It needs PyTorch alone.

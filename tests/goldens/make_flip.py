@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_flip.py: prints the mean FLIP errors that src/measure/flip_test.cpp expects of its pictures, by the authors' own
+"""make_flip.py: prints the mean FLIP errors that src/measure/quality/flip_test.cpp expects of its pictures, by the authors' own
 implementation. Needs: pip install flip-evaluator==1.7 numpy
 """
 

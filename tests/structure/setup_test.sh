@@ -16,7 +16,7 @@ expect_in() { grep -qxF "$2" <<<"$1" || wrong "'$2' is not in: ${1//$'\n'/ }"; }
 # expect_none WORDS PATTERN
 expect_none() { ! grep -E "$2" <<<"$1" || wrong "what is needless is in the list, see above"; }
 
-of_tests='gtest|gmock|chromium|python|jsonschema|pandoc'
+of_tests='gtest|gmock|chromium|python|jsonschema|pandoc|graphviz'
 of_tools='clang|libomp'
 expect_in "$(list)" libdnnl-dev
 expect_none "$(list)" "$of_tests|$of_tools"
@@ -28,17 +28,19 @@ expect_in "$(list cuda)" python3-pip
 expect_none "$(list cuda)" 'gtest|chromium|clang'
 expect_in "$(list peers)" python3-venv
 expect_none "$(list peers)" 'gtest|chromium|clang'
-[[ $(list docs) == pandoc ]] || wrong "making the site installs: $(list docs)"
+[[ $(list docs) == $'pandoc\ngraphviz' ]] || wrong "making the site installs: $(list docs)"
 if list toys >/dev/null 2>&1; then wrong "bootstrap.sh takes an unknown group"; fi
 
 # installs TARGET: how `make TARGET` calls bootstrap.sh.
 installs() {
   make --dry-run --no-print-directory -C "$source" "$1" | grep '^scripts/bootstrap.sh' | sort -u
 }
-for target in build demo quality images package; do
+for target in build demo quality package; do
   [[ $(installs $target) == scripts/bootstrap.sh ]] || wrong "make $target runs: $(installs $target)"
 done
 [[ $(installs docs) == 'scripts/bootstrap.sh docs' ]] || wrong "make docs runs: $(installs docs)"
+[[ $(installs diagrams) == 'scripts/bootstrap.sh docs' ]] || wrong "make diagrams runs: $(installs diagrams)"
+[[ $(installs images) == $'scripts/bootstrap.sh\nscripts/bootstrap.sh docs' ]] || wrong "make images runs: $(installs images)"
 for target in test asan bundle; do expect_in "$(installs $target)" 'scripts/bootstrap.sh test'; done
 
 build=$(mktemp -d)
