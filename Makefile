@@ -7,7 +7,7 @@ FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package demo quality images docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
+.PHONY: help build bench-compare bundle package demo quality images diagrams docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
 .PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
@@ -43,7 +43,7 @@ quality: build  ## the same, judging quality on 500 images, into out/quality
 bench-compare: build  ## is this checkout slower than revision BASE? BENCH="..." are the arguments of `headroom bench`
 	@JOBS=$(JOBS) scripts/bench_compare.sh "$(BASE)" $(BENCH)
 
-images: build  ## draw the documents' pictures again, of the models that ship and of the committed results, into docs/images
+images: build diagrams  ## draw the documents' pictures again, of the models that ship and of the committed results, into docs/images
 	mkdir -p out/images
 	build/release/headroom run fashion-flux --labels all --opt baseline --out out/images/baseline.png
 	build/release/headroom run fashion-flux --labels all --opt fast --out out/images/fast.png
@@ -55,6 +55,9 @@ images: build  ## draw the documents' pictures again, of the models that ship an
 	cp out/images/speedup_comparison-fashion-flux-32x32-b10-28steps.png docs/images/speedup_comparison.png
 	cp out/images/backend_comparison-fashion-flux-32x32-b10-28steps.png docs/images/backend_comparison.png
 	cp out/images/fewer_steps/frechet_time-32x32-b10.png docs/images/frechet_time.png
+
+diagrams: bootstrap-docs  ## render the documents' diagrams, docs/images/*.dot, to SVG
+	for diagram in docs/images/*.dot; do dot -Tsvg $$diagram -o $${diagram%.dot}.svg || exit 1; done
 
 docs: bootstrap-docs  ## make a site of the documents: out/docs/index.html
 	scripts/make_docs.sh out/docs
@@ -115,7 +118,7 @@ bootstrap-peers:  ## install PyTorch, diffusers and other peers from PyPI into y
 bootstrap-cuda:  ## install a CUDA toolkit from PyPI into your home, where this machine has none: any machine then builds for GPUs
 	@scripts/bootstrap.sh cuda
 
-# The inputs that a fuzzer finds are kept beside it.
+# The inputs that a fuzzer finds are kept next to it.
 define run_fuzzer
 	mkdir -p build/fuzz/$(1)_inputs
 	cd build/fuzz && ./$(1) $(1)_inputs $(CURDIR)/$(2) \

@@ -62,7 +62,7 @@ def main():
     times = {name: [forward_ms(file) for file in turns] for name, turns in files.items()}
     if len({len(turns) for turns in times.values()}) != 1 or not times["fp32"]:
         raise SystemExit(f"{arguments.folder}: not as many turns of each: {({n: len(t) for n, t in times.items()})}")
-    print(f"| switches | a pass | times as fast as fp32 | beside bf16 |\n|---|---|---|---|")
+    print(f"| switches | a pass | times as fast as fp32 | relative to bf16 |\n|---|---|---|---|")
     for name, label in NAMES.items():
         against = lambda other: [a / b for a, b in zip(times[other], times[name])]  # noqa: E731
         print(f"| {label} | {cell(times[name], ' ms', 1)} | {cell(against('fp32'), 'x', 2)} | "

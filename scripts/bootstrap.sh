@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# bootstrap.sh [--list] [test] [tools] [cuda] [peers]: installs the Debian 12 packages that building the program needs, where any is missing, and
-# fetches the npm package echarts; with `test` also what building and running the tests needs, with `tools` what `make format lint
-# fuzz` need, with `cuda` a CUDA toolkit from PyPI where this machine has none (scripts/fetch_cuda.sh), with which any machine builds for
-# GPUs, with `peers` a virtual environment with PyTorch and the other peers (scripts/fetch_peers.sh). bootstrap.sh [--list] docs: installs what making the site of the documents needs, and no more. --list names the packages,
-# one a line, and does nothing. Needs root or sudo only when a Debian package is missing, and the network only when anything is.
+# bootstrap.sh [--list] [test] [tools] [cuda] [peers]: installs the Debian 12 packages that are missing and needed to build the program,
+# and fetches the npm package echarts. Further arguments add to that:
+#   test   packages to build and run the tests
+#   tools  packages for `make format lint fuzz`
+#   cuda   a CUDA toolkit from PyPI if this machine has none (scripts/fetch_cuda.sh), so that any machine builds for GPUs
+#   peers  a virtual environment with PyTorch and the other peers (scripts/fetch_peers.sh)
+# bootstrap.sh [--list] docs: installs only the packages that make the site of the documents and render the diagrams.
+# --list prints the packages, one per line, and installs nothing. Root or sudo is needed only if a Debian package is missing, the network
+# only if anything is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,9 +24,10 @@ packages=(
 )
 docs=(
   pandoc                          # HTML from Markdown
+  graphviz                        # SVG from the diagrams docs/images/*.dot
 )
 test=(
-  "${docs[@]}"                    # a test holds the links of the site
+  pandoc                          # a test builds the site and checks its links
   libgtest-dev libgmock-dev
   ffmpeg                          # tests read what it writes; its libraries come with it
   chromium                        # tests open the dashboard and the page of a live stream in it
