@@ -8,24 +8,15 @@
 namespace headroom {
 
 NameFilter::NameFilter(const std::string& pattern) : pattern_(pattern) {
-  constexpr int kFlags = REG_EXTENDED | REG_NOSUB;
-  if (regcomp(&compiled_, pattern.c_str(), kFlags) != 0) fail_usage("'{}' is not a regular expression", pattern);
-  // rejects a pattern with an unmatched closing parenthesis
-  if (regcomp(&whole_, ("^(" + pattern + ")$").c_str(), kFlags) != 0) {
-    regfree(&compiled_);
-    fail_usage("'{}' is not a regular expression", pattern);
-  }
-}
-
-NameFilter::~NameFilter() {
-  regfree(&compiled_);
-  regfree(&whole_);
+  if (regcomp(&compiled_, pattern.c_str(), REG_EXTENDED) != 0) fail_usage("'{}' is not a regular expression", pattern);
 }
 
 bool NameFilter::takes(const std::string& name) const { return regexec(&compiled_, name.c_str(), 0, nullptr, 0) == 0; }
 
 bool NameFilter::takes_whole(const std::string& name) const {
-  return regexec(&whole_, name.c_str(), 0, nullptr, 0) == 0;
+  regmatch_t match;  // the leftmost, and the longest of those (POSIX): a whole match, if there is one
+  return regexec(&compiled_, name.c_str(), 1, &match, 0) == 0 && match.rm_so == 0 &&
+         match.rm_eo == static_cast<regoff_t>(name.size());
 }
 
 void NameFilter::check_takes_any(std::span<const std::string> names, std::string_view what) const {

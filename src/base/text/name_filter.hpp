@@ -13,7 +13,7 @@ class NameFilter {
  public:
   /// Throws a usage Error for an invalid pattern.
   explicit NameFilter(const std::string& pattern);
-  ~NameFilter();
+  ~NameFilter() { regfree(&compiled_); }
   NameFilter(const NameFilter&) = delete;
   NameFilter& operator=(const NameFilter&) = delete;
 
@@ -28,7 +28,6 @@ class NameFilter {
  private:
   std::string pattern_;
   regex_t compiled_{};
-  regex_t whole_{};
 };
 
 }  // namespace headroom

@@ -25,6 +25,7 @@ TEST(NameFilter, TakesWhatMatchesAsAWhole) {
   EXPECT_TRUE(filter.takes_whole("tiny12"));
   EXPECT_FALSE(filter.takes_whole("fashion-flux"));
   EXPECT_FALSE(filter.takes_whole("tiny12x"));
+  EXPECT_TRUE(NameFilter("flux|flux-dev").takes_whole("flux-dev")) << "the longest alternative counts";
   EXPECT_TRUE(NameFilter("").takes_whole(""));
   EXPECT_FALSE(NameFilter("").takes_whole("anything"));
 }

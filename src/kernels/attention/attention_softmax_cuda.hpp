@@ -21,7 +21,7 @@ struct ScoreRows {
   GridRows<3> grid;
 };
 
-/// Turns scores into probabilities in place. `bias` and `logsumexp` point to query 0 of the rows, and are null if
+/// Converts scores into probabilities in place. `bias` and `logsumexp` point to query 0 of the rows, and are null if
 /// absent.
 void launch_attention_softmax(void* stream, const ScoreRows& rows, void* scores, const void* bias, float* logsumexp);
 
