@@ -1,8 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "base/text/pcre2.hpp"
 
 namespace headroom {
 
@@ -18,10 +19,9 @@ class ModulePattern {
   [[nodiscard]] bool matches(std::string_view module) const;
 
  private:
-  struct Code;
   std::string key_;
   std::string context_;
-  std::shared_ptr<const Code> code_;
+  pcre2::Code code_;
 };
 
 }  // namespace headroom

@@ -1,10 +1,6 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/regex.hpp"
 
-#include <pcre2.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 
@@ -102,15 +98,6 @@ std::string translate(std::string_view pattern, std::string_view context) {
   return result;
 }
 
-std::string message_of(int error) {
-  std::array<PCRE2_UCHAR, 256> text{};
-  pcre2_get_error_message(error, text.data(), text.size());
-  return reinterpret_cast<const char*>(text.data());
-}
-
-using MatchData = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
-using MatchContext = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
-
 /// Work done by a search so far.
 struct Work {
   TextBudget& budget;
@@ -128,17 +115,6 @@ int on_item(pcre2_callout_block* block, void* data) noexcept {
 
 }  // namespace
 
-struct Regex::Code {
-  explicit Code(pcre2_code* compiled) : code(compiled) {
-    static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));  // without a JIT, the pattern is interpreted
-  }
-  ~Code() { pcre2_code_free(code); }
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
-
-  pcre2_code* code;
-};
-
 Regex::Regex(std::string_view pattern, std::string_view context)
     : Regex(translate(pattern, context), PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, context) {}
 
@@ -148,21 +124,18 @@ Regex Regex::literal(std::string_view text, std::string_view context) {
 }
 
 Regex::Regex(std::string_view pattern, unsigned options, std::string_view context) {
-  int error = 0;
-  std::size_t offset = 0;
-  pcre2_code* const compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                             options | PCRE2_AUTO_CALLOUT, &error, &offset, nullptr);
-  if (compiled == nullptr) {
+  pcre2::Fault fault;
+  code_ = pcre2::compile(pattern, options | PCRE2_AUTO_CALLOUT, fault);
+  if (code_ == nullptr) {
     fail("{}: {} is no regular expression that can be used: {} at byte {}", context, cut_pattern(pattern),
-         message_of(error), offset);
+         fault.message, fault.offset);
   }
-  code_ = std::make_shared<const Code>(compiled);
+  static_cast<void>(pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE));  // interpreted on a machine without JIT
 }
 
 std::vector<Span> Regex::find_all(std::string_view text, TextBudget& budget) const {
-  const MatchData match(pcre2_match_data_create_from_pattern(code_->code, nullptr), &pcre2_match_data_free);
-  const MatchContext limits(pcre2_match_context_create(nullptr), &pcre2_match_context_free);
-  HR_CHECK(match != nullptr && limits != nullptr);
+  const pcre2::MatchData match = pcre2::make_match_data(code_);
+  const pcre2::MatchContext limits = pcre2::make_match_context();
   budget.spend(text.size() + 1);
   Work work{.budget = budget};
   // The budget bounds the work, so PCRE2's own limit is not needed.
@@ -173,11 +146,12 @@ std::vector<Span> Regex::find_all(std::string_view text, TextBudget& budget) con
   while (at < text.size()) {
     // Without the flags, each match would validate the whole text, and empty matches would repeat forever.
     work.at = at;
-    const int count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+    const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                                   PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), limits.get());
     if (count == PCRE2_ERROR_NOMATCH) break;
     if (count == PCRE2_ERROR_CALLOUT) budget.fail_spent();
-    if (count < 0) fail("{}: cannot search a text of {} bytes: {}", budget.source(), text.size(), message_of(count));
+    if (count < 0)
+      fail("{}: cannot search a text of {} bytes: {}", budget.source(), text.size(), pcre2::message_of(count));
     const std::size_t* const ends = pcre2_get_ovector_pointer(match.get());
     found.push_back({.begin = ends[0], .end = ends[1]});
     at = ends[1];

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text/pcre2.hpp"
 #include "text/text_budget.hpp"
 
 namespace headroom {
@@ -35,9 +35,8 @@ class Regex {
   [[nodiscard]] std::vector<Span> find_all(std::string_view text, TextBudget& budget) const;
 
  private:
-  struct Code;
   Regex(std::string_view pattern, unsigned options, std::string_view context);
-  std::shared_ptr<const Code> code_;
+  pcre2::Code code_;
 };
 
 }  // namespace headroom
