@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/memory.hpp"
+
 namespace headroom {
 namespace {
 
@@ -80,11 +82,13 @@ double duration(const Cost& cost) {
 /// Assigns the lanes of one range.
 class Stretch {
  public:
-  Stretch(Program& program, int most) : program_(program), lanes_(static_cast<std::size_t>(most)) {}
+  Stretch(Program& program, int most, int window)
+      : program_(program), lanes_(static_cast<std::size_t>(most)), window_(window) {}
 
   void assign(int first, int last) {
     accesses_.assign(program_.storages.size(), {});
     tails_.assign(lanes_, -1);
+    behind_window_.assign(lanes_, -1);
     done_.assign(static_cast<std::size_t>(last - first), Seen(lanes_, -1));
     finished_.assign(static_cast<std::size_t>(last - first), 0);
     first_ = first;
@@ -110,12 +114,16 @@ class Stretch {
     const auto lane = static_cast<std::size_t>(current.lane);
     Seen& seen = done(i);
     if (tails_[lane] >= 0) merge(seen, done(tails_[lane]));
-    for (auto n = needed.rbegin(); n != needed.rend(); ++n) {  // the latest first: it may have waited for the others
-      const auto other = static_cast<std::size_t>(step(*n).lane);
-      if (seen[other] >= *n) continue;
-      current.waits.push_back(*n);
-      merge(seen, done(*n));
-    }
+    const auto wait_for = [&](int n) {
+      if (seen[static_cast<std::size_t>(step(n).lane)] >= n) return;
+      current.waits.push_back(n);
+      merge(seen, done(n));
+    };
+    // the latest first: it may have waited for the others
+    std::for_each(needed.rbegin(), needed.rend(), wait_for);
+    if (i - first_ >= window_) behind_window_[static_cast<std::size_t>(step(i - window_).lane)] = i - window_;
+    for (const int n : behind_window_)
+      if (n >= 0) wait_for(n);
     seen[lane] = i;
     tails_[lane] = i;
   }
@@ -165,17 +173,19 @@ class Stretch {
 
   Program& program_;
   std::size_t lanes_;
+  int window_;
   int first_ = 0;
   std::vector<std::vector<Access>> accesses_;  // by storage
   std::vector<int> tails_;                     // by lane: its last step, -1 for none
+  std::vector<int> behind_window_;             // by lane: its last step that is at least window_ places back
   std::vector<Seen> done_;                     // by step of the range
   std::vector<double> finished_;               // by step of the range, estimated
 };
 
 }  // namespace
 
-void assign_lanes(Program& program, int most) {
-  Stretch stretch(program, most);
+void assign_lanes(Program& program, int most, int window) {
+  Stretch stretch(program, most, window);
   for (const auto& [first, last] : straight_stretches(program)) stretch.assign(first, last);
   program.lanes = 1;
   for (const Step& step : program.steps) program.lanes = std::max(program.lanes, step.lane + 1);
@@ -200,6 +210,24 @@ void share_scratch(Program& program) {
       }
       before = i;
     }
+  }
+}
+
+void spread_over_lanes(Program& program, int most) {
+  const auto live_bytes = [&] {
+    find_lifetimes(program);
+    return static_cast<double>(arena_lower_bound(program));
+  };
+  const double allowed = kMostLaneMemory * live_bytes();
+  const std::vector<Step> steps = program.steps;
+  const std::vector<Storage> storages = program.storages;
+  for (const int window : {kNoWindow, 256, 64, 32, 16, 8, 4, 2}) {
+    assign_lanes(program, most, window);
+    share_scratch(program);
+    if (live_bytes() <= allowed) return;
+    program.steps = steps;
+    program.storages = storages;
+    program.lanes = 1;
   }
 }
 

@@ -1,11 +1,14 @@
 #include "plan/lanes.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <set>
+#include <string>
 
 #include "ir/text/text.hpp"
+#include "plan/memory.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {
@@ -118,6 +121,40 @@ TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
       const bool apart = a.arena_offset + a.bytes <= b.arena_offset || b.arena_offset + b.bytes <= a.arena_offset;
       EXPECT_TRUE(apart || !at_once);
     }
+}
+
+/// Independent branches, each with a large value in its middle.
+std::string branches(int count) {
+  std::string text = "graph branches {\n  input %a: f32[1, 4096]\n", outputs;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format("  %{}: f32[1, 4096] = mul_scalar(%a) {{value = {}.5}}\n", 2 * i + 1, i);
+    text += fmt::format("  %{}: f32[1] = sum(%{}) {{axes = [1]}}\n", 2 * i + 2, 2 * i + 1);
+    outputs += fmt::format("  output sum{} = %{}\n", i, 2 * i + 2);
+  }
+  return text + outputs + "}";
+}
+
+TEST(Lanes, AWindowBoundsHowFarTheyRunApart) {
+  for (const int window : {2, 3, 8}) {
+    Program program = plan_lanes(branches(20).c_str(), 1);
+    assign_lanes(program, 4, window);
+    EXPECT_GT(program.lanes, 1) << window;
+    const std::vector<int> until = last_concurrent(program);
+    for (int i = 0; i < static_cast<int>(until.size()); ++i)
+      EXPECT_LT(until[static_cast<std::size_t>(i)], i + window) << window;
+  }
+}
+
+TEST(Lanes, TakeLittleMoreMemoryThanOne) {
+  const Program one = plan_lanes(branches(20).c_str(), 1), four = plan_lanes(branches(20).c_str(), 4);
+  Program unbounded = one;
+  assign_lanes(unbounded, 4);
+  find_lifetimes(unbounded);
+  EXPECT_GT(static_cast<double>(arena_lower_bound(unbounded)),
+            kMostLaneMemory * static_cast<double>(one.arena_lower_bound_bytes))
+      << "else this test shows nothing";
+  EXPECT_LE(static_cast<double>(four.arena_lower_bound_bytes),
+            kMostLaneMemory * static_cast<double>(one.arena_lower_bound_bytes));
 }
 
 }  // namespace

@@ -36,10 +36,7 @@ class Planner {
     program_.places = placements_->places;
     program_.elided = static_cast<int>(std::ranges::count(placements_->elided, true));
     program_.root = make_segment();
-    if (options_.lanes > 1) {
-      assign_lanes(program_, options_.lanes);
-      share_scratch(program_);
-    }
+    if (options_.lanes > 1) spread_over_lanes(program_, options_.lanes);
     find_lifetimes(program_);
     for (TiledRun& run : program_.tiled) assign_part_offsets(run);
     program_.arena_lower_bound_bytes = arena_lower_bound(program_);
