@@ -1,6 +1,6 @@
 // The softmax of attention, over rows of scores: p[j] = exp(s[j] - max) / sum_k exp(s[k] - max), s = scale * x +
 // bias, and log(sum_k exp(s[k])). A key that a query does not see has s = -inf; if a query sees nothing, p is 0.
-// Scores that are all -inf without a bias or mask give NaN, as any softmax does.
+// Scores that are all -inf without a bias or mask, in causal order too, give NaN, as any softmax does.
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding; a bias of the same or a mask of bool.
 // Bytes      scores read and written once, in packs of 16 bytes: a row stays in registers (up to 32768 elements in 16
@@ -74,7 +74,7 @@ struct ScoreSoftmax {
     });
     sum = join_row<Sum>(sum);
     if (!place.exists) return;
-    const bool sees_none = sum == 0 && (kind != ScoreRows::Bias::kNone || causal);
+    const bool sees_none = sum == 0 && kind != ScoreRows::Bias::kNone;  // in causal order it sees itself
     const float inverse = sees_none ? 0.0F : 1.0F / sum;
     row.for_each([&](int pack, float(&x)[kWidth]) {
 #pragma unroll
