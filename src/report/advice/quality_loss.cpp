@@ -163,26 +163,11 @@ std::optional<MeasuredLoss> error_by_auto(const Measurement& m) {
 
 /// The limit value that would still be allowed.
 std::string limit_of(const MeasuredLoss& loss, double most) {
-  const QualityMetric& metric = *loss.metric;
-  const double base = loss.baseline && loss.baseline->value ? *loss.baseline->value : 0;
-  const auto at_most = [&](double value) { return fmt::format("at most {}", value_in(metric, value)); };
-  const auto at_least = [&](double value) { return fmt::format("at least {}", value_in(metric, value)); };
-  switch (metric.scale) {
-    case LossScale::kFraction:
-      return at_least(base - most);
-    case LossScale::kDecrease:
-      return at_least(base * (1 - most));
-    case LossScale::kRatio:
-      return at_most(base + most);
-    case LossScale::kGrowth:
-      return at_most(base * (1 + most));
-    case LossScale::kError:
-      return at_most(base + most);
-    case LossScale::kPsnr:
-      break;
-  }
-  const double error = (loss.baseline ? std::pow(10, -base / 20) : 0) + most;
-  return error > 0 ? at_least(-20 * std::log10(error)) : "identical images";
+  const std::optional<double> value = value_at_loss(loss, most);
+  if (!value) return "identical images";
+  const bool is_high_good = loss.metric->scale == LossScale::kFraction || loss.metric->scale == LossScale::kDecrease ||
+                            loss.metric->scale == LossScale::kPsnr;
+  return fmt::format("at {} {}", is_high_good ? "least" : "most", value_in(*loss.metric, *value));
 }
 
 std::string basis_of(const MeasuredLoss& loss) {
@@ -208,6 +193,25 @@ std::string needed_for(const MeasuredLoss& loss, const Scenario& scenario, doubl
 }
 
 }  // namespace
+
+std::optional<double> value_at_loss(const MeasuredLoss& loss, double most) {
+  const double base = loss.baseline && loss.baseline->value ? *loss.baseline->value : 0;
+  switch (loss.metric->scale) {
+    case LossScale::kFraction:
+      return base - most;
+    case LossScale::kDecrease:
+      return base * (1 - most);
+    case LossScale::kRatio:
+    case LossScale::kError:
+      return base + most;
+    case LossScale::kGrowth:
+      return base * (1 + most);
+    case LossScale::kPsnr:
+      break;
+  }
+  const double error = (loss.baseline ? std::pow(10, -base / 20) : 0) + most;
+  return error > 0 ? std::optional(-20 * std::log10(error)) : std::nullopt;
+}
 
 std::vector<std::string> lossy_switches(const Configuration& configuration) {
   std::vector<std::string> names;

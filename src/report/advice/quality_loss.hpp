@@ -36,6 +36,10 @@ namespace headroom {
 [[nodiscard]] std::vector<MeasuredLoss> measures_of(const Dataset& dataset, const Scenario& scenario,
                                                     const Measurement& m);
 
+/// The value of the loss's metric at which `most` is lost. Nothing if only images identical to the baseline's lose no
+/// more than that.
+[[nodiscard]] std::optional<double> value_at_loss(const MeasuredLoss& loss, double most);
+
 /// The quality loss of a configuration against the baseline by assess_quality(), and in words.
 struct KnownLoss : QualityLoss {
   std::string basis;  ///< the compared values: "accuracy 97.1% against 97.8% of the baseline"

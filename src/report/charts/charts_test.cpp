@@ -344,6 +344,20 @@ TEST(LossComparison, ShowsEachMetricAndIdenticalImages) {
   EXPECT_EQ(tip_row(drawn.charts.front().option["series"][0]["data"][1], "psnr_db"), "61.25 dB");
 }
 
+TEST(LossComparison, MarksTheLimitAndCutsBarsThatLeaveNoRoom) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({"fuse"}, {1}), make_result({"bf16"}, {1})};
+  test::set_quality(results[1], "psnr_db", 142);
+  test::set_quality(results[2], "psnr_db", 49);
+  const Drawn drawn = charts::loss_comparison(make_dataset({make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  const Chart& chart = drawn.charts.front();
+  EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(100, 49));
+  EXPECT_THAT(column(chart.option["series"][0], "text"), ElementsAre("142 dB", "49 dB"));
+  EXPECT_NEAR(chart.option["series"][0]["markLine"]["data"][0]["xAxis"].get<double>(), 40, 1e-9) << "an error of 1%";
+  EXPECT_THAT(chart.notes, Contains("Bars end at 100 dB."));
+  EXPECT_THAT(chart.notes, Contains("At the dashed line, 1% is lost."));
+}
+
 Subject at(std::int64_t images, std::int64_t steps, std::int64_t rows) {
   Subject subject = test::denoise_subject();
   subject.request["images"] = images;

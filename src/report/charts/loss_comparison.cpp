@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
@@ -34,7 +36,35 @@ void draw_identical(std::vector<Bar>& bars, const std::vector<bool>& is_identica
     if (is_identical[i]) bars[i].value = most > 0 ? 1.1 * most : 1;
 }
 
-Chart draw(const Scenario& scenario, const QualityMetric& metric, const std::string& reference) {
+/// Beyond this many decibels an error is below the rounding of 16 bits. Longer bars would leave no room for the others.
+constexpr double kMostDecibels = 100;
+
+/// The share whose loss is marked by a line.
+constexpr double kMarkedLoss = 0.01;
+
+/// The value of the metric at which kMarkedLoss is lost.
+std::optional<double> marked_value(const Dataset& dataset, const Scenario& scenario, const QualityMetric& metric,
+                                   const std::string& reference) {
+  for (const Measurement* m : scenario.current)
+    for (const MeasuredLoss& loss : measures_of(dataset, scenario, *m))
+      if (loss.metric == &metric && !loss.is_pass && loss.own.against == reference)
+        return value_at_loss(loss, kMarkedLoss);
+  return {};
+}
+
+/// Draws a dashed line across the bars.
+void mark(nlohmann::json& option, double value, double longest) {
+  const nlohmann::json at = {{"xAxis", value}};
+  option["series"][0]["markLine"] = {{"silent", true},
+                                     {"symbol", "none"},
+                                     {"label", {{"show", false}}},
+                                     {"lineStyle", {{"type", "dashed"}, {"width", 1.5}, {"color", color("axis")}}},
+                                     {"data", nlohmann::json::array({at})}};
+  if (value > longest) option["xAxis"]["max"] = 1.05 * value;
+}
+
+Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric& metric,
+           const std::string& reference) {
   std::vector<Bar> bars;
   std::vector<bool> is_identical;
   for (const Measurement* m : scenario.current) {
@@ -55,19 +85,34 @@ Chart draw(const Scenario& scenario, const QualityMetric& metric, const std::str
                     .is_hollow = !record->value});
     is_identical.push_back(!record->value && record->note == "identical");
   }
+  Chart chart{.file = {},
+              .title = fmt::format("Quality by configuration: {}", metric.title),
+              .subtitle = subtitle_of(scenario),
+              .of = {&scenario},
+              .option = {},
+              .notes = {std::string(metric.note), fmt::format("Held against: {}.", reference)},
+              .height = height_of_bars(names_of(bars))};
+  if (bars.size() < 2) return chart;
+  if (metric.scale == LossScale::kPsnr) {
+    bool is_cut = false;
+    for (Bar& bar : bars) {
+      is_cut |= std::exchange(bar.value, std::min(bar.value, kMostDecibels)) > kMostDecibels;
+      if (bar.interval)
+        bar.interval =
+            Interval{std::min(bar.interval->low, kMostDecibels), std::min(bar.interval->high, kMostDecibels)};
+    }
+    if (is_cut) chart.notes.push_back(fmt::format("Bars end at {} dB.", kMostDecibels));
+  }
   draw_identical(bars, is_identical);
-  const int height = height_of_bars(names_of(bars));
-  return {.file = {},
-          .title = fmt::format("Quality by configuration: {}", metric.title),
-          .subtitle = subtitle_of(scenario),
-          .of = {&scenario},
-          .option = bars.size() < 2
-                        ? nlohmann::json()
-                        : horizontal_bars(
-                              bars, fmt::format("{}{}{}", metric.title, metric.unit.empty() ? "" : " in ", metric.unit),
-                              metric.axis_fn),
-          .notes = {std::string(metric.note), fmt::format("Held against: {}.", reference)},
-          .height = height};
+  double longest = 0;
+  for (const Bar& bar : bars) longest = std::max(longest, bar.value);
+  chart.option = horizontal_bars(
+      bars, fmt::format("{}{}{}", metric.title, metric.unit.empty() ? "" : " in ", metric.unit), metric.axis_fn);
+  if (const std::optional<double> value = marked_value(dataset, scenario, metric, reference); value && *value > 0) {
+    mark(chart.option, *value, longest);
+    chart.notes.push_back(fmt::format("At the dashed line, {}% is lost.", 100 * kMarkedLoss));
+  }
+  return chart;
 }
 
 }  // namespace
@@ -77,7 +122,7 @@ Drawn loss_comparison(const Dataset& dataset) {
   for (const Scenario& scenario : dataset.scenarios())
     for (const QualityMetric& metric : quality_metrics())
       for (const std::string& reference : references_of(scenario, metric)) {
-        Chart chart = draw(scenario, metric, reference);
+        Chart chart = draw(dataset, scenario, metric, reference);
         if (chart.option.is_null()) continue;
         chart.file = numbered("loss_comparison", drawn.charts.size());
         chart.variant = metric.name;
