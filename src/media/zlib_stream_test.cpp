@@ -25,7 +25,7 @@ std::string deflated_in_one_go(std::string_view text) {
   std::string made(::compressBound(text.size()), '\0');
   uLongf size = made.size();
   EXPECT_EQ(::compress2(reinterpret_cast<Bytef*>(made.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
-                        text.size(), 6),
+                        text.size(), 3),
             Z_OK);
   made.resize(size);
   return made;
