@@ -154,6 +154,9 @@ class Run {
   /// Compares on given operands: out of place, and over each input that the kernel may overwrite.
   Verdict compare(std::vector<OracleTensor> operands, Tolerance tolerance);
 
+  /// The algorithm of the library that runs, as the kernel names it.
+  [[nodiscard]] const std::string& implementation() const { return prepared_->implementation(); }
+
  private:
   /// Launches once and compares; with `overwritten`, output 0 overwrites that input.
   Verdict launch(Tolerance tolerance, std::optional<std::size_t> overwritten);
@@ -390,7 +393,8 @@ Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, cons
       worst = std::max(worst, verdict.relative_l2);
       if (!verdict.message.empty())
         return {.relative_l2 = worst,
-                .message = fmt::format("with {} in input {}: {}", name_of(special), i, verdict.message)};
+                .message = fmt::format("with {} in input {}: {}, by {}", name_of(special), i, verdict.message,
+                                       run.implementation())};
     }
   }
   return {.passed = true, .relative_l2 = worst, .message = {}};
