@@ -3,9 +3,11 @@
 JOBS ?= $(shell nproc)
 FUZZ_RUNS ?= 1000000
 FUZZ_SEED ?= 0
+LAYERS ?=
 FILES ?=
 BENCH ?= fashion-flux --opt lossless
 
+space := $(subst ,, )
 .DEFAULT_GOAL := build
 .PHONY: help build bench-compare bundle package demo quality images diagrams docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
 .PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
@@ -17,9 +19,9 @@ help:  ## list the commands
 build: build/release/build.ninja  ## build the program: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
 
-bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz
+bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz, and what they read: dist/headroom_data.tar.xz
 	$(call with_tests,release)
-	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests e2e_tests
+	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests e2e_tests graph_fuzz
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
 package: build/release/build.ninja  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
@@ -67,10 +69,10 @@ test: bootstrap-test build/release/build.ninja  ## build and run every test
 	cmake --build --preset release --parallel $(JOBS)
 	ctest --preset release --parallel $(JOBS)
 
-asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer, of all layers or of LAYERS
 	$(call with_tests,asan)
-	cmake --build --preset asan --parallel $(JOBS)
-	ctest --preset asan --parallel $(JOBS)
+	cmake --build --preset asan --parallel $(JOBS) --target $(if $(LAYERS),$(LAYERS:%=%_tests),unit_tests)
+	ctest --preset asan --parallel $(JOBS) $(if $(LAYERS),--tests-regex '^($(subst $(space),|,$(strip $(LAYERS))))[.]')
 
 fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
 	cmake --build --preset fuzz --parallel $(JOBS)

@@ -10,38 +10,36 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "HEADROOM_FUZZ needs clang (-DCMAKE_CXX_COMPILER=clang++), not ${CMAKE_CXX_COMPILER_ID}")
 endif()
 
-set(fuzz_flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-
-# headroom_fuzz(NAME LIBRARIES libraries... SOURCES sources...), below src/
-function(headroom_fuzz name)
-  cmake_parse_arguments(PARSE_ARGV 1 FUZZ "" "" "LIBRARIES;SOURCES")
-  list(TRANSFORM FUZZ_SOURCES PREPEND src/)
-  add_executable(${name} ${FUZZ_SOURCES})
-  target_compile_options(${name} PRIVATE ${fuzz_flags})
-  target_link_options(${name} PRIVATE ${fuzz_flags})
-  target_link_libraries(${name} PRIVATE headroom_options fmt::fmt ${FUZZ_LIBRARIES})
-endfunction()
-
-# What reads files, and what reads JSON.
-set(fuzzed_file base/error.cpp base/files/file.cpp base/files/leftovers.cpp base/text/printable.cpp base/files/truncated_file.cpp base/text/utf8.cpp)
-set(fuzzed_json ${fuzzed_file} base/text/json.cpp base/text/json_events.cpp)
-headroom_fuzz(safetensors_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/tensors/dtype.cpp base/tensors/shape.cpp io/safetensors.cpp io/safetensors_fuzz.cpp)
-headroom_fuzz(json_fuzz LIBRARIES nlohmann_json::nlohmann_json SOURCES ${fuzzed_json} base/text/json_fuzz.cpp)
-headroom_fuzz(read_image_fuzz LIBRARIES PNG::PNG ZLIB::ZLIB JPEG::JPEG
-  SOURCES ${fuzzed_file} media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp
-          media/read_image_fuzz.cpp media/zlib_stream.cpp)
-headroom_fuzz(y4m_fuzz LIBRARIES PkgConfig::HWY
-  SOURCES ${fuzzed_file} media/byte_stream.cpp media/image.cpp media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
-          media/video/y4m_fuzz.cpp)
 # Samplers and schedules, but for what is a graph.
 file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/schedules/*schedule*.cpp src/pipelines/schedules/*sampler*.cpp
      src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
-headroom_fuzz(config_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp models/autoencoders/autoencoder_kl_config.cpp models/config.cpp
-          models/transformers/flux_config.cpp models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp models/unets/unet2d_config.cpp
-          models/unets/unet_config.cpp ${schedules} pipelines/config_fuzz.cpp)
-headroom_fuzz(request_fuzz LIBRARIES nlohmann_json::nlohmann_json
-  SOURCES ${fuzzed_json} base/text/nearest.cpp base/switch_argument.cpp base/text/list.cpp base/switches.cpp base/target.cpp cli/images/image_job.cpp
-          cli/images/request_fuzz.cpp)
+set(fuzzed
+    base/error.cpp base/switch_argument.cpp base/switches.cpp base/target.cpp base/files/file.cpp base/files/leftovers.cpp base/files/truncated_file.cpp
+    base/tensors/dtype.cpp base/tensors/shape.cpp base/text/json.cpp base/text/json_events.cpp base/text/list.cpp base/text/nearest.cpp
+    base/text/printable.cpp base/text/utf8.cpp
+    io/safetensors.cpp
+    media/byte_stream.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp media/zlib_stream.cpp
+    media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
+    models/autoencoders/autoencoder_kl_config.cpp models/config.cpp models/transformers/flux_config.cpp models/unets/live_stream_unet_config.cpp
+    models/unets/unet2d_condition_config.cpp models/unets/unet2d_config.cpp models/unets/unet_config.cpp
+    ${schedules}
+    cli/images/image_job.cpp)
+list(TRANSFORM fuzzed PREPEND src/)
+add_library(headroom_fuzzed STATIC ${fuzzed})
+set_target_properties(headroom_fuzzed PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+foreach(source IN LISTS fuzzed)  # the sources of a layer together; one that Highway compiles several times by itself
+  if(NOT source MATCHES "/yuv\\.cpp$")
+    string(REGEX REPLACE "^src/([a-z]+)/.*" "\\1" layer ${source})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${layer})
+  endif()
+endforeach()
+target_compile_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+target_link_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer,address,undefined)
+target_link_libraries(headroom_fuzzed PUBLIC headroom_options fmt::fmt nlohmann_json::nlohmann_json PNG::PNG ZLIB::ZLIB JPEG::JPEG PkgConfig::HWY)
+
+foreach(target io/safetensors base/text/json media/read_image media/video/y4m pipelines/config cli/images/request)
+  cmake_path(GET target FILENAME name)
+  add_executable(${name}_fuzz src/${target}_fuzz.cpp)
+  target_link_libraries(${name}_fuzz PRIVATE headroom_fuzzed)
+endforeach()

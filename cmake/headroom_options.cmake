@@ -42,6 +42,6 @@ endif()
 if(HEADROOM_ASAN)
   # Instrumented code gives GCC false alarms about uninitialized members (its manual says so); builds without it have the warning.
   target_compile_options(headroom_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
-                                                    -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+                                                    -fno-omit-frame-pointer $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(headroom_options INTERFACE -fsanitize=address,undefined)
 endif()

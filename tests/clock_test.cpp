@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kTiny =
+const std::string kClockedModel =
     std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --token-rows 4 --token-columns 4 ";
 
 class ClockThatIsNotSet : public ProgramTest {
@@ -28,8 +28,8 @@ class ClockThatIsNotSet : public ProgramTest {
 
 TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
   for (const std::string& command :
-       {"bench " + kTiny + "--out " + file("bench.json"), "bench " + kTiny + "--format json",
-        "ladder " + kTiny + "--opt arena --out " + file("ladder"), "profile " + kTiny + "--out " + file("profile.json"),
+       {"bench " + kClockedModel + "--out " + file("bench.json"), "bench " + kClockedModel + "--format json",
+        "ladder " + kClockedModel + "--opt arena --out " + file("ladder"), "profile " + kClockedModel + "--out " + file("profile.json"),
         "sweep " + std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --steps 2 --out " +
             file("sweep.json")}) {
     const Outcome outcome = in_1970(command);
@@ -44,8 +44,8 @@ TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
 }
 
 TEST_F(ClockThatIsNotSet, ImagesAndPlansAreMadeAllTheSame) {
-  EXPECT_EQ(in_1970("plan " + kTiny).code, 0);
-  EXPECT_EQ(in_1970("profile " + kTiny + "--trials 3").code, 0);
+  EXPECT_EQ(in_1970("plan " + kClockedModel).code, 0);
+  EXPECT_EQ(in_1970("profile " + kClockedModel + "--trials 3").code, 0);
 }
 
 }  // namespace

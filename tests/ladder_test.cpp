@@ -37,13 +37,13 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
+const std::string kTinyLadder = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
 
 class LadderCommand : public ProgramTest {
  protected:
   /// A ladder of the smallest request.
   [[nodiscard]] std::string tiny(const std::string& options) const {
-    return "ladder " + kTiny + " --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds 2 " + options;
+    return "ladder " + kTinyLadder + " --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds 2 " + options;
   }
   [[nodiscard]] std::vector<std::string> names_in(const std::string& json) const {
     std::vector<std::string> names;
@@ -131,7 +131,7 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   const std::vector<std::string> options = {
       "--token-rows=4",         "--token-columns=4", "--batch=1", "--trials=3", "--max-rounds=2", "--steps=2", "-q",
       "--opt=arena,fuse,hoist", "--out=" + out};
-  std::vector<std::string> ladder = {kHeadroomBinary, "ladder", kTiny};
+  std::vector<std::string> ladder = {kHeadroomBinary, "ladder", kTinyLadder};
   ladder.insert(ladder.end(), options.begin(), options.end());
   std::mt19937 engine(20240607);
   std::vector<double> before;
@@ -147,7 +147,7 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
     before = std::move(now);
   }
   const std::string line =
-      "ladder " + kTiny +
+      "ladder " + kTinyLadder +
       " --opt arena,fuse,hoist --token-rows 4 --token-columns 4 --batch 1 --max-rounds 2 --steps 2 ";
   if (fs::exists(unfinished)) {
     const Outcome other = headroom(line + "--trials 4 --out " + out);

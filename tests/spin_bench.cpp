@@ -1,5 +1,5 @@
-// A benchmark whose speed is planted: it stands for a headroom binary in tests of `bench --against`. Compiled several
-// times, each with a SLOWDOWN of its own in percent; it takes any arguments and prints a result file, as `bench --json`
+// A benchmark whose speed is planted: it stands for a headroom binary in tests of `bench --against`. Linked several
+// times, each with a kSlowdown of its own in percent; it takes any arguments and prints a result file, as `bench --json`
 // does. Its work is real (a chain of multiplications of about 0.4 ms) and really timed.
 
 #include <fmt/format.h>
@@ -11,14 +11,16 @@
 #include "measure/results/result.hpp"
 #include "measure/statistics/trials.hpp"
 
+extern const int kSlowdown;  // defined by each program's own source
+
 int main() {
   using namespace headroom;
   constexpr int kChain = 100'000;
-  constexpr int kLength = kChain + kChain / 100 * SLOWDOWN;
+  const int length = kChain + kChain / 100 * kSlowdown;
   volatile double sink = 1;
   const auto work = [&] {
     double value = sink;
-    for (int i = 0; i < kLength; ++i) value *= 1.0000001;  // each waits for the one before
+    for (int i = 0; i < length; ++i) value *= 1.0000001;  // each waits for the one before
     sink = value > 1e300 ? 1 : value;
   };
   ResultFile file;

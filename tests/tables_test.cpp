@@ -31,7 +31,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kTiny = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
+const std::string kTinyFlux = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
 const std::string kPipeline = std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5";
 const std::string kStream = std::string(kSourceDir) + "/tests/goldens/live_stream/three-levels";
 const std::string kSmallest = " --token-rows 4 --token-columns 4 --batch 1 --trials 3 ";
@@ -159,26 +159,26 @@ TEST_F(TablesTest, HelpFits) {
 TEST_F(TablesTest, TablesOfModelsAndPlansFit) {
   fits("models");
   fits("models " + kPipeline);
-  fits("plan " + kTiny + " --token-rows 4 --token-columns 4 -q");
-  fits("plan " + kTiny + " --token-rows 4 --token-columns 4 --rejections -q");
-  fits("plan " + kTiny + " --token-rows 4 --token-columns 4 --memory -q");
+  fits("plan " + kTinyFlux + " --token-rows 4 --token-columns 4 -q");
+  fits("plan " + kTinyFlux + " --token-rows 4 --token-columns 4 --rejections -q");
+  fits("plan " + kTinyFlux + " --token-rows 4 --token-columns 4 --memory -q");
 }
 
 TEST_F(TablesTest, TablesOfMeasurementsFit) {
-  fits("ladder " + kTiny + kSmallest + "--max-rounds 2 --opt arena,flash,fuse,hoist,tile -q");
+  fits("ladder " + kTinyFlux + kSmallest + "--max-rounds 2 --opt arena,flash,fuse,hoist,tile -q");
   fits("ladder " + kPipeline + " --batch 1 --steps 2 --trials 3 --max-rounds 2 --opt arena,fuse --ends --floors -q");
-  fits("sweep " + kTiny + " --steps 1,2 --batch 1 --trials 3 --opt baseline --opt arena,flash,fuse,hoist,tile --out " +
+  fits("sweep " + kTinyFlux + " --steps 1,2 --batch 1 --trials 3 --opt baseline --opt arena,flash,fuse,hoist,tile --out " +
        file("sweep.json") + " -q");
-  fits("profile " + kTiny + kSmallest + "-q");
-  fits("profile " + kTiny + kSmallest + "--every-launch -q");
-  fits("profile " + kTiny + kSmallest + "--by-module -q");
+  fits("profile " + kTinyFlux + kSmallest + "-q");
+  fits("profile " + kTinyFlux + kSmallest + "--every-launch -q");
+  fits("profile " + kTinyFlux + kSmallest + "--by-module -q");
 }
 
 TEST_F(TablesTest, TablesOfBenchmarksFit) {
   const std::string small = " --token-rows 4 --token-columns 4 --trials 3 -q";
-  fits("bench " + kTiny + " --opt arena,flash,fuse" + small);
-  fits("bench " + kTiny + " --opt arena,flash,fuse --processes 2 --budget 1s" + small);
-  fits("bench " + kTiny + " --against " + kHeadroomBinary + " --processes 6 --max-processes 6" + small);
+  fits("bench " + kTinyFlux + " --opt arena,flash,fuse" + small);
+  fits("bench " + kTinyFlux + " --opt arena,flash,fuse --processes 2 --budget 1s" + small);
+  fits("bench " + kTinyFlux + " --against " + kHeadroomBinary + " --processes 6 --max-processes 6" + small);
   fits("bench " + kPipeline + " --pass request --opt steps=2 --trials 3 --floors -q");
   fits("bench kernels --filter 'silu_mul f32|linear f32' --turns 2 --max-seconds 1 -q");
 }
@@ -248,7 +248,7 @@ TEST_F(TablesTest, LaddersAndSweepsAreFiles) {
   EXPECT_EQ(column_of(ladder, "factor_on_baseline")[0], "") << "the baseline has none";
 
   const std::vector<CsvRow> sweep =
-      csv("sweep " + kTiny + " --steps 1,2 --batch 1,2 --trials 3 --opt arena,fuse --out " + file("sweep.json"));
+      csv("sweep " + kTinyFlux + " --steps 1,2 --batch 1,2 --trials 3 --opt arena,fuse --out " + file("sweep.json"));
   ASSERT_EQ(sweep.size(), 5U);
   EXPECT_EQ(column_of(sweep, "switches"), CsvRow(4, "arena+fuse"));
   EXPECT_EQ(column_of(sweep, "pixels"), CsvRow(4, "")) << "the model's own";
@@ -265,7 +265,7 @@ TEST_F(TablesTest, ASweepPrintsOneTable) {
 
 TEST_F(TablesTest, BenchmarksAreFiles) {
   const std::string bench =
-      "bench " + kTiny + " --opt arena,fuse --token-rows 4 --token-columns 4 --trials 3 --max-seconds 5";
+      "bench " + kTinyFlux + " --opt arena,fuse --token-rows 4 --token-columns 4 --trials 3 --max-seconds 5";
   const std::vector<CsvRow> rows = csv(bench);
   EXPECT_EQ(column_of(rows, "benchmark"), CsvRow{"tiny-guidance arena+fuse"}) << "as a ladder spells it";
   EXPECT_EQ(column_of(rows, "n"), CsvRow{"3"});

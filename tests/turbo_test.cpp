@@ -18,11 +18,11 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kBatch = 20;
-constexpr std::int64_t kImages = 40;
+constexpr std::int64_t kDrawnImages = 40;
 
 class TurboTest : public testing::Test {
  protected:
-  /// Pixels of kImages images and what a judge makes of them.
+  /// Pixels of kDrawnImages images and what a judge makes of them.
   struct Drawn {
     std::vector<float> pixels;
     double right = 0;
@@ -32,7 +32,7 @@ class TurboTest : public testing::Test {
     Generator generator(*pipeline_, *backend_, weights_,
                         {.images = kBatch, .steps = steps, .switches = SwitchSet::parse("lossless")});
     Drawn drawn;
-    for (std::int64_t first = 0; first < kImages; first += kBatch) {
+    for (std::int64_t first = 0; first < kDrawnImages; first += kBatch) {
       const std::vector<ImageRequest> requests = make_image_requests(*pipeline_, first, kBatch, 1);
       std::vector<std::int64_t> labels;
       for (const ImageRequest& request : requests) labels.push_back(request.label);
@@ -62,7 +62,7 @@ TEST_F(TurboTest, FewStepsDrawTheSameAsFourAndAreJudgedRightAsOftenAsItsRecordSa
   for (const std::int64_t steps : {4, 2, 1}) {
     const Drawn drawn = draw(steps);
     const double rate = record.at(std::to_string(steps)).at("accuracy").get<double>();
-    EXPECT_NEAR(drawn.right, kImages * rate, 4 * std::sqrt(kImages * rate * (1 - rate))) << steps << " steps";
+    EXPECT_NEAR(drawn.right, kDrawnImages * rate, 4 * std::sqrt(kDrawnImages * rate * (1 - rate))) << steps << " steps";
     if (in_four.empty()) in_four = drawn.pixels;
     double squares = 0;
     for (std::size_t i = 0; i < in_four.size(); ++i) squares += std::pow(drawn.pixels[i] - in_four[i], 2);

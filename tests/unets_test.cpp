@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUNets[] = {"sd15", "sd2", "sdxl", "pixel", "pixel-scale-shift"};
 constexpr double kExactError = 1e-7;  // relative L2 of the interpreter, which computes in double precision as well
-constexpr double kFp32Error = 5e-6;
+constexpr double kUNetFp32Error = 5e-6;
 constexpr double kNarrowRatio = 1.1;  // of diffusers' own error in 16 bits on that device
 
 fs::path folder_of(const std::string& name) { return source_dir(kSourceDir) / "tests/goldens/unets" / name; }
@@ -91,7 +91,7 @@ class UNetGolden {
 void expect_unets_in_fp32(DeviceKind device, const std::vector<std::string>& sets) {
   for (const char* name : kUNets) {
     UNetGolden golden(name, device);
-    for (const std::string& switches : sets) EXPECT_LE(golden.error(switches), kFp32Error) << name << ' ' << switches;
+    for (const std::string& switches : sets) EXPECT_LE(golden.error(switches), kUNetFp32Error) << name << ' ' << switches;
   }
 }
 
@@ -176,7 +176,7 @@ void expect_loras_in_convolutions(DeviceKind device) {
   EXPECT_GE(summed.error("baseline"), 0.1) << "the adapters change nothing to speak of";
   adapted.add({.file = (folder / "lora.safetensors").string(), .weight = kWeight});
   for (const char* switches : {"baseline", "lossless"})
-    EXPECT_LE(relative_l2(adapted.run(switches), expected), kFp32Error) << switches;
+    EXPECT_LE(relative_l2(adapted.run(switches), expected), kUNetFp32Error) << switches;
 }
 
 TEST(UNets, TakeLorasOfConvolutions) { expect_loras_in_convolutions(DeviceKind::kCpu); }

@@ -12,8 +12,8 @@
 namespace headroom {
 namespace {
 
-constexpr double kFp32Error = 5e-6;  // relative L2; diffusers in fp32 is within 1.3e-6 of the goldens
-constexpr double kBf16Ratio = 1.1;   // of diffusers' own error in bf16
+constexpr double kVaeFp32Error = 5e-6;  // relative L2; diffusers in fp32 is within 1.3e-6 of the goldens
+constexpr double kVaeBf16Ratio = 1.1;   // of diffusers' own error in bf16
 
 constexpr const char* kConfigurations[] = {"flux", "stable-diffusion", "tiny"};
 
@@ -29,16 +29,16 @@ void expect_in_fp32(DeviceKind device, const std::vector<std::string>& sets) {
     ComponentGolden golden(std::string("vae/") + configuration, device);
     for (const std::string& pass : passes_of(golden))
       for (const std::string& switches : sets)
-        EXPECT_LE(golden.run(pass, switches).ours, kFp32Error) << configuration << ' ' << pass << ' ' << switches;
+        EXPECT_LE(golden.run(pass, switches).ours, kVaeFp32Error) << configuration << ' ' << pass << ' ' << switches;
   }
 }
 
-void expect_in_bf16(DeviceKind device) {
+void expect_vae_in_bf16(DeviceKind device) {
   for (const char* configuration : kConfigurations) {
     ComponentGolden golden(std::string("vae/") + configuration, device);
     for (const std::string& pass : passes_of(golden)) {
       const ComponentGolden::Errors errors = golden.run(pass, "lossless,bf16");
-      EXPECT_LE(errors.ours, kBf16Ratio * errors.pytorch) << configuration << ' ' << pass;
+      EXPECT_LE(errors.ours, kVaeBf16Ratio * errors.pytorch) << configuration << ' ' << pass;
     }
   }
 }
@@ -46,14 +46,14 @@ void expect_in_bf16(DeviceKind device) {
 TEST(Vae, IsDiffusersInFp32) {
   expect_in_fp32(DeviceKind::kCpu, {"baseline", "arena", "fuse", "channels-last", "flash,fuse", "lossless"});
 }
-TEST(Vae, IsAsGoodAsDiffusersInBf16) { expect_in_bf16(DeviceKind::kCpu); }
+TEST(Vae, IsAsGoodAsDiffusersInBf16) { expect_vae_in_bf16(DeviceKind::kCpu); }
 
 class GpuVae : public GpuTest {};
 
 TEST_F(GpuVae, IsDiffusersInFp32) {
   expect_in_fp32(DeviceKind::kCuda, {"baseline", "arena", "fuse", "channels-last", "flash,fuse", "lossless"});
 }
-TEST_F(GpuVae, IsAsGoodAsDiffusersInBf16) { expect_in_bf16(DeviceKind::kCuda); }
+TEST_F(GpuVae, IsAsGoodAsDiffusersInBf16) { expect_vae_in_bf16(DeviceKind::kCuda); }
 
 }  // namespace
 }  // namespace headroom
