@@ -64,9 +64,9 @@ std::optional<std::string> why_declined(std::string_view switch_name, std::span<
 
 }  // namespace
 
-void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node) {
+void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node, NoteKind kind) {
   auto found = std::ranges::find(notes, reason, &PassNote::reason);
-  if (found == notes.end()) found = notes.insert(found, {.reason = std::string(reason), .nodes = {}});
+  if (found == notes.end()) found = notes.insert(found, {.reason = std::string(reason), .nodes = {}, .kind = kind});
   const std::string_view name = node.path.empty() ? name_of(node.op) : std::string_view(node.path);
   if (std::ranges::find(found->nodes, name) == found->nodes.end()) found->nodes.emplace_back(name);
 }

@@ -12,16 +12,22 @@
 
 namespace headroom {
 
-/// A remark of a pass: nodes that it left unchanged although its switch might be expected to change them, with the
-/// reason; or another remark.
+enum class NoteKind {
+  kKept,  ///< nodes that a pass left unchanged although its switch might be expected to change them
+  kLossy  ///< nodes that it rewrote, and that lose accuracy that an argument of the switch would keep
+};
+
+/// A remark of a pass: nodes of that kind, with the reason; or a remark about the whole graph.
 struct PassNote {
   std::string reason;
   /// Paths of the modules, or the op's name for nodes outside modules; empty if the remark concerns the whole graph.
   std::vector<std::string> nodes;
+  NoteKind kind = NoteKind::kKept;
 };
 
-/// Adds a node to the note of that reason, once per module. A node outside modules is named by its op.
-void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node);
+/// Adds a node to the note of that reason, once per module. A node outside modules is named by its op. `kind` is that
+/// of a new note.
+void note(std::vector<PassNote>& notes, std::string_view reason, const Node& node, NoteKind kind = NoteKind::kKept);
 
 /// The result of one pass: the number of places rewritten, or the reason why it cannot apply to this target at all.
 struct PassOutcome {

@@ -267,7 +267,8 @@ class Quantization {
   void choose_sums(const Graph& graph, const Node& linear) {
     if (!sums_.are_fast(linear.path)) return;
     fast_.insert(linear.results[0]);
-    if (const std::string loss = loss_of_fast_sums(graph, linear.inputs[0]); !loss.empty()) note(notes_, loss, linear);
+    if (const std::string loss = loss_of_fast_sums(graph, linear.inputs[0]); !loss.empty())
+      note(notes_, loss, linear, NoteKind::kLossy);
   }
 
   [[nodiscard]] Quantized quantize(Rewriter& r, ValueId x, const std::string& path) const {
