@@ -44,8 +44,6 @@ std::int64_t parse_number(const SwitchInfo& info, std::string_view argument) {
   return number;
 }
 
-constexpr std::size_t kMaxText = 200;
-
 /// Throws a usage Error for an argument that the switch cannot have. The content of a text is checked where the
 /// switch is applied.
 void check_argument(const SwitchInfo& info, std::string_view argument) {
@@ -54,8 +52,8 @@ void check_argument(const SwitchInfo& info, std::string_view argument) {
     return;
   }
   if (argument.empty()) fail_usage("switch {0}: expected {0}={1}", info.name, info.value);
-  if (argument.size() > kMaxText)
-    fail_usage("switch {}: its argument has {} bytes, expected at most {}", info.name, argument.size(), kMaxText);
+  if (argument.size() > kMaxSwitchText)
+    fail_usage("switch {}: its argument has {} bytes, expected at most {}", info.name, argument.size(), kMaxSwitchText);
 }
 
 /// Rejects a name that is neither a switch nor a preset.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,6 +23,8 @@ struct SwitchInfo {
 
   [[nodiscard]] bool needs_argument() const { return !value.empty() && value.front() != '['; }
 };
+/// Bytes of an argument that is a text, at most.
+inline constexpr std::size_t kMaxSwitchText = 200;
 /// All switches, in pipeline order.
 [[nodiscard]] std::span<const SwitchInfo> all_switches();
 

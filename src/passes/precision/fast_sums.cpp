@@ -1,12 +1,14 @@
 #include "passes/precision/fast_sums.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <set>
 
+#include "base/switches.hpp"
 #include "ir/activation.hpp"
 #include "ir/op_definition.hpp"
 
@@ -58,6 +60,16 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
   }
 }
 
+/// "blocks.3.ff.net.2" -> "blocks.[0-9]+.ff.net.2": the module in every block. A dot matches itself.
+std::string in_every_block(const std::string& module) {
+  for (std::size_t dot = module.find('.'); dot != std::string::npos; dot = module.find('.', dot + 1)) {
+    const std::size_t end = module.find_first_not_of("0123456789", dot + 1);
+    if (end == std::string::npos) break;
+    if (end > dot + 1 && module[end] == '.') return module.substr(0, dot + 1) + "[0-9]+" + module.substr(end);
+  }
+  return module;
+}
+
 }  // namespace
 
 double loss_of_positive_sum(std::int64_t length) {
@@ -86,6 +98,25 @@ std::string loss_of_fast_sums(const Graph& graph, ValueId x) {
     return fmt::format("long sums: {} products summed fast are off by {:.2f}%, summed in f32 by {:.2f}% (fp8=exact)",
                        length, 100 * kLongSumError, 100 * kLongSumExactError);
   return {};
+}
+
+std::string switch_to_exact_sums(const PassRecord& fp8, std::string_view argument) {
+  constexpr std::string_view kAll = "fp8=exact", kModules = "exact:modules=";
+  std::set<std::string> paths;
+  bool has_unnamed = false;
+  for (const PassNote& note : fp8.notes) {
+    if (note.kind != NoteKind::kLossy) continue;
+    for (const std::string& node : note.nodes) {
+      paths.insert(in_every_block(node));
+      has_unnamed = has_unnamed || node == name_of(Op::kLinear);  // modules= selects by path
+    }
+  }
+  if (paths.empty()) return {};
+  const std::ptrdiff_t keys = std::ranges::count(argument, ':');
+  if (has_unnamed || keys > 1 || (keys == 1 && !argument.starts_with(kModules))) return std::string(kAll);
+  const std::string exact_already = keys == 1 ? fmt::format("({})|", argument.substr(kModules.size())) : "";
+  const std::string wanted = fmt::format("{}{}^({})$", kModules, exact_already, fmt::join(paths, "|"));
+  return wanted.size() > kMaxSwitchText ? std::string(kAll) : "fp8=" + wanted;
 }
 
 }  // namespace headroom

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ir/graph.hpp"
+#include "passes/pass.hpp"
 
 namespace headroom {
 
@@ -19,5 +21,12 @@ namespace headroom {
 
 /// A sentence on the loss of an FP8 matmul over x[..., k] from fast accumulation; empty if the loss hardly matters.
 [[nodiscard]] std::string loss_of_fast_sums(const Graph& graph, ValueId x);
+
+/// The switch that sums in f32 what the record of the pass `fp8` notes as lossy, and all else as before:
+/// "fp8=exact:modules=^(blocks.[0-9]+.ff.net.2)$". The first number of a path, that of a block, is left open.
+/// `argument` is that of the switch in this record. "fp8=exact" if one modules= cannot select these: modules were
+/// chosen by fp8=fast:modules=, the expression is too long for a switch, or a node has no path. Empty if nothing is
+/// lossy.
+[[nodiscard]] std::string switch_to_exact_sums(const PassRecord& fp8, std::string_view argument);
 
 }  // namespace headroom

@@ -1,11 +1,15 @@
 #include "passes/precision/fast_sums.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/switches.hpp"
 #include "ir/text/text.hpp"
 
 namespace headroom {
@@ -47,6 +51,39 @@ TEST(FastSums, KnowsWhatIsNeverNegative) {
     EXPECT_EQ(reason_of(node), "") << node;
   EXPECT_EQ(reason_of("  %0: TYPE = relu(%x)\n", 64), "") << "so short a sum loses less than bfloat16";
   EXPECT_THAT(reason_of("  %0: TYPE = neg(%x)\n", 12288), HasSubstr("long sums"));
+}
+
+/// A record of the pass fp8 with one lossy note on these nodes, and one on others that it kept.
+PassRecord fp8_record(std::vector<std::string> lossy) {
+  return {.name = "fp8",
+          .switch_name = "fp8",
+          .rewrites = 1,
+          .milliseconds = 0,
+          .declined = {},
+          .notes = {{.reason = "first layer", .nodes = {"embedder"}},
+                    {.reason = "long sums", .nodes = std::move(lossy), .kind = NoteKind::kLossy}}};
+}
+
+TEST(FastSums, ASwitchSumsInF32WhatLoses) {
+  const PassRecord record = fp8_record({"blocks.0.ff.net.2", "blocks.17.ff.net.2", "proj_out", "up.3"});
+  constexpr std::string_view kPaths = "^(blocks.[0-9]+.ff.net.2|proj_out|up.3)$";
+  for (const char* argument : {"", "fast"})
+    EXPECT_EQ(switch_to_exact_sums(record, argument), fmt::format("fp8=exact:modules={}", kPaths)) << argument;
+  EXPECT_EQ(switch_to_exact_sums(record, "exact:modules=a|b"), fmt::format("fp8=exact:modules=(a|b)|{}", kPaths))
+      << "what is summed in f32 already stays so";
+  EXPECT_EQ(switch_to_exact_sums(fp8_record({}), ""), "") << "nothing loses";
+}
+
+TEST(FastSums, AllIsSummedInF32WhereModulesCannotSayIt) {
+  const PassRecord record = fp8_record({"blocks.0.ff"});
+  for (const char* argument : {"fast:modules=ff", ":modules=ff", "exact:modules=a:modules=b"})
+    EXPECT_EQ(switch_to_exact_sums(record, argument), "fp8=exact") << argument;
+  EXPECT_EQ(switch_to_exact_sums(fp8_record({"linear"}), ""), "fp8=exact") << "a matmul without a path";
+  const std::size_t most = kMaxSwitchText - std::string_view("exact:modules=^()$").size();
+  const std::string longest(most, 'a');
+  EXPECT_EQ(switch_to_exact_sums(fp8_record({longest}), ""), fmt::format("fp8=exact:modules=^({})$", longest));
+  EXPECT_NO_THROW(static_cast<void>(SwitchSet::parse(switch_to_exact_sums(fp8_record({longest}), ""))));
+  EXPECT_EQ(switch_to_exact_sums(fp8_record({longest + 'a'}), ""), "fp8=exact");
 }
 
 }  // namespace
