@@ -1,7 +1,11 @@
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
@@ -14,6 +18,7 @@
 #include "cli/number.hpp"
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/pass_notes.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
@@ -38,7 +43,23 @@ struct CalibrateArguments {
   bool as_json = false;
 };
 
-void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json) {
+/// Compiles the denoise loop as it is calibrated. Reports switches without effect, and layers that lose accuracy.
+/// Returns the latter.
+std::vector<PassNote> report_denoiser(const Engine& engine, const RequestOptions& options,
+                                      const WithoutEffect& without_effect, const Log& log) {
+  const Compiled compiled = compile_denoise(*engine.pipeline, engine.pipeline->resolve(options), options.switches,
+                                            engine.backend->properties().target);
+  without_effect.say(compiled.declined);
+  std::vector<PassNote> losses;
+  for (const PassRecord& pass : compiled.passes) {
+    std::ranges::copy_if(pass.notes, std::back_inserter(losses),
+                         [](const PassNote& note) { return note.kind == NoteKind::kLossy; });
+    for (const std::string& loss : describe_losses(pass, options.switches)) log.info("{}: {}", pass.name, loss);
+  }
+  return losses;
+}
+
+void print(const MeasuredSchedules& measured, const std::vector<PassNote>& losses, std::int64_t images, bool as_json) {
   const std::vector<StepSchedule>& best = measured.best;
   if (as_json) {
     nlohmann::json array = nlohmann::json::array();
@@ -47,7 +68,9 @@ void print(const MeasuredSchedules& measured, std::int64_t images, bool as_json)
                        {"schedule", best[i].digits},
                        {"error", best[i].error},
                        {"error_spread_evenly", measured.spread_errors[i]}});
-    print_out("{}\n", dump_json({{"images", images}, {"schedules", std::move(array)}}, 2));
+    nlohmann::json lossy = nlohmann::json::array();
+    for (const PassNote& note : losses) lossy.push_back(to_json(note));
+    print_out("{}\n", dump_json({{"images", images}, {"lossy", std::move(lossy)}, {"schedules", std::move(array)}}, 2));
     return;
   }
   Table table;
@@ -78,17 +101,15 @@ void calibrate(const CalibrateArguments& arguments) {
   options.switches = asked.for_target(engine.backend->properties().target);
   const WithoutEffect without_effect(log, arguments.switches);
   without_effect.say(pipeline.idle_options(options, {}));
-  without_effect.say(
-      compile_denoise(pipeline, pipeline.resolve(options), options.switches, engine.backend->properties().target)
-          .declined);
+  const std::int64_t tokens = pipeline.resolve(options).image_tokens(), asked_images = arguments.effort.images;
+  options.images =
+      arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
+  const std::vector<PassNote> losses = report_denoiser(engine, options, without_effect, log);
   // Before hours of work: the existing file must be readable, and its folder writable.
   const std::filesystem::path file =
       arguments.out.empty() ? calibration_file(pipeline) : std::filesystem::path(arguments.out);
   static_cast<void>(read_calibrations(pipeline, file));
   check_writable(file);
-  const std::int64_t tokens = pipeline.resolve(options).image_tokens(), asked_images = arguments.effort.images;
-  options.images =
-      arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
   const std::int64_t images = divide_up(asked_images, options.images) * options.images;
   PhaseProgress progress(arguments.model.quiet);
   const Interruptible between_steps;
@@ -103,7 +124,7 @@ void calibrate(const CalibrateArguments& arguments) {
                     .images = images,
                     .schedules = measured.best},
                    file);
-  print(measured, images, arguments.as_json);
+  print(measured, losses, images, arguments.as_json);
   log.info("wrote {}", file.string());
   if (!arguments.out.empty()) log.info("meancache=K finds it as {}", calibration_file(pipeline).string());
 }

@@ -1,10 +1,8 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 
 #include "base/output.hpp"
@@ -14,6 +12,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/pass_notes.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/generated_kernels.hpp"
 #include "measure/statistics/statistics.hpp"
@@ -36,13 +35,6 @@ struct PlanArguments {
   bool as_json = false;
   int trials = 1;
 };
-
-/// "a, b, c and 7 more"
-std::string list_some(std::span<const std::string> names) {
-  constexpr std::size_t kListed = 3;
-  const std::string shown = fmt::format("{}", fmt::join(names.first(std::min(kListed, names.size())), ", "));
-  return names.size() <= kListed ? shown : fmt::format("{} and {} more", shown, names.size() - kListed);
-}
 
 /// Device memory around every step, and its peak.
 Printout to_memory_table(const Program& program) {
@@ -139,7 +131,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
   nlohmann::json passes = nlohmann::json::array();
   for (const PassRecord& pass : compiled.passes) {
     nlohmann::json kept = nlohmann::json::array();
-    for (const PassNote& note : pass.notes) kept.push_back({{"reason", note.reason}, {"nodes", note.nodes}});
+    for (const PassNote& note : pass.notes) kept.push_back(to_json(note));
     passes.push_back({{"pass", pass.name},
                       {"switch", pass.switch_name},
                       {"rewrites", pass.rewrites},
@@ -193,9 +185,8 @@ void print_plan(const PlanArguments& arguments) {
   for (const PassRecord& pass : compiled.passes) {
     text += fmt::format("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
     for (const PassNote& note : pass.notes)
-      text += fmt::format("     {}\n", note.nodes.empty()
-                                           ? note.reason
-                                           : fmt::format("kept {} ({})", list_some(note.nodes), note.reason));
+      if (note.kind != NoteKind::kLossy) text += fmt::format("     {}\n", sentence_of(note));
+    for (const std::string& loss : describe_losses(pass, switches)) text += fmt::format("     {}\n", loss);
   }
   text += fmt::format("planned in {:.1f} ms\n", compiled.plan_ms);
   if (!again_ms.empty())
