@@ -288,7 +288,7 @@ std::vector<Fault> wrong_members() {
       edit("cost", [](json& d) { d["plans"]["p"]["nodes"][0]["cost"]["flops"] = -1; }, {"\"flops\"", "-1"}),
       edit("unit", [](json& d) { d["plans"]["p"]["nodes"][0]["cost"]["unit"] = "magic"; }, {"\"unit\"", "magic"}),
       edit("accuracy", [](json& d) { d["results"][0]["quality"][0]["value"] = 90; }, {"\"value\"", "90", "0 to 1"}),
-      edit("quality_beside_its_interval", [](json& d) { d["results"][0]["quality"][0]["interval"]["low"] = 0.92; },
+      edit("quality_outside_its_interval", [](json& d) { d["results"][0]["quality"][0]["interval"]["low"] = 0.92; },
            {"accuracy", "0.92", "does not hold its value"}),
       edit("no_quality", [](json& d) { d["results"][0]["quality"][0].erase("value"); }, {"accuracy"}),
       edit("escape", [](json& d) { d["results"][0]["name"] = "\x1b[2Jfast"; }, {"/results/0/name", "U+001B"}),

@@ -114,7 +114,8 @@ TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
         for (const Access& a : accesses[i])
           for (const Access& b : accesses[k])
             EXPECT_TRUE((!a.writes && !b.writes) || !share_a_byte(a, b))
-                << early.label << " " << name_of(early.op) << " beside " << late.label << " " << name_of(late.op);
+                << early.label << " " << name_of(early.op) << " concurrently with " << late.label << " "
+                << name_of(late.op);
       }
   }
   EXPECT_GT(at_once, 20);  // the text and the image of every double block, at least

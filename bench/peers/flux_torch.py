@@ -38,7 +38,7 @@ import flux_peer
 import peer_result
 from launched import kernels_of, plan_of
 from cpu_ratios import STEADY
-from turns import run_beside, tell
+from turns import run_commands, tell
 
 INPUT_SETS = 4
 # The name of an attention, and PyTorch's; None leaves the choice to PyTorch.
@@ -227,13 +227,13 @@ def time_size(args, model, size, device, dtype):
         measured = [yardstick.wait()] if yardstick else []
         mark = lambda: measured.append(yardstick.time()) if yardstick else None  # noqa: E731
         if args.beside and turn % 2 == 0:
-            run_beside(args.beside, turn)
+            run_commands(args.beside, turn)
             mark()
         process = args.process + turn
         results = [result for form in forms for result in time_form(args, size, form, sets, scheduler, process)]
         mark()
         if args.beside and turn % 2 == 1:
-            run_beside(args.beside, turn)
+            run_commands(args.beside, turn)
             mark()
         if yardstick:
             results[0]["trials"].append(peer_result.series("yardstick", process, measured))

@@ -6,7 +6,7 @@ import subprocess
 import torch
 
 
-def run_beside(commands, turn):
+def run_commands(commands, turn):
     for command in commands:
         subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
 
@@ -25,8 +25,8 @@ def in_turns(commands, turns, measure):
         if torch.cuda.is_available():
             torch.cuda.empty_cache()  # what runs beside needs memory too
         if commands and turn % 2 == 0:
-            run_beside(commands, turn)
+            run_commands(commands, turn)
         results = measure(turn)
         if commands and turn % 2 == 1:
-            run_beside(commands, turn)
+            run_commands(commands, turn)
         yield turn, results

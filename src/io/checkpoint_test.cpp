@@ -168,7 +168,7 @@ void add_unread(const fs::path& path, std::string_view name) {
   write_file_atomically(path, file + header + std::string(8, '\0'));
 }
 
-TEST_F(CheckpointFolder, OpensBesideATensorOfATypeThatIsNotRead) {
+TEST_F(CheckpointFolder, OpensWithATensorOfATypeThatIsNotRead) {
   add_config();
   add_unread(folder_ / kWeights, "b");
   const auto ignores_b = [](std::string_view name) { return name == "b"; };

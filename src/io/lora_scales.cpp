@@ -148,11 +148,11 @@ double PeftConfig::scale(std::string_view module, std::optional<std::int64_t> of
   return value_of(alpha_pattern, module).value_or(alpha) / (use_rslora ? std::sqrt(width) : width);
 }
 
-fs::path adapter_config_beside(const fs::path& lora) { return lora.parent_path() / "adapter_config.json"; }
+fs::path adapter_config_next_to(const fs::path& lora) { return lora.parent_path() / "adapter_config.json"; }
 
 LoraScales::LoraScales(const SafetensorsFile& file, const Tensors& tensors) {
   read_header(file);
-  if (configs_.empty() && !tensors.has_alphas) read_beside(file, tensors);
+  if (configs_.empty() && !tensors.has_alphas) read_adapter_config(file, tensors);
   if (configs_.empty() && !tensors.has_alphas) read_plain(file);
   std::ranges::sort(configs_, std::ranges::greater(), [](const PeftConfig& config) { return config.prefix.size(); });
 }
@@ -175,8 +175,8 @@ void LoraScales::read_header(const SafetensorsFile& file) {
   }
 }
 
-void LoraScales::read_beside(const SafetensorsFile& file, const Tensors& tensors) {
-  const fs::path path = adapter_config_beside(file.path());
+void LoraScales::read_adapter_config(const SafetensorsFile& file, const Tensors& tensors) {
+  const fs::path path = adapter_config_next_to(file.path());
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return;
   if (!tensors.has_peft_names) {

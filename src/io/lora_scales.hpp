@@ -37,7 +37,7 @@ struct PeftConfig {
 };
 
 /// adapter_config.json in the folder of a LoRA file, as written by PEFT.
-[[nodiscard]] std::filesystem::path adapter_config_beside(const std::filesystem::path& lora);
+[[nodiscard]] std::filesystem::path adapter_config_next_to(const std::filesystem::path& lora);
 
 /// Scales of a LoRA file without scales in its tensors. They come from the header's `lora_adapter_metadata`
 /// (diffusers), from adapter_config.json (PEFT), or from plain keys of the header such as `lora_alpha`.
@@ -61,7 +61,7 @@ class LoraScales {
 
  private:
   void read_header(const SafetensorsFile& file);
-  void read_beside(const SafetensorsFile& file, const Tensors& tensors);
+  void read_adapter_config(const SafetensorsFile& file, const Tensors& tensors);
   void read_plain(const SafetensorsFile& file);
   [[nodiscard]] const PeftConfig* config_of(std::string_view module) const;
 

@@ -37,12 +37,12 @@ class LoraScalesOfFiles : public testing::Test {
   double of_header(const std::string& metadata, const std::string& module = "transformer.x.attn.to_q") {
     return open(factors(module), {{"lora_adapter_metadata", metadata}}).modules()[0].scale;
   }
-  double beside(const json& config, const std::string& module = "base_model.model.x.attn.to_q") {
+  double of_config(const json& config, const std::string& module = "base_model.model.x.attn.to_q") {
     configure(config);
     return open(factors(module)).modules()[0].scale;
   }
-  std::string refusal_beside(const json& config) {
-    return error_of([&] { static_cast<void>(beside(config)); });
+  std::string refusal_of_config(const json& config) {
+    return error_of([&] { static_cast<void>(of_config(config)); });
   }
   TempFolder folder_;
 };
@@ -68,16 +68,16 @@ TEST_F(LoraScalesOfFiles, AreInTheHeaderOfANetworkAlone) {
   EXPECT_EQ(of_header(R"({"lora_alpha": 6, "unet.lora_alpha": 12})", "unet.x.to_q"), 3);
 }
 
-TEST_F(LoraScalesOfFiles, AreInTheConfigurationBeside) {
-  EXPECT_EQ(beside({{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}}), 2);
-  EXPECT_EQ(beside({{"r", 4}, {"lora_alpha", 8}, {"use_rslora", true}}), 4);
-  EXPECT_EQ(beside({{"r", 8}, {"lora_alpha", 1}, {"rank_pattern", {{"to_q", 4}}}, {"alpha_pattern", {{"to_q", 6}}}}),
+TEST_F(LoraScalesOfFiles, AreInTheAdapterConfiguration) {
+  EXPECT_EQ(of_config({{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}}), 2);
+  EXPECT_EQ(of_config({{"r", 4}, {"lora_alpha", 8}, {"use_rslora", true}}), 4);
+  EXPECT_EQ(of_config({{"r", 8}, {"lora_alpha", 1}, {"rank_pattern", {{"to_q", 4}}}, {"alpha_pattern", {{"to_q", 6}}}}),
             1.5);
-  EXPECT_EQ(beside({{"r", 4}, {"lora_alpha", 2}, {"alpha_pattern", {{"a.to_q", 6}, {"attn.to_q", 7}, {"to_q", 9}}}}),
+  EXPECT_EQ(of_config({{"r", 4}, {"lora_alpha", 2}, {"alpha_pattern", {{"a.to_q", 6}, {"attn.to_q", 7}, {"to_q", 9}}}}),
             1.75)
       << "the first key that fits, as peft";
-  EXPECT_EQ(beside({{"r", 4}}), 2) << "peft's default alpha, 8";
-  EXPECT_EQ(beside({{"r", 4}, {"lora_alpha", 2.5}, {"alpha_pattern", nullptr}, {"use_rslora", nullptr}}), 0.625);
+  EXPECT_EQ(of_config({{"r", 4}}), 2) << "peft's default alpha, 8";
+  EXPECT_EQ(of_config({{"r", 4}, {"lora_alpha", 2.5}, {"alpha_pattern", nullptr}, {"use_rslora", nullptr}}), 0.625);
   configure({{"r", 4}, {"lora_alpha", 8}});
   const std::map<std::string, HostTensor> whole = {{"x.lokr_w1", HostTensor(DType::kF32, {2, 2})},
                                                    {"x.lokr_w2", HostTensor(DType::kF32, {4, 4})}};
@@ -85,7 +85,7 @@ TEST_F(LoraScalesOfFiles, AreInTheConfigurationBeside) {
   EXPECT_EQ(open(whole).modules()[0].scale, 1.5) << "of whole matrices too";
 }
 
-TEST_F(LoraScalesOfFiles, OfTensorsAndHeadersComeBeforeThoseBeside) {
+TEST_F(LoraScalesOfFiles, OfTensorsAndHeadersComeBeforeTheConfiguration) {
   configure({{"r", 4}, {"lora_alpha", 8}});
   std::map<std::string, HostTensor> tensors = factors("x");
   EXPECT_EQ(open(tensors, {{"lora_adapter_metadata", R"({"lora_alpha": 12})"}}).modules()[0].scale, 3);
@@ -140,12 +140,12 @@ TEST_F(LoraScalesOfFiles, ThatAreNotTakenAreTold) {
 }
 
 TEST_F(LoraScalesOfFiles, OfAnotherRankAreRefused) {
-  EXPECT_THAT(refusal_beside({{"r", 8}, {"lora_alpha", 8}}),
+  EXPECT_THAT(refusal_of_config({{"r", 8}, {"lora_alpha", 8}}),
               AllOf(HasSubstr("adapter_config.json: the rank is 8 for 'x.attn.to_q', whose factors have rank 4")));
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"rank_pattern", {{"to_q", 2}}}}), HasSubstr("the rank is 2"));
-  EXPECT_THAT(refusal_beside({{"r", 0}}), HasSubstr("r is 0, expected a rank of at least 1"));
-  EXPECT_THAT(refusal_beside({{"r", "4"}}), HasSubstr("adapter_config.json"));
-  EXPECT_THAT(refusal_beside(json::array()), HasSubstr("adapter_config.json: expected a JSON object"));
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"rank_pattern", {{"to_q", 2}}}}), HasSubstr("the rank is 2"));
+  EXPECT_THAT(refusal_of_config({{"r", 0}}), HasSubstr("r is 0, expected a rank of at least 1"));
+  EXPECT_THAT(refusal_of_config({{"r", "4"}}), HasSubstr("adapter_config.json"));
+  EXPECT_THAT(refusal_of_config(json::array()), HasSubstr("adapter_config.json: expected a JSON object"));
   EXPECT_THAT(error_of([&] { static_cast<void>(of_header("[]")); }),
               HasSubstr("lora_adapter_metadata: expected a JSON object"));
   EXPECT_THAT(
@@ -157,13 +157,13 @@ TEST_F(LoraScalesOfFiles, OfAnotherRankAreRefused) {
 
 TEST_F(LoraScalesOfFiles, OfChangedBaseWeightsAreRefusedByName) {
   for (const char* name : {"pissa", "pissa_niter_16", "olora", "OLoRA", "corda", "lora_ga"})
-    EXPECT_THAT(refusal_beside({{"r", 4}, {"lora_alpha", 4}, {"init_lora_weights", name}}),
+    EXPECT_THAT(refusal_of_config({{"r", 4}, {"lora_alpha", 4}, {"init_lora_weights", name}}),
                 AllOf(HasSubstr("adapter_config.json: init_lora_weights is '" + std::string(name) + "'"),
                       HasSubstr("path_initial_model_for_weight_conversion")))
         << name;
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"init_lora_weights", "loftq"}}), HasSubstr("merge it into the weights"));
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"init_lora_weights", "loftq"}}), HasSubstr("merge it into the weights"));
   for (const json& name : {json(true), json(false), json("gaussian"), json("eva"), json("orthogonal"), json(nullptr)})
-    EXPECT_EQ(beside({{"r", 4}, {"lora_alpha", 8}, {"init_lora_weights", name}}), 2) << name;
+    EXPECT_EQ(of_config({{"r", 4}, {"lora_alpha", 8}, {"init_lora_weights", name}}), 2) << name;
   EXPECT_THAT(
       error_of([&] {
         static_cast<void>(of_header(R"({"transformer.r": 4, "transformer.init_lora_weights": "pissa_niter_4"})"));
@@ -172,13 +172,14 @@ TEST_F(LoraScalesOfFiles, OfChangedBaseWeightsAreRefusedByName) {
 }
 
 TEST_F(LoraScalesOfFiles, OfOtherKindsAreRefused) {
-  EXPECT_THAT(refusal_beside({{"peft_type", "OFT"}, {"r", 4}}),
+  EXPECT_THAT(refusal_of_config({{"peft_type", "OFT"}, {"r", 4}}),
               HasSubstr("peft_type is 'OFT', expected LORA, LOHA or LOKR"));
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"use_qalora", true}}), HasSubstr("use_qalora is set, which is not supported"));
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"kasa_config", json::object()}}), HasSubstr("kasa_config"));
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"layer_replication", {{0, 2}, {1, 3}}}}), HasSubstr("layer_replication"));
-  EXPECT_EQ(beside({{"r", 4}, {"lora_alpha", 4}, {"use_qalora", false}, {"use_bdlora", nullptr}}), 1);
-  EXPECT_THAT(refusal_beside({{"r", 4}, {"use_dora", true}}),
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"use_qalora", true}}),
+              HasSubstr("use_qalora is set, which is not supported"));
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"kasa_config", json::object()}}), HasSubstr("kasa_config"));
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"layer_replication", {{0, 2}, {1, 3}}}}), HasSubstr("layer_replication"));
+  EXPECT_EQ(of_config({{"r", 4}, {"lora_alpha", 4}, {"use_qalora", false}, {"use_bdlora", nullptr}}), 1);
+  EXPECT_THAT(refusal_of_config({{"r", 4}, {"use_dora", true}}),
               HasSubstr("'x.attn.to_q' is configured as DoRA, expected a tensor 'x.attn.to_q.lora_magnitude_vector'"));
 }
 

@@ -229,7 +229,7 @@ std::vector<Assignment> assignments_at_end(const Graph& graph, RegionId region, 
   return assignments;
 }
 
-std::vector<ValueId> reads_beside_nodes(const Graph& graph) {
+std::vector<ValueId> reads_outside_nodes(const Graph& graph) {
   std::vector<ValueId> reads;
   for (const Output& output : graph.outputs()) reads.push_back(output.value);
   for (const StateUpdate& update : graph.state_updates()) reads.push_back(update.next);

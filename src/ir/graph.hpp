@@ -201,7 +201,7 @@ struct Assignment {
 
 /// The values read by outputs, state updates, predicates and region results, once per read; reads by nodes are not
 /// included.
-[[nodiscard]] std::vector<ValueId> reads_beside_nodes(const Graph& graph);
+[[nodiscard]] std::vector<ValueId> reads_outside_nodes(const Graph& graph);
 /// For each value, the index in graph.nodes() of the node that produces it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
 /// For each value, whether it depends only on params and constants: a weight, or a transformation of weights.

@@ -115,7 +115,7 @@ TEST(GraphTest, ALaterUpdateOfAStateReplacesTheEarlier) {
   EXPECT_EQ(graph.state_updates()[0].region, loop);
 }
 
-TEST(GraphAnalysis, FindsProducersAndReadsBesideNodes) {
+TEST(GraphAnalysis, FindsProducersAndReadsOutsideNodes) {
   Graph graph;
   Builder b(graph);
   const ValueId x = graph.add_input("x", {kF32, Shape{2}});
@@ -125,7 +125,7 @@ TEST(GraphAnalysis, FindsProducersAndReadsBesideNodes) {
   const ValueId last = b.relu(doubled);
   graph.add_output("y", last);
   graph.set_next(state, last, kTopRegion);
-  EXPECT_THAT(reads_beside_nodes(graph), ElementsAre(last, last));
+  EXPECT_THAT(reads_outside_nodes(graph), ElementsAre(last, last));
   EXPECT_THAT(find_producers(graph), ElementsAre(-1, -1, -1, 0, 1));
 }
 

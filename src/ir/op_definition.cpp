@@ -83,7 +83,7 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
 
 namespace ops {
 
-bool fits_beside(DType small, DType x) { return small == x || (small == DType::kF32 && is_float(x)); }
+bool is_vector_dtype(DType vector, DType x) { return vector == x || (vector == DType::kF32 && is_float(x)); }
 
 bool are_rope_tables(const TensorType& cos, const TensorType& sin, std::int64_t seq, std::int64_t head_dim) {
   const TensorType wanted{DType::kF32, Shape{seq, head_dim / 2}};

@@ -118,7 +118,7 @@ class ChannelsLast {
       for (std::size_t k = 0; k < nodes[i].inputs.size(); ++k)
         if (!converts_[i] || !is_image_operand(nodes[i], k)) note_row_major(nodes[i].inputs[k]);
     }
-    for (const ValueId read : reads_beside_nodes(graph_)) note_row_major(read);
+    for (const ValueId read : reads_outside_nodes(graph_)) note_row_major(read);
   }
   void note_row_major(ValueId value) {
     if (is_converted(value)) row_major_.emplace(value, kNoValue);

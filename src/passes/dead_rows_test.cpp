@@ -95,7 +95,7 @@ TEST(DeadRows, LeavesOutThePartsOfAConcatenationThatLieElsewhere) {
     })");
 }
 
-TEST(DeadRows, LeavesWhatIsReadBesideTheSliceAndWhatMixesRows) {
+TEST(DeadRows, LeavesWhatIsReadOutsideTheSliceAndWhatMixesRows) {
   const auto unchanged = [](std::string_view made, std::string_view slice, std::string_view also) {
     expect_unchanged("dead-rows", fmt::format(R"(graph g {{
       input %x: f32[1, 4, 4]

@@ -204,7 +204,7 @@ std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
   for (const Node& node : graph.nodes())
     if (!is_within(graph, node.region, loop))
       for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
-  for (const ValueId read : reads_beside_nodes(graph)) is_read[index_of(read)] = true;
+  for (const ValueId read : reads_outside_nodes(graph)) is_read[index_of(read)] = true;
   return is_read;
 }
 

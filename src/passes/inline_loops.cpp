@@ -39,7 +39,7 @@ bool needs_its_end(const Graph& graph, RegionId loop) {
 
 bool is_read(const Graph& graph, ValueId value) {
   const auto reads = [&](const Node& node) { return std::ranges::find(node.inputs, value) != node.inputs.end(); };
-  return std::ranges::any_of(graph.nodes(), reads) || std::ranges::count(reads_beside_nodes(graph), value) > 0;
+  return std::ranges::any_of(graph.nodes(), reads) || std::ranges::count(reads_outside_nodes(graph), value) > 0;
 }
 
 /// Replaces reads of rows by the counter by views of the first row.

@@ -128,7 +128,7 @@ TEST(InlineLoops, FindsLoopsInLoopsAndBranches) {
                  3);
 }
 
-TEST(InlineLoops, LeavesLoopsBesideRegionsThatGiveResults) {
+TEST(InlineLoops, LeavesLoopsNextToRegionsThatGiveResults) {
   expect_unchanged("inline-loops", R"(graph g {
       input %x: f32[2]
       input %hit: bool[]

@@ -20,7 +20,7 @@ bool stays_readable(const Graph& graph, ValueId value, RegionId region) {
 
 Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
   for (const ValueId param : graph_.values_of(ValueKind::kParam)) links(param).is_weight = true;
-  for (const ValueId read : reads_beside_nodes(graph_)) ++links(read).reads_from_outside;
+  for (const ValueId read : reads_outside_nodes(graph_)) ++links(read).reads_from_outside;
 
   front_end_ = shown_ = schedule_.end();
   for (Node& node : graph_.take_nodes()) {

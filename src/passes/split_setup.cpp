@@ -77,7 +77,7 @@ class Splitter {
     const std::span<const Node> nodes = graph_.nodes();
     leaves_.assign(nodes.size(), false);
     std::vector<bool> is_read(graph_.value_count(), false);
-    for (const ValueId value : reads_beside_nodes(graph_)) is_read[index_of(value)] = true;
+    for (const ValueId value : reads_outside_nodes(graph_)) is_read[index_of(value)] = true;
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const Node& node = nodes[i];
       leaves_[i] = may_leave(node) && (!is_any(is_read, node) || can_be_kept(node));

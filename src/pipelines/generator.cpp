@@ -144,7 +144,7 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
                                          .token_pixels = pipeline_.token_pixels()},
                                 .compile = compile_other,
                                 .stage = by_need.size() == 1 ? "" : stage->name,
-                                .beside = lasting - lasting_bytes(program, weights),
+                                .other_stages = lasting - lasting_bytes(program, weights),
                                 .limit = offloader_->limit(),
                                 .is_limited = options.memory_limit != 0,
                                 .suggests = options.suggests_what_fits && stage == &denoise_};

@@ -42,7 +42,7 @@ constexpr const char* kTwoChains = R"(graph chains {
   output y = %11
 })";
 
-TEST(Lanes, ChainsRunBesideEachOtherAndMeet) {
+TEST(Lanes, ChainsRunConcurrentlyAndMeet) {
   const Program program = plan_lanes(kTwoChains, 2);
   ASSERT_EQ(program.steps.size(), 7U);  // the concatenation and its slices are places
   EXPECT_EQ(program.lanes, 2);
@@ -109,7 +109,7 @@ TEST(Lanes, StepsOfALaneShareScratchThatOtherLanesWouldKeepApart) {
   for (const int i : {1, 3, 4, 5, 6}) EXPECT_EQ(bytes_of(i), 100U * static_cast<unsigned>(10 - i));
 }
 
-TEST(Lanes, MemoryIsNotHandedToWhatMayRunBeside) {
+TEST(Lanes, MemoryIsNotReusedByConcurrentSteps) {
   // After its relu nothing needs %2 or %3; in one lane a result of the other chain may reuse their memory.
   const Program program = plan_lanes(kTwoChains, 2);
   const std::vector<int> until = last_concurrent(program);

@@ -72,7 +72,7 @@ TEST(Dataset, KeepsVectorUnitsApart) {
   EXPECT_THAT(make_dataset({amx, avx512}).scenarios(), SizeIs(2));
 }
 
-TEST(Dataset, APeerThatNamesNoVectorUnitsStandsBesideTheOnlyMachineItCanBe) {
+TEST(Dataset, APeerThatNamesNoVectorUnitsIsComparedWithTheOnlyMachineItCanBe) {
   ResultFile ours = make_file({make_result({}, {1, 2})});
   ours.machine.cpu_isa = "amx";
   const ResultFile peers = make_file({test::make_peer("compiled", {3, 4})});
@@ -128,7 +128,7 @@ TEST(Dataset, LeavesOutOfAFolderWhatIsNoResultFile) {
   EXPECT_THAT(error_of([&] { (void)Dataset::read(named); }), HasSubstr("notes.json"));
 }
 
-TEST(Dataset, LeavesOutAFolderWithoutResultsBesideOneWithSome) {
+TEST(Dataset, LeavesOutAFolderWithoutResultsNextToOneWithSome) {
   const TempFolder folder;
   for (const char* name : {"good", "bad"}) std::filesystem::create_directory(folder / name);
   write_results(folder / "good/a.json", make_file({make_result({}, {1, 2})}));

@@ -138,12 +138,12 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
                  const Backend& backend) {
   const MemoryNeed need = memory_need(program, weights);
   const std::size_t available = request.limit != 0 ? request.limit : memory_for(backend, weights);
-  if (need.total() + request.beside <= available) return;
+  if (need.total() + request.other_stages <= available) return;
   const DeviceProperties device = backend.properties();
   const std::string of_stage = request.stage.empty() ? "it" : fmt::format("its stage {}", request.stage);
   std::string sentence =
       fmt::format("{} does not fit in memory as it is asked for: {} needs {} ({}), and ", request.model, of_stage,
-                  format_bytes(need.total() + request.beside), describe(need, request.beside));
+                  format_bytes(need.total() + request.other_stages), describe(need, request.other_stages));
   sentence += request.is_limited ? fmt::format("the memory limit that was given is {}", format_bytes(available))
                                  : fmt::format("of the {} of device {} there are {}", format_bytes(device.memory_bytes),
                                                name_of(device_of(backend)), format_bytes(available));
@@ -151,7 +151,7 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
     const SystemMemory host = system_memory();  // may have changed slightly in the meantime
     if (!host.limit.empty() && host.available_bytes <= available + available / 8) sentence += ", by " + host.limit;
   }
-  if (request.suggests) sentence += "; " + Suggestions(request, weights, available, request.beside).text();
+  if (request.suggests) sentence += "; " + Suggestions(request, weights, available, request.other_stages).text();
   throw OutOfMemory(sentence);
 }
 

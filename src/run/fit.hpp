@@ -29,7 +29,7 @@ struct FittedRequest {
   std::function<Compiled(const SwitchSet& switches, const RequestSize& size)> compile;
   std::string stage = {};  ///< the stage that is checked, if the request has several
   /// Bytes that other stages keep in memory at the same time.
-  std::size_t beside = 0;
+  std::size_t other_stages = 0;
   /// Device memory that may be used in all, in bytes; 0 is all that is available.
   std::size_t limit = 0;
   bool is_limited = false;  ///< the user set `limit`; it is not the device's capacity

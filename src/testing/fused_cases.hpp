@@ -49,7 +49,7 @@ class FusedCases {
   std::vector<FusedCase> list(bool with_f8) {
     const std::int64_t columns = shape_[2];
     const Shape vector{2, 1, columns}, per_row{2, shape_[1], 1}, whole{columns};
-    add("bias, gelu", [&](Body& b) { b.store(b->gelu_tanh(b->add(b.load(shape_), b.beside(whole)))); });
+    add("bias, gelu", [&](Body& b) { b.store(b->gelu_tanh(b->add(b.load(shape_), b.side_input(whole)))); });
     add("silu times", [&](Body& b) { b.store(b->mul(b->silu(b.load(shape_)), b.load(shape_))); });
     add("gated sum, norm, modulation", [&](Body& b) {
       const ValueId sum = gated_sum(b, vector);
@@ -58,30 +58,30 @@ class FusedCases {
     });
     add("sum, rms norm", [&](Body& b) {
       const ValueId sum = b->add(b.load(shape_), b.load(shape_));
-      b.store(b->rms_norm(sum, b.beside(whole), 1e-6));
+      b.store(b->rms_norm(sum, b.side_input(whole), 1e-6));
       b.store(sum);
     });
     add("sum first, an operand last", [&](Body& b) {
       const ValueId sum = b->add(b.load(shape_), b.load(shape_));
       b.store(sum);
-      b.store(b->mul(b->rms_norm(sum, b.beside(whole), 1e-6), b.load(shape_)));
+      b.store(b->mul(b->rms_norm(sum, b.side_input(whole), 1e-6), b.load(shape_)));
     });
     add("sum of three, rms norm", [&](Body& b) {
       const ValueId sum = b->add(b->add(b.load(shape_), b.load(shape_)), b.load(shape_));
-      b.store(b->rms_norm(sum, b.beside(whole), 1e-6));
+      b.store(b->rms_norm(sum, b.side_input(whole), 1e-6));
     });
     add("layer norm with weight and bias",
-        [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.beside(whole), b.beside(whole))); });
+        [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.side_input(whole), b.side_input(whole))); });
     add("layer norm far from 0", [&](Body& b) { b.store(b->layer_norm(b->add_scalar(b.load(shape_), 16), 1e-6)); });
     bodies_.back().magnitude = 16;
     add("softmax of masked scores", [&](Body& b) {
-      b.store(b->softmax(b->add(b->mul_scalar(b.load(shape_), 0.125), b.beside({shape_[1], columns}))));
+      b.store(b->softmax(b->add(b->mul_scalar(b.load(shape_), 0.125), b.side_input({shape_[1], columns}))));
     });
     add("per row and per element",
-        [&](Body& b) { b.store(b->mul(b->add(b.load(shape_), b.beside(per_row)), b.beside({1}))); });
+        [&](Body& b) { b.store(b->mul(b->add(b.load(shape_), b.side_input(per_row)), b.side_input({1}))); });
     add("rounded in between", [&](Body& b) {
       const ValueId x = b->cast(b->cast(b->exp(b.load(shape_)), DType::kF16), DType::kF32);
-      b.store(b->rms_norm(b->cast(b->cast(x, DType::kBF16), DType::kF32), b.beside(whole), 1e-6));
+      b.store(b->rms_norm(b->cast(b->cast(x, DType::kBF16), DType::kF32), b.side_input(whole), 1e-6));
     });
     bodies_.back().is_quantized = true;
     add("select of comparisons", [&](Body& b) {
@@ -113,7 +113,7 @@ class FusedCases {
     if (columns % 2 == 0)
       add("rms norm, rotation", [&](Body& b) {
         const Shape table{shape_[1], columns / 2};
-        const ValueId x = b->rms_norm(b.load(shape_), b.beside(whole), 1e-6);
+        const ValueId x = b->rms_norm(b.load(shape_), b.side_input(whole), 1e-6);
         b.store(b->rope(x, b.input(DType::kF32, table), b.input(DType::kF32, table)));
       });
     quantized("sum, norm, modulation, quantized", with_f8 ? DType::kF8E4M3 : DType::kI8, [&](Body& b) {
@@ -142,7 +142,7 @@ class FusedCases {
       return builder.cast(body.add_input("x" + std::to_string(inputs.size()), inputs.back()), DType::kF32);
     }
     ValueId load(const Shape& shape) { return input(stored, shape); }
-    ValueId beside(const Shape& shape) { return input(side, shape); }
+    ValueId side_input(const Shape& shape) { return input(side, shape); }
     std::string next_output() const { return "y" + std::to_string(body.outputs().size()); }
     void store(ValueId value) { body.add_output(next_output(), builder.cast(value, stored)); }
 
@@ -166,10 +166,10 @@ class FusedCases {
     bodies_.back().is_quantized = true;
   }
   ValueId gated_sum(Body& b, const Shape& vector) const {
-    return b->add(b.load(shape_), b->mul(b.beside(vector), b.load(shape_)));
+    return b->add(b.load(shape_), b->mul(b.side_input(vector), b.load(shape_)));
   }
   static ValueId modulated(Body& b, ValueId x, const Shape& vector) {
-    return b->add(b->mul(b->layer_norm(x, 1e-6), b->add_scalar(b.beside(vector), 1.0)), b.beside(vector));
+    return b->add(b->mul(b->layer_norm(x, 1e-6), b->add_scalar(b.side_input(vector), 1.0)), b.side_input(vector));
   }
 
   DType stored_, side_;

@@ -49,7 +49,7 @@ class SpecialCases {
     cases_.push_back({make_spec(op, std::move(inputs), std::move(attributes), std::move(is_weight))});
   }
   [[nodiscard]] TensorType stored(const Shape& shape) const { return {stored_, shape}; }
-  [[nodiscard]] TensorType beside(const Shape& shape) const { return {side_, shape}; }
+  [[nodiscard]] TensorType of_side(const Shape& shape) const { return {side_, shape}; }
 
   static std::vector<std::string> activations() { return {"none", "relu", "silu", "gelu_tanh", "gelu_erf"}; }
 
@@ -64,7 +64,7 @@ class SpecialCases {
   add(Op::enumerator, {x, stored({5, 1})});
 #define HR_REAL_BINARY HR_BINARY
 #define HR_COMPARISON HR_BINARY
-#define HR_TERNARY(enumerator, ...) add(Op::enumerator, {x, beside({3, 1, 33}), x});
+#define HR_TERNARY(enumerator, ...) add(Op::enumerator, {x, of_side({3, 1, 33}), x});
 #include "ir/elementwise.def"
     add(Op::kSelect, {{DType::kBool, x.shape}, x, stored({33})});
     for (const DType to : {DType::kF32, DType::kBF16, DType::kF16}) add(Op::kCast, {x}, {{"dtype", to}});
@@ -78,7 +78,7 @@ class SpecialCases {
       for (const std::string& activation : activations())
         for (const bool has_bias : {false, true}) {
           Types inputs = {stored({size.rows, size.k}), stored({size.n, size.k})};
-          if (has_bias) inputs.push_back(beside({size.n}));
+          if (has_bias) inputs.push_back(of_side({size.n}));
           add(Op::kLinear, std::move(inputs), {{"activation", activation}}, {false, true, true});
         }
     add(Op::kLinear, {stored({2, 5, 24}), stored({16, 24})}, {{"tf32", std::int64_t{1}}});
@@ -94,7 +94,7 @@ class SpecialCases {
           for (const bool has_bias : {false, true}) {
             const Shape x{rows, 64}, weight{32, 64};
             Types inputs = {{narrow, x}, {DType::kF32, {rows}}, {narrow, weight}, {DType::kF32, {32}}};
-            if (has_bias) inputs.push_back(beside({32}));
+            if (has_bias) inputs.push_back(of_side({32}));
             const AttributeList attributes = {{"activation", activation}, {"dtype", stored_}};
             const std::vector<bool> is_weight = {false, false, true, true, true};
             add(Op::kScaledLinear, inputs, attributes, is_weight);
@@ -106,7 +106,7 @@ class SpecialCases {
 
   void add_norms() {
     for (const std::int64_t columns : {17, 64}) {
-      const TensorType x = stored({2, 5, columns}), vector = beside({columns}), token = stored({2, 1, columns});
+      const TensorType x = stored({2, 5, columns}), vector = of_side({columns}), token = stored({2, 1, columns});
       add(Op::kSoftmax, {x});
       add(Op::kCumsum, {x});
       add(Op::kRmsNorm, {x}, {{"eps", 1e-6}});
@@ -120,7 +120,7 @@ class SpecialCases {
         for (const std::string& activation : activations())
           for (const bool is_affine : {false, true}) {
             Types inputs = {{stored_, shape, layout}};
-            if (is_affine) inputs.insert(inputs.end(), 2, beside({shape[1]}));
+            if (is_affine) inputs.insert(inputs.end(), 2, of_side({shape[1]}));
             add(Op::kGroupNorm, std::move(inputs),
                 {{"groups", std::int64_t{4}}, {"eps", 1e-5}, {"activation", activation}});
             cases_.back().skips = infinite_factors;
@@ -140,7 +140,7 @@ class SpecialCases {
   void add_norm_body() {
     Graph body("body");
     Builder b(body);
-    const TensorType pixels{stored_, {2, 64, 8, 8}, Layout::kChannelsLast}, vector = beside({2, 64, 1, 1});
+    const TensorType pixels{stored_, {2, 64, 8, 8}, Layout::kChannelsLast}, vector = of_side({2, 64, 1, 1});
     const auto input = [&](const char* name, const TensorType& type) {
       return b.cast(body.add_input(name, type), DType::kF32);
     };
@@ -163,7 +163,7 @@ class SpecialCases {
   void add_positions() {
     const TensorType table{DType::kF32, {5, 16}};
     add(Op::kRope, {stored({2, 3, 5, 32}), table, table});
-    add(Op::kQkNormRope, {stored({2, 5, 3 * 32}), beside({32}), table, table},
+    add(Op::kQkNormRope, {stored({2, 5, 3 * 32}), of_side({32}), table, table},
         {{"heads", std::int64_t{3}}, {"eps", 1e-6}});
     add(Op::kRopeTable, {stored({5, 2})}, {{"axes", std::vector<std::int64_t>{8, 8}}});
     add(Op::kTimestepEmbedding, {stored({3})}, {{"dim", std::int64_t{32}}});

@@ -16,7 +16,7 @@ namespace {
 
 const TuningCache::Machine kMachine{.device = "NVIDIA H200", .driver = "580.1", .library = "cuBLASLt 130100"};
 
-TEST(TuningCache, KeepsWhatWasStoredBesideTheRest) {
+TEST(TuningCache, KeepsEarlierEntriesWhenItStores) {
   const TempFolder folder;
   TuningCache cache(folder / "deep/algorithms", kMachine);
   EXPECT_EQ(cache.find("a"), std::nullopt);

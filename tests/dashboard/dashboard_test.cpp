@@ -290,7 +290,7 @@ TEST(DashboardOfManyResults, IsNotLongerForMoreOfThem) {
   EXPECT_EQ(height_with(60), height_with(120));
 }
 
-TEST(ChartPages, DrawWithTheLibraryBesideThem) {
+TEST(ChartPages, DrawWithTheLibraryOfTheirFolder) {
   const TempFolder folder;
   const std::string page =
       write_report(read_ladder(), folder.path(), {.formats = {ChartFormat::kHtml}}).charts.front() + ".html";
@@ -305,7 +305,7 @@ TEST(ChartPages, DrawWithTheLibraryBesideThem) {
   EXPECT_THAT(browser.complaints(), IsEmpty());
 }
 
-TEST(DashboardOfALadder, ShowsItsImagesBesideTheBaselines) {
+TEST(DashboardOfALadder, ShowsItsImagesNextToTheBaselines) {
   const TempFolder folder;
   const auto png = [](std::string_view pixels) { return "\x89PNG\r\n\x1a\n" + std::string(pixels); };
   std::vector<Result> results = {test::make_result({}, {20, 20}), test::make_result({"arena"}, {10, 10})};

@@ -84,7 +84,7 @@ class GraphMaker {
   void add_end_of_convolution(Node plain, double magnitude);
   void add_group_norm(ValueId x);
   void add_resampled(ValueId x);
-  void add_beside_image(ValueId x);
+  void add_second_image(ValueId x);
   void add_tokens_of(ValueId x);
   void add_image_block();
 

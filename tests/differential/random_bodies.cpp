@@ -49,7 +49,7 @@ void GraphMaker::add_body() {
     const ValueId inside = body.graph.add_input(fmt::format("x{}", body.operands.size()), graph_.type(outside));
     return {b.cast(inside, DType::kF32), size(outside)};
   };
-  const auto beside = [&] {
+  const auto second_operand = [&] {
     const std::array<Shape, 5> shapes = {shape, Shape{shape[0], 1, shape[2]}, Shape{shape[2]},
                                          Shape{shape[0], shape[1], 1}, Shape{}};
     return input(choose_.from(shapes));
@@ -61,12 +61,12 @@ void GraphMaker::add_body() {
     switch (choose_.below(10)) {
       case 0:
       case 1: {
-        const auto [y, t] = choose_.one_in(3) ? any_wide() : beside();
+        const auto [y, t] = choose_.one_in(3) ? any_wide() : second_operand();
         body.add(b.emit(choose_.of({Op::kAdd, Op::kSub, Op::kMin, Op::kMax}), {x, y})[0], s + t);
         break;
       }
       case 2: {
-        const auto [y, t] = choose_.one_in(3) ? any_wide() : beside();
+        const auto [y, t] = choose_.one_in(3) ? any_wide() : second_operand();
         body.add(b.mul(x, y), s * t * 1.5);
         break;
       }

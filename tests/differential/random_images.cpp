@@ -54,7 +54,7 @@ void GraphMaker::add_image() {
       add_resampled(x);
       break;
     case 5:
-      add_beside_image(x);
+      add_second_image(x);
       break;
     case 6:
       add_tokens_of(x);
@@ -146,21 +146,21 @@ void GraphMaker::add_resampled(ValueId x) {
 }
 
 /// An operation with another image in any layout: concatenation, addition, or a broadcast value per channel or pixel.
-void GraphMaker::add_beside_image(ValueId x) {
+void GraphMaker::add_second_image(ValueId x) {
   const TensorType type = graph_.type(x);
   TensorType other = type;
   other.layout = choose_.of({Layout::kRowMajor, Layout::kChannelsLast});
   const std::size_t form = choose_.below(4);
   if (form == 1) other.shape = {choose_.of({std::int64_t{1}, type.shape[0]}), type.shape[1], 1, 1};
   if (form == 2) other.shape = {1, 1, type.shape[2], type.shape[3]};
-  const ValueId beside = operand(other);
+  const ValueId second = operand(other);
   if (form == 3) {
     const bool is_first = choose_.one_in(2);
-    keep(b_.concat({is_first ? beside : x, is_first ? x : beside}, choose_.of({1, 1, 2, 3})),
-         std::max(size(x), size(beside)));
+    keep(b_.concat({is_first ? second : x, is_first ? x : second}, choose_.of({1, 1, 2, 3})),
+         std::max(size(x), size(second)));
     return;
   }
-  keep(choose_.one_in(2) ? b_.add(x, beside) : b_.mul(beside, x), 1.5 * size(x) * size(beside) + 1);
+  keep(choose_.one_in(2) ? b_.add(x, second) : b_.mul(second, x), 1.5 * size(x) * size(second) + 1);
 }
 
 /// Pixels as tokens [b, h w, c], a view if the image is channels-last, and sometimes back.

@@ -75,12 +75,12 @@ void GraphMaker::add_masked_attention() {
   const std::int64_t kv_heads = dims_.heads % 2 == 0 && choose_.one_in(2) ? dims_.heads / 2 : dims_.heads;
   const auto shared = [&](ValueId heads) { return kv_heads == dims_.heads ? heads : b_.slice(heads, 1, 0, kv_heads); };
   const auto one_or = [&](std::int64_t extent) { return choose_.one_in(2) ? std::int64_t{1} : extent; };
-  const Shape beside{one_or(dims_.batch), one_or(dims_.heads), one_or(dims_.seq), dims_.seq};
+  const Shape mask_shape{one_or(dims_.batch), one_or(dims_.heads), one_or(dims_.seq), dims_.seq};
   ValueId bias = kNoValue;
   if (choose_.one_in(3))
-    bias = operand(typed(beside));
+    bias = operand(typed(mask_shape));
   else if (choose_.one_in(2))
-    bias = graph_.add_input(fresh("mask"), {DType::kBool, beside});
+    bias = graph_.add_input(fresh("mask"), {DType::kBool, mask_shape});
   keep(b_.attention(q, shared(k), shared(v), 0.25, bias, choose_.one_in(3)), size(v));
 }
 

@@ -258,7 +258,7 @@ void GraphMaker::add_function() {
   const ValueId x = any_real();
   const TensorType type = graph_.type(x);
   const auto positive = [&](ValueId value) { return b_.add_scalar(b_.abs(value), 0.5); };
-  const auto beside = [&] { return operand({type.dtype, type.shape}); };
+  const auto second_operand = [&] { return operand({type.dtype, type.shape}); };
   switch (choose_.below(8)) {
     case 0:
       keep(b_.exp(b_.clamp(x, -3, 2)), 3);
@@ -273,16 +273,16 @@ void GraphMaker::add_function() {
       keep(b_.rsqrt(positive(x)), 1.4);
       break;
     case 4:
-      keep(b_.div(x, positive(beside())), 2 * size(x));
+      keep(b_.div(x, positive(second_operand())), 2 * size(x));
       break;
     case 5:
-      keep(b_.pow(b_.clamp(positive(x), 0.5, 4), b_.clamp(beside(), -2, 2)), 4);
+      keep(b_.pow(b_.clamp(positive(x), 0.5, 4), b_.clamp(second_operand(), -2, 2)), 4);
       break;
     case 6:
-      keep(b_.mod(x, positive(beside())), 1 + size(x));
+      keep(b_.mod(x, positive(second_operand())), 1 + size(x));
       break;
     default: {
-      const ValueId other = beside();
+      const ValueId other = second_operand();
       keep(choose_.one_in(2) ? b_.min(x, other) : b_.max(x, other), size(x) + size(other));
     }
   }
@@ -342,19 +342,19 @@ void GraphMaker::add_rope() {
 /// Plain fused ops, as another pass or a model may have left them.
 void GraphMaker::add_fused() {
   const ValueId x = tokens();
-  const auto beside = [&] {
+  const auto per_image = [&] {
     const DType dtype = choose_.one_in(3) ? DType::kF32 : dtype_;
     return operand({dtype, Shape{dims_.batch, 1, dims_.width()}});
   };
   switch (choose_.below(4)) {
     case 0: {
-      const ValueId scale = beside();
+      const ValueId scale = per_image();
       const ValueId shift = operand(graph_.type(scale));
       keep(b_.emit(Op::kNormModulate, {x, scale, shift}, {{"eps", 1e-6}})[0], 1 + size(scale) + size(shift));
       break;
     }
     case 1: {
-      const ValueId gate = beside(), residual = tokens();
+      const ValueId gate = per_image(), residual = tokens();
       keep(b_.emit(Op::kGateResidual, {residual, gate, x})[0], size(residual) + size(gate) * size(x));
       break;
     }

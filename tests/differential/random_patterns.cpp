@@ -117,11 +117,11 @@ ValueId GraphMaker::qk_norm(ValueId heads) {
 
 /// scores[b, h, s, t] + bias[b or 1, h or 1, s or 1, t]
 ValueId GraphMaker::biased(ValueId scores) {
-  TensorType beside = graph_.type(scores);
+  TensorType bias_type = graph_.type(scores);
   for (const int axis : {0, 1, 2})
-    if (choose_.one_in(2)) beside.shape.set(axis, 1);
-  if (choose_.one_in(4)) beside.layout = Layout::kChannelsLast;
-  return laid(b_.add(scores, operand(beside)), Layout::kRowMajor);
+    if (choose_.one_in(2)) bias_type.shape.set(axis, 1);
+  if (choose_.one_in(4)) bias_type.layout = Layout::kChannelsLast;
+  return laid(b_.add(scores, operand(bias_type)), Layout::kRowMajor);
 }
 
 /// q, k, v [b, h, s, d] -> [b, h, s, d], mostly in plain ops, with the scale in any of its positions.

@@ -68,7 +68,7 @@ class Rebuilder {
 
   void find_unread() {
     std::vector<bool> is_read(from_.value_count(), false);
-    for (const ValueId read : reads_beside_nodes(from_)) is_read[index_of(read)] = true;
+    for (const ValueId read : reads_outside_nodes(from_)) is_read[index_of(read)] = true;
     for (const Node& node : from_.nodes())
       for (const ValueId input : node.inputs) is_read[index_of(input)] = true;
     for (const Node& node : from_.nodes())

@@ -42,7 +42,7 @@ SEEDS = {
     "valid_bool": file(one("BOOL")),
     "valid_i16_not_read": file(one("I16", "[2]")),
     "valid_f4_not_read": file(one("F4", "[2,4]")),
-    "valid_f6_beside_u8": file(f'{{"a":{entry("F6_E2M3", "[4]", "[0,3]")},"b":{entry("U8", "[1]", "[3,4]")}}}'),
+    "valid_f6_and_u8": file(f'{{"a":{entry("F6_E2M3", "[4]", "[0,3]")},"b":{entry("U8", "[1]", "[3,4]")}}}'),
     "valid_metadata_null": file('{"__metadata__":null,"a":' + entry() + "}"),
     "nothing": b"",
     "seven_bytes": b"1234567",

@@ -39,7 +39,7 @@ void require_operands(const TypeQuery& given, std::int64_t channels, std::string
   given.require(is_float(x.dtype) && given.in[1].dtype == x.dtype, form);
   given.require(given.in[1].layout == Layout::kRowMajor, "a row-major weight");
   if (given.in.size() > 2)
-    given.require(given.in[2].shape == Shape{channels} && fits_beside(given.in[2].dtype, x.dtype),
+    given.require(given.in[2].shape == Shape{channels} && is_vector_dtype(given.in[2].dtype, x.dtype),
                   "a bias for each channel of the result, in the dtype of x or f32");
 }
 

@@ -23,8 +23,8 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> transformers();
 [[nodiscard]] std::span<const OpDefinition> fused();
 
-/// Whether `small` may be an operand next to `x`: it has the same dtype, or it is f32 and x is a float of fewer bits.
-[[nodiscard]] bool fits_beside(DType small, DType x);
+/// Whether per-channel vectors of x may have the dtype `vector`: that of x, or f32 for x of a float of fewer bits.
+[[nodiscard]] bool is_vector_dtype(DType vector, DType x);
 /// Whether cos and sin are f32 [seq, head_dim / 2] tables for that number of positions.
 [[nodiscard]] bool are_rope_tables(const TensorType& cos, const TensorType& sin, std::int64_t seq,
                                    std::int64_t head_dim);

@@ -21,7 +21,7 @@ std::vector<TensorType> linear_types(const TypeQuery& given) {
                 "x[..., k] and weight[n, k]");
   if (given.in.size() == 3) {
     given.require(given.in[2].shape == Shape{weight.shape[0]}, "x[..., k], weight[n, k] and bias[n]");
-    given.require(fits_beside(given.in[2].dtype, x.dtype), "bias in the dtype of x or f32");
+    given.require(is_vector_dtype(given.in[2].dtype, x.dtype), "bias in the dtype of x or f32");
   }
   Shape shape = x.shape;
   shape.set(-1, weight.shape[0]);
@@ -42,7 +42,7 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
                     given.in[3] == TensorType{DType::kF32, columns},
                 "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], scales in f32");
   if (given.in.size() > 4) {
-    given.require(given.in[4].shape == columns && fits_beside(given.in[4].dtype, dtype),
+    given.require(given.in[4].shape == columns && is_vector_dtype(given.in[4].dtype, dtype),
                   "bias[n] in the dtype of the result or f32");
   }
   TensorType made{dtype, x.shape};

@@ -22,7 +22,7 @@ std::vector<TensorType> row_types(const TypeQuery& given) {
 void require_affine(const TypeQuery& given, std::int64_t count, std::string_view form) {
   for (const TensorType& vector : given.in.subspan(1)) {
     given.require(vector.shape == Shape{count}, form);
-    given.require(fits_beside(vector.dtype, given.in[0].dtype) && vector.dtype == given.in[1].dtype,
+    given.require(is_vector_dtype(vector.dtype, given.in[0].dtype) && vector.dtype == given.in[1].dtype,
                   "weight and bias of one dtype, that of x or f32");
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// Whether `vector` is [batch, 1, d] for x[batch, seq, d].
 bool is_per_sample(const TensorType& vector, const TensorType& x) {
-  return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && fits_beside(vector.dtype, x.dtype);
+  return vector.shape == Shape{x.shape[0], 1, x.shape[2]} && is_vector_dtype(vector.dtype, x.dtype);
 }
 
 /// `vectors` are scale and shift.
@@ -43,7 +43,7 @@ std::vector<TensorType> qk_norm_rope_types(const TypeQuery& given) {
       "x[b, s, heads*d], weight[d] (in the dtype of x or f32), f32 cos[s, d/2] and sin[s, d/2]";
   given.require(is_float(x.dtype) && x.shape.rank() == 3 && heads > 0 && x.shape[2] % heads == 0, kForm);
   const std::int64_t head_dim = x.shape[2] / heads;
-  given.require(given.in[1].shape == Shape{head_dim} && fits_beside(given.in[1].dtype, x.dtype) &&
+  given.require(given.in[1].shape == Shape{head_dim} && is_vector_dtype(given.in[1].dtype, x.dtype) &&
                     are_rope_tables(given.in[2], given.in[3], x.shape[1], head_dim),
                 kForm);
   return {{x.dtype, Shape{x.shape[0], heads, x.shape[1], head_dim}}};

@@ -279,13 +279,13 @@ void pack_narrow(void* stream, Pace pace, const void* weight, void* packed) {
 }
 
 std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors) {
-  constexpr int kBeside = 18;  // pixels in whose time the rest of a segment is done, as measured
+  constexpr int kSegmentOverhead = 18;  // pixels in whose time the rest of a segment is done, as measured
   const int step = form.pace == Pace::kHalved ? 2 : 1;
   std::vector<int> products = {128, 64, 32};
   if (step == 2) products.erase(products.begin());  // rows of twice as many pixels do not fit
   std::ranges::stable_sort(products, {}, [&](int pixels) {
     const int segments = divide_up(form.height, step) * divide_up(form.width / step, pixels) * form.images;
-    return divide_up(segments, multiprocessors) * (pixels + kBeside);  // of the block with most
+    return divide_up(segments, multiprocessors) * (pixels + kSegmentOverhead);  // of the block with most
   });
   return products;
 }

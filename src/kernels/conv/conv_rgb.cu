@@ -66,9 +66,9 @@ class Gather {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int at = static_cast<int>(threadIdx.x) + i * kFromThreads;
-      const int y = row + at / kPitch, beside = at % kPitch, x_pixel = column + beside / kFew;
+      const int y = row + at / kPitch, in_row = at % kPitch, x_pixel = column + in_row / kFew;
       const bool is_inside = at < kCopied && y >= 0 && y < form.height && x_pixel >= 0 && x_pixel < form.width;
-      to[i] = is_inside ? x[((image * form.height + y) * form.width + column) * kFew + beside].bits : std::uint16_t{0};
+      to[i] = is_inside ? x[((image * form.height + y) * form.width + column) * kFew + in_row].bits : std::uint16_t{0};
     }
   }
   static __device__ __forceinline__ void write(const std::uint16_t (&from)[kEach], std::uint16_t* copy) {

@@ -155,8 +155,8 @@ class Gather {
 #pragma unroll
     for (int i = 0; i < kProducts * 2; ++i) {
       const int number = i * 8 + static_cast<int>(threadIdx.x) % 4 * 2, row = form.run.quotient(number);
-      const int beside = number - row * form.run.divisor;
-      offsets_[i] = row < kTall ? row * kCopiedColumns * form.padded.divisor + beside : -1;
+      const int in_row = number - row * form.run.divisor;
+      offsets_[i] = row < kTall ? row * kCopiedColumns * form.padded.divisor + in_row : -1;
     }
   }
   __device__ __forceinline__ void take(const std::uint16_t* pixel, int product, std::uint32_t (&to)[2]) const {

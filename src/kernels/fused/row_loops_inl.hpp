@@ -261,7 +261,7 @@ void map_rows(const Call& call) {
 
 /// The fastest loop if the last kSplats operands have one element for all columns.
 template <class F, int kOperands, class T, int kSplats>
-Run map_beside(const Call& call) {
+Run map_splats(const Call& call) {
   switch (mix_of(call, kOperands - kSplats)) {
     case Mix::kNone:
       return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
@@ -277,7 +277,7 @@ template <class F, int kOperands, class T, int kSplats>
 Run map_with(const Call& call) {
   if constexpr (kSplats + 1 < kOperands)
     if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
-  return map_beside<F, kOperands, T, kSplats>(call);
+  return map_splats<F, kOperands, T, kSplats>(call);
 }
 /// The fastest loop for the instructions of most bodies.
 template <class F, int kOperands>
@@ -285,9 +285,9 @@ Run map_of(const Call& call) {
   return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
 }
 template <class F, int kOperands, int kSplats>
-Run map_beside_of(const Call& call) {
-  if (call.dtype == DType::kBF16) return map_beside<F, kOperands, Bf16, kSplats>(call);
-  return map_beside<F, kOperands, float, kSplats>(call);
+Run map_splats_of(const Call& call) {
+  if (call.dtype == DType::kBF16) return map_splats<F, kOperands, Bf16, kSplats>(call);
+  return map_splats<F, kOperands, float, kSplats>(call);
 }
 /// One loop for all instructions that are rare, or much slower than their reads.
 template <class F, int kOperands>

@@ -368,14 +368,14 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
     case Do::kSumOfProducts:
       return plain_map_of<SumOfProducts, 4>(call);
     case Do::kWeightedSum:
-      return map_beside_of<WeightedSum, 4, 2>(call);
+      return map_splats_of<WeightedSum, 4, 2>(call);
     case Do::kActivationOfSum:
       return activation_run<ActivationOfSum, 2>(what, call);
     case Do::kGated:
       return activation_run<GatedBy, 2>(what, call);
     case Do::kNormalize:
       if (call.x[3].step != 0 || call.x[4].step != 0) return plain_map_of<Normalized, 5>(call);
-      return map_beside_of<Normalized, 5, 2>(call);
+      return map_splats_of<Normalized, 5, 2>(call);
     case Do::kExpBelow:
       if (what.is_coarse) return exponential_of<Precision::kBf16>(call, is_stored);
       return exponential_of<Precision::kF32>(call, is_stored);

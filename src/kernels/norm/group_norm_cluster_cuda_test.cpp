@@ -10,9 +10,10 @@ namespace {
 
 class CudaGroupNormOnce : public cuda::KernelTest {
  protected:
-  void matches(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t beside, const char* activation) {
+  void matches(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t vectors,
+               const char* activation) {
     std::vector<TensorType> inputs = {{types.x, shape, Layout::kChannelsLast}};
-    inputs.resize(1 + beside, {types.side, Shape{shape[1]}});
+    inputs.resize(1 + vectors, {types.side, Shape{shape[1]}});
     const OpSpec spec = make_spec(Op::kGroupNorm, std::move(inputs),
                                   {{"groups", groups}, {"eps", 1e-5}, {"activation", std::string(activation)}});
     ASSERT_FALSE(kernel_named("cuda.group_norm_once").supports(spec, target())) << shape.to_string();
@@ -40,7 +41,7 @@ TEST_F(CudaGroupNormOnce, MatchesTheOracle) {
 
 TEST_F(CudaGroupNormOnce, NeedsNeitherWeightNorBias) {
   for (const cuda::Types types : cuda::kTypes)
-    for (const std::size_t beside : {0, 1}) matches({2, 80, 9, 7}, 4, types, beside, "none");
+    for (const std::size_t vectors : {0, 1}) matches({2, 80, 9, 7}, 4, types, vectors, "none");
 }
 
 TEST_F(CudaGroupNormOnce, AppliesItsActivation) {

@@ -291,7 +291,7 @@ HWY_EXPORT(write_results);
 /// Joins the moments of groups [begin, end) of all images, and computes the factor and the term of each channel.
 void join_groups(const GroupNorm& bound, const LaunchArguments& arguments, std::int64_t begin, std::int64_t end,
                  const GroupNormScratch& at) {
-  const auto beside = [&](std::size_t input, std::int64_t channel, double otherwise) {
+  const auto channel_value = [&](std::size_t input, std::int64_t channel, double otherwise) {
     const auto* const from = arguments.optional_input<std::byte>(input);
     if (from == nullptr) return otherwise;
     return load_as_double(from + static_cast<std::size_t>(channel) * size_of(bound.side), bound.side);
@@ -305,11 +305,11 @@ void join_groups(const GroupNorm& bound, const LaunchArguments& arguments, std::
     const double below = moments.mean - static_cast<double>(mean);
     const std::int64_t image = whole / bound.groups, first = whole % bound.groups * bound.width;
     for (std::int64_t c = first; c < first + bound.width; ++c) {
-      const double factor = inverse * beside(1, c, 1);
+      const double factor = inverse * channel_value(1, c, 1);
       const std::int64_t place = image * bound.channels + c;
       at.mean[place] = mean;
       at.factor[place] = static_cast<float>(factor);
-      at.term[place] = static_cast<float>(beside(2, c, 0) - below * factor);
+      at.term[place] = static_cast<float>(channel_value(2, c, 0) - below * factor);
     }
   }
 }

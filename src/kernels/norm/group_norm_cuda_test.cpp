@@ -18,9 +18,9 @@ const std::vector<Case> kCases = {
 
 class CudaGroupNorm : public cuda::KernelTest {
  protected:
-  void matches(const Case& item, cuda::Types types, Layout layout, std::size_t beside, const char* activation) {
+  void matches(const Case& item, cuda::Types types, Layout layout, std::size_t vectors, const char* activation) {
     std::vector<TensorType> inputs = {{types.x, item.shape, layout}};
-    inputs.resize(1 + beside, {types.side, Shape{item.shape[1]}});
+    inputs.resize(1 + vectors, {types.side, Shape{item.shape[1]}});
     expect_matches_oracle("cuda.group_norm", make_spec(Op::kGroupNorm, std::move(inputs),
                                                        {{"groups", item.groups},
                                                         {"eps", 1e-5},
@@ -38,7 +38,7 @@ TEST_F(CudaGroupNorm, MatchesTheOracle) {
 TEST_F(CudaGroupNorm, NeedsNeitherWeightNorBias) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-      for (const std::size_t beside : {0, 1}) matches({{2, 40, 4, 10}, 4, 36}, types, layout, beside, "silu");
+      for (const std::size_t vectors : {0, 1}) matches({{2, 40, 4, 10}, 4, 36}, types, layout, vectors, "silu");
 }
 
 TEST_F(CudaGroupNorm, AppliesItsActivation) {

@@ -11,10 +11,10 @@ constexpr std::string_view kTogether = "cuda.group_norm_together";
 
 class CudaGroupNormTogether : public cuda::KernelTest {
  protected:
-  static OpSpec spec_of(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t beside,
+  static OpSpec spec_of(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t vectors,
                         const char* activation) {
     std::vector<TensorType> inputs = {{types.x, shape, Layout::kChannelsLast}};
-    inputs.resize(1 + beside, {types.side, Shape{shape[1]}});
+    inputs.resize(1 + vectors, {types.side, Shape{shape[1]}});
     return make_spec(Op::kGroupNorm, std::move(inputs),
                      {{"groups", groups}, {"eps", 1e-5}, {"activation", std::string(activation)}});
   }
@@ -48,7 +48,7 @@ TEST_F(CudaGroupNormTogether, MatchesTheOracle) {  // which takes its time for i
 }
 
 TEST_F(CudaGroupNormTogether, NeedsNeitherWeightNorBias) {
-  for (const std::size_t beside : {0, 1}) matches(spec_of({1, 64, 256, 257}, 32, cuda::kTypes[1], beside, "none"));
+  for (const std::size_t vectors : {0, 1}) matches(spec_of({1, 64, 256, 257}, 32, cuda::kTypes[1], vectors, "none"));
 }
 
 TEST_F(CudaGroupNormTogether, AppliesItsActivation) {

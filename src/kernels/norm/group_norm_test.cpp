@@ -20,10 +20,10 @@ const std::vector<Case> kCases = {{{1, 4, 1, 1}, 2},      {{2, 6, 3, 5}, 3},    
                                   {{2, 40, 3, 9}, 4, 36}, {{1, 1, 129, 130}, 1}, {{1, 64, 10, 9}, 32},
                                   {{1, 160, 11, 11}, 32}, {{1, 24, 9, 8}, 3, 3}};
 
-OpSpec spec(const Case& item, DType x, DType side, Layout layout, std::size_t beside, std::string activation) {
+OpSpec spec(const Case& item, DType x, DType side, Layout layout, std::size_t vectors, std::string activation) {
   const std::int64_t channels = item.shape[1];
   std::vector<TensorType> inputs = {{x, item.shape, layout}};
-  inputs.resize(1 + beside, {side, Shape{channels}});
+  inputs.resize(1 + vectors, {side, Shape{channels}});
   return make_spec(
       Op::kGroupNorm, std::move(inputs),
       {{"groups", item.groups}, {"eps", 1e-5}, {"channels", item.channels}, {"activation", std::move(activation)}});
@@ -34,14 +34,14 @@ struct Types {
 };
 class GroupNorm : public testing::TestWithParam<std::tuple<Types, Layout>> {
  protected:
-  void matches(const Case& item, std::size_t beside, const char* activation) {
+  void matches(const Case& item, std::size_t vectors, const char* activation) {
     const auto& [types, layout] = GetParam();
-    expect_matches_oracle("highway.group_norm", spec(item, types.x, types.side, layout, beside, activation));
+    expect_matches_oracle("highway.group_norm", spec(item, types.x, types.side, layout, vectors, activation));
   }
 };
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Types, Layout>>& info) {
   const auto& [types, layout] = info.param;
-  return fmt::format("{}_beside_{}_{}", name_of(types.side), name_of(types.x),
+  return fmt::format("{}_with_{}_{}", name_of(types.side), name_of(types.x),
                      layout == Layout::kRowMajor ? "rows" : "channels_last");
 }
 INSTANTIATE_TEST_SUITE_P(Stored, GroupNorm,
@@ -56,9 +56,9 @@ TEST_P(GroupNorm, MatchesTheOracle) {
 }
 
 TEST_P(GroupNorm, NeedsNeitherWeightNorBias) {
-  for (const std::size_t beside : {0, 1}) {
-    matches({{2, 6, 3, 5}, 3}, beside, "silu");
-    matches({{2, 40, 3, 9}, 4, 36}, beside, "none");
+  for (const std::size_t vectors : {0, 1}) {
+    matches({{2, 6, 3, 5}, 3}, vectors, "silu");
+    matches({{2, 40, 3, 9}, 4, 36}, vectors, "none");
   }
 }
 

@@ -81,9 +81,9 @@ struct Row {
 
 /// The factor and the term of a sample's rows in f32: y = normal * factor + term. Computed once for all its rows.
 template <Affine kAffine, class T, class S>
-class Beside {
+class ScaleAndShift {
  public:
-  HWY_INLINE Beside(const NormRows& bound, float* factor, float* term)
+  HWY_INLINE ScaleAndShift(const NormRows& bound, float* factor, float* term)
       : n_(bound.loop.inner.extent), base_(bound.base), factor_(factor), term_(term) {}
 
   HWY_INLINE void take(const S* scale, const S* shift) {
@@ -149,12 +149,12 @@ HWY_INLINE float spread_of_row(std::int64_t n, const T* x, float mean, A ahead) 
 }
 
 template <bool kCentered, class T, class Y, class B, class A>
-HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x, const B& beside, Y y, A ahead) {
+HWY_INLINE void write_row(std::int64_t n, float mean, float inverse, const T* x, const B& affine, Y y, A ahead) {
   const Vector means = hn::Set(Float(), mean);
   const Vector factor = hn::Set(Float(), inverse);
   const auto result = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
     const Pairs v = load_centered<kCentered>(x + i, means, count);
-    return beside.apply({hn::Mul(v.even, factor), hn::Mul(v.odd, factor)}, i);
+    return affine.apply({hn::Mul(v.even, factor), hn::Mul(v.odd, factor)}, i);
   };
   std::int64_t i = 0;
   for (; i + kGroup <= n; i += kGroup) {
@@ -173,7 +173,7 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
   const Float d;
   const std::int64_t n = bound.loop.inner.extent;
   const std::int64_t block = bound.block();
-  Beside<kAffine, T, S> beside(bound, part.scratch, part.scratch + whole_groups(n));
+  ScaleAndShift<kAffine, T, S> affine(bound, part.scratch, part.scratch + whole_groups(n));
   const Vector eps = hn::Set(d, static_cast<float>(bound.eps));
   std::array<Row<T, S, Y>, NormRows::kMaxBlock> rows;
   std::array<float, NormRows::kMaxBlock> means{};
@@ -201,8 +201,8 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
     }
     for (std::int64_t k = 0; k < count; ++k) {
       const auto& row = rows[k];
-      beside.take(row.scale, row.shift);
-      write_row<kCentered>(n, means[k], spread[k], row.x, beside, row.y, ahead(k, kPasses - 1));
+      affine.take(row.scale, row.shift);
+      write_row<kCentered>(n, means[k], spread[k], row.x, affine, row.y, ahead(k, kPasses - 1));
     }
   }
   finish_writes<Y>();

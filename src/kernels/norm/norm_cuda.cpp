@@ -24,12 +24,15 @@ KernelPlan plan_norm(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
-  const auto beside = [&](std::size_t k) { return broadcast_strides(k < in.size() ? in[k] : Operand{}, shape); };
-  const cuda::NormRows rows{.form = norm_form(binding.spec.op),
-                            .dtype = y.type.dtype,
-                            .side = in.back().type.dtype,
-                            .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
-                            .grid = cuda::to_grid(rows_of<4>(shape, {in[0].strides, beside(1), beside(2), y.strides}))};
+  const auto vector_strides = [&](std::size_t k) {
+    return broadcast_strides(k < in.size() ? in[k] : Operand{}, shape);
+  };
+  const cuda::NormRows rows{
+      .form = norm_form(binding.spec.op),
+      .dtype = y.type.dtype,
+      .side = in.back().type.dtype,
+      .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
+      .grid = cuda::to_grid(rows_of<4>(shape, {in[0].strides, vector_strides(1), vector_strides(2), y.strides}))};
   return {[=](const LaunchArguments& arguments) {
     cuda::launch_norm(arguments.stream.native_handle(), rows,
                       {.x = arguments.input(0),

@@ -19,7 +19,7 @@ namespace {
 /// The factor and the term of normalized packs: a form that modulates always has both, others have those that are
 /// given.
 template <Norm kForm, class S>
-struct Beside {
+struct ScaleAndShift {
   const S* scale;
   const S* shift;
 
@@ -59,8 +59,8 @@ struct Normalize {
   template <int kWidth, int kPerThread>
   __device__ __forceinline__ void run(const RowPlace<4>& place) const {
     Row<T, kWidth, kPerThread> row(x + place.offsets[0], place.packs);
-    const Beside<kForm, S> beside{scale == nullptr ? nullptr : scale + place.offsets[1],
-                                  shift == nullptr ? nullptr : shift + place.offsets[2]};
+    const ScaleAndShift<kForm, S> affine{scale == nullptr ? nullptr : scale + place.offsets[1],
+                                         shift == nullptr ? nullptr : shift + place.offsets[2]};
     T* const to = y + place.offsets[3];
     float sum = 0;
     float mean = 0;
@@ -79,7 +79,7 @@ struct Normalize {
     const float inverse = 1.0F / sqrtf(join_row<Sum>(sum) / count + eps);
     if (!place.exists) return;
     row.for_each([&](int pack, float(&x)[kWidth]) {
-      beside.apply(x, mean, inverse, pack);
+      affine.apply(x, mean, inverse, pack);
       Packs<T, kWidth>::store(x, to + pack * kWidth);
     });
   }

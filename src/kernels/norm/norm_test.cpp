@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Stored, Norms,
                          testing::Values(Types{DType::kF32, DType::kF32}, Types{DType::kBF16, DType::kBF16},
                                          Types{DType::kBF16, DType::kF32}),
                          [](const auto& param) {
-                           return fmt::format("{}_beside_{}", name_of(param.param.side), name_of(param.param.x));
+                           return fmt::format("{}_with_{}", name_of(param.param.side), name_of(param.param.x));
                          });
 
 const std::vector<Shape> kShapes = {{1, 1, 4},  {2, 3, 7},  {2, 3, 8},   {2, 3, 9},    {2, 3, 15},  {2, 1, 16},

@@ -42,7 +42,7 @@ void argmax_of(const Argmax& bound, const RowPart& part) {
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
-  const Argmax bound{.places = places_beside(axis, x, y), .count = x.type.shape[axis], .step = x.strides[axis]};
+  const Argmax bound{.places = places_without(axis, x, y), .count = x.type.shape[axis], .step = x.strides[axis]};
   const RowWork work{.threads = binding.threads, .rows = bound.places.rows, .elements = bound.count};
   const auto run = x.type.dtype == DType::kF32 ? argmax_of<float> : argmax_of<Bf16>;
   return share_rows(work, [=](const RowPart& part) { run(bound, part); });

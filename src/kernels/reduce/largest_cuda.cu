@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
-  const GridRows<2> places = to_grid(places_beside(axis, x, y));
+  const GridRows<2> places = to_grid(places_without(axis, x, y));
   const std::int64_t count = x.type.shape[axis], step = x.strides[axis];
   return {[=, dtype = x.type.dtype](const LaunchArguments& arguments) {
     if (places.rows == 0) return;

@@ -28,7 +28,7 @@ ReducedAxes split_axes(const std::vector<std::int64_t>& axes, const Operand& x, 
   return split;
 }
 
-RowLoop<2> places_beside(int axis, const Operand& x, const Operand& y) {
+RowLoop<2> places_without(int axis, const Operand& x, const Operand& y) {
   Shape kept, from, to;
   for (int k = 0; k < x.type.shape.rank(); ++k) {
     if (k == axis) continue;

@@ -19,6 +19,6 @@ struct ReducedAxes {
 
 /// The elements of a result that lacks one axis of x: the offset in x where that axis begins, and the offset in y.
 /// Rows have one element.
-[[nodiscard]] RowLoop<2> places_beside(int axis, const Operand& x, const Operand& y);
+[[nodiscard]] RowLoop<2> places_without(int axis, const Operand& x, const Operand& y);
 
 }  // namespace headroom

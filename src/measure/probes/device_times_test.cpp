@@ -109,7 +109,7 @@ TEST(LaunchTimes, RefusesARunWithMoreOrFewerPieces) {
   EXPECT_THROW(times.add(run), Error);
 }
 
-TEST(LaunchTimes, FollowsSubmissionWhereStreamsRunBesideEachOther) {
+TEST(LaunchTimes, FollowsSubmissionWhereStreamsRunConcurrently) {
   Program program;
   program.steps.resize(2);
   program.root = {.first = 0, .last = 2, .children = {}};

@@ -124,7 +124,7 @@ TEST(AutoChoice, LeavesPrecisionAloneWhereItIsSlowerOrNoFaster) {
 }
 
 /// Models bf16 on a CPU without AMX: its GEMMs are slower than those in f32, but together with int8 it saves bytes.
-TEST(AutoChoice, TriesAgainWhatMayPayBesideAnother) {
+TEST(AutoChoice, TriesAgainWhatMayPayWithAnother) {
   FakeBench bench;
   bench.factors["bf16"] = 1;
   bench.factors["int8"] = 0.5;

@@ -91,7 +91,7 @@ TEST(StreamJudge, RefusesWhatIsOfAnotherSize) {
                Error);
 }
 
-TEST(StreamTeacher, IsNamedBesideTheModel) {
+TEST(StreamTeacher, IsNamedInTheFolderOfTheModel) {
   FakeRoot root;
   EXPECT_THAT(refusal(root), HasSubstr("names no `teacher` in a generation_config.json"));
   root.write("generation_config.json", R"({"teacher": {"name": "oil", "camera_noise": 0.03, "frames": 64}})");

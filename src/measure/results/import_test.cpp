@@ -223,7 +223,7 @@ std::string floats(std::initializer_list<float> values) {
   return bytes;
 }
 
-TEST(ImportNvbench, ReadsTheSamplesBesideTheFile) {
+TEST(ImportNvbench, ReadsTheSamplesNextToTheFile) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.path() / "out.json-bin");
   write_file_atomically(folder.path() / "out.json-bin" / "0.bin", floats({0.5F, 0.25F, 1.0F}));

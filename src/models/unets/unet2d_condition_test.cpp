@@ -77,7 +77,7 @@ TEST(UNet2DCondition, ALatentIsEightPixels) {
   EXPECT_THROW((void)pass.shapes(sd15_unet_config(), {.height = 60, .width = 64}), Error);
 }
 
-TEST(UNet2DCondition, TakesAsManyTimeIdsAsFitBesideTheText) {
+TEST(UNet2DCondition, TakesAsManyTimeIdsAsFitNextToTheText) {
   const nlohmann::json config = sdxl_unet_config();
   const ComponentPass pass = unet2d_condition_class().passes.front();
   InputShapes shapes = pass.shapes(config, {.height = 64, .width = 64, .text_tokens = 3});

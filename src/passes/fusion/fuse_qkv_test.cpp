@@ -95,7 +95,7 @@ TEST(FuseQkv, LeavesOtherInputsModulesDtypesBiasesAndActivations) {
     })");
 }
 
-TEST(FuseQkv, LeavesAMergedProductAloneBesideThoseOfTheModuleAround) {
+TEST(FuseQkv, LeavesAMergedMatmulApartFromThoseOfTheModuleAround) {
   expect_rewrite("fuse-qkv", R"(graph g {
       input %x: f32[3, 4]
       param %q: f32[2, 4]

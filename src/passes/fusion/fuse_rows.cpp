@@ -70,7 +70,7 @@ class RowFusion {
         is_read_elsewhere_(graph.value_count(), false),
         readers_(graph.value_count()),
         group_(nodes_.size()) {
-    for (const ValueId read : reads_beside_nodes(graph)) is_read_elsewhere_[index_of(read)] = true;
+    for (const ValueId read : reads_outside_nodes(graph)) is_read_elsewhere_[index_of(read)] = true;
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       for (const ValueId input : nodes_[i].inputs) readers_[index_of(input)].push_back(i);
     std::iota(group_.begin(), group_.end(), std::size_t{0});

@@ -33,7 +33,7 @@ TEST(FuseRows, PutsWhatGoesAlongRowsIntoOneBody) {
   output q = %6
   output s = %7
 })",
-                           1, 2e-2);
+                                1, 2e-2);
   ASSERT_EQ(graph.nodes().size(), 1U);
   EXPECT_EQ(graph.nodes()[0].path, "norm");
   EXPECT_EQ(graph.nodes()[0].results.size(), 3U);
@@ -59,7 +59,7 @@ TEST(FuseRows, JoinsWhatGoesOverTheSameRowsOfOneOperand) {
   output k = %3
   output v = %5
 })",
-                           2);
+                                2);
   EXPECT_EQ(graph.nodes().size(), 2U);
 }
 
@@ -76,11 +76,11 @@ TEST(FuseRows, DoesNotJoinReadersOfOneOperandThatWaitForEachOther) {
   %4: f32[4, 8] = silu(%3)
   output y = %4
 })",
-                           2);
+                                2);
   EXPECT_EQ(graph.nodes().size(), 3U);
 }
 
-TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
+TEST(FuseRows, TakesInTheReshapeThatBroadcastsASumToItsRow) {
   const Graph graph = fuse_rows(R"(graph g {
   input %x: bf16[4, 16]
   %0: f32[4, 16] = cast(%x) {dtype = f32}
@@ -94,7 +94,7 @@ TEST(FuseRows, TakesInTheReshapeThatLaysASumBesideItsRow) {
   %8: f32[4, 1] = add(%7, %2)
   output y = %8
 })",
-                           1);
+                                1);
   EXPECT_EQ(graph.nodes().size(), 1U);
 }
 
@@ -107,7 +107,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
   %2: bf16[1, 4, 6, 10] = silu(%1)
   output y = %2
 })",
-                           1, 1e-2);
+                                1, 1e-2);
   EXPECT_EQ(graph.nodes().size(), 1U);
   // An upsampled value is computed once and stored, not computed for each pixel.
   EXPECT_EQ(fuse_rows(R"(graph g {
@@ -118,7 +118,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
   %2: f32[1, 4, 6, 10] = add(%1, %skip)
   output y = %2
 })",
-                 1)
+                      1)
                 .nodes()
                 .size(),
             2U);
@@ -127,7 +127,7 @@ TEST(FuseRows, StretchesImagesOnTheWay) {
   %0: f32[1, 4, 512, 512] = resize2d(%x) {size = [512, 512]}
   output y = %0
 })",
-       1);
+            1);
 }
 
 TEST(FuseRows, GathersAnElementForEachRow) {
@@ -145,7 +145,7 @@ TEST(FuseRows, GathersAnElementForEachRow) {
   %7: f32[4, 1] = sub(%2, %6)
   output y = %7
 })",
-                           1);
+                                1);
   EXPECT_EQ(graph.nodes().size(), 3U);
 }
 
@@ -158,7 +158,7 @@ TEST(FuseRows, LeavesWhatStandsAlone) {
   %2: f32[2, 16] = silu(%1)
   output y = %2
 })",
-       0);
+            0);
 }
 
 TEST(FuseRows, DoesNotReachAroundAProduct) {
@@ -173,7 +173,7 @@ TEST(FuseRows, DoesNotReachAroundAProduct) {
   %4: f32[2, 16] = add(%1, %3)
   output y = %4
 })",
-                           2);
+                                2);
   EXPECT_EQ(graph.nodes().size(), 3U);
 }
 
@@ -206,7 +206,7 @@ TEST(FuseRows, KeepsLoopsApartFromWhatStandsAroundThem) {
   %5: f32[2, 16] = relu(%4)
   output y = %5
 })",
-                           1);
+                                1);
   EXPECT_EQ(graph.nodes().size(), 3U);
 }
 
@@ -227,7 +227,7 @@ TEST(FuseRows, LeavesWhatNothingReads) {
   %1: f32[4] = relu(%0)
   output y = %x
 })",
-       0);
+            0);
 }
 
 /// Three of seven reads and writes remain; for a sum and a norm, four of five.
@@ -247,7 +247,7 @@ TEST(FuseRows, JoinsOnACpuWhatThenReadsAndWritesHalfAsMuch) {
   output sum = %3
   output y = %4
 })",
-                           1, 1e-12, kCpu);
+                                1, 1e-12, kCpu);
   std::vector<Op> ops;
   for (const Node& node : graph.nodes()) ops.push_back(node.op);
   EXPECT_THAT(ops, testing::UnorderedElementsAre(Op::kFused, Op::kAdd, Op::kLayerNorm));
@@ -265,7 +265,7 @@ TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
   %4: f32[1, 6, 10, 4] = transpose(%3) {perm = [0, 2, 3, 1]}
   output y = %4
 })",
-                           1, 1e-12, kCpu);
+                                1, 1e-12, kCpu);
   EXPECT_EQ(graph.nodes().size(), 4U);
   fuse_rows(R"(graph g {
   input %x: f32[1, 4, 3, 5]
@@ -274,7 +274,7 @@ TEST(FuseRows, RepeatsPixelsOnACpuWhereTheirChannelsLieTogether) {
   %1: f32[1, 4, 6, 10] = add(%0, %skip)
   output y = %1
 })",
-       0, 1e-12, kCpu);
+            0, 1e-12, kCpu);
 }
 
 TEST(FuseRows, GivesACpuBytesInVectors) {
@@ -284,7 +284,7 @@ TEST(FuseRows, GivesACpuBytesInVectors) {
   %0: u8[2, 8] = cast(%x) {dtype = u8}
   output y = %0
 })",
-                           1, 0, kCpu);
+                                1, 0, kCpu);
   ASSERT_EQ(graph.nodes().size(), 1U);
   EXPECT_EQ(graph.nodes()[0].op, Op::kFused);
 }

@@ -37,7 +37,7 @@ class HalfPrecision {
   int run() {
     const int converted = choose();
     for (const Node& node : graph_.nodes()) note_casts(node);
-    for (const ValueId read : reads_beside_nodes(graph_)) note_widening(read);
+    for (const ValueId read : reads_outside_nodes(graph_)) note_widening(read);
     rebuild();
     for (const auto& [value, wide] : widened_) graph_.replace_uses(value, wide);  // by readers that are not nodes
     graph_.set_nodes(std::move(schedule_));

@@ -108,7 +108,7 @@ class Places {
         follows_contraction_(graph.value_count()),
         leads_to_contraction_(graph.value_count()),
         is_conditioning_(graph.value_count(), true) {
-    for (const ValueId read : reads_beside_nodes(graph)) is_conditioning_[index_of(read)] = false;
+    for (const ValueId read : reads_outside_nodes(graph)) is_conditioning_[index_of(read)] = false;
     for (std::size_t i = graph.nodes().size(); i-- > 0;) look_ahead(graph.nodes()[i]);
     for (const Node& node : graph.nodes()) look_back(node);
   }

@@ -61,7 +61,7 @@ std::variant<Velocity, std::string> find_velocity(const Graph& graph, RegionId l
   std::vector<bool> is_needed(graph.value_count(), false), is_read(graph.value_count(), false);
   is_needed[index_of(velocity.value)] = true;
   const auto mark_read = [&](ValueId value) { is_read[index_of(value)] = value != velocity.value; };
-  std::ranges::for_each(reads_beside_nodes(graph), mark_read);
+  std::ranges::for_each(reads_outside_nodes(graph), mark_read);
   mark_read(velocity.level);
   for (std::size_t i = nodes.size(); i-- > 0;) {
     const Node& node = nodes[i];

@@ -92,7 +92,7 @@ Read read_of(const Graph& graph, const std::vector<bool>& nodes) {
     for (const ValueId input : graph.nodes()[i].inputs)
       if (add(input) && (read.readers.empty() || read.readers.back() != i)) read.readers.push_back(i);
   }
-  for (const ValueId value : reads_beside_nodes(graph)) read.is_read_elsewhere = add(value) || read.is_read_elsewhere;
+  for (const ValueId value : reads_outside_nodes(graph)) read.is_read_elsewhere = add(value) || read.is_read_elsewhere;
   return read;
 }
 

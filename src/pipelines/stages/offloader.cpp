@@ -69,7 +69,7 @@ std::size_t Offloader::missing_bytes(const DeviceStage& stage) const {
   if (is_here(stage)) return 0;
   const Program& program = *stage.compiled.program;
   const LoadNeed need = weights_.need_of(program);
-  return need.weights + need.beside + (stage.is_arena_away ? backend_.reserved_size(program.arena_bytes) : 0);
+  return need.weights + need.transient + (stage.is_arena_away ? backend_.reserved_size(program.arena_bytes) : 0);
 }
 
 void Offloader::make_room_for(std::size_t bytes) {

@@ -623,7 +623,7 @@ TEST(Roofline, PutsKernelsUnderMeasuredRoofs) {
   EXPECT_THAT(charts::roofline(ladder_dataset()).charts, IsEmpty());
 }
 
-TEST(BackendComparison, PutsPeersBesideOursWhereTheWorkIsEqual) {
+TEST(BackendComparison, PutsPeersNextToOursWhereTheWorkIsEqual) {
   std::vector<Result> results = ladder_results();
   results.push_back(make_peer("eager", {300, 300}));
   const Drawn one = charts::backend_comparison(make_dataset({make_file(results)}));

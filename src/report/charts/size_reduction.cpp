@@ -20,7 +20,7 @@ std::optional<double> weight_bytes_of(const RungView& rung) {
 
 /// ", accuracy 97.8% [96.1, 98.8]" if it was judged, in this measurement or the latest one of the same
 /// configuration.
-std::string accuracy_beside(const Scenario& scenario, const Measurement& m) {
+std::string describe_accuracy(const Scenario& scenario, const Measurement& m) {
   const QualityRecord* const accuracy = find_quality(scenario, m, "accuracy");
   if (accuracy == nullptr || !accuracy->value) return {};
   std::string text = fmt::format("accuracy {:.1f}%", 100 * *accuracy->value);
@@ -39,7 +39,7 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
   const auto add = [&](const RungView& rung) {
     const std::optional<double> bytes = weight_bytes_of(rung);
     if (!bytes || !(*bytes > 0)) return;
-    const std::string accuracy = accuracy_beside(*ladder.scenario, *rung.measurement);
+    const std::string accuracy = describe_accuracy(*ladder.scenario, *rung.measurement);
     std::string text = label_bytes(*bytes);
     if (*bytes != *baseline)
       text += fmt::format("  {} smaller ({:+.3g}%)", label_factor(*baseline / *bytes), 100 * (*bytes / *baseline - 1));

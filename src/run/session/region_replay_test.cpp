@@ -161,7 +161,7 @@ Graph case_graph(const SemanticCase& tried) {
 }
 
 /// Two independent chains, before a loop and in it.
-constexpr SemanticCase kChains = {"ChainsRunBesideEachOther", R"(
+constexpr SemanticCase kChains = {"ChainsRunConcurrently", R"(
   %1: f32[4, 4] = silu(%x)
   %2: f32[4, 4] = relu(%x)
   %3: f32[4, 4] = mul(%1, %1)

@@ -351,7 +351,7 @@ LoraUse parse_lora(const std::string& text) {
 
 LoraFiles::Stamp LoraFiles::stamp_of(const fs::path& path) {
   Stamp stamp;
-  for (const fs::path& file : {path, adapter_config_beside(path)}) {
+  for (const fs::path& file : {path, adapter_config_next_to(path)}) {
     std::error_code error;
     const fs::file_time_type time = fs::last_write_time(file, error);
     const std::uintmax_t bytes = error ? 0 : fs::file_size(file, error);

@@ -191,7 +191,7 @@ TEST_F(Loras, TellOfEmbeddingsInTheFile) {
   EXPECT_THAT(files_.notes(), ElementsAre(HasSubstr("'bundle_emb.<fox>.t5' is not used")));
 }
 
-TEST_F(Loras, AreReadAgainWhenTheConfigurationBesideIsAnother) {
+TEST_F(Loras, AreReadAgainWhenTheAdapterConfigurationChanges) {
   const Tensors tensors = factors("base_model.model.x_embedder", 16, 4);
   std::filesystem::create_directory(folder_ / "adapter");
   const std::string file = write("adapter/adapter_model.safetensors", tensors);

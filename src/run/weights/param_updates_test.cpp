@@ -237,7 +237,7 @@ TEST(ParamUpdates, ReachEverySessionInOrder) {
 
 TEST_F(ParamUpdatesOnAGpu, ReachEverySessionInOrder) { update_between_requests(backend()); }
 
-TEST(ParamUpdates, AreThereFromTheFirstLoadAndBesideChangedParams) {
+TEST(ParamUpdates, AreThereFromTheFirstLoadAndWithChangedParams) {
   const auto backend = make_backend(DeviceKind::kCpu, 1);
   const Checkpoint checkpoint = make_updated_checkpoint();
   WeightStore store(*backend, checkpoint);

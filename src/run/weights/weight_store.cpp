@@ -120,7 +120,7 @@ LoadNeed WeightStore::need_of(const Program& program) const {
     for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
     const std::size_t folding = folding_bytes(WeightFolding(program, uses).graph(params_), made, is_packed);
     need.peak = std::max(need.peak, need.weights + folding);
-    need.beside = std::max(need.beside, folding - std::min(folding, made));
+    need.transient = std::max(need.transient, folding - std::min(folding, made));
     need.weights += made;
   }
   return need;

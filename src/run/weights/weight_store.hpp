@@ -30,7 +30,7 @@ struct LoadNeed {
   std::size_t peak = 0;
   /// The maximum that folding one weight takes in addition. In any order, no more than `weights` plus this is needed
   /// at once.
-  std::size_t beside = 0;
+  std::size_t transient = 0;
 };
 
 /// Folded weights on a device, which outlive programs. A weight is an expression over params of checkpoints (a cast,

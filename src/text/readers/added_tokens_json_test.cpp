@@ -73,7 +73,7 @@ TEST_F(AddedTokensJson, TheMapOfSpecialTokensGoesBeforeTheConfig) {
   EXPECT_EQ(clip.special_tokens().padding, clip.find("!"));
 }
 
-TEST_F(AddedTokensJson, NothingElseIsReadBesideAListById) {
+TEST_F(AddedTokensJson, NothingElseIsReadWithAListById) {
   const TokenId next = make_clip();
   write_json(folder_ / "added_tokens.json", {{"<cat-toy>", next}});
   write_json(folder_ / "special_tokens_map.json", {{"pad_token", "!"}});
@@ -86,7 +86,7 @@ TEST_F(AddedTokensJson, NothingElseIsReadBesideAListById) {
   EXPECT_EQ(clip.special_tokens().padding, clip.find("<|endoftext|>"));
 }
 
-TEST_F(AddedTokensJson, BesideTokenizerJsonAndSpieceModelToo) {
+TEST_F(AddedTokensJson, AreReadWithTokenizerJsonAndSpieceModelToo) {
   json file = read_json(tokenizer_goldens() / "qwen2/tokenizer.json");
   const auto next = static_cast<TokenId>(file["model"]["vocab"].size() + file["added_tokens"].size());
   write_json(folder_ / "tokenizer.json", file);

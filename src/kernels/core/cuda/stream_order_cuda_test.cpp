@@ -72,11 +72,11 @@ class StreamOrder : public GpuTest {
     return buffer;
   }
   /// Each number to the place before it, by a kernel that is late and one of ours: what the first says is how often.
-  static void submit_shift(Stream& to_stream, const Buffer& numbers, const Buffer& beside) {
+  static void submit_shift(Stream& to_stream, const Buffer& numbers, const Buffer& copied) {
     constexpr std::size_t kWord = sizeof(std::uint32_t);
-    const std::array<LateCopy, 1> copies = {{{numbers.at(kWord), beside.at(), kBytes - kWord}}};
+    const std::array<LateCopy, 1> copies = {{{numbers.at(kWord), copied.at(), kBytes - kWord}}};
     submit_late_copies(to_stream, copies);
-    submit_copy(to_stream, beside, numbers);
+    submit_copy(to_stream, copied, numbers);
   }
 
   /// `write_words` must give equal results for words that a late kernel writes too, and for words that no other
@@ -153,13 +153,13 @@ TEST_F(StreamOrder, WhatComesLaterWaitsForAllBefore) {
 }
 
 TEST_F(StreamOrder, RecordingsAreInOrder) {
-  const Buffer numbers = make_numbers(), beside = make_words(0);
+  const Buffer numbers = make_numbers(), copied = make_words(0);
   const auto recording = backend().record(stream(), [&] {
-    submit_shift(stream(), numbers, beside);
-    submit_shift(stream(), numbers, beside);
+    submit_shift(stream(), numbers, copied);
+    submit_shift(stream(), numbers, copied);
   });
   for (int i = 0; i < 3; ++i) recording->replay(stream());
-  submit_shift(stream(), numbers, beside);
+  submit_shift(stream(), numbers, copied);
   recording->replay(stream());
   EXPECT_EQ(read(numbers)[0], 9U);
 }
@@ -262,15 +262,15 @@ TEST_F(RegionOrder, ALoopsCounterChangesWhenItsBodyHasReadIt) {
 }
 
 TEST_F(RegionOrder, IterationsFollowEachOther) {
-  const Buffer numbers = make_numbers(), beside = make_words(0);
+  const Buffer numbers = make_numbers(), copied = make_words(0);
   const auto recording = record([&](RegionRecorder& recorder) {
-    submit_shift(stream(), numbers, beside);
+    submit_shift(stream(), numbers, copied);
     recorder.loop(stream(), 3, {}, stream(1), [&] {
-      submit_shift(stream(1), numbers, beside);
-      recorder.loop(stream(1), 2, {}, stream(2), [&] { submit_shift(stream(2), numbers, beside); });
-      submit_shift(stream(1), numbers, beside);
+      submit_shift(stream(1), numbers, copied);
+      recorder.loop(stream(1), 2, {}, stream(2), [&] { submit_shift(stream(2), numbers, copied); });
+      submit_shift(stream(1), numbers, copied);
     });
-    submit_shift(stream(), numbers, beside);
+    submit_shift(stream(), numbers, copied);
   });
   for (const std::uint32_t run : {1U, 2U}) {
     recording->replay(stream());
