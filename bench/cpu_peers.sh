@@ -35,7 +35,7 @@ match tuned-f32 8 lossless --dtype fp32 "${tuned[@]}"
 match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"
 
 # network NAME PEERS_NAME OUR_NAME PIXELS SWITCHES PASS OPTION...: a pass of a network for a square image under our switches, against
-# PyTorch with those options; PASS is how both are told which, "" where the network has one
+# PyTorch with those options; PASS is the option that names it for both, "" if the network has one
 network() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local size="$6 --height $4 --width $4 --device cpu --threads 2 --trials 3"

@@ -5,10 +5,10 @@
 
 Climbs a short ladder on two CPUs (CORES, 0,1 unless set) or on a GPU: twice while nothing else runs, then ten times with two
 busy processes on the same CPUs or the same GPU that start somewhere in its middle and end again before its shortest course
-would. A rung's factor that is told as a fact is held against what the hardware does when nothing disturbs it: of all images
+would. A rung's factor that is reported as a fact is held against what the hardware does when nothing disturbs it: of all images
 that the two made, settled or not, the fastest tenth of the baseline's over the fastest tenth of the rung's. Writes a line for
-each ladder: what was told of each rung, and how far the one furthest off is from that. Ends with code 1 where that is more than
-1.3x, and with code 2 where no factor was told at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
+each ladder: what was reported of each rung, and how far the one furthest off is from that. Ends with code 1 where that is more than
+1.3x, and with code 2 where no factor was reported at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def start_load(headroom, device):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def told_rungs(table):
+def reported_rungs(table):
     """Rung to factor on the baseline, or None where it is marked unsettled; what declined is not among them."""
     rungs = {}
     lines = table.splitlines()
@@ -95,7 +95,7 @@ def climb(headroom, device, load=None):
             sys.exit(f"headroom ladder ended with code {ladder.returncode}")
         unsettled, times = read_results(folder)
         seconds = round(time.monotonic() - began, 1)
-        return {"seconds": seconds, "factors": told_rungs(table), "unsettled": unsettled}, times
+        return {"seconds": seconds, "factors": reported_rungs(table), "unsettled": unsettled}, times
 
 
 def fastest_tenth(times):
@@ -111,7 +111,7 @@ def reference_of(ladders):
 
 
 def worst_of(factors, reference):
-    """How far the factor that is furthest off is from the reference; 1 where none was told."""
+    """How far the factor that is furthest off is from the reference; 1 where none was reported."""
     return max((math.exp(abs(math.log(factor / reference[rung]))) for rung, factor in factors.items() if factor), default=1.0)
 
 
@@ -133,7 +133,7 @@ def main():
 
     def add(kind, ladder):
         write({"kind": kind, **ladder})
-        print(f"{kind}: {ladder['seconds']} s, told: {ladder['factors']}", file=sys.stderr)
+        print(f"{kind}: {ladder['seconds']} s, reported: {ladder['factors']}", file=sys.stderr)
         for rung, reason in ladder["unsettled"].items():
             print(f"  {rung} is unsettled: {reason}", file=sys.stderr)
 
@@ -154,10 +154,10 @@ def main():
     loaded = [line for line in lines if line["kind"] == "loaded"]
     worst = max((line["worst"] for line in loaded), default=1.0)
     named = sum(1 for line in loaded if line["unsettled"])
-    told = sum(1 for line in loaded for factor in line["factors"].values() if factor)
-    print(f"{len(loaded)} ladders under load, {named} with unsettled rungs; of {told} factors told as facts one is off by "
+    reported = sum(1 for line in loaded for factor in line["factors"].values() if factor)
+    print(f"{len(loaded)} ladders under load, {named} with unsettled rungs; of {reported} factors reported as facts one is off by "
           f"{worst:.3f}x, the others by less")
-    return 2 if told == 0 else 1 if worst > MOST_WRONG else 0
+    return 2 if reported == 0 else 1 if worst > MOST_WRONG else 0
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ def resident_bytes(pid):
 def device_bytes():
     if not shutil.which("nvidia-smi"):
         return None
-    told = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"], capture_output=True,
+    used = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"], capture_output=True,
                           text=True, check=False).stdout.strip()
-    return int(told) << 20 if told.isdigit() else None
+    return int(used) << 20 if used.isdigit() else None
 
 
 def main():

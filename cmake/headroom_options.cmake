@@ -12,7 +12,7 @@ set(CMAKE_BUILD_RPATH "\$ORIGIN/../lib")
 add_link_options(-Wl,--disable-new-dtags)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless told" FORCE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless given" FORCE)
 endif()
 
 # With the base directory set, a second clone of the same sources finds the objects of the first one.

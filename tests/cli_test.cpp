@@ -493,13 +493,13 @@ TEST_F(CliTest, AMistakeIsFollowedByTheUsageOfItsCommand) {
   expect_error("bench /no-such-model", 2,
                EndsWith("\nusage: headroom bench [MODEL] [options]; see headroom bench --help\n"));
   EXPECT_THAT(headroom("report --help").out, HasSubstr("Usage: headroom report RESULTS... --out DIR [options]\n"));
-  // What a process of its own says is told once, with the usage of the command that the user gave.
+  // What a process of its own says is reported once, with the usage of the command that the user gave.
   const Outcome outcome = headroom("bench no-such-model --processes 2");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 2) << outcome.err;
 }
 
-TEST_F(CliTest, SlipsAreToldWithWhatWasMeant) {
+TEST_F(CliTest, SlipsAreReportedWithWhatWasMeant) {
   expect_error("laddr", 2, HasSubstr("unknown command 'laddr'; did you mean 'ladder'?\n"));
   expect_error("run no-such-model --lables Bag", 2,
                HasSubstr("not expected: --lables Bag; did you mean '--labels'?\n"));
@@ -592,7 +592,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
   expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a denoiser alone"));
 }
 
-TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
+TEST_F(CliTest, WhatDoesNotFitIsReportedBeforeItIsLoaded) {
   const std::pair<std::string, std::string> whose[] = {
       {"bench ", "it"}, {"profile ", "its stage denoise"}, {"ladder ", "its stage denoise"}};
   for (const auto& [command, what] : whose)
@@ -602,7 +602,7 @@ TEST_F(CliTest, WhatDoesNotFitIsToldBeforeItIsLoaded) {
                        HasSubstr("it would fit with "), HasSubstr(" pixels (")));
 }
 
-TEST_F(CliTest, TheDeviceIsToldFirstAndKeptInTheResult) {
+TEST_F(CliTest, TheDeviceIsReportedFirstAndKeptInTheResult) {
   const Outcome outcome =
       headroom("bench " + fashion_ + " --token-rows 2 --token-columns 2 --trials 3 --out " + file("r.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -697,7 +697,7 @@ TEST_F(CliTest, AStandardOutputThatCannotBeWrittenIsAnError) {
 }
 
 /// Nothing else in these requests is there, so that one that opened it first would say so.
-TEST_F(CliTest, AnOutputThatCannotBeWrittenIsToldBeforeAnyWork) {
+TEST_F(CliTest, AnOutputThatCannotBeWrittenIsReportedBeforeAnyWork) {
   const std::string missing = file("missing/x").string();
   const auto sentence = testing::StartsWith("headroom: cannot write " + missing + ": No such file or directory");
   for (const char* command :

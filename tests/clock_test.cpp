@@ -26,7 +26,7 @@ class ClockThatIsNotSet : public ProgramTest {
   }
 };
 
-TEST_F(ClockThatIsNotSet, IsToldBeforeAnythingIsMeasured) {
+TEST_F(ClockThatIsNotSet, IsReportedBeforeAnythingIsMeasured) {
   for (const std::string& command :
        {"bench " + kClockedModel + "--out " + file("bench.json"), "bench " + kClockedModel + "--format json",
         "ladder " + kClockedModel + "--opt arena --out " + file("ladder"), "profile " + kClockedModel + "--out " + file("profile.json"),

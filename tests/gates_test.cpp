@@ -130,7 +130,7 @@ TEST_F(GatesTest, ClaimNothingOfTheTailOfFewTrials) {
   const Outcome few = compare();
   EXPECT_EQ(few.code, 0) << few.out;
   EXPECT_THAT(few.out, HasSubstr("p99 is INCONCLUSIVE of flux lossless: 96 trials say little of the p99"));
-  EXPECT_EQ(compare("--limit p99=10%").code, 4) << "who asks for it is told";
+  EXPECT_EQ(compare("--limit p99=10%").code, 4) << "p99 is judged if asked for";
 }
 
 TEST_F(GatesTest, FindLargerWeightsAtTheSameTime) {

@@ -297,7 +297,7 @@ TEST_F(LeftOpenProgram, AByteOrderMarkIsNoPartOfAPrompt) {
   EXPECT_THAT(wide.err, AllOf(HasSubstr("wide.txt"), HasSubstr("UTF-16")));
 }
 
-TEST_F(LeftOpenProgram, OptionsThatChangeNothingAreTold) {
+TEST_F(LeftOpenProgram, OptionsThatChangeNothingAreReported) {
   HostTensor noise(DType::kF32, {4, 4, 4});
   write_safetensors(file("noise.safetensors"), {{"noise", noise}});
   const std::string given = "--noise " + file("noise.safetensors") + " --seed 4";

@@ -82,15 +82,15 @@ TEST_F(OptionsTest, AnUnquotedPromptIsNoListOfPrompts) {
 
 TEST_F(OptionsTest, FormerNamesAreTakenWithANote) {
   const std::string bench = "bench " + tiny_ + " --token-rows 4 --trials 2";
-  const Outcome told = headroom(bench + " --save " + file("r.json"));
-  EXPECT_EQ(told.code, 0) << told.err;
-  EXPECT_THAT(told.err, HasSubstr("--save is called --out now"));
+  const Outcome reply = headroom(bench + " --save " + file("r.json"));
+  EXPECT_EQ(reply.code, 0) << reply.err;
+  EXPECT_THAT(reply.err, HasSubstr("--save is called --out now"));
   EXPECT_EQ(read_results(file("r.json")).results.size(), 1U);
   EXPECT_THAT(headroom(bench + " -q --save " + file("q.json")).err, Not(HasSubstr("--save")));
   EXPECT_THAT(headroom("bench --help").out, Not(HasSubstr("--save "))) << "which the help does not show";
 }
 
-TEST_F(OptionsTest, NamesOfOtherProgramsAreToldWithOurs) {
+TEST_F(OptionsTest, NamesOfOtherProgramsAreReportedWithOurs) {
   const auto expect_hint = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = headroom(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
@@ -149,9 +149,9 @@ TEST_F(OptionsTest, StrictIsAnErrorWhereAnOptionChangesNothing) {
   const std::string run = "run " + source("tests/goldens/pipelines/sd-1.5") +
                           " --prompt x --steps 1 --height 32 --width 32 -q" + out("x.png");
   for (const char* option : {" --negative-prompt blurry --guidance 1", " --prompt-2 y"}) {
-    const Outcome told = headroom(run + option);
-    EXPECT_EQ(told.code, 0) << told.err;
-    EXPECT_THAT(told.err, AllOf(StartsWith("warning: --"), HasSubstr(" changes nothing: ")));
+    const Outcome reply = headroom(run + option);
+    EXPECT_EQ(reply.code, 0) << reply.err;
+    EXPECT_THAT(reply.err, AllOf(StartsWith("warning: --"), HasSubstr(" changes nothing: ")));
     const Outcome strict = headroom(run + " --strict" + option);
     EXPECT_EQ(strict.code, 1);
     EXPECT_THAT(strict.err, AllOf(StartsWith("headroom: --strict: --"), HasSubstr(" changes nothing: ")));
@@ -163,8 +163,8 @@ TEST_F(OptionsTest, ARequestIsHeldToStrictByItself) {
   write_file_atomically(
       file("requests"),
       R"({"prompt": "x", "prompt_2": "y", "height": 32, "width": 32, "steps": 1, "out": ")" + file("x.png") + "\"}\n");
-  const Outcome told = headroom(run + " < " + file("requests"));
-  EXPECT_THAT(parse_json(told.out, "answer")["notes"].dump(), HasSubstr("prompt_2 changes nothing: "));
+  const Outcome reply = headroom(run + " < " + file("requests"));
+  EXPECT_THAT(parse_json(reply.out, "answer")["notes"].dump(), HasSubstr("prompt_2 changes nothing: "));
   const Outcome strict = headroom(run + " --strict < " + file("requests"));
   EXPECT_EQ(strict.code, 0) << "which ends no server";
   EXPECT_THAT(parse_json(strict.out, "answer")["error"].dump(), HasSubstr("--strict: prompt_2 changes nothing: "));

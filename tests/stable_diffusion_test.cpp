@@ -253,10 +253,10 @@ TEST(StableDiffusion, ASchedulerThatIsReplacedKeepsNoFolderShut) {
     const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
     const Request request = pipeline->resolve({.steps = 4, .switches = {}});
     EXPECT_NE(pipeline->forward_pass(request).component, nullptr);
-    const std::string told = error_of([&] { static_cast<void>(pipeline->build_denoise(request)); });
-    EXPECT_THAT(told, HasSubstr(copy.path().string()));
-    EXPECT_THAT(told, HasSubstr(error));
-    EXPECT_THAT(told, HasSubstr("--opt sampler=NAME replaces it"));
+    const std::string message = error_of([&] { static_cast<void>(pipeline->build_denoise(request)); });
+    EXPECT_THAT(message, HasSubstr(copy.path().string()));
+    EXPECT_THAT(message, HasSubstr(error));
+    EXPECT_THAT(message, HasSubstr("--opt sampler=NAME replaces it"));
     const Request named = pipeline->resolve({.steps = 4, .switches = SwitchSet::parse("sampler=euler")});
     EXPECT_EQ(pipeline->sampler_tables(named).calls(), 4);
   }

@@ -97,7 +97,7 @@ TEST_F(PipelineStagesTest, AStageIsProfiledAndPlannedByItself) {
   EXPECT_EQ(command("plan", "--pass request" + size).out.find("decoder"), std::string::npos) << "the loop alone";
 }
 
-TEST_F(PipelineStagesTest, AnUnknownStageIsToldWithThoseThatThereAre) {
+TEST_F(PipelineStagesTest, AnUnknownStageIsReportedWithTheKnownOnes) {
   for (const char* name : {"profile", "plan", "bench"}) {
     const Outcome outcome = command(name, "--pass decod");
     EXPECT_EQ(outcome.code, 2) << name;

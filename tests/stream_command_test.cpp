@@ -61,7 +61,7 @@ TEST_F(StreamCommandTest, ReadsAndWritesFilesAndPipesAlike) {
   EXPECT_EQ(read_video("piped.y4m"), read_video("out.y4m"));
 }
 
-TEST_F(StreamCommandTest, TakesColoursAsItIsTold) {
+TEST_F(StreamCommandTest, TakesColoursAsTheOptionsSay) {
   write_video("in.y4m", 4);
   const auto shown = [&](const std::string& options) {
     const Outcome outcome = stream("--input " + file("in.y4m") + " --out " + file("out.y4m") + " " + options);
@@ -115,7 +115,7 @@ TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
   EXPECT_EQ(stream("--input test:16x16@30:9 --out null: --budget 1000s").code, 4);
 }
 
-TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestTold) {
+TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestReported) {
   write_video("in.y4m", 12);
   const std::string whole = read_file(file("in.y4m"));
   write_file_atomically(file("cut.y4m"), std::string_view(whole).substr(0, whole.size() - 100));
@@ -150,7 +150,7 @@ TEST_F(StreamCommandTest, TakesPromptsAndTheLikeFromAFile) {
   EXPECT_THAT(refused.err, HasSubstr("takes no prompt"));
 }
 
-TEST_F(StreamCommandTest, OptionsThatChangeNothingAreTold) {
+TEST_F(StreamCommandTest, OptionsThatChangeNothingAreReported) {
   const std::string made = "--input test:16x16@30:2 --out null: ";
   for (const auto& [option, name] : {std::pair("--strength 0.3", "--strength"),
                                      {"--guidance 2", "--guidance"},

@@ -100,7 +100,7 @@ class ClipText(Encoder):
 
 class T5Text(Encoder):
     """Its epsilon is 1, not 1e-6: so the last norm lets states differ in length, as the rows of the table do. And its
-    buckets hold one distance each, up to 15, so that the places of 16 tokens can be told apart."""
+    buckets hold one distance each, up to 15, so that the places of 16 tokens can be distinguished."""
 
     def __init__(self, vocabulary_size, generator, layers=3, heads=4, head_dim=16, wide=192):
         config = {

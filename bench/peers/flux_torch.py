@@ -15,7 +15,7 @@ With --beside this process, compiled once, takes turns with another program, so 
 machine, and warms up again in each; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
 yardstick, is timed before, between and after the two sides of a turn, and a turn begins once the machine gives the
 yardstick its best rate again (or after 10 s): its times go into the result, so that turns in which the machine gave
-less can be told from the others.
+less can be distinguished from the others.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --turns 8 \\
         --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{turn}.json" \\

@@ -4,7 +4,7 @@
     python3 bench/peers/ladder_table.py bench/results/h200/flux/headroom-ladder.json
     python3 bench/peers/ladder_table.py bench/results/cpu/ladder.json --update docs/gallery.md
 
-A table is told from others in a document by its first line, which names the work and the machine. An image is the median of
+A table is identified in a document by its first line, which names the work and the machine. An image is the median of
 what runs before the loop and its steps, divided by the images made at once, as `headroom ladder` tells it; so is the factor,
 over rounds where the file has rounds, else of the medians. What is unsettled has no factor, and what declined says so.
 """

@@ -1,4 +1,4 @@
-"""What work is and how it is told from other work, as docs/result.schema.json defines it. Needs nothing but Python."""
+"""What work is and what distinguishes it from other work, as docs/result.schema.json defines it. Needs nothing but Python."""
 
 import json
 

@@ -28,9 +28,9 @@ Launch launch_of(const Step& step) {
 }  // namespace
 
 std::vector<Declined> outer(const std::vector<headroom::Declined>& declined) {
-  std::vector<Declined> told;
-  for (const headroom::Declined& one : declined) told.push_back({one.switch_name, one.reason});
-  return told;
+  std::vector<Declined> declinations;
+  for (const headroom::Declined& one : declined) declinations.push_back({one.switch_name, one.reason});
+  return declinations;
 }
 
 CompiledPass::Impl::Impl(Component of, ForwardPass forward, SwitchSet asked, Compiled made)

@@ -190,24 +190,24 @@ TEST(InterfaceTest, InputsAndOutputsMayLieInMemoryOfTheCallers) {
   EXPECT_TRUE(std::ranges::equal(session.output("sample").bytes(), own.bytes()));
 }
 
-TEST(InterfaceTest, EachLaunchIsTold) {
+TEST(InterfaceTest, EachLaunchIsReported) {
   Session session(compile(tiny_flux(), "lossless"));
   set_inputs(session);
-  std::vector<std::string> told;
+  std::vector<std::string> paths;
   double total = 0;
   session.observe_launches([&](const headroom::Launch& launch, double milliseconds) {
-    told.push_back(launch.path);
+    paths.push_back(launch.path);
     total += milliseconds;
   });
   session.run();
   std::vector<std::string> expected;
   for (const headroom::Launch& launch : session.pass().launches()) expected.push_back(launch.path);
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(paths, expected);
   EXPECT_GT(total, 0);
-  EXPECT_THAT(told, Contains(HasSubstr("transformer_blocks.0.")));
+  EXPECT_THAT(paths, Contains(HasSubstr("transformer_blocks.0.")));
   session.observe_launches({});
   session.run();
-  EXPECT_EQ(told.size(), expected.size());
+  EXPECT_EQ(paths.size(), expected.size());
 }
 
 TEST(InterfaceTest, WhatIsMadeKeepsAliveWhatItWasMadeFrom) {

@@ -110,12 +110,12 @@ CurrentArguments with_current_names(std::vector<std::string> arguments) {
   const auto command =
       std::ranges::find_if(current.arguments, [](const std::string& argument) { return !argument.starts_with('-'); });
   if (command == current.arguments.end()) return current;
-  std::set<std::string_view> told;
+  std::set<std::string_view> noted;
   for (auto argument = command + 1; argument != current.arguments.end() && *argument != "--"; ++argument)
     for (const FormerName& name : kFormerNames) {
       if (name.command != *command || name.former != name_of_option(*argument)) continue;
       *argument = std::string(name.current) + argument->substr(name.former.size());
-      if (told.insert(name.former).second)
+      if (noted.insert(name.former).second)
         current.notes.push_back(fmt::format("{} is called {} now; the former name goes away in the next version",
                                             name.former, name.current));
       break;

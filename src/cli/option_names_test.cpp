@@ -91,7 +91,7 @@ TEST_F(AllCommandsTest, NamesOfOtherProgramsHintAtOurs) {
   EXPECT_EQ(hint_at_command(app_, "paint"), "");
 }
 
-TEST(OptionNames, FormerNamesAreTakenAndToldOnce) {
+TEST(OptionNames, FormerNamesAreTakenAndNotedOnce) {
   const CurrentArguments current =
       with_current_names({"bench", "m", "--save", "a.json", "--trials", "3", "--save=b.json", "--save-base", "c.json"});
   EXPECT_THAT(current.arguments,

@@ -79,21 +79,23 @@ TEST_F(UsageTest, SaysWhatIsMissing) {
   EXPECT_THAT(mistake("convert --out x"), testing::StartsWith("MODEL is missing: the model to convert\n"));
 }
 
-TEST_F(UsageTest, WordsBehindAValueAreToldWithWhatToDo) {
-  const auto told = [&](const std::string& arguments) {
+TEST_F(UsageTest, WordsAfterAValueAreReportedWithWhatToDo) {
+  const auto first_line = [&](const std::string& arguments) {
     const std::string text = mistake(arguments);
     return text.substr(0, text.find('\n'));
   };
   const std::string quote =
       "; --prompt takes one value: quote a text of several words, as in --prompt \"an ankle boot\"";
-  EXPECT_EQ(told("convert m --out x --prompt an ankle boot"), "these arguments were not expected: ankle boot" + quote);
-  EXPECT_EQ(told("convert m --out x --prompt=an ankle"), "this argument was not expected: ankle" + quote);
-  EXPECT_EQ(told("convert --prompt an ankle boot m --out x"), "these arguments were not expected: boot m" + quote);
+  EXPECT_EQ(first_line("convert m --out x --prompt an ankle boot"),
+            "these arguments were not expected: ankle boot" + quote);
+  EXPECT_EQ(first_line("convert m --out x --prompt=an ankle"), "this argument was not expected: ankle" + quote);
+  EXPECT_EQ(first_line("convert --prompt an ankle boot m --out x"),
+            "these arguments were not expected: boot m" + quote);
   EXPECT_EQ(
-      told("convert m --out x --opt fast steps=8"),
+      first_line("convert m --out x --opt fast steps=8"),
       "this argument was not expected: steps=8; --opt takes one value: separate its items by commas, without blanks");
-  EXPECT_EQ(told("convert m --out x --steps 3 4"), "this argument was not expected: 4; --steps takes one value");
-  EXPECT_EQ(told("convert m n --out x"), "this argument was not expected: n");
+  EXPECT_EQ(first_line("convert m --out x --steps 3 4"), "this argument was not expected: 4; --steps takes one value");
+  EXPECT_EQ(first_line("convert m n --out x"), "this argument was not expected: n");
 }
 
 TEST_F(UsageTest, CountsWhatIsGivenOnce) {

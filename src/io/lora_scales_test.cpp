@@ -119,7 +119,7 @@ TEST_F(LoraScalesOfFiles, AreInPlainKeysOfTheHeader) {
               HasSubstr("the rank is 16 for 'x', whose factors have rank 4"));
 }
 
-TEST_F(LoraScalesOfFiles, ThatAreNotTakenAreTold) {
+TEST_F(LoraScalesOfFiles, ThatAreNotTakenAreNoted) {
   const auto note_of = [&](const SafetensorsMetadata& metadata, bool is_peft = true) {
     const LoraFile file = open(factors("x", is_peft), metadata);
     EXPECT_EQ(file.modules()[0].scale, 1);

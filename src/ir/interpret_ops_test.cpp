@@ -237,7 +237,7 @@ TEST(OracleNorms, GroupNormIsOverTheChannelsOfAGroup) {
                     -a, a, -2 * a, 2 * a, 1, 1, 10, 10}));
 }
 
-TEST(OracleNorms, GroupNormCountsAsManyChannelsAsItIsTold) {
+TEST(OracleNorms, GroupNormCountsTheChannelsOfItsAttribute) {
   const OracleTensor x = reals({1, 3, 2}, {3, 1, 6, 0, 70, 90});
   const std::vector<std::pair<std::string_view, Attribute>> attributes = {
       {"groups", integer(1)}, {"eps", 0.0}, {"channels", integer(2)}};

@@ -71,7 +71,7 @@ TEST(Lanes, AChainOfStepsIsLeftAlone) {
   EXPECT_EQ(program.lanes, 1);
 }
 
-TEST(Lanes, PartsOfABatchedConcatenationAreToldApart) {
+TEST(Lanes, PartsOfABatchedConcatenationAreFoundDisjoint) {
   // Rows of both parts alternate in memory: only their strides show that they are disjoint.
   const Program program = plan_lanes(R"(graph parts {
     input %a: f32[2, 3, 8]

@@ -38,17 +38,17 @@ std::string label_of(const Machine& machine, const Result& result) {
 /// files with the same hardware, if those all agree.
 std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
   const Configuration& configuration = m.result->configuration;
-  std::string told = describe_hardware(m.file->machine, configuration);
-  if (m.file->machine.cpu_isa) return told;
+  std::string described = describe_hardware(m.file->machine, configuration);
+  if (m.file->machine.cpu_isa) return described;
   std::set<std::string> whole;
   for (const auto& named : files) {
     const Machine& machine = named.second.machine;
     if (!machine.cpu_isa) continue;
     Machine rest = machine;
     rest.cpu_isa.reset();
-    if (describe_hardware(rest, configuration) == told) whole.insert(describe_hardware(machine, configuration));
+    if (describe_hardware(rest, configuration) == described) whole.insert(describe_hardware(machine, configuration));
   }
-  return whole.size() == 1 ? *whole.begin() : told;
+  return whole.size() == 1 ? *whole.begin() : described;
 }
 
 /// Equal for repetitions of a result.

@@ -53,11 +53,11 @@ TEST(DescribeWork, NamesPixelsAndTexts) {
 }
 
 TEST(TokenSizes, AreThoseOfAnotherResultOfTheModel) {
-  Subject told = flux_loop(64, 64);
-  told.token_pixels = 16;
+  Subject given = flux_loop(64, 64);
+  given.token_pixels = 16;
   const Dataset dataset = make_dataset(
       {make_file({make_result({}, {10}, flux_loop(32, 32)), make_result({}, {1}, flux_pass(1024), "forward")}),
-       make_file({make_result({}, {40}, told)})});
+       make_file({make_result({}, {40}, given)})});
   ASSERT_EQ(dataset.scenarios().size(), 3U);
   std::vector<std::string> works;
   for (const Scenario& scenario : dataset.scenarios()) works.push_back(scenario.work);

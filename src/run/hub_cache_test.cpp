@@ -96,7 +96,7 @@ TEST_F(HubCacheTest, NamesHaveAnOrganizationAndAModel) {
     EXPECT_FALSE(is_hub_name(name)) << name;
 }
 
-TEST_F(HubCacheTest, AnUnknownModelIsToldWithTheWayToGetIt) {
+TEST_F(HubCacheTest, AnUnknownModelIsReportedWithTheCommandThatGetsIt) {
   const auto refusal = [](const std::string& name) {
     return error_of([&] { static_cast<void>(open_component(name)); });
   };

@@ -38,7 +38,7 @@ class Browser {
   void move_mouse(double x, double y);
   /// As if typed where the focus is.
   void type(std::string_view text);
-  /// Presses and releases a key, by its name: "ArrowRight", "7", "Tab"; with Shift where told.
+  /// Presses and releases a key, by its name: "ArrowRight", "7", "Tab"; with Shift if `with_shift`.
   void press(const std::string& key, bool with_shift = false);
   /// CPU time of the page's main thread so far, in seconds.
   double main_thread_seconds();

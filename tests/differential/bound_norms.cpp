@@ -120,8 +120,8 @@ Errors group_norm_errors(const Site& site) {
   const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
   const auto channels = static_cast<std::size_t>(x.value.type.shape[1]);
   const auto groups = static_cast<std::size_t>(site.attributes.get_int("groups"));
-  const auto told = static_cast<std::size_t>(site.attributes.get_int("channels"));
-  const std::size_t width = (told == 0 ? channels : told) / groups;
+  const auto counted_channels = static_cast<std::size_t>(site.attributes.get_int("channels"));
+  const std::size_t width = (counted_channels == 0 ? channels : counted_channels) / groups;
   const std::size_t pixels = x.error.size() / (static_cast<std::size_t>(x.value.type.shape[0]) * channels);
   const Field normal = plain_norm(site);
   Field error(x.error.size());  // 0 after the used channels

@@ -9,7 +9,7 @@ cases.json: by case
     predictions   the values of its prediction_type that were run, in the order of `latents`; of flow matching one
     steps         the numbers of steps that were run
     tokens        of the image, by which levels are shifted; null where nothing is
-    eta           what a step is told of it, of TCD; null of others
+    eta           passed to each step of TCD; null of others
     evenly        whether the pipeline gives the levels before the shift, 1 to 1/steps, as FLUX's does
 
 expected.safetensors, all for the shape [2, 3, 4]:

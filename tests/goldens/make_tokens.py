@@ -77,7 +77,7 @@ def make_strings(count):
 
 
 def make_spaces():
-    """Texts around what one library or another takes for white space: its steps in T5's tokenizers are told apart by these."""
+    """Texts around what one library or another takes for white space: its steps in T5's tokenizers are distinguished by these."""
     codes = [*range(0x20), *range(0x7F, 0xA1), 0xAD, 0x1680, 0x180E, *range(0x2000, 0x2010), *range(0x2028, 0x2030), 0x205F, 0x2060,
              0x2581, 0x3000, 0xFEFF, 0xFFFD]
     forms = ["a{0}b", "{0}a", "a{0}", "a {0} b", "a{0}{0}b", "the{0} <extra_id_3>{0}fox", "{0}", "\u0301{0}\u0301"]

@@ -232,13 +232,13 @@ TEST_F(ConditionalGraphTest, TellsOfEachIterationOfOuterLoopsAsItEnds) {
     recorder.loop(outer(), 2, {}, inside(1), [&] { tally(1).add_one(inside(1)); });
   });
   for (int run = 0; run < 3; ++run) {
-    std::vector<std::int64_t> told;
+    std::vector<std::int64_t> iterations;
     std::vector<double> times;
     recording->replay_observed(outer(), [&](std::int64_t iteration, double milliseconds) {
-      told.push_back(iteration);
+      iterations.push_back(iteration);
       times.push_back(milliseconds);
     });
-    EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2, 0, 1}));
+    EXPECT_EQ(iterations, (std::vector<std::int64_t>{0, 1, 2, 0, 1}));
     for (int i = 0; i < 3; ++i) {
       EXPECT_GT(times[static_cast<std::size_t>(i)], 0.02) << "no memory moves 512 MiB in less";
       EXPECT_LT(times[static_cast<std::size_t>(i)], 10000.0);
@@ -296,9 +296,9 @@ TEST_F(ConditionalGraphTest, ReplaysThatFollowEachOtherAreInOrder) {
   const auto recording = record(
       [&](RegionRecorder& recorder) { recorder.loop(outer(), 3, {}, inside(), [&] { tally().add_one(inside()); }); });
   for (int i = 0; i < 10; ++i) recording->replay(outer());
-  int told = 0;
-  recording->replay_observed(outer(), [&](std::int64_t, double) { ++told; });
-  EXPECT_EQ(told, 3);
+  int iterations = 0;
+  recording->replay_observed(outer(), [&](std::int64_t, double) { ++iterations; });
+  EXPECT_EQ(iterations, 3);
   EXPECT_EQ(count(), 33U);
 }
 

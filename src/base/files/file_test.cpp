@@ -172,7 +172,7 @@ TEST(AtomicFile, RefusesAFolderWithoutPermission) {
             "cannot write " + (folder / "locked/out.txt").string() + ": Permission denied");
 }
 
-TEST(CheckWritable, ToldAsWritingWouldTellAndNothingIsTouched) {
+TEST(CheckWritable, FailsAsWritingWouldAndTouchesNothing) {
   const TempFolder folder;
   write_file_atomically(folder / "old.txt", "old");
   fs::create_symlink("missing/out.txt", folder / "dangling");
@@ -292,7 +292,7 @@ TEST(ReadFile, ReadsPipesWhereTheyAreAllowed) {
             "cannot read /dev/zero: it is a device, but a regular file was expected");
 }
 
-TEST(IsThere, SaysWhatIsNotToBeTold) {
+TEST(IsThere, SaysWhatCannotBeDetermined) {
   const TempFolder folder;
   write_file_atomically(folder / "file", "text");
   fs::create_directory(folder / "folder");

@@ -23,7 +23,7 @@ nlohmann::json numbers_of(std::span<const ComputedSteps> generations) {
 }
 
 std::string tell_computed_steps(std::span<const ComputedSteps> generations) {
-  constexpr std::size_t kMostTold = 4;
+  constexpr std::size_t kMostReported = 4;
   std::vector<std::pair<ComputedSteps, std::int64_t>> alike;
   for (const ComputedSteps& computed : generations) {
     const auto same = std::ranges::find(alike, computed, &std::pair<ComputedSteps, std::int64_t>::first);
@@ -33,7 +33,7 @@ std::string tell_computed_steps(std::span<const ComputedSteps> generations) {
       alike.emplace_back(computed, 1);
   }
   std::ranges::stable_sort(alike, std::greater(), &std::pair<ComputedSteps, std::int64_t>::second);
-  alike.resize(std::min(alike.size(), kMostTold));
+  alike.resize(std::min(alike.size(), kMostReported));
   std::string text;
   for (const auto& [computed, count] : alike) {
     std::string marks;

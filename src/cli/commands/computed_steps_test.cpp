@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-TEST(ComputedSteps, AreToldByHowOftenTheyAreAlike) {
+TEST(ComputedSteps, AreReportedOncePerPattern) {
   const std::vector<ComputedSteps> one = {{true, false, true}};
   EXPECT_EQ(tell_computed_steps(one), "computed 2 of 3 steps: #.#\n");
   EXPECT_EQ(numbers_of(one).dump(), "[[0,2]]");

@@ -357,8 +357,8 @@ GroupNorm prepare(const KernelBinding& binding) {
                  .channels_last = x.layout == Layout::kChannelsLast,
                  .images = x.shape[0],
                  .channels = x.shape[1]};
-  const std::int64_t groups = attributes.get_int("groups"), told = attributes.get_int("channels");
-  norm.counted = told == 0 ? norm.channels : told;
+  const std::int64_t groups = attributes.get_int("groups"), given = attributes.get_int("channels");
+  norm.counted = given == 0 ? norm.channels : given;
   norm.pixels = x.shape.numel() / std::max<std::int64_t>(1, norm.images * norm.channels);
   const auto full = static_cast<int>(16 / size_of(x.dtype));
   norm.is_wide = (norm.channels_last ? norm.channels : norm.pixels) % full == 0;

@@ -21,7 +21,7 @@ std::string refusal_of_limits(const char* list) {
   return "";
 }
 
-TEST(Limits, AreTheDefaultsUnlessTold) {
+TEST(Limits, AreTheDefaultsUnlessGiven) {
   const Limits limits = parse_limits("memory=10%,psnr=1dB,p99=off", "--limit");
   EXPECT_DOUBLE_EQ(limits.of(Quantity::kMemory), 0.10);
   EXPECT_DOUBLE_EQ(limits.of(Quantity::kPsnr), 1);

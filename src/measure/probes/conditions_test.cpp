@@ -102,7 +102,7 @@ TEST_F(ConditionsTest, ReadsTheGpuAtItsPlaceThroughTheLibrary) {
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-TEST(Disturbance, IsToldInOneSentence) {
+TEST(Disturbance, IsDescribedInOneSentence) {
   EXPECT_EQ(describe_disturbance({}), "");
   Conditions conditions;
   conditions.preemptions = {0, 2, 1};

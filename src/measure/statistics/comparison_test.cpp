@@ -96,7 +96,7 @@ TEST(Compare, PairsProcesses) {
   EXPECT_EQ(exit_code_of(comparison), ExitCode::kOk);
 }
 
-TEST(Compare, IsInconclusiveOnSingleProcessesUnlessToldTheirNoise) {
+TEST(Compare, IsInconclusiveOnSingleProcessesUnlessGivenTheirNoise) {
   const ResultFile base = file({result("a", 10, 1)}), changed = file({result("a", 20, 1)});
   const Comparison unknown = compare_results(base, changed);
   EXPECT_EQ(exit_code_of(unknown), ExitCode::kInconclusive);

@@ -53,7 +53,7 @@ TEST(SerialDependence, IsOneStandardErrorAboveItsEstimate) {
   EXPECT_FALSE(serial_dependence(turning, turning).is_drifting);
 }
 
-TEST(SerialDependence, IsNoneWhereNothingCanBeTold) {
+TEST(SerialDependence, IsNoneForTooFewOrConstantTrials) {
   EXPECT_EQ(serial_dependence(std::vector<double>{1, 2}, std::vector<double>{3, 4}).correlation, 0);
   EXPECT_EQ(serial_dependence(std::vector<double>(8, 1), std::vector<double>(8, 1)).correlation, 0);
 }

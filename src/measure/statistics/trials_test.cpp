@@ -161,7 +161,7 @@ TEST(MeasureCallable, GoesOnUntilItIsPreciseEnough) {
   EXPECT_LT(later.wall_ms.size(), 100U);
 }
 
-TEST(MeasureSelfTimed, TakesTheTimeItIsToldAndCountsAllOfItAgainstTheLimit) {
+TEST(MeasureSelfTimed, TakesTheReportedTimeAndCountsAllOfItAgainstTheLimit) {
   double now_ms = 0;
   int calls = 0;
   const auto timed = [&] {

@@ -132,7 +132,7 @@ TEST(Simulated, SlowdownOfTwoPercentNeverPassesForFive) {
   EXPECT_EQ(SimulatedComparison(0.02).count(1000, 1.02, Verdict::kRegressed), 0);
 }
 
-TEST(Simulated, EqualBuildsAreNotToldApart) {
+TEST(Simulated, EqualBuildsAreRarelyFoundDifferent) {
   SimulatedComparison comparison(0.03);
   int differ = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -217,7 +217,7 @@ TEST_F(Ffmpeg, AVideoWithoutAConstantRateIsTakenAtItsMean) {
   EXPECT_EQ(read_video(file("fast.mp4")).size(), 60U);
 }
 
-TEST_F(Ffmpeg, SoundThatIsLeftAsideIsTold) {
+TEST_F(Ffmpeg, SoundThatIsLeftAsideIsNoted) {
   write_video(file("a.mkv"), kSmall, 10);
   EXPECT_THAT(open_video_reader(file("a.mkv"))->notes(), ElementsAre());
   for (const char* const name : {"b.mkv", "b.mp4", "b.webm"}) {

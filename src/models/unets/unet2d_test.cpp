@@ -51,7 +51,7 @@ TEST(UNet2D, AttendsWhereItsBlocksSay) {
   EXPECT_FALSE(has_param(pixel_unet({{"add_attention", false}}), "mid_block.attentions.0.to_q.bias"));
 }
 
-TEST(UNet2D, NormsTheMiddleAsItsResnetsOrAsItIsTold) {
+TEST(UNet2D, NormsTheMiddleAsItsResnetsOrAsConfigured) {
   constexpr const char* kNorm = "mid_block.attentions.0.group_norm.weight";
   EXPECT_TRUE(has_param(pixel_unet(), kNorm));
   EXPECT_FALSE(has_param(pixel_unet({{"resnet_time_scale_shift", "scale_shift"}}), kNorm));

@@ -74,7 +74,7 @@ TEST(TeaCache, AddsUpTheChangesOfWhatTheFirstBlockReads) {
   }
 }
 
-TEST(TeaCache, ComputesTheLastStepUnlessItIsTold) {
+TEST(TeaCache, ComputesTheLastStepByDefault) {
   Graph graph = parse_graph(kTwoCachedBlocks);
   run_pass("teacache", graph, kCapableCpu, "100");
   EXPECT_EQ(digits(interpret_on_random(graph, 5)), "10001");

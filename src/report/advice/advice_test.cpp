@@ -287,7 +287,7 @@ TEST(Advice, IsRightForAllKindsOfResults) {
 }
 
 /// The decision in the words of the dashboard.
-std::string told(const std::vector<Entry>& entries) {
+std::string decision_text(const std::vector<Entry>& entries) {
   const Dataset dataset = dataset_of(entries);
   const View view = views_of(dataset).front();
   return decision_html(dataset, view, decide(dataset, view, 0.01), 0.01);
@@ -295,40 +295,41 @@ std::string told(const std::vector<Entry>& entries) {
 
 TEST(Advice, SaysWhatWouldResolveTheQuality) {
   const std::string html =
-      told({baseline().accuracy(0.98, 0.013), step({"arena"}, 50), step({"bf16"}, 20).accuracy(0.98, 0.013)});
+      decision_text({baseline().accuracy(0.98, 0.013), step({"arena"}, 50), step({"bf16"}, 20).accuracy(0.98, 0.013)});
   EXPECT_THAT(html, HasSubstr("Faster, quality not resolved"));
   EXPECT_THAT(html, HasSubstr("-1.8% to 1.8% lost"));
   EXPECT_THAT(html, HasSubstr("judge 1700 images"));
 }
 
 TEST(Advice, IsInOneUnitOfTime) {
-  const std::string html = told({baseline(), step({"arena"}, 50), step({"fp8"}, 20).psnr(20)});
+  const std::string html = decision_text({baseline(), step({"arena"}, 50), step({"fp8"}, 20).psnr(20)});
   EXPECT_THAT(html, HasSubstr("Time per image"));
   EXPECT_THAT(html, HasSubstr("<bdi>fp8</bdi>, 100 ms an image: "));
   EXPECT_THAT(html, testing::Not(HasSubstr("a request")));
 }
 
 TEST(Advice, NamesACommandThatTakesTheModel) {
-  EXPECT_THAT(told({baseline(), step({"bf16"}, 20)}), HasSubstr("<code>headroom ladder tiny-dit --quality 500</code>"));
-  EXPECT_THAT(told({pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64))}),
+  EXPECT_THAT(decision_text({baseline(), step({"bf16"}, 20)}),
+              HasSubstr("<code>headroom ladder tiny-dit --quality 500</code>"));
+  EXPECT_THAT(decision_text({pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64))}),
               HasSubstr("<code>headroom bench tiny-unet --pass forward --opt auto --out error.json</code>"));
   Entry steps = step({"steps=5"}, 20), base = baseline(), fp8 = step({"fp8"}, 20);
   for (Entry* one : {&base, &steps, &fp8}) one->result.tags = {"random_weights"};
-  EXPECT_THAT(told({base, steps}), HasSubstr("judge it with trained weights"));
-  EXPECT_THAT(told({base, fp8}),
+  EXPECT_THAT(decision_text({base, steps}), HasSubstr("judge it with trained weights"));
+  EXPECT_THAT(decision_text({base, fp8}),
               HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --out error.json</code>"));
 }
 
 TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {
-  const std::string beyond = told({step({"fp8"}, 20).psnr(20)});
+  const std::string beyond = decision_text({step({"fp8"}, 20).psnr(20)});
   EXPECT_THAT(beyond, HasSubstr("<h2>Deploy <bdi>lossless</bdi>, which was not timed here</h2>"));
   EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder tiny-dit --opt lossless</code>"));
-  EXPECT_THAT(told({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
+  EXPECT_THAT(decision_text({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
 }
 
 TEST(Advice, NamesPresets) {
   Entry lossless = step({"arena", "flash", "fuse", "hoist", "channels-last", "tile"}, 20);
-  EXPECT_THAT(told({baseline(), lossless}), HasSubstr("Deploy <bdi>lossless</bdi>"));
+  EXPECT_THAT(decision_text({baseline(), lossless}), HasSubstr("Deploy <bdi>lossless</bdi>"));
 }
 
 }  // namespace

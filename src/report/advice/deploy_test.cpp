@@ -56,7 +56,7 @@ TEST(Decide, ChoosesByPurposeWithinTheLimit) {
   EXPECT_EQ(decide(dataset, views.front(), 0).deploy->measurement->label, "arena");  // exact
 }
 
-TEST(Decide, TakesFewerSwitchesWhereTimesCannotBeToldApart) {
+TEST(Decide, TakesFewerSwitchesWhereTimesDoNotDiffer) {
   const Dataset dataset =
       make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {10, 12, 11, 10}),
                                make_result({"arena", "fuse"}, {10, 11, 10, 12})})});

@@ -142,11 +142,11 @@ std::vector<std::string> advice_notes(const std::optional<StepAdvice>& advice, c
         "significant. "
         "`headroom ladder --quality 500` measures intervals."};
   std::vector<std::string> notes;
-  const bool is_told = advice->for_final == advice->best;
-  notes.push_back(
-      is_told ? fmt::format("Final: {}, which scores best; fewer steps are certainly worse.", steps_text(*advice->best))
-              : fmt::format("Final: {}. The intervals do not tell it apart from {}, which scores best.",
-                            steps_text(*advice->for_final), steps_text(*advice->best)));
+  const bool is_certain = advice->for_final == advice->best;
+  notes.push_back(is_certain ? fmt::format("Final: {}, which scores best; fewer steps are certainly worse.",
+                                           steps_text(*advice->best))
+                             : fmt::format("Final: {}. The intervals do not tell it apart from {}, which scores best.",
+                                           steps_text(*advice->for_final), steps_text(*advice->best)));
   notes.push_back(advice->for_draft != nullptr ? fmt::format("Draft: {}, {}, with 95% confidence.",
                                                              steps_text(*advice->for_draft), metric.draft_limit)
                                                : fmt::format("Draft: none below {} keeps the limit for certain ({}).",

@@ -44,14 +44,14 @@ json synergy_cell(const Interaction& pair, std::size_t column, std::size_t row) 
   const Dot dot = synergy_dot(pair);
   const Finding finding = finding_of(dot, 1);
   const std::string_view role = finding == Finding::kAbove ? "green" : finding == Finding::kBelow ? "purple" : "track";
-  const bool is_told = finding != Finding::kNotTold;
+  const bool is_certain = finding != Finding::kInconclusive;
   std::string text = dot.text;
   if (const std::size_t space = text.find(' '); space != std::string::npos) text[space] = '\n';
   return {{"value", json::array({column, row, dot.value})},
           {"text", text},
           {"tip", dot.tip},
           {"itemStyle", {{"color", color(role)}}},
-          {"label", {{"color", color(is_told ? "on_dark" : "text")}}}};
+          {"label", {{"color", color(is_certain ? "on_dark" : "text")}}}};
 }
 
 /// A triangular matrix: a column for each switch but the last, a row for each but the first.

@@ -16,7 +16,7 @@ namespace {
 std::string signed_percent(double share) { return fmt::format("{:+.3g}%", 100 * share); }
 
 std::string_view role_of_finding(Finding finding, Finding good) {
-  if (finding == Finding::kNotTold) return "base";
+  if (finding == Finding::kInconclusive) return "base";
   return finding == good ? "green" : "purple";
 }
 
@@ -34,9 +34,9 @@ json point_of(const Dot& dot, std::size_t row, double reference, Finding good) {
 }  // namespace
 
 Finding finding_of(const Dot& dot, double reference) {
-  if (dot.is_unsettled || !dot.interval) return Finding::kNotTold;
+  if (dot.is_unsettled || !dot.interval) return Finding::kInconclusive;
   if (dot.interval->low > reference) return Finding::kAbove;
-  return dot.interval->high < reference ? Finding::kBelow : Finding::kNotTold;
+  return dot.interval->high < reference ? Finding::kBelow : Finding::kInconclusive;
 }
 
 json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::string_view axis_fn, double reference,
@@ -97,8 +97,8 @@ std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double ref
   if (const auto hollow = std::ranges::count_if(dots, is_hollow); hollow > 0)
     notes.push_back(fmt::format("{} hollow: unsettled, or measured without an interval.",
                                 hollow == 1 ? "1 point is" : fmt::format("{} points are", hollow)));
-  const auto is_told = [&](const Dot& dot) { return finding_of(dot, reference) != Finding::kNotTold; };
-  if (std::ranges::none_of(dots, is_told)) notes.emplace_back("No row differs from the dashed line for certain.");
+  const auto is_certain = [&](const Dot& dot) { return finding_of(dot, reference) != Finding::kInconclusive; };
+  if (std::ranges::none_of(dots, is_certain)) notes.emplace_back("No row differs from the dashed line for certain.");
   return notes;
 }
 

@@ -21,8 +21,8 @@ struct Dot {
   nlohmann::json tip;
 };
 /// Verdict of a point against the reference value.
-enum class Finding : std::uint8_t { kNotTold, kBelow, kAbove };
-/// kNotTold if the interval holds `reference`, if there is no interval, or if the row is unsettled.
+enum class Finding : std::uint8_t { kInconclusive, kBelow, kAbove };
+/// kInconclusive if the interval holds `reference`, if there is no interval, or if the row is unsettled.
 [[nodiscard]] Finding finding_of(const Dot& dot, double reference);
 
 /// Draws the rows, top first, and a dashed line at `reference`. A point is green on the good side and purple on the

@@ -39,11 +39,11 @@ TEST(DotPlot, AnUnsettledRowIsHollowWhateverItsInterval) {
   EXPECT_THAT(dot_plot_notes(dots, 1, "faster", "slower"), Contains(HasSubstr("2 points are hollow")));
 }
 
-TEST(DotPlot, SaysWhereNothingIsTold) {
-  const std::vector<Dot> told = four_dots(), untold = {told[2], told[3]};
+TEST(DotPlot, SaysThatNoRowDiffers) {
+  const std::vector<Dot> decided = four_dots(), undecided = {decided[2], decided[3]};
   const std::string note = "No row differs from the dashed line for certain.";
-  EXPECT_THAT(dot_plot_notes(untold, 1, "faster", "slower"), Contains(note));
-  EXPECT_THAT(dot_plot_notes(told, 1, "faster", "slower"), Not(Contains(note)));
+  EXPECT_THAT(dot_plot_notes(undecided, 1, "faster", "slower"), Contains(note));
+  EXPECT_THAT(dot_plot_notes(decided, 1, "faster", "slower"), Not(Contains(note)));
 }
 
 TEST(DotPlot, WritesEstimatesWithTheirIntervals) {

@@ -265,12 +265,12 @@ void expect_observed(Backend& backend) {
   Session& session = recorded.session();
   recorded.set_inputs(0);
   for (int run = 0; run < 2; ++run) {
-    std::vector<std::int64_t> told;
+    std::vector<std::int64_t> iterations;
     session.run([&](std::int64_t iteration, double milliseconds) {
-      told.push_back(iteration);
+      iterations.push_back(iteration);
       EXPECT_GT(milliseconds, 0);
     });
-    EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2}));
+    EXPECT_EQ(iterations, (std::vector<std::int64_t>{0, 1, 2}));
     ASSERT_NO_FATAL_FAILURE(recorded.expect_run());
   }
   EXPECT_THROW(session.run([](std::int64_t, double) { throw Stop(); }), Stop);
