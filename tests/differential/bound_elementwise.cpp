@@ -72,7 +72,7 @@ double of(Op op, double x) {
 /// Sine, cosine, sign and magnitude have slopes of at most 1; the other functions are monotonic.
 Errors function_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
-  const bool turns = site.op == Op::kSin || site.op == Op::kCos;
+  const bool is_periodic = site.op == Op::kSin || site.op == Op::kCos;
   const bool is_exact = site.op == Op::kNeg || site.op == Op::kAbs;
   const double unit = is_exact ? 0 : function_unit(site);
   Field error = x.error;
@@ -80,7 +80,7 @@ Errors function_errors(const Site& site) {
     const double at = x.value.reals[i], y = site.results[0].reals[i];
     if (!std::isfinite(error[i]))
       continue;
-    else if (turns)
+    else if (is_periodic)
       error[i] = std::min(error[i], 2.0);
     else if (!is_exact && error[i] > 0)
       error[i] = reach_of(y, {of(site.op, at - error[i]), of(site.op, at + error[i])});

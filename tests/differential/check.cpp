@@ -331,7 +331,7 @@ std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& op
             .params = random_params(graph, options.seed)};
   for (std::uint64_t run = 0; run < kRuns; ++run) work.inputs.push_back(random_inputs(graph, options.seed, run));
   work.states = random_states(graph, options.seed);
-  if (options.seed % options.special_turns == 0)
+  if (options.seed % options.special_period == 0)
     for (const Special special : {Special::kNaN, Special::kInfinities, Special::kZeros})
       if (NamedTensors inputs = plant(graph, work.inputs[0], special, options.seed); !inputs.empty())
         work.special_inputs.emplace(special, std::move(inputs));
@@ -340,7 +340,7 @@ std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& op
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (options.only && options.only->passes != sets_[i].name) continue;
     const bool alternates = !options.only && (sets_[i].passes.size() == 1 || !runs_on(sets_[i], device_));
-    if (alternates && (options.seed / options.turns + i) % options.turns != 0) continue;
+    if (alternates && (options.seed / options.period + i) % options.period != 0) continue;
     if (auto failure = check_set(work, sets_[i], i)) return failure;
   }
   return std::nullopt;

@@ -48,9 +48,9 @@ struct CheckOptions {
   std::uint64_t seed = 0;            ///< of the data
   std::optional<Failure> only = {};  ///< only the passes and plan of an earlier failure
   /// Single passes, and those for other devices, are checked on one of this many graphs.
-  std::uint64_t turns = 1;
-  bool all_plans = false;           ///< every setup with every plan; otherwise single passes alternate between plans
-  std::uint64_t special_turns = 4;  ///< NaN, infinities and rows of zeros are planted in one of this many graphs
+  std::uint64_t period = 1;
+  bool all_plans = false;            ///< every setup with every plan; otherwise single passes alternate between plans
+  std::uint64_t special_period = 4;  ///< NaN, infinities and rows of zeros are planted in one of this many graphs
 };
 
 /// Compares graphs under every setup with the oracle. Keeps backends open; weights are written to a temporary folder

@@ -31,7 +31,7 @@ using testing::Not;
 
 constexpr std::uint64_t kGraphs = 2000;
 constexpr std::uint64_t kShards = 20;
-constexpr std::uint64_t kTurns = 5;  // for single passes; regressions run all of them
+constexpr std::uint64_t kPeriod = 5;  // for single passes; regressions run all of them
 
 class DifferentialGraphs : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Shards, DifferentialGraphs, testing::Range<std::uint64_t>(0, kShards));
@@ -40,7 +40,7 @@ TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
   Checker checker(DeviceKind::kCpu);
   for (std::uint64_t seed = GetParam(); seed < kGraphs; seed += kShards) {
     const Graph graph = random_graph(seed, DeviceKind::kCpu);
-    const auto failure = checker.check(graph, {.seed = seed, .turns = kTurns});
+    const auto failure = checker.check(graph, {.seed = seed, .period = kPeriod});
     ASSERT_FALSE(failure.has_value()) << "seed " << seed << ": " << failure->passes << " " << failure->plan << ": "
                                       << failure->message
                                       << "\nrepeat and shrink it with: graph_fuzz --graphs 1 --seed " << seed;

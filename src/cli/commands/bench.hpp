@@ -20,7 +20,7 @@ struct BenchArguments {
   bool first_step = false;
   bool cold = false;
   bool floors = false;
-  int turns = 1;
+  int rounds = 1;
   std::string save;
   std::string filter;
   bool list = false;

@@ -88,7 +88,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       "--floors", arguments->floors,
       "for whole requests: also measure the floor of each stage, its least possible time on this machine");
   command
-      ->add_option("--turns", arguments->turns,
+      ->add_option("--turns", arguments->rounds,
                    "for the suites `kernels` and `bodies`: rounds in which a benchmark alternates with the measurement "
                    "of its floor, for a machine whose speed changes; 1: measure floors separately")
       ->check(whole_number(1, 1000))

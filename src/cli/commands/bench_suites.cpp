@@ -44,7 +44,7 @@ void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
       {.filter = arguments.filter,
        .max_seconds = std::min(arguments.protocol.max_seconds, 5.0),
        .cold = arguments.cold,
-       .turns = arguments.turns},
+       .rounds = arguments.rounds},
       [&](const KernelBenchProgress& at) {
         if (!progress)
           progress =

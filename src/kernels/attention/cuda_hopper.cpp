@@ -76,7 +76,7 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
 }
 
 /// An estimate of the kernel's time, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of
-/// 1.7 GHz. In each round blocks start, have a tile's queries copied and its results stored, and go through their
+/// 1.7 GHz. In each wave blocks start, have a tile's queries copied and its results stored, and go through their
 /// units of keys one after the other. A unit takes a warpgroup's latency from scores to sums, and a little more
 /// than half of the time of the exponentials and multiply-adds of all blocks on a multiprocessor, because these
 /// overlap.
@@ -89,8 +89,8 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
   const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
   const double start = 1250 + 640.0 * tile.warpgroups;
-  const int turns = divide_up(form.clusters(), clusters);
-  return turns * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
+  const int waves = divide_up(form.clusters(), clusters);
+  return waves * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
 
 /// Strides of [dim, tokens, heads, batch] for a tensor map. It requires multiples of 16 bytes even where an axis

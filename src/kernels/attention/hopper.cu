@@ -137,19 +137,19 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
 }
 
 /// Warpgroups alternate in issuing multiply-adds, so that they do not all compute exponentials at once.
-template <int kGroups, bool kTakesTurns>
+template <int kGroups, bool kAlternates>
 struct Turn {
   int group;
 
   /// Once, before any turn: the first is that of warpgroup 0.
   __device__ __forceinline__ void open() const {
-    if (kTakesTurns && group == kGroups - 1) pass();
+    if (kAlternates && group == kGroups - 1) pass();
   }
   __device__ __forceinline__ void wait() const {
-    if (kTakesTurns) hw::meet(kTurn + group, 2 * hw::kWarpgroup);
+    if (kAlternates) hw::meet(kTurn + group, 2 * hw::kWarpgroup);
   }
   __device__ __forceinline__ void pass() const {
-    if (!kTakesTurns) return;
+    if (!kAlternates) return;
     const int next = group + 1 == kGroups ? 0 : group + 1;
     hw::announce(kTurn + next, 2 * hw::kWarpgroup);
   }

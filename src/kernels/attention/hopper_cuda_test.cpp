@@ -253,7 +253,7 @@ TEST(HopperAttentionTiles, TakeAllTokensOfATextAtOnceAndNoOtherKeysSo) {
     EXPECT_EQ(std::ranges::any_of(hopper_tiles(problem_of({1, 5, 4096, keys, 64, 64})), takes_80), is_of_use) << keys;
 }
 
-TEST(HopperAttentionTiles, TakeEachQueryOnceInAsManyTurnsAsTheyMust) {
+TEST(HopperAttentionTiles, TakeEachQueryOnceInOneWave) {
   for (const Case& c : {Case{1, 5, 4096, 4096, 64, 64}, Case{2, 10, 4096, 4096, 64, 64},
                         Case{2, 20, 1024, 1024, 64, 64}, Case{1, 20, 256, 256, 64, 64}, Case{1, 20, 64, 64, 64, 64},
                         Case{1, 8, 4096, 4096, 40, 40}, Case{1, 40, 64, 68, 64, 64}}) {

@@ -185,9 +185,9 @@ HWY_INLINE void store_two(Vector first, Vector second, Y y) {
   constexpr bool kExact = true;
 #endif
   if constexpr (kExact) {
-    const __m512i in_turns = _mm512_packus_epi32(_mm512_srli_epi32(round_to_bf16_bits(first).raw, 16),
-                                                 _mm512_srli_epi32(round_to_bf16_bits(second).raw, 16));
-    halves = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), in_turns);
+    const __m512i interleaved = _mm512_packus_epi32(_mm512_srli_epi32(round_to_bf16_bits(first).raw, 16),
+                                                    _mm512_srli_epi32(round_to_bf16_bits(second).raw, 16));
+    halves = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), interleaved);
   } else {
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
   }
@@ -205,9 +205,9 @@ HWY_INLINE void store_two(Vector first, Vector second, Y y) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 /// Four vectors of integers from -128 to 127 as bytes, one after the other.
 HWY_INLINE __m512i bytes_of_integers(__m512i a, __m512i b, __m512i c, __m512i d) {
-  const __m512i in_turns = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+  const __m512i interleaved = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return _mm512_permutexvar_epi32(order, in_turns);
+  return _mm512_permutexvar_epi32(order, interleaved);
 }
 #endif
 

@@ -140,14 +140,14 @@ class ReadAheadOfChunks {
       pass(1);
     }
   }
-  /// Makes a call prefetch the next `lines` cache lines, spread over its `turns` iterations, as far as they are
+  /// Makes a call prefetch the next `lines` cache lines, spread over its `iterations`, as far as they are
   /// contiguous.
-  void prefetch_during(std::int64_t lines, std::int64_t turns, Call& call) {
+  void prefetch_during(std::int64_t lines, std::int64_t iterations, Call& call) {
     call.ahead_step = 0;
     if (rows_left_ == 0) return;
     const std::int64_t together =
-        HWY_MIN(lines, HWY_MIN(lines_of(end_ - address_), turns * kMostAheadStep / kCacheLine));
-    ask_later(together, turns, call);
+        HWY_MIN(lines, HWY_MIN(lines_of(end_ - address_), iterations * kMostAheadStep / kCacheLine));
+    ask_later(together, iterations, call);
     ask(lines - together);
   }
 
@@ -164,10 +164,10 @@ class ReadAheadOfChunks {
   }
   static std::int64_t lines_of(std::int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine; }
 
-  void ask_later(std::int64_t lines, std::int64_t turns, Call& call) {
+  void ask_later(std::int64_t lines, std::int64_t iterations, Call& call) {
     if (lines == 0) return;
     call.ahead = address_;
-    call.ahead_step = (lines * kCacheLine + turns - 1) / turns;
+    call.ahead_step = (lines * kCacheLine + iterations - 1) / iterations;
     pass(lines);
   }
   void pass(std::int64_t lines) {

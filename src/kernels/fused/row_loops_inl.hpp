@@ -208,9 +208,9 @@ HWY_INLINE void write_two(Vector first, Vector second, float* y, bool past_cache
 }
 HWY_INLINE void write_two(Vector first, Vector second, Bf16* y, bool past_cache) {
 #if HWY_TARGET == HWY_AVX2
-  const __m256i in_turns = _mm256_packus_epi32(_mm256_srli_epi32(round_to_bf16_bits(first).raw, 16),
-                                               _mm256_srli_epi32(round_to_bf16_bits(second).raw, 16));
-  const __m256i halves = _mm256_permute4x64_epi64(in_turns, 0xD8);  // 0, 2, 1, 3
+  const __m256i interleaved = _mm256_packus_epi32(_mm256_srli_epi32(round_to_bf16_bits(first).raw, 16),
+                                                  _mm256_srli_epi32(round_to_bf16_bits(second).raw, 16));
+  const __m256i halves = _mm256_permute4x64_epi64(interleaved, 0xD8);  // 0, 2, 1, 3
   if (past_cache) return _mm256_stream_si256(reinterpret_cast<__m256i*>(y), halves);
   return _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), halves);
 #endif

@@ -71,8 +71,8 @@ HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bo
     const __m512i low = _mm512_set1_epi32(0xFF);
     const __m512i front = _mm512_packus_epi32(_mm512_and_si512(a.raw, low), _mm512_and_si512(b.raw, low));
     const __m512i back = _mm512_packus_epi32(_mm512_and_si512(c.raw, low), _mm512_and_si512(d.raw, low));
-    const __m512i turns = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    bytes = _mm512_permutexvar_epi32(turns, _mm512_packus_epi16(front, back));
+    const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(front, back));
 #endif
   }
   if (past_cache)
@@ -83,8 +83,8 @@ HWY_INLINE void store_bytes(Word a, Word b, Word c, Word d, std::uint8_t* to, bo
   const __m256i low = _mm256_set1_epi32(0xFF);
   const __m256i front = _mm256_packus_epi32(_mm256_and_si256(a.raw, low), _mm256_and_si256(b.raw, low));
   const __m256i back = _mm256_packus_epi32(_mm256_and_si256(c.raw, low), _mm256_and_si256(d.raw, low));
-  const __m256i turns = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(front, back), turns);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(front, back), order);
   if (past_cache)
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), bytes);
   else

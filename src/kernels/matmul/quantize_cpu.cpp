@@ -67,8 +67,8 @@ HWY_INLINE void quantize_quad(const T* x, Vector inverse, Y q) {
       const __m512i byte = _mm512_set1_epi32(0xFF);
       return _mm512_ternarylogic_epi32(byte, rounded(v.even, inverse).raw, _mm512_srli_epi32(odd, 16), 0xEA);
     };
-    const __m512i in_turns = _mm512_packus_epi32(join(load_all_pairs(x)), join(load_all_pairs(x + kGroup)));
-    quad = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), in_turns);
+    const __m512i interleaved = _mm512_packus_epi32(join(load_all_pairs(x)), join(load_all_pairs(x + kGroup)));
+    quad = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), interleaved);
   } else {
     __m512i v[4];
     for (int i = 0; i < 4; ++i) v[i] = rounded(load_all(x + i * lanes()), inverse).raw;

@@ -59,10 +59,10 @@ Lines share_lines(std::int64_t count, std::int64_t steps, std::int64_t columns, 
   lines.tiles = static_cast<int>(divide_up(columns, lines.across));
   const std::int64_t most_rows = kThreads / lines.across;
   lines.rows = static_cast<int>(std::min(most_rows, lines.across == 1 ? 32 * divide_up(steps, 32) : steps));
-  const std::int64_t turn = std::int64_t{lines.rows} * kPacks;
-  const std::int64_t turns = divide_up(steps, turn);
+  const std::int64_t pass = std::int64_t{lines.rows} * kPacks;
+  const std::int64_t passes = divide_up(steps, pass);
   const std::int64_t wanted = std::max<std::int64_t>(1, kMostBlocks / (count * lines.tiles));
-  lines.chunk = divide_up(turns, wanted) * turn;
+  lines.chunk = divide_up(passes, wanted) * pass;
   lines.chunks = divide_up(steps, lines.chunk);
   return lines;
 }

@@ -17,7 +17,7 @@ std::string_view name_of_piece(const DeviceActivity& activity) {
 }
 
 void add_order(const Segment& segment, std::vector<int>& order) {
-  for (std::int64_t turn = 0; turn < segment.trip_count; ++turn) {
+  for (std::int64_t iteration = 0; iteration < segment.trip_count; ++iteration) {
     if (segment.children.empty())
       for (int step = segment.first; step < segment.last; ++step) order.push_back(step);
     for (const Segment& child : segment.children) add_order(child, order);
@@ -100,13 +100,13 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
   std::ranges::stable_sort(submitted, {}, [&](std::size_t i) { return std::pair(work[i].launch, work[i].in_replay); });
 
   const Segment* const loop = find_loop(program_.root);
-  std::vector<std::int64_t> turns_ns;  // start time of each iteration of the loop
+  std::vector<std::int64_t> iterations_ns;  // start time of each iteration of the loop
   steps_of_last_.assign(work.size(), -1);
   auto next = submitted.begin();
   for (const int step : order_) {
     const auto s = static_cast<std::size_t>(step);
-    const bool begins_turn = loop != nullptr && step == loop->first;
-    if (begins_turn) turns_ns.push_back(INT64_MAX);
+    const bool begins_iteration = loop != nullptr && step == loop->first;
+    if (begins_iteration) iterations_ns.push_back(INT64_MAX);
     HR_CHECK(pieces_[s].has_value());
     double ms = 0;
     for (const std::string& name : *pieces_[s]) {
@@ -117,17 +117,17 @@ void LaunchTimes::add(std::span<const DeviceActivity> activities) {
       ms += static_cast<double>(work_ns[*next]) * 1e-6;
       steps_of_last_[*next] = step;
       if (loop != nullptr && step >= loop->first && step < loop->last)
-        turns_ns.back() = std::min(turns_ns.back(), piece.start_ns);
+        iterations_ns.back() = std::min(iterations_ns.back(), piece.start_ns);
       ++next;
     }
     launch_ms_[s].push_back(ms);
   }
   if (next != submitted.end())
     fail("the device recorded {} pieces of work more than the program has", submitted.end() - next);
-  for (std::size_t turn = 0; turn + 1 < turns_ns.size(); ++turn) {
-    const auto busy = static_cast<double>(busy_ns(work, turns_ns[turn], turns_ns[turn + 1]));
+  for (std::size_t iteration = 0; iteration + 1 < iterations_ns.size(); ++iteration) {
+    const auto busy = static_cast<double>(busy_ns(work, iterations_ns[iteration], iterations_ns[iteration + 1]));
     busy_ms_.push_back(busy / 1e6);
-    idle_shares_.push_back(1.0 - busy / static_cast<double>(turns_ns[turn + 1] - turns_ns[turn]));
+    idle_shares_.push_back(1.0 - busy / static_cast<double>(iterations_ns[iteration + 1] - iterations_ns[iteration]));
   }
 }
 

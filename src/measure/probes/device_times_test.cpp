@@ -58,12 +58,12 @@ TEST(LaunchTimes, GivesEachLaunchItsPiecesInOrder) {
   const Program program = make_program();
   LaunchTimes times = learned(program);
   std::vector<DeviceActivity> run = {kernel(0, 1'000'000)};
-  for (std::int64_t turn = 0; turn < 3; ++turn) {
-    const std::int64_t at = 2'000'000 + turn * 10'000'000;
+  for (std::int64_t iteration = 0; iteration < 3; ++iteration) {
+    const std::int64_t at = 2'000'000 + iteration * 10'000'000;
     run.push_back(host_copy(at - 500, at - 400));
     run.push_back(kernel(at, at + 2'000'000));              // step 1
     run.push_back(kernel(at + 2'000'000, at + 3'000'000));  // step 1
-    run.push_back(kernel(at + 5'000'000, at + 9'000'000 + turn * 1'000'000));
+    run.push_back(kernel(at + 5'000'000, at + 9'000'000 + iteration * 1'000'000));
   }
   run.push_back(kernel(40'000'000, 47'000'000));
   times.add(run);

@@ -70,14 +70,14 @@ constexpr std::size_t kPage = 4096;
 
 /// Exponentials are computed by all threads, distributed as in kernels. Their number makes the start and end of
 /// threads negligible.
-constexpr std::int64_t kNumbers = 2048, kTurns = 128, kBlocksOfThread = 32;
+constexpr std::int64_t kNumbers = 2048, kRepeats = 128, kBlocksOfThread = 32;
 
 void compute_exponentials(DType dtype, int threads) {
   parallel_for(threads, threads * kBlocksOfThread, 1, [dtype](std::int64_t begin, std::int64_t end, int /*thread*/) {
     std::array<float, kNumbers> numbers;
     for (; begin < end; ++begin) {
       numbers.fill(0.5F);
-      repeat_exponentials(dtype, numbers, kTurns);
+      repeat_exponentials(dtype, numbers, kRepeats);
     }
   });
 }
@@ -122,7 +122,7 @@ const Yardstick* MachineRates::exponentials(DType dtype) {
   const int threads = target.threads;
   return &exponentials_
               .emplace(dtype, measure({.of = kFloorOfExp,
-                                       .work = static_cast<double>(threads * kBlocksOfThread * kTurns * kNumbers),
+                                       .work = static_cast<double>(threads * kBlocksOfThread * kRepeats * kNumbers),
                                        .stream = &copy_run_.stream(),
                                        .submit = [dtype, threads] { compute_exponentials(dtype, threads); }}))
               .first->second;

@@ -55,8 +55,8 @@ struct Floors {
 };
 
 Protocol floor_protocol(const Backend& backend, const ProfileOptions& options) {
-  Protocol protocol = short_protocol(backend, options.floor_seconds / options.turns);
-  protocol.trials = divide_up(protocol.trials, options.turns);
+  Protocol protocol = short_protocol(backend, options.floor_seconds / options.rounds);
+  protocol.trials = divide_up(protocol.trials, options.rounds);
   return protocol;
 }
 
@@ -105,11 +105,11 @@ class Profiler {
     return loop_ == nullptr || (launch >= loop_->first && launch < loop_->last);
   }
 
-  Trials time_steps(int turn) {
+  Trials time_steps(int round) {
     Trials steps;
     std::int64_t seen = 0;
     constexpr std::int64_t kWarmup = 5;
-    const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.turns);
+    const std::int64_t enough = kWarmup + divide_up(options_.trials, options_.rounds);
     ConditionsProbe probe(pci_bus_id_);
     while (seen < enough)
       run([&](std::int64_t, double milliseconds) {
@@ -122,7 +122,7 @@ class Profiler {
         tell("timing steps", std::min(seen, enough), enough);
       });
     steps.warmup = kWarmup;
-    steps.process = turn;
+    steps.process = round;
     steps.conditions = probe.take();
     return steps;
   }
@@ -258,24 +258,24 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
 
   const int count = static_cast<int>(program.steps.size());
   Floors floors(program.steps.size());
-  for (int turn = 0; turn < options.turns; ++turn) {
-    if (turn > 0) result.steps.push_back(profiler.time_steps(turn));
+  for (int round = 0; round < options.rounds; ++round) {
+    if (round > 0) result.steps.push_back(profiler.time_steps(round));
     const Protocol protocol = floor_protocol(backend, options);
     PhaseWatch watch(backend);
     MachineRates rates(backend, protocol);
     AloneTimes alone(backend, protocol);
     double of_step = 0;
     for (int i = 0; i < count; ++i) {
-      profiler.tell("measuring floors", turn * count + i + 1, options.turns * count);
+      profiler.tell("measuring floors", round * count + i + 1, options.rounds * count);
       const auto at = static_cast<std::size_t>(i);
       floors.measure(program.steps[at], at, alone, rates);
       if (profiler.is_in_step(i)) of_step += floors.floor_ms[at].back();
     }
-    result.floors.push_back({.wall_ms = {of_step}, .process = turn});
+    result.floors.push_back({.wall_ms = {of_step}, .process = round});
     watch.end("floors", result.disturbances);
   }
-  for (const Trials& turn : result.steps)
-    PhaseWatch::add_disturbance("whole steps", find_disturbance(turn.conditions, turn.wall_ms), result.disturbances);
+  for (const Trials& round : result.steps)
+    PhaseWatch::add_disturbance("whole steps", find_disturbance(round.conditions, round.wall_ms), result.disturbances);
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);
@@ -292,20 +292,20 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
 
 double Profile::step_ms() const {
   std::vector<double> all;
-  for (const Trials& turn : steps) all.insert(all.end(), turn.wall_ms.begin(), turn.wall_ms.end());
+  for (const Trials& round : steps) all.insert(all.end(), round.wall_ms.begin(), round.wall_ms.end());
   return median(all);
 }
 
 double Profile::step_floor_ms() const {
   std::vector<double> all;
-  for (const Trials& turn : floors) all.push_back(turn.wall_ms.front());
+  for (const Trials& round : floors) all.push_back(round.wall_ms.front());
   return median(all);
 }
 
 double Profile::over_floor() const {
   std::vector<double> all;
-  for (std::size_t turn = 0; turn < steps.size(); ++turn)
-    all.push_back(median(steps[turn].wall_ms) / floors[turn].wall_ms.front());
+  for (std::size_t round = 0; round < steps.size(); ++round)
+    all.push_back(median(steps[round].wall_ms) / floors[round].wall_ms.front());
   return median(all);
 }
 

@@ -17,9 +17,9 @@ namespace headroom {
 struct ProfileOptions {
   int trials = 20;           ///< least number of steps to time as a whole, and again launch by launch
   double floor_seconds = 1;  ///< for each measured rate and each kernel measured alone
-  /// With 2 or more, whole steps and floors are measured in this many alternating turns, each with its share of the
+  /// With 2 or more, whole steps and floors are measured in this many alternating rounds, each with its share of the
   /// trials and seconds. Both then see the same variations of a shared machine.
-  int turns = 1;
+  int rounds = 1;
 };
 
 /// The rows of the table: launches of one op and kernel, those of one module (`blocks.*.attn.to_q`), or single
@@ -45,8 +45,8 @@ struct ProfiledRun {
 /// run. During profiling the session records straight-line runs of steps, so that the host observes each iteration
 /// and can distinguish launches.
 struct Profile {
-  std::vector<Trials> steps;   ///< ms of whole steps, without observation inside; one entry per turn
-  std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; one entry per turn
+  std::vector<Trials> steps;   ///< ms of whole steps, without observation inside; one entry per round
+  std::vector<Trials> floors;  ///< sum of the floors of the launches of a step, as one trial; one entry per round
   ProfileRecord launches;
   double step_launches_ms = 0;     ///< sum of the median times of the launches of a step
   double step_alone_ms = 0;        ///< sum of their times alone; launches not timed alone count with their floor
@@ -56,11 +56,11 @@ struct Profile {
   /// and of the floors.
   std::vector<std::string> disturbances = {};
 
-  /// The median time of whole steps, over all turns.
+  /// The median time of whole steps, over all rounds.
   [[nodiscard]] double step_ms() const;
-  /// The median over turns.
+  /// The median over rounds.
   [[nodiscard]] double step_floor_ms() const;
-  /// Ratio of a step's time to its floors: the median over turns of each turn's ratio.
+  /// Ratio of a step's time to its floors: the median over rounds of each round's ratio.
   [[nodiscard]] double over_floor() const;
 };
 

@@ -100,25 +100,25 @@ TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   EXPECT_EQ(run.step().cost.flops, 2.0 * 4 * 8 * 16);
 }
 
-TEST_F(ProfileTest, TakesTurns) {
+TEST_F(ProfileTest, MeasuresInRounds) {
   Generator generator(
       *pipeline_, *backend_, weights_,
       {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = SwitchSet::parse("arena")});
   const ImageRequest request{.label = 1, .seed = 2};
   const Profile measured =
-      profile(profiled(generator, request), *backend_, {.trials = 6, .floor_seconds = 0.01, .turns = 3});
+      profile(profiled(generator, request), *backend_, {.trials = 6, .floor_seconds = 0.01, .rounds = 3});
   ASSERT_EQ(measured.steps.size(), 3U);
   ASSERT_EQ(measured.floors.size(), 3U);
-  for (const std::size_t turn : {0U, 1U, 2U}) {
-    EXPECT_EQ(measured.steps[turn].process, turn);
-    EXPECT_EQ(measured.floors[turn].process, turn);
-    EXPECT_GE(measured.steps[turn].wall_ms.size(), 2U);
-    EXPECT_EQ(measured.floors[turn].wall_ms.size(), 1U);
+  for (const std::size_t round : {0U, 1U, 2U}) {
+    EXPECT_EQ(measured.steps[round].process, round);
+    EXPECT_EQ(measured.floors[round].process, round);
+    EXPECT_GE(measured.steps[round].wall_ms.size(), 2U);
+    EXPECT_EQ(measured.floors[round].wall_ms.size(), 1U);
   }
 }
 
-TEST(ProfileTurns, EachIsHeldAgainstItsOwnFloors) {
-  // Two turns of a quiet machine and one of a machine at half speed.
+TEST(ProfileRounds, EachIsHeldAgainstItsOwnFloors) {
+  // Two rounds of a quiet machine and one of a machine at half speed.
   const Profile measured{.steps = {{.wall_ms = {11, 12, 13}}, {.wall_ms = {24, 24}}, {.wall_ms = {12, 12}}},
                          .floors = {{.wall_ms = {10}}, {.wall_ms = {20}}, {.wall_ms = {10}}},
                          .launches = {},
@@ -194,10 +194,10 @@ TEST(KernelSuite, FloorsOfWhatOnlyMovesAreTheCopy) {
   EXPECT_EQ(file.results[1].floor->of, "copy");
 }
 
-TEST(KernelSuite, TakesTurnsWithWhatItsFloorIsReckonedFrom) {
+TEST(KernelSuite, AlternatesWithTheWorkOfItsFloor) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   ResultFile file = bench_kernels(
-      *backend, {.filter = "^(linear f32 5440x192x192|cast f32 to bf16)$", .max_seconds = 0.05, .turns = 3});
+      *backend, {.filter = "^(linear f32 5440x192x192|cast f32 to bf16)$", .max_seconds = 0.05, .rounds = 3});
   ASSERT_EQ(file.results.size(), 3U);
   for (const std::size_t i : {1U, 2U}) {
     const Result& result = file.results[i];
@@ -210,7 +210,7 @@ TEST(KernelSuite, TakesTurnsWithWhatItsFloorIsReckonedFrom) {
     }
   }
 
-  // In two of three turns it takes 1.25 times its floor, which outweighs the third.
+  // In two of three rounds it takes 1.25 times its floor, which outweighs the third.
   TrialSeries& launch = file.results[2].trials[0];
   TrialSeries& floor = file.results[2].trials[1];
   for (std::size_t i = 0; i < launch.time_ms.size(); ++i) launch.time_ms[i] = launch.process[i] == 2 ? 50 : 10;

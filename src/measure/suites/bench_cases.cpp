@@ -15,25 +15,25 @@ namespace headroom {
 namespace {
 
 /// Times of a case and of the reference work of its floor, measured alternately in both orders.
-struct CaseTurns {
+struct CaseRounds {
   std::vector<Trials> launches;
   std::vector<Trials> floors;  ///< per launch of the case
 };
-CaseTurns take_turns(Backend& backend, Session& session, const Floor& floor, int turns, Protocol protocol) {
+CaseRounds time_rounds(Backend& backend, Session& session, const Floor& floor, int rounds, Protocol protocol) {
   constexpr int kLaunches = 6;
   protocol.trials = kLaunches;
-  protocol.max_seconds /= 2 * turns;
-  CaseTurns all;
+  protocol.max_seconds /= 2 * rounds;
+  CaseRounds all;
   const auto time = [&](std::vector<Trials>& of, Stream& stream, const std::function<void()>& submit) {
-    const int turn = static_cast<int>(of.size());
-    if (turn > 0) protocol.warmup_min = protocol.warmup_max = 2;
+    const int round = static_cast<int>(of.size());
+    if (round > 0) protocol.warmup_min = protocol.warmup_max = 2;
     of.push_back(time_submissions(backend, stream, submit, protocol));
-    of.back().process = turn;
+    of.back().process = round;
   };
-  for (int turn = 0; turn < turns; ++turn) {
-    if (turn % 2 == 0) time(all.floors, *floor.yardstick->stream, floor.yardstick->submit);
+  for (int round = 0; round < rounds; ++round) {
+    if (round % 2 == 0) time(all.floors, *floor.yardstick->stream, floor.yardstick->submit);
     time(all.launches, session.stream(), [&] { session.submit(); });
-    if (turn % 2 == 1) time(all.floors, *floor.yardstick->stream, floor.yardstick->submit);
+    if (round % 2 == 1) time(all.floors, *floor.yardstick->stream, floor.yardstick->submit);
   }
   for (Trials& trials : all.floors)
     for (double& ms : trials.wall_ms) ms *= floor.launches;
@@ -46,9 +46,9 @@ Result time_case(Backend& backend, const ReadyCase& one, const KernelBenchOption
   const auto submit = [&] { one.session->submit(); };
   Result result = one.result;
   result.floor = {.ms = one.floor.ms(), .of = std::string(one.floor.yardstick->of)};
-  if (options.turns > 1) {
-    const CaseTurns turns = take_turns(backend, *one.session, one.floor, options.turns, protocol);
-    result.trials = {make_series("launch", turns.launches), make_series("floor", turns.floors)};
+  if (options.rounds > 1) {
+    const CaseRounds rounds = time_rounds(backend, *one.session, one.floor, options.rounds, protocol);
+    result.trials = {make_series("launch", rounds.launches), make_series("floor", rounds.floors)};
     result.floor->ms = result.trials.back().statistics.median;
   } else {
     result.trials = {make_series("launch", time_submissions(backend, one.session->stream(), submit, protocol))};

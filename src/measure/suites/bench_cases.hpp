@@ -19,9 +19,9 @@ struct KernelBenchOptions {
   std::string filter;      ///< a regular expression (POSIX, extended) that must match part of a name; empty selects all
   double max_seconds = 5;  ///< for each case
   bool cold = false;       ///< times each case with cold caches as well
-  /// With 2 or more, each case alternates this many turns with the reference work of its floor, half a dozen launches
-  /// of each per turn. Both then see the same variations of a shared machine.
-  int turns = 1;
+  /// With 2 or more, each case alternates this many rounds with the reference work of its floor, half a dozen launches
+  /// of each per round. Both then see the same variations of a shared machine.
+  int rounds = 1;
 };
 
 /// Progress, reported before each case.
@@ -48,8 +48,8 @@ struct SuiteCase {
 
 /// Times each case that the filter selects, and a copy of MachineRates::kLargestCopy bytes ("copy"). Each case has
 /// one result with its plan, its floor (measure/probes/floor.hpp) and the series "launch" (and "cold"). A case that
-/// cannot be prepared here is left out and reported to `on_skip` with the reason. With several turns, `process` holds
-/// the turn of each trial, and a series "floor" has the same numbers. Throws a usage Error, in which a case is called
+/// cannot be prepared here is left out and reported to `on_skip` with the reason. With several rounds, `process` holds
+/// the round of each trial, and a series "floor" has the same numbers. Throws a usage Error, in which a case is called
 /// `what`, for an invalid filter or one that selects nothing.
 [[nodiscard]] ResultFile bench_cases(Backend& backend, std::string_view what, std::vector<SuiteCase> cases,
                                      const KernelBenchOptions& options, const KernelBenchObserver& on_progress = {},

@@ -61,7 +61,7 @@ TEST(BodySuite, FusionMakesThemOneLaunch) {
 TEST(BodySuite, TimesABodyAgainstItsBytesOrItsExponentials) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   EXPECT_THROW((void)bench_bodies(*backend, {.filter = "no such body"}), Error);
-  const ResultFile file = bench_bodies(*backend, {.filter = "^silu_mul f32 small", .max_seconds = 0.05, .turns = 2});
+  const ResultFile file = bench_bodies(*backend, {.filter = "^silu_mul f32 small", .max_seconds = 0.05, .rounds = 2});
   ASSERT_EQ(file.results.size(), 2U);
   const Result& result = file.results[1];
   EXPECT_EQ(result.subject.name, "silu_mul");

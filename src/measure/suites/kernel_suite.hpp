@@ -31,7 +31,7 @@ struct KernelCase {
                                        const KernelBenchSkips& on_skip = {});
 
 /// The results of the suite as a table: time with interval, GFLOP/s or GB/s, the floor and the ratio of the time to
-/// it. With several turns, the ratio is the median over turns.
+/// it. With several rounds, the ratio is the median over rounds.
 [[nodiscard]] Printout to_kernel_table(const ResultFile& file);
 
 }  // namespace headroom

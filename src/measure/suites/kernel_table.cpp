@@ -60,20 +60,21 @@ const TrialSeries* find_cold(const Result& result) {
   return found == result.trials.end() ? nullptr : &*found;
 }
 
-/// The ratio of a case's time to its floor. With several turns it is the median over turns of each
-/// turn's ratio.
+/// The ratio of a case's time to its floor. With several rounds it is the median over rounds of each
+/// round's ratio.
 double over_floor(const Result& result) {
   const TrialSeries& launches = series_of(result, "launch");
   const auto floors = std::ranges::find(result.trials, "floor", &TrialSeries::what);
   if (floors == result.trials.end()) return launches.statistics.median / result.floor->ms;
-  const auto by_turn = [](const TrialSeries& series) {
-    std::map<std::int64_t, std::vector<double>> turns;
-    for (std::size_t i = 0; i < series.time_ms.size(); ++i) turns[series.process[i]].push_back(series.time_ms[i]);
-    return turns;
+  const auto by_round = [](const TrialSeries& series) {
+    std::map<std::int64_t, std::vector<double>> rounds;
+    for (std::size_t i = 0; i < series.time_ms.size(); ++i) rounds[series.process[i]].push_back(series.time_ms[i]);
+    return rounds;
   };
-  auto floor_of_turn = by_turn(*floors);
+  auto floor_of_round = by_round(*floors);
   std::vector<double> times;
-  for (const auto& [turn, launch] : by_turn(launches)) times.push_back(median(launch) / median(floor_of_turn.at(turn)));
+  for (const auto& [round, launch] : by_round(launches))
+    times.push_back(median(launch) / median(floor_of_round.at(round)));
   return median(times);
 }
 
