@@ -3,7 +3,7 @@
 # eager in fp32 with math attention; our exact switches against torch.compile in fp32; our bf16 against torch.compile in bf16. The
 # compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well. Then
 # FLUX.1's autoencoder, which decodes 512x512 in bf16, and SD-Turbo's U-Net for 256x256, against torch.compile.
-# PyTorch compiles once and then takes turns with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
+# PyTorch compiles once and then alternates with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
 # changes its mood for longer than that; a product timed around both sides says which turns it was itself in. Writes a result file
 # for each side and turn; bench/peers/cpu_ratios.py compares them.
 #

@@ -3,7 +3,7 @@
 
 For sums of several lengths and three kinds of left operands (never negative, after a GELU, normal) against a right operand that is
 positive or normal: the mean of (result - exact) / mean |exact|, which is what sums lean, and the relative L2 error, of both; and the
-times of a large diffusion transformer's products, medians, in turns. The exact sums are those of the same FP8 numbers in double
+times of a large diffusion transformer's products, medians, alternately. The exact sums are those of the same FP8 numbers in double
 precision. Prints JSON. Needs PyTorch and a GPU with FP8 tensor cores; scales are one for a tensor, so that PyTorch calls cuBLASLt.
 """
 
@@ -61,9 +61,9 @@ def times(rows, length, columns, generator):
     a, b = (torch.randn(n, length, device="cuda", generator=generator).to(E4M3) for n in (rows, columns))
     for fast in (True, False):
         microseconds(a, b, fast)
-    turns = [(microseconds(a, b, True), microseconds(a, b, False)) for _ in range(15)]
-    return {"rows": rows, "length": length, "columns": columns, "fast_us": statistics.median(t[0] for t in turns),
-            "exact_us": statistics.median(t[1] for t in turns), "ratio": statistics.median(t[1] / t[0] for t in turns)}
+    rounds = [(microseconds(a, b, True), microseconds(a, b, False)) for _ in range(15)]
+    return {"rows": rows, "length": length, "columns": columns, "fast_us": statistics.median(t[0] for t in rounds),
+            "exact_us": statistics.median(t[1] for t in rounds), "ratio": statistics.median(t[1] / t[0] for t in rounds)}
 
 
 def main():

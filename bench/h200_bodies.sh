@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What stands between products, here and compiled by PyTorch: the bodies of `headroom bench bodies`, equal work on one GPU in one run.
-# PyTorch tunes and compiles once and then takes turns with us (ours, theirs, theirs, ours, ...). Writes a result file for each side
+# PyTorch tunes and compiles once and then alternates with us (ours, theirs, theirs, ours, ...). Writes a result file for each side
 # and turn, and the table that bench/peers/body_ratios.py makes of them.
 #
 #   bench/h200_bodies.sh HEADROOM OUT_DIR
 #
-# Both sides are timed in CUDA graphs of 20 calls (bench/peers/bodies_torch.py says more); ours take turns with the copy that their
+# Both sides are timed in CUDA graphs of 20 calls (bench/peers/bodies_torch.py says more); ours alternate with the copy that their
 # floor is. FILTER (a regular expression, 'bf16 (medium|large)') chooses bodies by name, . takes all 84; TURNS (2); WORKERS (8) are
 # processes in which PyTorch tunes. Needs PyTorch (scripts/bootstrap.sh peers), and 16 GiB of the GPU's memory. The 42 of one dtype (FILTER=' bf16 ') take
 # about two minutes of an H200's time with 14 workers, most of it PyTorch's tuning.

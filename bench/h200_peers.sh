@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run: forward
 # passes of each of its networks, denoise loops of STEPS steps with what runs before the loop, but without text encoders and VAE on
-# either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and then takes turns with us (ours,
+# either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and then alternates with us (ours,
 # theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each side, work and turn; bench/peers/h200_ratios.py
 # compares them.
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Live streams on one GPU, random weights, fp16. A frame of SD-Turbo's shapes at 512x512, one step, from pixels to pixels on the device, here
-# and in PyTorch, compiled and captured as one CUDA graph, in turns; LiveStreamUNet's frame in 1 and 20 steps; frames in batches
+# and in PyTorch, compiled and captured as one CUDA graph, alternately; LiveStreamUNet's frame in 1 and 20 steps; frames in batches
 # against one at a time; and whole streams, paced and not, from frame in to frame out on the host, with what memory they have.
 #
 #   bench/h200_stream.sh HEADROOM OUT_DIR

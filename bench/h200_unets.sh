@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # U-Nets and the tiny autoencoder (random weights, fp16) here and in diffusers under PyTorch, one pass each, equal work on one GPU in
-# one run. PyTorch compiles once a match, channels-last and whole, and then takes turns with us (ours, theirs, theirs, ours, ...), which
+# one run. PyTorch compiles once a match, channels-last and whole, and then alternates with us (ours, theirs, theirs, ours, ...), which
 # is what pairs them; it runs as it is and captured in a CUDA graph. Writes a result file for each side, work and turn;
 # bench/peers/h200_ratios.py compares them.
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What int8 is worth on a CPU, end to end: one forward pass of fashion-flux, batch 20, on two cores, with the exact switches alone, with
-# bf16, with int8 and with both. The four take turns, each in a process of its own, now in one order, now in the other, because a
+# bf16, with int8 and with both. The four alternate, each in a process of its own, now in one order, now in the other, because a
 # shared machine changes its mood for seconds at a time. Writes a result file for each and turn, the products by themselves and a
 # profile of each; bench/int8_ratios.py makes one file of the turns, and the table.
 #

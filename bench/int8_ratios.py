@@ -41,8 +41,8 @@ def joined(files):
     """One result file of all turns, whose results keep their times and say which turn they are of."""
     first = next(iter(files.values()))[0]
     whole = {key: first[key] for key in ("schema", "created", "machine")} | {"plans": {}, "results": []}
-    for name, turns in files.items():
-        for turn, file in enumerate(turns):
+    for name, rounds in files.items():
+        for turn, file in enumerate(rounds):
             whole["plans"] |= file["plans"]
             result = file["results"][0]
             whole["results"].append(result | {"id": f"{name}, turn {turn}", "name": f"{result['name']}, turn {turn}"})
@@ -59,8 +59,8 @@ def main():
         count = len(list(arguments.folder.glob(f"turn-{name}-[0-9]*.json")))
         paths = [arguments.folder / f"turn-{name}-{turn}.json" for turn in range(count)]
         files[name] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    times = {name: [forward_ms(file) for file in turns] for name, turns in files.items()}
-    if len({len(turns) for turns in times.values()}) != 1 or not times["fp32"]:
+    times = {name: [forward_ms(file) for file in rounds] for name, rounds in files.items()}
+    if len({len(rounds) for rounds in times.values()}) != 1 or not times["fp32"]:
         raise SystemExit(f"{arguments.folder}: not as many turns of each: {({n: len(t) for n, t in times.items()})}")
     print(f"| switches | a pass | times as fast as fp32 | relative to bf16 |\n|---|---|---|---|")
     for name, label in NAMES.items():

@@ -44,7 +44,7 @@ void compare(const std::string& model, const std::string& switches, const std::s
   optimized.run();
 
   std::vector<double> baseline_ms, optimized_ms;
-  for (int run = 0; run < kRuns; ++run) {  // in turns, so that both meet the same moods of the machine
+  for (int run = 0; run < kRuns; ++run) {  // alternately, so that both meet the same moods of the machine
     baseline_ms.push_back(run_ms(baseline));
     optimized_ms.push_back(run_ms(optimized));
   }

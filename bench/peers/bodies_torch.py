@@ -15,7 +15,7 @@ What is compiled is held against the same function, eager, on the operands in f3
 profiler saw in one call; what these cost is not known, and 0 there.
 
 Tuning takes most of the time. --workers processes share it and leave what they found in inductor's caches; while one of them times
-a kernel, the others time none. With --beside this process takes turns with another program. Needs PyTorch with Triton, and numpy.
+a kernel, the others time none. With --beside this process alternates with another program. Needs PyTorch with Triton, and numpy.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 import peer_result
 from launched import kernels_of, plan_of
-from turns import in_turns, tell
+from rounds import in_rounds, tell
 
 MODE = "max-autotune-no-cudagraphs"
 EPS = 1e-6
@@ -320,7 +320,7 @@ def main():
     parser.add_argument("--share", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--lock", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="the names, and no more")
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="take turns with this program")
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--save", help="JSON file to write, one for each {turn}")
     args = parser.parse_args()
@@ -339,7 +339,7 @@ def main():
             tune_in_workers(args)
         cases = [Measured(case) for case in list_cases(args.filter)]
         plans = {measured.case.name: measured.plan for measured in cases}
-        for turn, results in in_turns(args.beside, args.turns, lambda turn: [measured.result(turn) for measured in cases]):
+        for turn, results in in_rounds(args.beside, args.turns, lambda turn: [measured.result(turn) for measured in cases]):
             peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
             tell(results)
 

@@ -48,12 +48,12 @@ def bytes_of(operand):
 
 def by_process(result, what):
     """Trials of a series by the number of the turn that they are of."""
-    turns = {}
+    rounds = {}
     for series in result["trials"]:
         if series["what"] == what:
             for process, time in zip(series["process"], series["time"], strict=True):
-                turns.setdefault(process, []).append(time)
-    return turns
+                rounds.setdefault(process, []).append(time)
+    return rounds
 
 
 def shares_of(result):
@@ -87,9 +87,9 @@ def find_bodies(folder):
         raise SystemExit(f"{folder} has {len(ours)} turns of ours and {len(theirs)} of PyTorch's")
     for pair in zip(our_documents, their_documents):
         check_same_run(*pair)
-    turns = ours + theirs
-    shared = [work for work in ours[0] if all(work in turn for turn in turns)]
-    alone = sorted({result["name"] for turn in turns for work, result in turn.items() if work not in shared})
+    rounds = ours + theirs
+    shared = [work for work in ours[0] if all(work in turn for turn in rounds)]
+    alone = sorted({result["name"] for turn in rounds for work, result in turn.items() if work not in shared})
     bodies = []
     for work in shared:
         our_results, their_results = [turn[work] for turn in ours], [turn[work] for turn in theirs]

@@ -8,7 +8,7 @@ and our own LiveStreamUNet, whose definition stands with its goldens.
         --device cuda --opt lossless --out headroom-{turn}.json" --save pytorch-{turn}.json
 
 Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
-once, takes turns with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
+once, alternates with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
 becomes the number of the turn. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
 from there instead of compiling for minutes. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and
 transformers for the text encoders.
@@ -33,7 +33,7 @@ import peer_result
 import unet_shapes
 from flux_torch import Form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of, plan_of
-from turns import in_turns, tell
+from rounds import in_rounds, tell
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"))
 import live_stream_unet  # noqa: E402
@@ -291,7 +291,7 @@ def main():
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="take turns with this program")
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--save", required=True, help="JSON file to write, one for each {turn}")
     args = parser.parse_args()
@@ -311,7 +311,7 @@ def main():
         forms = make_forms(args, work, sets)
         measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
         plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
-        for turn, results in in_turns(args.beside, args.turns, measure):
+        for turn, results in in_rounds(args.beside, args.turns, measure):
             peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
             tell(results)
 

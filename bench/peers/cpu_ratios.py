@@ -30,7 +30,7 @@ STEADY = 1.2  # of the yardstick's best time: what a machine that gives all it h
 FEWEST_STEADY = 6  # turns; fewer have no exact interval
 
 
-def find_turns(folder, name):
+def find_rounds(folder, name):
     """[(our result, theirs)] of equal work in one run, a pair for each turn."""
     sides = [[read(path) for path in sorted(folder.glob(f"{side}-{name}-*.json"))] for side in ("headroom", "pytorch")]
     if len(sides[0]) != len(sides[1]):
@@ -43,17 +43,17 @@ def find_turns(folder, name):
 
 def are_steady(yardsticks):
     """For each turn, of the yardstick's times in which these are the rows, whether the machine gave all it has."""
-    best = min((time for of_turn in yardsticks for time in of_turn), default=0)
-    return [all(time <= STEADY * best for time in of_turn) for of_turn in yardsticks]
+    best = min((time for of_round in yardsticks for time in of_round), default=0)
+    return [all(time <= STEADY * best for time in of_round) for of_round in yardsticks]
 
 
-def row_of(what, turns):
-    steady = are_steady([times(theirs, "yardstick") for _, theirs in turns])
-    counted = [turn for turn, is_steady in zip(turns, steady) if is_steady]
+def row_of(what, rounds):
+    steady = are_steady([times(theirs, "yardstick") for _, theirs in rounds])
+    counted = [turn for turn, is_steady in zip(rounds, steady) if is_steady]
     if len(counted) < FEWEST_STEADY:
-        counted = turns
+        counted = rounds
     found = compare([[times(side, "forward") for side in turn] for turn in counted])
-    count = f"all {len(turns)}" if len(counted) == len(turns) else f"{len(counted)} of {len(turns)}"
+    count = f"all {len(rounds)}" if len(counted) == len(rounds) else f"{len(counted)} of {len(rounds)}"
     return [what, count, duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
 
 
@@ -62,8 +62,8 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="what bench/cpu_peers.sh wrote")
     add_arguments(parser)
     args = parser.parse_args()
-    matches = [(what, find_turns(args.folder, name)) for name, what in MATCHES.items()]
-    rows = [row_of(what, turns) for what, turns in matches if turns]
+    matches = [(what, find_rounds(args.folder, name)) for name, what in MATCHES.items()]
+    rows = [row_of(what, rounds) for what, rounds in matches if rounds]
     if not rows:
         raise SystemExit(f"{args.folder} has no pair of result files")
     put(markdown(["match", "turns", "headroom", "PyTorch", "faster (95% interval)"], rows), args)

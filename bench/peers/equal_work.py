@@ -30,20 +30,20 @@ CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", "compiled-f32"),
             ("FLUX.1's decoder, bf16: decode 512x512", "vae-bf16")]
 
 
-def need(turns, match):
-    if not turns:
+def need(rounds, match):
+    if not rounds:
         raise SystemExit(f"there are no results of both sides of {match}")
-    return turns
+    return rounds
 
 
 def gpu_row(folder, what, match, work):
-    turns = need(h200_ratios.find_turns(folder, match, work), match)
-    _, count, ours, theirs, faster, memory, _ = h200_ratios.row_of(turns, work)
-    return [what, turns[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster, memory]
+    rounds = need(h200_ratios.find_rounds(folder, match, work), match)
+    _, count, ours, theirs, faster, memory, _ = h200_ratios.row_of(rounds, work)
+    return [what, rounds[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster, memory]
 
 
 def cpu_row(folder, what, match):
-    _, *cells = cpu_ratios.row_of(what, need(cpu_ratios.find_turns(folder, match), match))
+    _, *cells = cpu_ratios.row_of(what, need(cpu_ratios.find_rounds(folder, match), match))
     machine = read(folder / f"headroom-{match}-0.json")["machine"]
     return [what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", *cells, ""]
 

@@ -26,7 +26,7 @@ import flux_peer
 import flux_shapes
 import peer_result
 from flux_torch import peak_bytes
-from turns import in_turns
+from rounds import in_rounds
 
 CLIP_TOKENS, T5_TOKENS = 77, 512
 PROMPTS = ["a red fox in snow", "an ankle boot on a wooden table", "a lighthouse at night, oil on canvas"]
@@ -158,7 +158,7 @@ def main():
     parser.add_argument("--trials", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="take turns with this program")
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--save", required=True, help="JSON file to write, one for each {turn}")
     args = parser.parse_args()
@@ -169,7 +169,7 @@ def main():
     torch.backends.cudnn.benchmark = True  # engines chosen by measurement
     with torch.inference_mode():
         request = Request(args, torch.device("cuda"), torch.bfloat16)
-        for turn, result in in_turns(args.beside, args.turns, lambda turn: result_of(args, request, turn)):
+        for turn, result in in_rounds(args.beside, args.turns, lambda turn: result_of(args, request, turn)):
             peer_result.write(args.save.replace("{turn}", str(turn)), [result])
             for series in result["trials"]:
                 print(f"{result['id']}: {series['what']} {series['statistics']['median_ms']:.3f} ms", flush=True)

@@ -11,7 +11,7 @@ Pin the processor's cores from outside (taskset): the affinity found is recorded
 events and, beside them, with the wall clock up to the end of a synchronization. Inputs are random and rotate among
 several sets. --graph measures everything twice, without and with a CUDA graph.
 
-With --beside this process, compiled once, takes turns with another program, so that both meet the same moods of a shared
+With --beside this process, compiled once, alternates with another program, so that both meet the same moods of a shared
 machine, and warms up again in each; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
 yardstick, is timed before, between and after the two sides of a turn, and a turn begins once the machine gives the
 yardstick its best rate again (or after 10 s): its times go into the result, so that turns in which the machine gave
@@ -38,7 +38,7 @@ import flux_peer
 import peer_result
 from launched import kernels_of, plan_of
 from cpu_ratios import STEADY
-from turns import run_commands, tell
+from rounds import run_commands, tell
 
 INPUT_SETS = 4
 # The name of an attention, and PyTorch's; None leaves the choice to PyTorch.
@@ -271,7 +271,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--process", type=int, default=0, help="this process's number among repeated runs")
     parser.add_argument("--beside", metavar="COMMAND", action="append",
-                        help="take turns with this program: it runs before the trials of a turn and after those of the next; "
+                        help="alternate with this program: it runs before the trials of a turn and after those of the next; "
                              "given several times, they run one after the other")
     parser.add_argument("--turns", type=int, default=1, help="with --beside: how many, each with --trials of its own")
     parser.add_argument("--save", required=True, help="JSON file to write, with --beside one for each {turn}")
@@ -291,7 +291,7 @@ def main():
     if args.steps and any(args.reference):
         parser.error("--steps and --reference exclude each other")
     if args.beside and len(args.sizes) > 1:
-        parser.error("--beside takes turns at one size")
+        parser.error("--beside alternates at one size")
 
     torch._inductor.config.freezing = args.freeze
     args.warmup = max(args.warmup, INPUT_SETS)  # every input set is seen once before the clock starts
@@ -315,10 +315,10 @@ def main():
     results = []
     with torch.inference_mode(), contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
         for size in args.sizes:
-            for turn, of_turn, plans in time_size(args, model, size, device, dtype):
-                results = of_turn if args.beside else results + of_turn
+            for turn, of_round, plans in time_size(args, model, size, device, dtype):
+                results = of_round if args.beside else results + of_round
                 peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
-                tell(of_turn)
+                tell(of_round)
 
 
 if __name__ == "__main__":

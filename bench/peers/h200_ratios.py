@@ -42,7 +42,7 @@ def is_fp8(result):
     return "fp8" in result["configuration"]["applied"]
 
 
-class Turn(NamedTuple):
+class Round(NamedTuple):
     gpu: str
     ours: dict
     theirs: dict  # by form
@@ -54,14 +54,14 @@ def launches_of(document, result):
     return len(plan["nodes"]) if plan else None
 
 
-def find_turns(folder, name, work):
+def find_rounds(folder, name, work):
     """The turns of a match that both sides have."""
-    turns = []
-    while (path := folder / f"headroom-{work}-{name}-{len(turns)}.json").exists():
+    rounds = []
+    while (path := folder / f"headroom-{work}-{name}-{len(rounds)}.json").exists():
         document = read(path)
         ours = document["results"][0]
-        turn = Turn(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
-        for peer_path in sorted(folder.glob(f"pytorch-*-{len(turns)}.json")):
+        turn = Round(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
+        for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json")):
             peer = read(peer_path)
             for result in peer["results"]:
                 if result["work_hash"] == turn.ours["work_hash"] and is_fp8(result) == is_fp8(turn.ours):
@@ -70,32 +70,32 @@ def find_turns(folder, name, work):
                     turn.launches[result["name"]] = launches_of(peer, result)
         if not turn.theirs:
             break
-        turns.append(turn)
-    return turns
+        rounds.append(turn)
+    return rounds
 
 
-def row_of(turns, work):
+def row_of(rounds, work):
     """What was compared and how it came out, as cells of the table."""
     ours_series, theirs_series = WORKS[work]
-    forms = set.intersection(*(set(turn.theirs) for turn in turns))
+    forms = set.intersection(*(set(turn.theirs) for turn in rounds))
     fastest = min(forms, key=lambda form: statistics.median(
-        statistics.median(times(turn.theirs[form], theirs_series)) for turn in turns))
-    request = turns[0].ours["subject"]["request"]
+        statistics.median(times(turn.theirs[form], theirs_series)) for turn in rounds))
+    request = rounds[0].ours["subject"]["request"]
     images = request.get("images", 1)
     of_generation = lambda result, series: [images * time for time in times(result, series)]  # noqa: E731
-    found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in turns])
-    steps = [statistics.median(times(turn.ours, "step")) for turn in turns] if work == "request" else []
-    return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.turns), duration(found.ours_ms),
-            duration(found.theirs_ms), found.faster(), memory([(turn.ours, turn.theirs[fastest]) for turn in turns]),
+    found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in rounds])
+    steps = [statistics.median(times(turn.ours, "step")) for turn in rounds] if work == "request" else []
+    return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.rounds), duration(found.ours_ms),
+            duration(found.theirs_ms), found.faster(), memory([(turn.ours, turn.theirs[fastest]) for turn in rounds]),
             duration(statistics.median(steps)) if steps else ""]
 
 
 def ratio_table(folder):
     rows, gpus = [], set()
     for name, what in MATCHES.items():
-        of_match = {work: turns for work in WORKS if (turns := find_turns(folder, name, work))}
-        gpus |= {turn.gpu for turns in of_match.values() for turn in turns}
-        rows += [[what, *row_of(turns, work)] for work, turns in of_match.items()]
+        of_match = {work: rounds for work in WORKS if (rounds := find_rounds(folder, name, work))}
+        gpus |= {turn.gpu for rounds in of_match.values() for turn in rounds}
+        rows += [[what, *row_of(rounds, work)] for work, rounds in of_match.items()]
     if len(gpus) != 1:
         raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
     return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", MEMORY, "our step"], rows)
@@ -104,8 +104,8 @@ def ratio_table(folder):
 def launch_table(folder):
     rows = []
     for name, what in MATCHES.items():
-        turns = find_turns(folder, name, "forward")
-        counts = turns[0].launches if turns else {}
+        rounds = find_rounds(folder, name, "forward")
+        counts = rounds[0].launches if rounds else {}
         theirs = [count for side, count in counts.items() if side != "ours" and count]
         if theirs and counts["ours"]:
             rows.append([what, str(counts["ours"]), str(min(theirs))])
@@ -113,14 +113,14 @@ def launch_table(folder):
 
 
 def stage_table(folder):
-    turns = find_turns(folder, "whole-fp8-1024", "request")
-    if not turns:
+    rounds = find_rounds(folder, "whole-fp8-1024", "request")
+    if not rounds:
         raise SystemExit(f"{folder} has no requests from a prompt to pixels of both sides")
     rows = []
-    for stage in (stage["name"] for stage in turns[0].ours["stages"]):
-        found = compare([(times(turn.ours, stage), times(*turn.theirs.values(), stage)) for turn in turns])
-        rows.append([f"`{stage}`", str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()])
-    return markdown([turns[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
+    for stage in (stage["name"] for stage in rounds[0].ours["stages"]):
+        found = compare([(times(turn.ours, stage), times(*turn.theirs.values(), stage)) for turn in rounds])
+        rows.append([f"`{stage}`", str(found.rounds), duration(found.ours_ms), duration(found.theirs_ms), found.faster()])
+    return markdown([rounds[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
 
 
 BOTH_CACHED = "PyTorch's, diffusers' first-block cache"
@@ -143,7 +143,7 @@ def cache_rows(folder):
 
     def row(pairs):
         found = compare(list(pairs))
-        return [str(found.turns), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
+        return [str(found.rounds), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
 
     def memory_row(others):
         return memory(list(zip((turn[True] for turn in ours), others)))

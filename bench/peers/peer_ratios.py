@@ -18,7 +18,7 @@ RESAMPLES = 10_000
 
 class Comparison(NamedTuple):
     """Medians over turns of the medians of each side, and of their ratio, with its 95% interval."""
-    turns: int
+    rounds: int
     ours_ms: float
     theirs_ms: float
     ratio: float
@@ -65,21 +65,21 @@ def exact_interval(values):
     return (sorted(values)[outside - 1], sorted(values)[n - outside]) if outside else None
 
 
-def bootstrap_interval(turns):
+def bootstrap_interval(rounds):
     """For few turns: they, and in each the trials of both sides, are drawn again with replacement."""
     draw = random.Random(0)
     again = lambda trials: statistics.median(draw.choices(trials, k=len(trials)))  # noqa: E731
-    ratios = sorted(statistics.median(again(theirs) / again(ours) for ours, theirs in draw.choices(turns, k=len(turns)))
+    ratios = sorted(statistics.median(again(theirs) / again(ours) for ours, theirs in draw.choices(rounds, k=len(rounds)))
                     for _ in range(RESAMPLES))
     return ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40 - 1]
 
 
-def compare(turns):
+def compare(rounds):
     """Of [(our trials, their trials)], a pair for each turn."""
-    medians = [(statistics.median(ours), statistics.median(theirs)) for ours, theirs in turns]
+    medians = [(statistics.median(ours), statistics.median(theirs)) for ours, theirs in rounds]
     ratios = [theirs / ours for ours, theirs in medians]
-    return Comparison(len(turns), *(statistics.median(side) for side in zip(*medians)), statistics.median(ratios),
-                      exact_interval(ratios) or bootstrap_interval(turns))
+    return Comparison(len(rounds), *(statistics.median(side) for side in zip(*medians)), statistics.median(ratios),
+                      exact_interval(ratios) or bootstrap_interval(rounds))
 
 
 def duration(ms):
@@ -91,7 +91,7 @@ def duration(ms):
 MEMORY = "peak memory, headroom / PyTorch"
 
 
-def memory(turns):
+def memory(rounds):
     """The peak device memory of both sides, medians over turns, as a cell of the column MEMORY: pairs of results; "-" for a side that
     does not tell it, and empty where neither does."""
     def peak(results):
@@ -100,7 +100,7 @@ def memory(turns):
             return "-"
         gib = statistics.median(peaks) / 2**30
         return f"{gib:.1f} GiB" if gib >= 10 else f"{gib:.2f} GiB"
-    cells = [peak(results) for results in zip(*turns)]
+    cells = [peak(results) for results in zip(*rounds)]
     return "" if set(cells) == {"-"} else " / ".join(cells)
 
 

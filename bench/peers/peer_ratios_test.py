@@ -32,12 +32,12 @@ class Intervals(unittest.TestCase):
         self.assertEqual(peer_ratios.exact_interval(range(8)), (0, 7))  # (1, 6) would hold it with 93.0%
         self.assertEqual(peer_ratios.exact_interval(range(9)), (1, 7))  # 96.1%
 
-    def test_a_ratio_is_of_the_two_sides_of_a_turn(self):
+    def test_a_ratio_is_of_the_two_sides_of_a_round(self):
         # The machine slows down threefold; the ratio stays.
-        turns = [([10 * slow] * 3, [20 * slow] * 3) for slow in (1, 1, 3, 3, 3, 3)]
-        self.assertEqual(peer_ratios.compare(turns), (6, 30, 60, 2.0, (2.0, 2.0)))
+        rounds = [([10 * slow] * 3, [20 * slow] * 3) for slow in (1, 1, 3, 3, 3, 3)]
+        self.assertEqual(peer_ratios.compare(rounds), (6, 30, 60, 2.0, (2.0, 2.0)))
 
-    def test_few_turns_are_bootstrapped_over_their_trials(self):
+    def test_few_rounds_are_bootstrapped_over_their_trials(self):
         found = peer_ratios.compare([([9, 10, 11] * 7, [18, 20, 22] * 7)])
         self.assertEqual(found.ratio, 2)
         self.assertTrue(18 / 11 <= found.interval[0] < 2 < found.interval[1] <= 22 / 9, found)
@@ -73,7 +73,7 @@ class GpuTable(unittest.TestCase):
     def write(self, name, *results, **kwargs):
         (self.folder / name).write_text(json.dumps(document(*results, **kwargs)), encoding="utf-8")
 
-    def write_turn(self, turn):
+    def write_round(self, turn):
         request = {"steps": 4, "images": 2}
         self.write(f"headroom-forward-fp8-512-{turn}.json", result(["fp8"], "forward", forward=[10]))
         self.write(f"headroom-request-fp8-512-{turn}.json", result(["fp8"], "request", request, image=[500], step=[9]))
@@ -84,19 +84,19 @@ class GpuTable(unittest.TestCase):
 
     def test_equal_work_and_precision_against_the_fastest_form(self):
         for turn in range(6):
-            self.write_turn(turn)
+            self.write_round(turn)
         self.assertEqual(h200_ratios.ratio_table(self.folder).splitlines()[2:], [
             "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | | |",
             "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | | 9.00 ms |"])
 
-    def test_memory_is_that_of_both_sides_over_turns(self):
+    def test_memory_is_that_of_both_sides_over_rounds(self):
         of = lambda gib: {"memory": {"peak_bytes": gib * 2**30}}  # noqa: E731
         self.assertEqual(peer_ratios.memory([(of(8), of(5)), (of(8.5), of(5)), (of(9), of(20))]), "8.50 GiB / 5.00 GiB")
         self.assertEqual(peer_ratios.memory([(of(22), {})]), "22.0 GiB / -")
         self.assertEqual(peer_ratios.memory([({}, {}), (of(1), of(1))]), "", "not of every turn")
 
     def test_the_memory_is_that_of_the_fastest_form(self):
-        self.write_turn(0)
+        self.write_round(0)
         for name, results in (("headroom-forward", 1), ("pytorch", 4)):
             path = self.folder / f"{name}-fp8-512-0.json"
             written = json.loads(path.read_text(encoding="utf-8"))
@@ -106,7 +106,7 @@ class GpuTable(unittest.TestCase):
         self.assertIn("| 1.00 GiB / 2.00 GiB | |", h200_ratios.ratio_table(self.folder))
 
     def test_launches_are_those_of_the_plans(self):
-        self.write_turn(0)
+        self.write_round(0)
         self.assertEqual(len(h200_ratios.launch_table(self.folder).splitlines()), 2, "no plan says how many")
         for name, launches in (("headroom-forward", 3), ("pytorch", 5)):
             path = self.folder / f"{name}-fp8-512-0.json"
@@ -122,7 +122,7 @@ class GpuTable(unittest.TestCase):
             h200_ratios.ratio_table(self.folder)
 
     def test_documents_are_held_against_the_table(self):
-        self.write_turn(0)
+        self.write_round(0)
         table = h200_ratios.ratio_table(self.folder)
         path = self.folder / "document.md"
         old = table.replace("| GPU |", "| another |", 1) + "| a row | that is gone |\n"
@@ -209,14 +209,14 @@ class BodyTable(unittest.TestCase):
         for name, operand, nodes, series in bodies:
             one = result([], work_hash=name, request={"inputs": [operand], "outputs": [operand]})
             one |= {"name": name, "plan": name, "trials": [
-                {"what": what, "time": [time for times in turns for time in times],
-                 "process": [i for i, times in enumerate(turns) for _ in times]} for what, turns in series.items()]}
+                {"what": what, "time": [time for times in rounds for time in times],
+                 "process": [i for i, times in enumerate(rounds) for _ in times]} for what, rounds in series.items()]}
             plans[name] = {"nodes": [{}] * nodes}
             results.append(one)
         text = json.dumps(document(*results) | {"plans": plans})
         (self.folder / f"{side}-bodies-{turn}.json").write_text(text, encoding="utf-8")
 
-    def write_turns(self):
+    def write_rounds(self):
         large, small = "bf16[1024, 65536]", "f32[64, 8]"
         for turn in range(6):
             # The second turn with the copy met a machine of half the speed.
@@ -227,7 +227,7 @@ class BodyTable(unittest.TestCase):
                        ("adamw f32 small 64x8", small, 1, {"launch": [[0.001]]}))
 
     def test_bodies_of_both_sides_have_rows(self):
-        self.write_turns()
+        self.write_rounds()
         gpu, bodies, alone = body_ratios.find_bodies(self.folder)
         self.assertEqual(body_ratios.body_table(gpu, bodies).splitlines()[2:], [
             "| `silu_mul` | bf16 | large, 1024x65536 | 1500.0 us | 3000.0 us | 2.00x (2.00 to 2.00) | 1 / 2 | 0.80 |",
@@ -235,14 +235,14 @@ class BodyTable(unittest.TestCase):
         self.assertEqual(alone, ["adamw f32 medium 64x8"])
 
     def test_bars_tell_what_misses_them(self):
-        self.write_turns()
+        self.write_rounds()
         mean, slow, low = body_ratios.bar_lines(body_ratios.find_bodies(self.folder)[1])
         self.assertIn("of the 1 for which PyTorch launches two kernels or more: 2.000x", mean)
         self.assertTrue(slow.endswith("of 2: adamw f32 small 64x8 0.500x"), slow)
         self.assertTrue(low.endswith("of 1 from 256 MB on: silu_mul bf16 large 1024x65536 0.800"), low)
 
-    def test_sides_of_unequal_turns_are_refused(self):
-        self.write_turns()
+    def test_sides_of_unequal_rounds_are_refused(self):
+        self.write_rounds()
         (self.folder / "pytorch-bodies-5.json").unlink()
         with self.assertRaisesRegex(SystemExit, "6 turns of ours and 5 of PyTorch's"):
             body_ratios.find_bodies(self.folder)

@@ -68,7 +68,7 @@ from component_torch import Pass, random_image_network  # noqa: E402
 from diffusers import AutoencoderTiny, UNet2DConditionModel  # noqa: E402
 from flux_torch import Form, peak_bytes, time_cuda  # noqa: E402
 from launched import kernels_of, plan_of  # noqa: E402
-from turns import in_turns, tell  # noqa: E402
+from rounds import in_rounds, tell  # noqa: E402
 
 TEXT_TOKENS = 77
 HALF_RANGE = 127.5
@@ -218,7 +218,7 @@ def main(args):
                                        "threads": torch.get_num_threads()},
                      "trials": series, "quality": [], "tags": ["random_weights"], "memory": form.memory, "plan": form.name}]
 
-        for turn, results in in_turns(args.beside, args.turns, measure):
+        for turn, results in in_rounds(args.beside, args.turns, measure):
             peer_result.write(args.save.replace("{turn}", str(turn)), results, {form.name: plan_of("forward", form.kernels)})
             tell(results)
             note(f"turn {turn} is over")

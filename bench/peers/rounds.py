@@ -1,4 +1,4 @@
-"""Taking turns with another program, so that both meet the same moods of a shared machine."""
+"""Alternating with another program, so that both meet the same moods of a shared machine."""
 
 import shlex
 import subprocess
@@ -18,12 +18,12 @@ def tell(results):
               flush=True)
 
 
-def in_turns(commands, turns, measure):
-    """For each turn its number and what `measure` says of it. The other program, if there is one, runs before that in even turns and
+def in_rounds(commands, rounds, measure):
+    """For each round its number and what `measure` says of it. The other program, if there is one, runs before that in even rounds and
     behind it in odd ones."""
-    for turn in range(turns):
+    for turn in range(rounds):
         if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # what runs beside needs memory too
+            torch.cuda.empty_cache()  # what runs next needs memory too
         if commands and turn % 2 == 0:
             run_commands(commands, turn)
         results = measure(turn)
