@@ -174,9 +174,9 @@ TEST(FluxPasses, Bf16ComesWithinItsRoundingAndReadsTheCheckpointAsItIs) {
 
     const std::vector<bool> is_weight = find_weight_values(graph);
     for (const Node& node : graph.nodes()) {
-      const bool product = node.op == Op::kLinear || node.op == Op::kMatmul;
+      const bool is_gemm = node.op == Op::kLinear || node.op == Op::kMatmul;
       const bool weight = is_weight[index_of(node.results[0])];
-      if (product || (weight && node.op == Op::kConcat)) {
+      if (is_gemm || (weight && node.op == Op::kConcat)) {
         EXPECT_EQ(graph.type(node.results[0]).dtype, DType::kBF16) << describe(node);
       }
       if (weight && node.op == Op::kCast) {
@@ -187,7 +187,7 @@ TEST(FluxPasses, Bf16ComesWithinItsRoundingAndReadsTheCheckpointAsItIs) {
   }
 }
 
-TEST(FluxPasses, Fp8QuantizesEveryProductOfTheBlocksOnce) {
+TEST(FluxPasses, Fp8QuantizesEveryMatmulOfTheBlocksOnce) {
   constexpr int kDouble = 2;
   constexpr int kSingle = 3;
   FluxConfig config = small_config(kDouble, kSingle);

@@ -267,7 +267,7 @@ TEST(FrameStream, APromptThatChangesAThousandTimesChangesNothingElse) {
 
 /// Keys and values of attention over the prompt, which are one product.
 bool is_of_prompt(const Step& step) { return step.op == Op::kLinear && step.label.ends_with("attn2"); }
-std::int64_t products_of(const Session& session) {
+std::int64_t linears_of(const Session& session) {
   return std::ranges::count(session.program().steps, Op::kLinear, &Step::op);
 }
 
@@ -284,7 +284,7 @@ void expect_setup(DeviceKind device, const std::string& switches, int tolerance)
     const Session& session = stream.session();
     ASSERT_NE(session.setup(), nullptr);
     EXPECT_EQ(other.session().setup(), nullptr);
-    EXPECT_LT(products_of(session), products_of(other.session()));
+    EXPECT_LT(linears_of(session), linears_of(other.session()));
     if (device == DeviceKind::kCpu) {  // on a GPU it is one product for all blocks
       EXPECT_TRUE(std::ranges::any_of(session.setup()->program().steps, is_of_prompt));
       EXPECT_TRUE(std::ranges::none_of(session.program().steps, is_of_prompt));

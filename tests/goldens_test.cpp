@@ -175,14 +175,14 @@ TEST_P(GpuGoldenTest, Fp8RunsOnFp8TensorCoresAndStaysWithinTenPercent) {
     const bool has_applied = std::ranges::find(compiled.applied, "fp8") != compiled.applied.end();
     EXPECT_TRUE(has_applied || !is_large) << switches;
     if (!has_applied) continue;
-    int products = 0;
+    int matmuls = 0;
     for (const Step& step : compiled.program->steps) {
       if (step.op != Op::kScaledLinear) continue;
-      ++products;
+      ++matmuls;
       EXPECT_EQ(step.kernel->compute_name(step.spec), "f8e4m3") << step.label;
       for (const std::size_t operand : {0U, 2U}) EXPECT_EQ(step.spec.inputs[operand].dtype, DType::kF8E4M3);
     }
-    EXPECT_GE(products, is_large ? 10 : 1) << switches;
+    EXPECT_GE(matmuls, is_large ? 10 : 1) << switches;
     const double error = relative_l2(golden_->run(switches), golden_->sample_);
     EXPECT_LE(error, 1e-1) << switches;
     EXPECT_GE(error, 2e-3) << switches << ": this is not FP8";

@@ -52,12 +52,12 @@ std::string obstacle_to(Capability capability, const Target& target) {
       return is_cpu ? fmt::format("float16 runs on NVIDIA GPUs, not on a {}", device) : "";
     case Capability::kTf32:
       return is_cpu ? fmt::format("TF32 is of NVIDIA's tensor cores, not of a {}", device) : "";
-    case Capability::kFp8Products:
+    case Capability::kFp8Matmuls:
       if (is_cpu) return fmt::format("FP8 products run on NVIDIA GPUs, not on a {}", device);
       if (target.compute_capability >= kFirstWithFp8) return {};
       return fmt::format("FP8 tensor cores came with sm_{}; this GPU is sm_{}", kFirstWithFp8,
                          target.compute_capability);
-    case Capability::kInt8Products:
+    case Capability::kInt8Matmuls:
       if (!is_cpu) return fmt::format("int8 products run on CPUs, not on {}", device);
       if (target.cpu_isa >= CpuIsa::kAvx512Vnni) return {};
       return fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}",

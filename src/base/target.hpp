@@ -50,8 +50,8 @@ enum class Capability : std::uint8_t {
   kBf16Units,         ///< has units for bfloat16, so that it saves time over f32, and not only memory
   kFp16,              ///< computes in float16
   kTf32,              ///< rounds the operands of f32 matmuls to TF32
-  kFp8Products,       ///< f8e4m3 matmuls
-  kInt8Products,      ///< i8 matmuls
+  kFp8Matmuls,        ///< f8e4m3 matmuls
+  kInt8Matmuls,       ///< i8 matmuls
   kRecording,         ///< records work and replays it
   kLanes,             ///< runs several steps concurrently
   kFusedBodies,       ///< runs fused ops with any body

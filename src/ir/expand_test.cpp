@@ -138,13 +138,13 @@ TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
   const OracleTensor x = reals({3, 2}, {1, 2, -3, 0.5, 0, -1});
   const OracleTensor weight = reals({2, 2}, {0.5, -1, 0.25, 1});
   const OracleTensor bias = reals({2}, {0.1, -0.2});
-  const OracleTensor product = evaluate(Op::kLinear, {x, weight, bias});
+  const OracleTensor linear = evaluate(Op::kLinear, {x, weight, bias});
   const auto fused = [&](const char* activation) {
     return evaluate(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}).reals;
   };
-  EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {product}).reals);
-  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGeluTanh, {product}).reals);
-  EXPECT_EQ(fused("gelu_erf"), evaluate(Op::kGeluErf, {product}).reals);
+  EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {linear}).reals);
+  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGeluTanh, {linear}).reals);
+  EXPECT_EQ(fused("gelu_erf"), evaluate(Op::kGeluErf, {linear}).reals);
   EXPECT_NE(fused("gelu_erf"), fused("gelu_tanh"));
 }
 

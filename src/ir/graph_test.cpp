@@ -137,15 +137,15 @@ TEST(GraphAnalysis, WeightValuesDependOnParamsAlone) {
   const ValueId w = graph.add_param("w", {kF32, Shape{2, 3}});
   const ValueId scaled = b.mul_scalar(w, 2.0);
   const ValueId both = b.concat({w, scaled}, 0);
-  const ValueId product = b.linear(x, scaled);
-  const ValueId sum = b.add(product, state);
+  const ValueId matmul = b.linear(x, scaled);
+  const ValueId sum = b.add(matmul, state);
   const std::vector<bool> is_weight = find_weight_values(graph);
   EXPECT_TRUE(is_weight[index_of(w)]);
   EXPECT_TRUE(is_weight[index_of(scaled)]);
   EXPECT_TRUE(is_weight[index_of(both)]);
   EXPECT_FALSE(is_weight[index_of(x)]);
   EXPECT_FALSE(is_weight[index_of(state)]);
-  EXPECT_FALSE(is_weight[index_of(product)]);
+  EXPECT_FALSE(is_weight[index_of(matmul)]);
   EXPECT_FALSE(is_weight[index_of(sum)]);
 }
 

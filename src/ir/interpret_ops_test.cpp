@@ -174,14 +174,14 @@ TEST(OracleCast, ToAndBetweenIntegersSaturates) {
   EXPECT_THAT(evaluate(Op::kCast, {integers({1}, {257})}, {{"dtype", DType::kBF16}}).reals, ElementsAre(256.0));
 }
 
-TEST(OracleProducts, Linear) {
+TEST(OracleMatmuls, Linear) {
   const OracleTensor x = reals({1, 2, 3}, {1, 2, 3, 4, 5, 6});
   const OracleTensor weight = reals({2, 3}, {1, 0, -1, 2, 2, 2});
   EXPECT_THAT(evaluate(Op::kLinear, {x, weight}).reals, ElementsAre(-2, 12, -2, 30));
   EXPECT_THAT(evaluate(Op::kLinear, {x, weight, reals({2}, {100, 200})}).reals, ElementsAre(98, 212, 98, 230));
 }
 
-TEST(OracleProducts, LongSumsAgreeWithTheClosedForm) {
+TEST(OracleMatmuls, LongSumsAgreeWithTheClosedForm) {
   std::vector<double> ones(1003, 1.0);
   std::vector<double> counting;
   for (int i = 1; i <= 1003; ++i) counting.push_back(i);
@@ -189,7 +189,7 @@ TEST(OracleProducts, LongSumsAgreeWithTheClosedForm) {
               ElementsAre(1003.0 * 1004 / 2));
 }
 
-TEST(OracleProducts, MatmulWithAndWithoutTransposition) {
+TEST(OracleMatmuls, MatmulWithAndWithoutTransposition) {
   const OracleTensor a = reals({2, 1, 3}, {1, 2, 3, 4, 5, 6});
   const OracleTensor b = reals({2, 3, 2}, {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6});
   const std::vector<double> expected = {22, 28, -49, -64};

@@ -160,16 +160,16 @@ TEST(Samples, ARowOfATableIsNoSample) {
       graph, graph.make_node(Op::kRow, {table, index}, Attributes(Op::kRow, {}), "", kTopRegion), 3));
 }
 
-TEST(Samples, OfQuantizedProductsTokensAndTheirScalesAreCut) {
+TEST(Samples, OfQuantizedMatmulsTokensAndTheirScalesAreCut) {
   Graph graph;
   const ValueId x = graph.add_input("x", {DType::kF32, {3, 2, 4}});
   const ValueId w = graph.add_input("w", {DType::kI8, {3, 4}});
   const ValueId scale = graph.add_input("scale", {DType::kF32, {3}});
   Node quantize = graph.make_node(Op::kQuantize, {x}, Attributes(Op::kQuantize, {}), "", kTopRegion);
-  const Node product = graph.make_node(Op::kScaledLinear, {quantize.results[0], quantize.results[1], w, scale},
-                                       Attributes(Op::kScaledLinear, {}), "", kTopRegion);
+  const Node matmul = graph.make_node(Op::kScaledLinear, {quantize.results[0], quantize.results[1], w, scale},
+                                      Attributes(Op::kScaledLinear, {}), "", kTopRegion);
   EXPECT_EQ(operands_by_sample(graph, quantize, 3), std::vector{true});
-  EXPECT_EQ(operands_by_sample(graph, product, 3), (std::vector{true, true, false, false}));
+  EXPECT_EQ(operands_by_sample(graph, matmul, 3), (std::vector{true, true, false, false}));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-TEST(DeadRows, MakesOnlyTheRowsOfAProductThatASliceReads) {
+TEST(DeadRows, MakesOnlyTheRowsOfAMatmulThatASliceReads) {
   expect_rewrite("dead-rows", R"(graph g {
       input %x: f32[2, 5, 4]
       param %w: f32[3, 4]

@@ -102,8 +102,8 @@ constexpr std::array kPipeline = {
     // After bf16, which has then decided the dtypes of every matmul's operands and result: int8 and fp8 quantize x as
     // it is stored and keep the chosen result dtype. Before bf16, a cast would separate each quantize from its x. No
     // target supports both.
-    Pass{"int8", "int8", int8, Capability::kInt8Products},
-    Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Products, .rewrite_as = fp8},
+    Pass{"int8", "int8", int8, Capability::kInt8Matmuls},
+    Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Matmuls, .rewrite_as = fp8},
 
     // After fp8, whose matmuls have scales that can absorb a gate.
     Pass{"fuse-quantized-patterns", "fuse", fuse_quantized_patterns},

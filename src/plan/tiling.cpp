@@ -14,12 +14,12 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kMostSteps = 64;          // of a tile
-constexpr std::size_t kMostWays = 8;            // to cut a batch that are tried, from the finest
-constexpr std::int64_t kLeastProductRows = 64;  // of a part; with fewer, vector and matrix units idle
-constexpr double kLeastBalance = 0.9;           // of the threads' time spent on parts
-constexpr double kLaunchBytes = 16'000;         // bytes that a core moves meanwhile: 0.8 us at 20 GB/s
-constexpr double kCacheShare = 0.5;             // of the second-level cache: a core may share it with another thread
+constexpr std::size_t kMostSteps = 64;         // of a tile
+constexpr std::size_t kMostWays = 8;           // to cut a batch that are tried, from the finest
+constexpr std::int64_t kLeastMatmulRows = 64;  // of a part; with fewer, vector and matrix units idle
+constexpr double kLeastBalance = 0.9;          // of the threads' time spent on parts
+constexpr double kLaunchBytes = 16'000;        // bytes that a core moves meanwhile: 0.8 us at 20 GB/s
+constexpr double kCacheShare = 0.5;            // of the second-level cache: a core may share it with another thread
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Memory beyond the cache is read, or read and written.
@@ -41,7 +41,7 @@ struct Work {
   std::int64_t samples;  // of its results, or 0 if they depend on each other
   // by operand: whether it is batched, so that a sample of the results needs one sample of it
   std::vector<bool> by_sample;
-  std::int64_t product_rows = 0;
+  std::int64_t matmul_rows = 0;
   double weight_bytes = 0;
   std::vector<Access> accesses;
 };
@@ -80,7 +80,7 @@ class Tiler {
               .samples = by_sample ? samples : 0,
               .by_sample = by_sample.value_or(std::vector<bool>(node.inputs.size(), false)),
               .accesses = {}};
-    if (is_matmul(node.op)) work.product_rows = result.numel() / result[-1];
+    if (is_matmul(node.op)) work.matmul_rows = result.numel() / result[-1];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (is_weight_[index_of(node.inputs[k])])
         work.weight_bytes += static_cast<double>(graph_.type(node.inputs[k]).bytes());
@@ -201,7 +201,7 @@ class Tiler {
   }
 
   static bool can_cut(const Work& work, std::int64_t parts) {
-    return work.samples % parts == 0 && (work.product_rows == 0 || work.product_rows / parts >= kLeastProductRows);
+    return work.samples % parts == 0 && (work.matmul_rows == 0 || work.matmul_rows / parts >= kLeastMatmulRows);
   }
 
   /// The best tiles among consecutive works [begin, end) of one region.

@@ -112,8 +112,8 @@ TEST(Tiling, SmallStepsAreNotWorthTheirLaunches) {
                   .tiled.empty());
 }
 
-TEST(Tiling, ProductsKeepRowsEnough) {
-  constexpr const char* kProducts = R"(graph products {
+TEST(Tiling, MatmulsKeepRowsEnough) {
+  constexpr const char* kMatmuls = R"(graph products {
     input %x: f32[16, ROWS, 256]
     param %w: f32[1024, 256]
     param %v: f32[256, 1024]
@@ -122,7 +122,7 @@ TEST(Tiling, ProductsKeepRowsEnough) {
     output y = %4
   })";
   const auto parts_at = [&](const std::string& rows) {
-    std::string text = kProducts;
+    std::string text = kMatmuls;
     for (std::size_t at = text.find("ROWS"); at != std::string::npos; at = text.find("ROWS")) text.replace(at, 4, rows);
     const Program program = plan_tiled(2, 8 * kMebibyte, text.c_str());
     return program.tiled.empty() ? 0 : program.tiled[0].parts;

@@ -294,13 +294,13 @@ TEST(Compare, ChecksPackedWeights) {
   // linear with k = 1: y[m, n] = x[m] * weight[n]; packing reverses the weight.
   const OpSpec spec =
       make_spec(Op::kLinear, {{DType::kF32, Shape{3, 1}}, {DType::kF32, Shape{4, 1}}}, {}, {false, true});
-  const auto product = [](const LaunchArguments& a, auto, auto) {
+  const auto outer_product = [](const LaunchArguments& a, auto, auto) {
     for (int i = 0; i < 12; ++i) a.output<float>(0)[i] = a.input<float>(0)[i / 4] * a.input<float>(1)[3 - i % 4];
   };
   const auto reverse = [](Stream& /*stream*/, DevicePointer dense, DevicePointer packed) {
     for (int i = 0; i < 4; ++i) packed.address<float>()[i] = dense.address<float>()[3 - i];
   };
-  Traits traits{.body = product, .rule = StrideRule::kDense, .packed = {{1, "reversed", 16}}, .pack = reverse};
+  Traits traits{.body = outer_product, .rule = StrideRule::kDense, .packed = {{1, "reversed", 16}}, .pack = reverse};
   EXPECT_TRUE(compare(traits, spec).passed) << compare(traits, spec).message;
 
   Traits too_long = traits;

@@ -30,8 +30,8 @@ class RoundingCases {
       : made_(made), side_(side), epsilon_(made == DType::kBF16 ? 0x1p-7 : 0x1p-10), big_(2 / epsilon_) {}
 
   std::vector<RoundingCase> list() {
-    add_products();
-    add_scaled_products();
+    add_matmuls();
+    add_scaled_matmuls();
     add_convolutions();
     add_elementwise();
     add_sums();
@@ -71,7 +71,7 @@ class RoundingCases {
   }
   [[nodiscard]] TensorType made(const Shape& shape) const { return {made_, shape}; }
 
-  void add_products() {
+  void add_matmuls() {
     for (const std::int64_t rows_of_x : {1, 4, 40, 128})
       for (const char* const activation :
            {"none", "relu", "silu", "gelu_tanh", "gelu_erf"}) {  // of numbers so large nothing
@@ -87,7 +87,7 @@ class RoundingCases {
         {rows(a, far), all(b, 1)});
   }
 
-  void add_scaled_products() {
+  void add_scaled_matmuls() {
     for (const DType narrow : {DType::kF8E4M3, DType::kI8})
       for (const bool has_residual : {false, true}) {
         const TensorType x{narrow, {48, 64}}, x_scale{DType::kF32, {48}}, weight{narrow, {32, 64}},

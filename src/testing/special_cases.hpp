@@ -25,8 +25,8 @@ class SpecialCases {
 
   std::vector<SpecialCase> list(bool with_f8) {
     add_elementwise();
-    add_products();
-    add_scaled_products();
+    add_matmuls();
+    add_scaled_matmuls();
     add_norms();
     add_reductions();
     add_positions();
@@ -70,7 +70,7 @@ class SpecialCases {
     for (const DType to : {DType::kF32, DType::kBF16, DType::kF16}) add(Op::kCast, {x}, {{"dtype", to}});
   }
 
-  void add_products() {
+  void add_matmuls() {
     struct Sizes {
       std::int64_t rows, k, n;
     };
@@ -87,7 +87,7 @@ class SpecialCases {
           {{"transpose_b", transposed}});
   }
 
-  void add_scaled_products() {
+  void add_scaled_matmuls() {
     for (const DType narrow : {DType::kI8, DType::kF8E4M3})
       for (const std::int64_t rows : {3, 48})
         for (const std::string& activation : activations())

@@ -46,8 +46,8 @@ struct StorageUnit {
 /// Adds to `errors` this many roundings of the op's results on magnitudes.
 [[nodiscard]] Errors with_roundings(const Site& site, double roundings, Errors errors);
 
-// bound_products.cpp
-[[nodiscard]] Errors product_errors(const Site& site);
+// bound_contractions.cpp
+[[nodiscard]] Errors contraction_errors(const Site& site);
 
 // bound_casts.cpp
 [[nodiscard]] Errors cast_errors(const Site& site);

@@ -178,7 +178,7 @@ TEST(DifferentialBounds, OfCastsBetweenHalvesAreWholeStepsOrNothing) {
   EXPECT_EQ(exact + steps, y.error.size());
 }
 
-TEST(DifferentialBounds, KnowTheGeluOfAProductOnAGpu) {
+TEST(DifferentialBounds, KnowTheGeluOfAMatmulOnAGpu) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f32[64, 1]
       param %w: f32[1, 1]
@@ -194,7 +194,7 @@ TEST(DifferentialBounds, KnowTheGeluOfAProductOnAGpu) {
   EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
 }
 
-TEST(DifferentialBounds, KnowThatAProductOnAGpuMayBeRoundedBeforeItsBias) {
+TEST(DifferentialBounds, KnowThatAMatmulOnAGpuMayBeRoundedBeforeItsBias) {
   const auto error = [](Covers covers, DType dtype) {
     const OracleTensor x{{dtype, {1, 1}}, {1.0}, {}}, w{{dtype, {1, 1}}, {-0.96875}, {}}, bias{{dtype, {1}}, {1.0}, {}};
     const std::vector<Bounded> operands = {{x, {0}}, {w, {0}}, {bias, {0}}};

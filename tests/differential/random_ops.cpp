@@ -328,8 +328,8 @@ void GraphMaker::add_matmul() {
   const std::int64_t columns = transposed ? dims_.text : dims_.seq;
   const Shape b_shape = transposed ? Shape{dims_.batch, dims_.heads, columns, dims_.head_dim}
                                    : Shape{dims_.batch, dims_.heads, dims_.head_dim, columns};
-  const ValueId product = b_.matmul(a, operand(typed(b_shape)), transposed);
-  keep(product, size(a) * std::sqrt(static_cast<double>(dims_.head_dim)));
+  const ValueId scores = b_.matmul(a, operand(typed(b_shape)), transposed);
+  keep(scores, size(a) * std::sqrt(static_cast<double>(dims_.head_dim)));
 }
 
 void GraphMaker::add_rope() {

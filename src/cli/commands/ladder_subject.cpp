@@ -86,7 +86,7 @@ std::string LadderSubject::default_switches(const RequestOptions& request) const
   if (target.device == DeviceKind::kCpu) {
     if (has(Capability::kBf16Units))
       list += ",bf16";
-    else if (has(Capability::kInt8Products))
+    else if (has(Capability::kInt8Matmuls))
       list += ",int8";
   } else if (!is_bf16) {
     list += ",bf16";

@@ -77,7 +77,7 @@ std::vector<TensorType> quantize_types(const TypeQuery& given) {
 }
 
 /// out[m, n] = a[m, k] b[n, k]^T, both read along k.
-void product(const double* a, const double* b, double* out, std::size_t m, std::size_t n, std::size_t k) {
+void multiply(const double* a, const double* b, double* out, std::size_t m, std::size_t n, std::size_t k) {
   for (std::size_t i = 0; i < m; ++i) {
     for (std::size_t j = 0; j < n; ++j) out[i * n + j] = dot(a + i * k, b + j * k, k);
   }
@@ -87,7 +87,7 @@ void linear(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   const std::size_t k = extent(*in[1], 1);
   const std::size_t n = extent(*in[1], 0);
   const std::size_t m = in[0]->reals.size() / k;
-  product(in[0]->reals.data(), in[1]->reals.data(), out[0].reals.data(), m, n, k);
+  multiply(in[0]->reals.data(), in[1]->reals.data(), out[0].reals.data(), m, n, k);
   if (in.size() < 3) return;
   for (std::size_t i = 0; i < m * n; ++i) out[0].reals[i] += in[2]->reals[i % n];
 }
@@ -102,7 +102,7 @@ void matmul(const Attributes& attributes, Operands in, std::span<OracleTensor> o
   for (std::size_t i = 0; i < batch; ++i) {
     const double* source = in[1]->reals.data() + i * n * k;
     for (std::size_t j = 0; j < n * k; ++j) b[j] = transposed ? source[j] : source[j % k * n + j / k];
-    product(in[0]->reals.data() + i * m * k, b.data(), out[0].reals.data() + i * m * n, m, n, k);
+    multiply(in[0]->reals.data() + i * m * k, b.data(), out[0].reals.data() + i * m * n, m, n, k);
   }
 }
 
@@ -129,8 +129,8 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
 }
 
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId product = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
-  return {activated(builder, attributes, product)};
+  const ValueId y = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
+  return {activated(builder, attributes, y)};
 }
 
 std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {

@@ -250,15 +250,15 @@ class Attention {
   }
 
   /// One of the multiply-adds of some scores: depths of 32 after the other, two of 16 keys in each.
-  [[gnu::always_inline]] static void score_product(const ScoreWork& work, std::int64_t product) {
+  [[gnu::always_inline]] static void multiply_scores(const ScoreWork& work, std::int64_t step) {
     order_memory();
-    if (product == 0) {
+    if (step == 0) {
       _tile_zero(4);
       _tile_zero(5);
     }
-    if (product % 2 == 0) _tile_loadd(6, work.queries + product / 2 * work.query_step, work.query_row_bytes);
-    _tile_loadd(7, work.keys + product * kTile, 64);
-    if (product % 2 == 0) {
+    if (step % 2 == 0) _tile_loadd(6, work.queries + step / 2 * work.query_step, work.query_row_bytes);
+    _tile_loadd(7, work.keys + step * kTile, 64);
+    if (step % 2 == 0) {
       _tile_dpbf16ps(4, 6, 7);
     } else {
       _tile_dpbf16ps(5, 6, 7);
@@ -271,38 +271,38 @@ class Attention {
     order_memory();
   }
   void make_scores(const ScoreWork& work, float* to, std::int64_t row) const {
-    for (std::int64_t product = 0; product < 2 * tiles_.key_steps; ++product) score_product(work, product);
+    for (std::int64_t step = 0; step < 2 * tiles_.key_steps; ++step) multiply_scores(work, step);
     store_scores(to, row);
   }
 
   /// One of the four multiply-adds of a group of keys and 64 columns of its values; the last two are for the second 32.
-  [[gnu::always_inline]] static void value_product(ValueWork& work, int product) {
+  [[gnu::always_inline]] static void multiply_values(ValueWork& work, int step) {
     order_memory();
     const Bits* const values = work.values + work.at * work.value_step;
     const bool has_second = work.pairs_left > 1;
-    if (product == 0) {
+    if (step == 0) {
       if (work.at == 0) start_sums(work);
       const std::int64_t block = (work.first_block + work.at) & (work.ring - 1);
       _tile_loadd(6, work.exponentials + block * work.block_step, work.row_bytes);
       _tile_loadd(7, values, 64);
       _tile_dpbf16ps(0, 6, 7);
-    } else if (product == 1) {
+    } else if (step == 1) {
       _tile_loadd(7, values + kTile, 64);
       _tile_dpbf16ps(1, 6, 7);
-    } else if (product == 2 && has_second) {
+    } else if (step == 2 && has_second) {
       _tile_loadd(7, values + work.pair_values, 64);
       _tile_dpbf16ps(2, 6, 7);
-    } else if (product == 3 && has_second) {
+    } else if (step == 3 && has_second) {
       _tile_loadd(7, values + work.pair_values + kTile, 64);
       _tile_dpbf16ps(3, 6, 7);
     }
-    if (product < 3) return;
+    if (step < 3) return;
     --work.left;
     if (++work.at == work.groups) store_sums(work);
   }
   /// All four.
   [[gnu::always_inline]] static void weigh(ValueWork& work) {
-    for (int product = 0; product < 4; ++product) value_product(work, product);
+    for (int step = 0; step < 4; ++step) multiply_values(work, step);
   }
   static void weigh_all(ValueWork& work) {
     while (work.left > 0) weigh(work);
@@ -343,12 +343,12 @@ class Attention {
     if constexpr (kRow < kHalf) {
       if (scored.queries == nullptr) return;
       if constexpr (kKeySteps == 0) {
-        const std::int64_t products = 2 * tiles_.key_steps;
-        for (std::int64_t i = kRow * products / kHalf; i < (kRow + 1) * products / kHalf; ++i) score_product(scored, i);
+        const std::int64_t steps = 2 * tiles_.key_steps;
+        for (std::int64_t i = kRow * steps / kHalf; i < (kRow + 1) * steps / kHalf; ++i) multiply_scores(scored, i);
       } else {
         constexpr int kFirst = divide_up(2 * kKeySteps * kRow, kHalf),
                       kEnd = divide_up(2 * kKeySteps * (kRow + 1), kHalf);
-        for (int product = kFirst; product < kEnd; ++product) score_product(scored, product);
+        for (int step = kFirst; step < kEnd; ++step) multiply_scores(scored, step);
       }
     } else {
       if constexpr (kRow == kHalf)
@@ -359,11 +359,11 @@ class Attention {
         for (std::int64_t i = kAt * groups / kHalf; i < (kAt + 1) * groups / kHalf && weighted.left > 0; ++i)
           weigh(weighted);
       } else {
-        constexpr int kProducts = 4 * static_cast<int>(divide_up(kValuePairs, 2));
+        constexpr int kSteps = 4 * static_cast<int>(divide_up(kValuePairs, 2));
         constexpr int kAt = kRow - kHalf;
-        constexpr int kFirst = divide_up(kProducts * kAt, kHalf), kEnd = divide_up(kProducts * (kAt + 1), kHalf);
-        for (int product = kFirst; product < kEnd; ++product)
-          if (weighted.left > 0) value_product(weighted, product % 4);
+        constexpr int kFirst = divide_up(kSteps * kAt, kHalf), kEnd = divide_up(kSteps * (kAt + 1), kHalf);
+        for (int step = kFirst; step < kEnd; ++step)
+          if (weighted.left > 0) multiply_values(weighted, step % 4);
       }
     }
   }

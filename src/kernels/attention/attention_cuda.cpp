@@ -45,7 +45,7 @@ Support supports_sdpa(const OpSpec& spec, const Target& /*target*/) {
   return std::nullopt;
 }
 
-Support supports_products(const OpSpec& spec, const Target& /*target*/) {
+Support supports_gemms(const OpSpec& spec, const Target& /*target*/) {
   if (cuda::is_element(spec.inputs[0].dtype)) return std::nullopt;
   return Rejection{fmt::format("takes f32, bf16 or f16, not {}", spec.inputs[0].dtype)};
 }
@@ -173,7 +173,7 @@ const Listed<LibraryKernel> kCublasltAttention({.name = "cublaslt.attention",
                                                 .op = Op::kAttention,
                                                 .tried = Tried::kLast,
                                                 .device = DeviceKind::kCuda,
-                                                .supports = supports_products,
+                                                .supports = supports_gemms,
                                                 .strided = kAllStrided,
                                                 .plan = plan_gemms});
 

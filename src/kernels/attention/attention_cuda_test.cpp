@@ -43,40 +43,40 @@ bool can_prepare(std::string_view kernel, const OpSpec& spec, const Target& targ
 }
 
 /// Scores are rounded to the dtype before the softmax.
-Tolerance products_tolerance(DType dtype) {
+Tolerance gemms_tolerance(DType dtype) {
   if (dtype == DType::kF32) return {.relative_l2 = 4e-6};
   return {.relative_l2 = dtype == DType::kBF16 ? 1.2e-2 : 1.5e-3, .max_ulps_of_peak = 4};
 }
 
-TEST_F(CudaAttention, ByProductsTakesABiasOrAMask) {
+TEST_F(CudaAttention, ByGemmsTakesABiasOrAMask) {
   for (const DType dtype : cuda::kDTypes)
     for (const Case& c : {Case{2, 3, 7, 19, 8, 8}, Case{1, 2, 65, 136, 24, 72}, Case{2, 2, 3, 2, 4, 4}})
       for (const DType bias : {dtype, DType::kBool})
         for (const Shape& shape : {Shape{c.batch, c.heads, c.queries, c.keys}, Shape{1, 1, c.queries, c.keys},
                                    Shape{c.batch, 1, 1, c.keys}, Shape{1, c.heads, c.queries, c.keys}})
           expect_matches_oracle("cublaslt.attention", biased_spec(dtype, c, c.heads, {bias, shape}),
-                                products_tolerance(dtype));
+                                gemms_tolerance(dtype));
 }
 
-TEST_F(CudaAttention, ByProductsTakesACausalOrderAndSharedHeads) {
+TEST_F(CudaAttention, ByGemmsTakesACausalOrderAndSharedHeads) {
   for (const DType dtype : cuda::kDTypes)
     for (const Case& c : {Case{2, 6, 33, 33, 8, 16}, Case{1, 6, 130, 72, 24, 24}, Case{1, 6, 40, 300, 64, 64}})
       for (const std::int64_t kv_heads : {1, 2, 6}) {
         expect_matches_oracle("cublaslt.attention", biased_spec(dtype, c, kv_heads, kNoBias, true),
-                              products_tolerance(dtype));
+                              gemms_tolerance(dtype));
         expect_matches_oracle("cublaslt.attention",
                               biased_spec(dtype, c, kv_heads, {DType::kBool, {1, 1, c.queries, c.keys}}, true),
-                              products_tolerance(dtype));
+                              gemms_tolerance(dtype));
       }
 }
 
-TEST_F(CudaAttention, ByProductsTakesTheLargeHeadOfAnAutoencoder) {
+TEST_F(CudaAttention, ByGemmsTakesTheLargeHeadOfAnAutoencoder) {
   for (const DType dtype : cuda::kDTypes)
     expect_matches_oracle("cublaslt.attention", attention_spec(dtype, {1, 1, 300, 300, 512, 512}, 1 / std::sqrt(512.0)),
-                          products_tolerance(dtype));
+                          gemms_tolerance(dtype));
 }
 
-TEST_F(CudaAttention, ByProductsTakesAFewQueriesAtATimeWhereScoresAreMany) {
+TEST_F(CudaAttention, ByGemmsTakesAFewQueriesAtATimeWhereScoresAreMany) {
   const Case c{1, 2, 8200, 4200, 8, 8};  // 263 MiB of scores
   for (const bool causal : {false, true}) {
     const OpSpec spec = biased_spec(DType::kF32, c, 1, kNoBias, causal);
@@ -85,7 +85,7 @@ TEST_F(CudaAttention, ByProductsTakesAFewQueriesAtATimeWhereScoresAreMany) {
     const Operand out = dense_operand(spec.outputs[0]);
     const auto prepared = kernel_named("cublaslt.attention").prepare(spec, in, {&out, 1}, target());
     EXPECT_LE(prepared->scratch_bytes(), std::size_t{320} << 20U);
-    const Comparison result = compare(kernel_named("cublaslt.attention"), spec, 1, products_tolerance(DType::kF32));
+    const Comparison result = compare(kernel_named("cublaslt.attention"), spec, 1, gemms_tolerance(DType::kF32));
     EXPECT_TRUE(result.passed) << result.message;
   }
 }
@@ -130,7 +130,7 @@ TEST_F(CudaAttention, ByCudnnMatchesTheOracle) {
   }
 }
 
-TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
+TEST_F(CudaAttention, ByGemmsMatchesTheOracle) {
   for (const Case& c :
        {Case{1, 1, 1, 1, 1, 1}, Case{2, 3, 17, 19, 7, 5}, Case{2, 3, 72, 72, 64, 64}, Case{1, 2, 130, 65, 160, 128}}) {
     expect_matches_oracle("cublaslt.attention", attention_spec(DType::kF32, c), {.relative_l2 = 4e-6});
@@ -141,7 +141,7 @@ TEST_F(CudaAttention, ByProductsMatchesTheOracle) {
   }
 }
 
-TEST_F(CudaAttention, ByProductsTakesScoresThatWouldOverflowAnExponential) {
+TEST_F(CudaAttention, ByGemmsTakesScoresThatWouldOverflowAnExponential) {
   // Scores round in f32; the looser bound allows for it.
   for (const double scale : {30.0, -30.0, 1e8, -1e12})
     expect_matches_oracle("cublaslt.attention", attention_spec(DType::kF32, {1, 2, 33, 100, 16, 16}, scale),

@@ -177,7 +177,7 @@ TEST(AttentionSupport, DeclinesWithReasons) {
   EXPECT_EQ(reason(attention_spec(DType::kF64, {1, 1, 4, 4, 8, 8})), "stores f32 or bf16, not f64");
 }
 
-TEST(AttentionCost, CountsBothProducts) {
+TEST(AttentionCost, CountsBothMatmuls) {
   const Cost cost = kernel_named("highway.attention").cost(attention_spec(DType::kBF16, {2, 3, 5, 7, 11, 13}));
   EXPECT_EQ(cost.flops, 2.0 * 6 * 5 * 7 * (11 + 13));
   EXPECT_EQ(cost.bytes, 2.0 * 6 * (5 * 11 + 7 * 11 + 7 * 13 + 5 * 13));

@@ -84,8 +84,8 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   const int units = divide_up(form.keys, tile.keys);
   const int blocks = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
   const double pairs = 1.0 * tile.queries() * blocks * tile.keys;
-  const double exponentials = pairs / 16, products = pairs * 2 * form.dim / 2048;
-  const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + products);
+  const double exponentials = pairs / 16, multiply_adds = pairs * 2 * form.dim / 2048;
+  const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + multiply_adds);
   const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
   const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
   const double start = 1250 + 640.0 * tile.warpgroups;

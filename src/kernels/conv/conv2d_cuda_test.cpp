@@ -164,7 +164,7 @@ TEST_F(CudaConvolution, RoundsToTf32WhereThatIsAllowed) {
   }
 }
 
-TEST_F(CudaConvolution, TakesPixelsAsAProductWhereChannelsAreLast) {
+TEST_F(CudaConvolution, TakesPixelsAsAGemmWhereChannelsAreLast) {
   const ConvolutionCase c{{2, 64, 6, 6}, {128, 64, 1, 1}};
   const auto by = [&](Layout layout, const ConvolutionEnd& end) {
     return implementation("fastest.conv2d", c.conv2d(DType::kBF16, layout, end));

@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       cuda::wait_for_previous();
       if (threadIdx.x == 0) copy_rows<F, kPixels>(work, x, slots, barriers.rows, begin, end);
     } else {
-      hopper::take_registers<kProductRegisters>();
+      hopper::take_registers<kMultiplyRegisters>();
       if (!work.has_constant_weight) cuda::wait_for_previous();
       make_segments<F, T, kPixels>(work, residual, y, packed, bias, slots, tiles + group * F::kTileBytes, barriers,
                                    group, begin, end);
@@ -278,16 +278,16 @@ void pack_narrow(void* stream, Pace pace, const void* weight, void* packed) {
   cuda::check_launched("narrow convolution's packing kernel");
 }
 
-std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors) {
+std::vector<int> narrow_widths(const NarrowForm& form, int multiprocessors) {
   constexpr int kSegmentOverhead = 18;  // pixels in whose time the rest of a segment is done, as measured
   const int step = form.pace == Pace::kHalved ? 2 : 1;
-  std::vector<int> products = {128, 64, 32};
-  if (step == 2) products.erase(products.begin());  // rows of twice as many pixels do not fit
-  std::ranges::stable_sort(products, {}, [&](int pixels) {
+  std::vector<int> widths = {128, 64, 32};
+  if (step == 2) widths.erase(widths.begin());  // rows of twice as many pixels do not fit
+  std::ranges::stable_sort(widths, {}, [&](int pixels) {
     const int segments = divide_up(form.height, step) * divide_up(form.width / step, pixels) * form.images;
     return divide_up(segments, multiprocessors) * (pixels + kSegmentOverhead);  // of the block with most
   });
-  return products;
+  return widths;
 }
 
 void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multiprocessors,

@@ -52,9 +52,9 @@ struct FromFew {
 template <class T, int kFew>
 class Gather {
  public:
-  static constexpr int kDepth = kTaps * kFew;              // elements of a dot product
-  static constexpr int kProducts = (kDepth + 15) / 16;     // of 16 numbers each
-  static constexpr int kPitch = (kTilePixels + 2) * kFew;  // numbers in a row of the copy
+  static constexpr int kDepth = kTaps * kFew;               // elements of a dot product
+  static constexpr int kMultiplyAdds = (kDepth + 15) / 16;  // of 16 numbers each
+  static constexpr int kPitch = (kTilePixels + 2) * kFew;   // numbers in a row of the copy
   static constexpr int kCopied = (kTileRows + 2) * kPitch;
   static constexpr int kEach = (kCopied + kFromThreads - 1) / kFromThreads;  // of a thread
 
@@ -81,15 +81,15 @@ class Gather {
   /// time.
   __device__ __forceinline__ Gather() {
 #pragma unroll
-    for (int i = 0; i < kProducts * 2 * kSingles; ++i) {
+    for (int i = 0; i < kMultiplyAdds * 2 * kSingles; ++i) {
       const int number = i / kSingles * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + i % kSingles;
       offsets_[i] = number < kDepth ? number / (3 * kFew) * kPitch + number % (3 * kFew) : -1;
     }
   }
-  __device__ __forceinline__ void take(const std::uint16_t* pixel, int product, std::uint32_t (&to)[2]) const {
+  __device__ __forceinline__ void take(const std::uint16_t* pixel, int step, std::uint32_t (&to)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int i = (product * 2 + half) * kSingles;
+      const int i = (step * 2 + half) * kSingles;
       if constexpr (kSingles == 1) {
         to[half] = offsets_[i] < 0 ? 0 : *reinterpret_cast<const std::uint32_t*>(pixel + offsets_[i]);
       } else {
@@ -102,7 +102,7 @@ class Gather {
 
  private:
   static constexpr int kSingles = kFew % 2 == 0 ? 1 : 2;  // reads for two numbers: those of even channels lie together
-  int offsets_[kProducts * 2 * kSingles];
+  int offsets_[kMultiplyAdds * 2 * kSingles];
 };
 
 /// Two neighbouring numbers of a row of the weight, zeros beyond its end.
@@ -125,13 +125,13 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     cuda::wait_for_previous();
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const int first_output = static_cast<int>(blockIdx.y) * kChannels;
-    std::uint32_t filters[kParts][G::kProducts][4];
+    std::uint32_t filters[kParts][G::kMultiplyAdds][4];
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       const int output = first_output + part * 16 + lane / 4;
       const T* const row = weight + output * G::kDepth;
 #pragma unroll
-      for (int i = 0; i < G::kProducts; ++i)
+      for (int i = 0; i < G::kMultiplyAdds; ++i)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
           filters[part][i][k] = read_pair<G::kDepth>(row + k % 2 * 8 * G::kDepth, i * 16 + k / 2 * 8 + lane % 4 * 2);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
 #pragma unroll
           for (int i = 0; i < 4; ++i) sums[part][i] = biases[part * 16 + i / 2 * 8 + lane / 4];
 #pragma unroll
-        for (int i = 0; i < G::kProducts; ++i) {
+        for (int i = 0; i < G::kMultiplyAdds; ++i) {
           std::uint32_t numbers[2];
           gather.take(first + group * 8 * kFew, i, numbers);
 #pragma unroll

@@ -52,15 +52,15 @@ struct FromSeveral {
 };
 
 /// Products of 16 numbers each, so many a pixel.
-template <int kProducts>
+template <int kMultiplyAdds>
 struct Depth {
-  static constexpr int kNumbers = kProducts * 16;
+  static constexpr int kNumbers = kMultiplyAdds * 16;
   static constexpr int kMostChannels = kNumbers / kTaps / 2 * 2;
   static constexpr int kPitch = kNumbers + 8;  // of a filter in shared memory: an odd number of 16 bytes
   static constexpr int kCopied = kCopiedPixels * kMostChannels;
   static constexpr int kEach =
-      (kCopied + kBlockThreads - 1) / kBlockThreads;       // numbers of the copy that a thread reads
-  static constexpr int kResident = kProducts > 6 ? 3 : 4;  // blocks of a multiprocessor
+      (kCopied + kBlockThreads - 1) / kBlockThreads;           // numbers of the copy that a thread reads
+  static constexpr int kResident = kMultiplyAdds > 6 ? 3 : 4;  // blocks of a multiprocessor
   static_assert(kPitch / 8 % 2 == 1);
   static_assert(kEach * kBlockThreads * kMostChannels < Divisor::kLimit);
 };
@@ -99,16 +99,16 @@ class FilterRows {
 };
 
 /// Those of the warp's half of the channels, from there to registers.
-template <class D, int kProducts>
+template <class D, int kMultiplyAdds>
 __device__ __forceinline__ void load_filters(const std::uint16_t* filters, int half,
-                                             std::uint32_t (&to)[kParts][kProducts][4]) {
+                                             std::uint32_t (&to)[kParts][kMultiplyAdds][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = half * kHalfChannels + lane / 8 % 2 * 8 + lane % 8,
             number = lane / 16 * 8;  // this lane's of four matrices
 #pragma unroll
   for (int part = 0; part < kParts; ++part)
 #pragma unroll
-    for (int i = 0; i < kProducts; ++i)
+    for (int i = 0; i < kMultiplyAdds; ++i)
       hopper::load_matrices(hopper::shared_address(filters + (row + part * 16) * D::kPitch + number + i * 16),
                             to[part][i]);
 }
@@ -148,33 +148,33 @@ struct Copy {
 };
 
 /// Offsets of elements 2 (t % 4) on of each half of each multiply-add, relative to a pixel's first, two at a time.
-template <int kProducts>
+template <int kMultiplyAdds>
 class Gather {
  public:
   __device__ __forceinline__ explicit Gather(const FromSeveral& form) {
 #pragma unroll
-    for (int i = 0; i < kProducts * 2; ++i) {
+    for (int i = 0; i < kMultiplyAdds * 2; ++i) {
       const int number = i * 8 + static_cast<int>(threadIdx.x) % 4 * 2, row = form.run.quotient(number);
       const int in_row = number - row * form.run.divisor;
       offsets_[i] = row < kTall ? row * kCopiedColumns * form.padded.divisor + in_row : -1;
     }
   }
-  __device__ __forceinline__ void take(const std::uint16_t* pixel, int product, std::uint32_t (&to)[2]) const {
+  __device__ __forceinline__ void take(const std::uint16_t* pixel, int step, std::uint32_t (&to)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int offset = offsets_[product * 2 + half];
+      const int offset = offsets_[step * 2 + half];
       to[half] = offset < 0 ? 0 : *reinterpret_cast<const std::uint32_t*>(pixel + offset);
     }
   }
 
  private:
-  int offsets_[kProducts * 2];
+  int offsets_[kMultiplyAdds * 2];
 };
 
 /// Groups of eight pixels, of which `first` is the lane's of the first group, to where they leave from.
-template <class T, int kProducts>
-__device__ __forceinline__ void make_groups(const FromSeveral& form, const Gather<kProducts>& gather,
-                                            const std::uint32_t (&filters)[kParts][kProducts][4],
+template <class T, int kMultiplyAdds>
+__device__ __forceinline__ void make_groups(const FromSeveral& form, const Gather<kMultiplyAdds>& gather,
+                                            const std::uint32_t (&filters)[kParts][kMultiplyAdds][4],
                                             const float (&biases)[kParts * 2], const std::uint16_t* first,
                                             std::uint32_t place) {
   float sums[kAtOnce][kParts][4];
@@ -185,7 +185,7 @@ __device__ __forceinline__ void make_groups(const FromSeveral& form, const Gathe
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[group][part][i] = biases[part * 2 + i / 2];
 #pragma unroll
-  for (int i = 0; i < kProducts; ++i)
+  for (int i = 0; i < kMultiplyAdds; ++i)
 #pragma unroll
     for (int group = 0; group < kAtOnce; ++group) {
       std::uint32_t numbers[2];
@@ -228,11 +228,11 @@ __device__ __forceinline__ void store_pixels(const FromSeveral& form, int tile, 
   }
 }
 
-template <class T, int kProducts>
-__global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
+template <class T, int kMultiplyAdds>
+__global__ void __launch_bounds__(kBlockThreads, Depth<kMultiplyAdds>::kResident)
     from_several_kernel(const FromSeveral form, const T* x, const T* weight, const void* bias, T* y) {
   if constexpr (HR_HAS_HOPPER) {
-    using D = Depth<kProducts>;
+    using D = Depth<kMultiplyAdds>;
     __shared__ alignas(16) std::uint16_t filters_of_block[kChannels * D::kPitch];
     __shared__ alignas(16) std::uint16_t copy[D::kCopied];
     __shared__ alignas(128) char pixels[kBlockWarps][kTilePixels * kHalfBytes];
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
     FilterRows<D> rows;
     rows.read(form, reinterpret_cast<const std::uint16_t*>(weight) + block_output * kTaps * form.channels.divisor);
     Copy<D>::clear(copy);
-    const Gather<kProducts> gather(form);
+    const Gather<kMultiplyAdds> gather(form);
     cuda::wait_for_previous();
     typename Copy<D>::Numbers next;
     int tile = static_cast<int>(blockIdx.x);
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
       biases[i] = cuda::optional_vector_at<T>(bias, form.bias_is_f32, first_output + i * 8 + lane / 4);
     rows.write(filters_of_block);
     __syncthreads();
-    std::uint32_t filters[kParts][kProducts][4];
+    std::uint32_t filters[kParts][kMultiplyAdds][4];
     load_filters<D>(filters_of_block, half, filters);
     const std::uint16_t* const first = copy + (warp / kHalves * kCopiedColumns + lane / 4) * form.padded.divisor;
     // The destination of this lane's row of four matrices: eight channels each, of pixel lane % 8 of a group.
@@ -269,8 +269,8 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kProducts>::kResident)
         Copy<D>::read(form, numbers_of_x, tile + static_cast<int>(gridDim.x), next);
 #pragma unroll 1
       for (int group = 0; group < kTilePixels / 8; group += kAtOnce)
-        make_groups<T, kProducts>(form, gather, filters, biases, first + group * 8 * form.padded.divisor,
-                                  place + group * 8 * kHalfBytes);
+        make_groups<T, kMultiplyAdds>(form, gather, filters, biases, first + group * 8 * form.padded.divisor,
+                                      place + group * 8 * kHalfBytes);
       __syncthreads();  // all have taken what they need of the tile
       store_pixels(form, tile, warp, first_output, pixels[warp], y);
     }
@@ -297,10 +297,10 @@ void launch(void* stream, const NarrowForm& form, int multiprocessors, const T* 
   cuda::with_one_of<5, 6, 9>(form.channels <= 8    ? 5
                              : form.channels <= 10 ? 6
                                                    : 9,
-                             [&](auto products) {
+                             [&](auto count) {
                                static_assert(Depth<9>::kMostChannels == kMostSeveralChannels);
-                               const int blocks = divide_up(Depth<products()>::kResident * multiprocessors, columns);
-                               cuda::launch_early(from_several_kernel<T, products()>,
+                               const int blocks = divide_up(Depth<count()>::kResident * multiprocessors, columns);
+                               cuda::launch_early(from_several_kernel<T, count()>,
                                                   {.blocks = dim3(static_cast<unsigned>(std::min(work.tiles, blocks)),
                                                                   static_cast<unsigned>(columns)),
                                                    .threads = kBlockThreads,

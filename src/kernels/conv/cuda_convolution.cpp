@@ -75,15 +75,15 @@ std::string versions() {
 }
 
 Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {
-  Problem product{.dtype = problem.dtype,
-                  .has_constant_weight = problem.has_constant_weight,
-                  .layout = problem.layout,
-                  .x = shortcut_shape(problem),
-                  .weight = {problem.y[1], problem.shortcut, 1, 1},
-                  .y = problem.y};
+  Problem gemm{.dtype = problem.dtype,
+               .has_constant_weight = problem.has_constant_weight,
+               .layout = problem.layout,
+               .x = shortcut_shape(problem),
+               .weight = {problem.y[1], problem.shortcut, 1, 1},
+               .y = problem.y};
   Problem rest = problem;
   rest.shortcut = 0, rest.has_residual = true;
-  const Algorithm first = find_algorithm(product, target);
+  const Algorithm first = find_algorithm(gemm, target);
   Algorithm made = find_algorithm(rest, target);
   const std::size_t made_bytes = round_up(bytes_of(problem, problem.y), kAlignment);
   made.name = fmt::format("{}{} and then {}", kInTwo, first.name, made.name);

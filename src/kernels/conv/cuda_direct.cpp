@@ -99,7 +99,7 @@ std::vector<Algorithm> make_direct_algorithms(const Problem& problem, const Targ
   const int multiprocessors = target.multiprocessors;
   if (form.channels != form.outputs) return {few_algorithm(form, multiprocessors)};
   std::vector<Algorithm> algorithms;
-  for (const int pixels : narrow_products(form, multiprocessors))
+  for (const int pixels : narrow_widths(form, multiprocessors))
     algorithms.push_back({.name = fmt::format("narrow {} pixels", pixels),
                           .packing = packing_of(form.pace),
                           .run = [=](void* stream, const Operands& operands, void* /*workspace*/) {

@@ -33,10 +33,10 @@ cublaslt::Gemm take_in(cublaslt::GemmSpec& spec, cuda::ConvolutionEpilogue& afte
     whole.has_bias = after.has_bias;
     whole.has_residual = adds, whole.residual_row = adds ? spec.n : 0;
     if (activates) whole.epilogue = cublaslt::Epilogue::kGelu;
-    if (std::optional<cublaslt::Gemm> product = cublaslt::Gemm::find(whole, target)) {
+    if (std::optional<cublaslt::Gemm> gemm = cublaslt::Gemm::find(whole, target)) {
       after.has_bias = after.has_residual = false, after.activation = Activation::kNone;
       spec = whole;
-      return *std::move(product);
+      return *std::move(gemm);
     }
   }
   if (follows(after)) spec.c_dtype = DType::kF32;
@@ -52,19 +52,19 @@ bool is_pointwise(const Problem& problem) {
          std::ranges::max(how.padding) == 0 && how.groups == 1;
 }
 
-Problem in_lines(const Problem& product) {
-  Problem made = product;
-  const std::int64_t rows = product.y.numel() / product.y[1], line = rows % kLine == 0 ? kLine : 1;
-  made.x = {1, product.x[1], rows / line, line};
-  made.y = {1, product.y[1], rows / line, line};
+Problem in_lines(const Problem& gemm) {
+  Problem made = gemm;
+  const std::int64_t rows = gemm.y.numel() / gemm.y[1], line = rows % kLine == 0 ? kLine : 1;
+  made.x = {1, gemm.x[1], rows / line, line};
+  made.y = {1, gemm.y[1], rows / line, line};
   return made;
 }
 
-Algorithm make_pointwise_algorithm(const Problem& product, const Target& target) {
-  const std::int64_t k = product.weight[1], n = product.weight[0], m = product.y.numel() / n;
-  cublaslt::GemmSpec spec{.dtype = product.dtype,
-                          .c_dtype = product.dtype,
-                          .rounds_to_tf32 = product.rounds_to_tf32,
+Algorithm make_pointwise_algorithm(const Problem& gemm, const Target& target) {
+  const std::int64_t k = gemm.weight[1], n = gemm.weight[0], m = gemm.y.numel() / n;
+  cublaslt::GemmSpec spec{.dtype = gemm.dtype,
+                          .c_dtype = gemm.dtype,
+                          .rounds_to_tf32 = gemm.rounds_to_tf32,
                           .m = m,
                           .n = n,
                           .k = k,
@@ -72,14 +72,14 @@ Algorithm make_pointwise_algorithm(const Problem& product, const Target& target)
                           .b_row = k,
                           .c_row = n};
   const Shape row{0, 1}, rows{n, 1};
-  cuda::ConvolutionEpilogue after{.activation = product.activation,
-                                  .has_bias = product.bias.has_value(),
-                                  .has_residual = product.has_residual,
-                                  .dtype = product.dtype,
-                                  .bias = product.bias.value_or(product.dtype),
+  cuda::ConvolutionEpilogue after{.activation = gemm.activation,
+                                  .has_bias = gemm.bias.has_value(),
+                                  .has_residual = gemm.has_residual,
+                                  .dtype = gemm.dtype,
+                                  .bias = gemm.bias.value_or(gemm.dtype),
                                   .grid = cuda::longest_grid<4>(Shape{m, n}, {row, rows, rows, rows})};
   const cublaslt::Gemm multiply = take_in(spec, after, target);
-  const bool has_kernel = follows(after), has_sums = spec.c_dtype != product.dtype;
+  const bool has_kernel = follows(after), has_sums = spec.c_dtype != gemm.dtype;
   const std::size_t sums_bytes = has_sums ? round_up(static_cast<std::size_t>(m * n) * sizeof(float), kAlignment) : 0;
   return {.name = fmt::format("{}{}{}", kPointwiseAlgorithm, multiply.implementation(), has_kernel ? " + cuda" : ""),
           .workspace_bytes = sums_bytes + multiply.workspace_bytes(),
@@ -106,14 +106,14 @@ bool has_few_rows(const Problem& problem) {
          depth * static_cast<std::int64_t>(size_of(problem.dtype)) % 16 == 0 && std::max(outputs, depth) <= kMostExtent;
 }
 
-Algorithm make_gemv_algorithm(const Problem& product) {
-  const FewRows form{.dtype = product.dtype,
-                     .bias_is_f32 = product.bias == DType::kF32,
-                     .activation = product.activation,
-                     .has_constant_weight = product.has_constant_weight,
-                     .rows = static_cast<int>(product.y.numel() / product.y[1]),
-                     .outputs = static_cast<int>(product.y[1]),
-                     .depth = static_cast<int>(product.x[1])};
+Algorithm make_gemv_algorithm(const Problem& gemm) {
+  const FewRows form{.dtype = gemm.dtype,
+                     .bias_is_f32 = gemm.bias == DType::kF32,
+                     .activation = gemm.activation,
+                     .has_constant_weight = gemm.has_constant_weight,
+                     .rows = static_cast<int>(gemm.y.numel() / gemm.y[1]),
+                     .outputs = static_cast<int>(gemm.y[1]),
+                     .depth = static_cast<int>(gemm.x[1])};
   return {.name = std::string(kGemvAlgorithm),
           .run = [form](void* stream, const Operands& operands, void* /*workspace*/) {
             launch_few_rows(stream, form, operands.x, operands.weight, operands.bias, operands.y);

@@ -42,8 +42,8 @@ Shape shortcut_shape(const Problem& problem) { return {problem.y[0], problem.sho
 double flops_of(const Problem& problem) {
   const Shape& weight = problem.weight;
   const Shape& pixels = problem.is_transposed ? problem.x : problem.y;
-  const std::int64_t products = weight[1] * weight[2] * weight[3] + problem.shortcut;
-  return 2 * static_cast<double>(pixels.numel()) * static_cast<double>(products);
+  const std::int64_t multiply_adds = weight[1] * weight[2] * weight[3] + problem.shortcut;
+  return 2 * static_cast<double>(pixels.numel()) * static_cast<double>(multiply_adds);
 }
 
 bool has_epilogue(const Problem& problem) {

@@ -184,7 +184,7 @@ TEST(DirectAlgorithms, AreByTheNumbersOfChannels) {
   }
 }
 
-TEST(DirectAlgorithms, PreferLongProductsForLargeImages) {
+TEST(DirectAlgorithms, PreferWideTilesForLargeImages) {
   const auto first = [](std::int64_t size) {
     const ConvolutionCase c{{1, 64, size, size}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
     return make_direct_algorithms(problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {})), kHopper).front().name;

@@ -46,7 +46,7 @@ struct NarrowOperands {
 };
 
 /// How many pixels of a row a multiply-add may compute, best guess first.
-[[nodiscard]] std::vector<int> narrow_products(const NarrowForm& form, int multiprocessors);
+[[nodiscard]] std::vector<int> narrow_widths(const NarrowForm& form, int multiprocessors);
 
 [[nodiscard]] std::size_t packed_narrow_bytes(Pace pace);
 /// From row-major [o, i, 3, 3], or [i, o, 4, 4] of a transposed one, to the parts of it that threads keep in registers.

@@ -26,7 +26,7 @@ inline constexpr int kSlots = 8;               // rows of x in shared memory
 inline constexpr int kGroups = 2;              // warpgroups that multiply
 inline constexpr int kThreads = (1 + kGroups) * hopper::kWarpgroup;
 inline constexpr int kWarps = 4;
-inline constexpr int kCopyRegisters = 24, kProductRegisters = 240;  // of a thread
+inline constexpr int kCopyRegisters = 24, kMultiplyRegisters = 240;  // of a thread
 
 /// The rows and taps that a pace leads to.
 template <Pace kPace, int kPixels>

@@ -107,7 +107,7 @@ void launch_few_rows(void* stream, const FewRows& form, const void* x, const voi
     if (form.rows == 2) return launch<T, 2>(stream, form, x, weight, bias, y);
     launch<T, kMostFewRows>(stream, form, x, weight, bias, y);
   });
-  cuda::check_launched("product of a few rows kernel");
+  cuda::check_launched("GEMV kernel");
 }
 
 }  // namespace headroom::convolutions

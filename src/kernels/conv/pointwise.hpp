@@ -14,18 +14,18 @@ namespace headroom::convolutions {
 
 /// The same GEMM over pixels in lines of 8, if their number allows it, whatever the image was. Equal GEMMs are then
 /// equal problems, and a tile of 8x8 pixels is 64 consecutive rows.
-[[nodiscard]] Problem in_lines(const Problem& product);
+[[nodiscard]] Problem in_lines(const Problem& gemm);
 
 /// The prefix of the names of cuBLASLt's GEMMs.
 inline constexpr std::string_view kPointwiseAlgorithm = "cuBLASLt ";
 /// The GEMM by cuBLASLt. Bias and residual, or bias and the tanh form of gelu, are its epilogue if the library has
 /// an algorithm for that; a kernel after it does the rest. Throws Error if the library has none or is missing.
-[[nodiscard]] Algorithm make_pointwise_algorithm(const Problem& product, const Target& target);
+[[nodiscard]] Algorithm make_pointwise_algorithm(const Problem& gemm, const Target& target);
 
 /// The name of a GEMM by Headroom's own kernel for up to four rows (gemv.hpp).
 inline constexpr std::string_view kGemvAlgorithm = "few rows";
 /// Whether gemv.hpp takes a problem: a GEMM of up to four rows, of whole packs of 16 bytes, without a residual.
 [[nodiscard]] bool has_few_rows(const Problem& problem);
-[[nodiscard]] Algorithm make_gemv_algorithm(const Problem& product);
+[[nodiscard]] Algorithm make_gemv_algorithm(const Problem& gemm);
 
 }  // namespace headroom::convolutions

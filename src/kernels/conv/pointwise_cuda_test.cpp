@@ -9,7 +9,7 @@ Problem problem_of_case(const ConvolutionCase& c, Layout layout = Layout::kChann
   return problem_of(c.conv2d(DType::kBF16, layout, {.bias = DType::kBF16}));
 }
 
-TEST(ConvolutionProduct, IsOneOfSinglePixelsAlone) {
+TEST(ConvolutionGemm, IsOneOfSinglePixelsAlone) {
   const ConvolutionCase pixels{{2, 64, 6, 6}, {128, 64, 1, 1}};
   EXPECT_TRUE(is_pointwise(problem_of_case(pixels)));
   EXPECT_FALSE(is_pointwise(problem_of_case(pixels, Layout::kRowMajor)));
@@ -19,7 +19,7 @@ TEST(ConvolutionProduct, IsOneOfSinglePixelsAlone) {
   EXPECT_FALSE(is_pointwise(problem_of_case({{2, 64, 6, 6}, {128, 32, 1, 1}, {.groups = 2}})));
 }
 
-TEST(ConvolutionProduct, IsTheSameWhateverTheImageWas) {
+TEST(ConvolutionGemm, IsTheSameWhateverTheImageWas) {
   const Problem lines = in_lines(problem_of_case({{2, 64, 6, 6}, {128, 64, 1, 1}}));
   EXPECT_EQ(lines.x, (Shape{1, 64, 9, 8}));
   EXPECT_EQ(lines.y, (Shape{1, 128, 9, 8}));

@@ -130,7 +130,7 @@ struct Block {
 /// Computes pieces [begin, end), and calls finish(block, sums) after each block, with its sums[32, 32]. Scratch is
 /// the thread's, of thread_bytes().
 template <class T, class F>
-void multiply_pieces(const Gemm<T>& product, const RowPlan& rows, std::int64_t begin, std::int64_t end, const T* x,
+void multiply_pieces(const Gemm<T>& gemm, const RowPlan& rows, std::int64_t begin, std::int64_t end, const T* x,
                      std::byte* scratch, const F& finish) {
   const TileShape shape;
   auto* const last_rows = reinterpret_cast<T*>(scratch + kBlockSums * 4);
@@ -144,12 +144,12 @@ void multiply_pieces(const Gemm<T>& product, const RowPlan& rows, std::int64_t b
     const T* const from = x + at.x;
     // Rows after the last are arbitrary: their sums are not read.
     for (std::int64_t row = count / kBlock * kBlock; row < count; ++row)
-      std::copy_n(from + row * rows.rows.x_stride, product.k, last_rows + row % kBlock * product.k);
-    for (std::int64_t column = 0; column < product.n; column += kBlock)
+      std::copy_n(from + row * rows.rows.x_stride, gemm.k, last_rows + row % kBlock * gemm.k);
+    for (std::int64_t column = 0; column < gemm.n; column += kBlock)
       for (std::int64_t row = 0; row < count; row += kBlock) {
         const bool whole = count - row >= kBlock;
-        multiply_block(product.k, whole ? from + row * rows.rows.x_stride : last_rows,
-                       whole ? rows.rows.x_stride : product.k, product.weight + column * product.k, scratch);
+        multiply_block(gemm.k, whole ? from + row * rows.rows.x_stride : last_rows, whole ? rows.rows.x_stride : gemm.k,
+                       gemm.weight + column * gemm.k, scratch);
         finish(Block{.at = {at.x + row * rows.rows.x_stride, at.y + row * rows.rows.y_stride},
                      .rows = std::min(kBlock, count - row),
                      .column = column},
@@ -172,11 +172,11 @@ template <class T, class Launch>
   const int threads = binding.threads;
   const auto run_all = [=, rows = plan_rows(binding.inputs[0], binding.outputs[0])](const LaunchArguments& arguments) {
     const auto* const x = arguments.input<T>(0);
-    const Gemm<T> product{n, k, arguments.input<T>(static_cast<std::size_t>(weight))};
+    const Gemm<T> gemm{n, k, arguments.input<T>(static_cast<std::size_t>(weight))};
     launch(arguments, rows, [&](const auto& finish) {
       parallel_for(threads, count_pieces(rows), 1, [&](std::int64_t begin, std::int64_t end, int thread) {
         std::byte* const scratch = arguments.scratch_memory<std::byte>() + thread * bytes;
-        multiply_pieces(product, rows, begin, end, x, scratch, finish);
+        multiply_pieces(gemm, rows, begin, end, x, scratch, finish);
       });
     });
   };

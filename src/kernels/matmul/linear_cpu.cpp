@@ -87,8 +87,8 @@ KernelPlan plan(const KernelBinding& binding) {
   const LinearProblem problem = onednn::linear_problem(binding.spec);
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
   if (pieces_pay(problem, rows, binding.threads)) return plan_in_pieces(problem, rows, binding.threads);
-  const auto product = choose_gemm(problem, rows.rows, GemmEpilogue::kActivated);
-  const auto call = std::make_shared<const onednn::Call>(product, binding.threads);
+  const auto gemm = choose_gemm(problem, rows.rows, GemmEpilogue::kActivated);
+  const auto call = std::make_shared<const onednn::Call>(gemm, binding.threads);
   const bool has_relu = problem.activation == Activation::kRelu;
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(problem.dtype)),
                        threads = binding.threads](const LaunchArguments& arguments) {
@@ -102,11 +102,10 @@ KernelPlan plan(const KernelBinding& binding) {
         onednn::relu_in_place(problem.dtype, operands.dst, rows.rows.extent, problem.n, rows.rows.y_stride, threads);
     }
   };
-  KernelPlan made{.launch = launch,
-                  .scratch_bytes = product.scratchpad_desc().get_size(),
-                  .implementation = product.impl_info_str()};
+  KernelPlan made{
+      .launch = launch, .scratch_bytes = gemm.scratchpad_desc().get_size(), .implementation = gemm.impl_info_str()};
   if (has_relu) made.implementation += " + relu";
-  onednn::pack_weight(made, 1, dense_weight(problem), product.weights_desc());
+  onednn::pack_weight(made, 1, dense_weight(problem), gemm.weights_desc());
   return made;
 }
 

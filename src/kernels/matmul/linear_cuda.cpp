@@ -32,22 +32,22 @@ using cublaslt::Gemm;
 using cublaslt::GemmSpec;
 
 /// The whole linear as one GEMM of contiguous rows; nothing if the rows are not contiguous.
-std::optional<convolutions::Problem> dense_product(const KernelBinding& binding, const RowPlan& rows) {
+std::optional<convolutions::Problem> dense_gemm(const KernelBinding& binding, const RowPlan& rows) {
   const OpSpec& spec = binding.spec;
   const Shape& weight = spec.inputs[1].shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1], m = rows.rows.extent;
   const bool is_dense = rows.loops.empty() && (m == 1 || (rows.rows.x_stride == k && rows.rows.y_stride == n));
   if (!is_dense) return std::nullopt;
-  convolutions::Problem product{.dtype = spec.inputs[0].dtype,
-                                .activation = activation_of(spec.attributes),
-                                .rounds_to_tf32 = rounds_to_tf32(spec),
-                                .has_constant_weight = spec.has_weight_at(1),
-                                .layout = Layout::kChannelsLast,
-                                .x = {1, k, m, 1},
-                                .weight = {n, k, 1, 1},
-                                .y = {1, n, m, 1}};
-  if (spec.inputs.size() > 2) product.bias = spec.inputs[2].dtype;
-  return product;
+  convolutions::Problem gemm{.dtype = spec.inputs[0].dtype,
+                             .activation = activation_of(spec.attributes),
+                             .rounds_to_tf32 = rounds_to_tf32(spec),
+                             .has_constant_weight = spec.has_weight_at(1),
+                             .layout = Layout::kChannelsLast,
+                             .x = {1, k, m, 1},
+                             .weight = {n, k, 1, 1},
+                             .y = {1, n, m, 1}};
+  if (spec.inputs.size() > 2) gemm.bias = spec.inputs[2].dtype;
+  return gemm;
 }
 
 /// The linear's GEMMs with bias and activation in their epilogue; nothing if the library has no such algorithm.
@@ -59,17 +59,17 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
   spec.has_bias = binding.inputs.size() > 2;
   if (activation == Activation::kGeluTanh) spec.epilogue = Epilogue::kGelu;
-  const std::optional<Gemm> product = Gemm::find(spec, binding.target);
-  if (!product) return std::nullopt;
+  const std::optional<Gemm> gemm = Gemm::find(spec, binding.target);
+  if (!gemm) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
-    cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
+    cublaslt::run_rows(*gemm, spec, rows, arguments.stream.native_handle(),
                        {.a = arguments.input(0),
                         .b = arguments.input(1),
                         .bias = arguments.optional_input(2),
                         .c = arguments.output(0)},
                        arguments.scratch_memory());
   };
-  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+  return KernelPlan{launch, gemm->workspace_bytes(), gemm->implementation()};
 }
 
 /// The plain GEMMs into f32 scratch memory, then a kernel for bias and activation.
@@ -80,7 +80,7 @@ KernelPlan plan_in_two(const KernelBinding& binding) {
   const RowPlan rows = plan_rows(x, sums);
   GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.inputs[1].shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
-  const Gemm product(spec, binding.target);
+  const Gemm gemm(spec, binding.target);
   const bool has_bias = binding.inputs.size() > 2;
   Shape of_bias = y.type.shape;
   for (int axis = 0; axis < of_bias.rank(); ++axis) of_bias.set(axis, axis + 1 == of_bias.rank() ? 1 : 0);
@@ -94,17 +94,17 @@ KernelPlan plan_in_two(const KernelBinding& binding) {
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
-    cublaslt::run_rows(product, spec, rows, stream, {.a = arguments.input(0), .b = arguments.input(1), .c = scratch},
+    cublaslt::run_rows(gemm, spec, rows, stream, {.a = arguments.input(0), .b = arguments.input(1), .c = scratch},
                        scratch + sums_bytes);
     cuda::launch_convolution_epilogue(stream, after, reinterpret_cast<const float*>(scratch),
                                       arguments.optional_input(2), nullptr, arguments.output(0));
   };
-  return {launch, sums_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
+  return {launch, sums_bytes + gemm.workspace_bytes(), gemm.implementation() + " + cuda"};
 }
 
 KernelPlan plan(const KernelBinding& binding) {
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
-  if (const auto product = dense_product(binding, rows)) return convolutions::plan_fastest(*product, binding.target);
+  if (const auto gemm = dense_gemm(binding, rows)) return convolutions::plan_fastest(*gemm, binding.target);
   if (std::optional<KernelPlan> whole = plan_whole(binding, rows)) return *std::move(whole);
   return plan_in_two(binding);
 }

@@ -28,17 +28,17 @@ RowPlan plan_rows(const Operand& x, const Operand& y, std::int64_t enough) {
 }
 
 std::int64_t RowPlan::count() const {
-  std::int64_t products = 1;
-  for (const RowAxis& loop : loops) products *= loop.extent;
-  return products;
+  std::int64_t gemms = 1;
+  for (const RowAxis& loop : loops) gemms *= loop.extent;
+  return gemms;
 }
 
-RowPlan::Offsets RowPlan::offsets(std::int64_t product) const {
+RowPlan::Offsets RowPlan::offsets(std::int64_t gemm) const {
   Offsets offsets{0, 0};
   for (const RowAxis& loop : loops) {
-    offsets.x += product % loop.extent * loop.x_stride;
-    offsets.y += product % loop.extent * loop.y_stride;
-    product /= loop.extent;
+    offsets.x += gemm % loop.extent * loop.x_stride;
+    offsets.y += gemm % loop.extent * loop.y_stride;
+    gemm /= loop.extent;
   }
   return offsets;
 }

@@ -24,7 +24,7 @@ struct RowPlan {
   struct Offsets {
     std::int64_t x, y;  ///< in elements
   };
-  [[nodiscard]] Offsets offsets(std::int64_t product) const;
+  [[nodiscard]] Offsets offsets(std::int64_t gemm) const;
 };
 /// Merges the leading axes as far as the strides of both operands allow. The innermost axis becomes the GEMM's rows,
 /// whose operands are then close together; if it has fewer than `enough` (a tile of AMX), the longest does.

@@ -48,31 +48,31 @@ KernelPlan plan(const KernelBinding& binding) {
   const Operand &a = binding.inputs[0], &b = binding.inputs[1], &c = binding.outputs[0];
   Loop loop = batch_loop(a, b, c);  // around the library's batch
   const Loop::Axis batch = take_longest(loop);
-  const Gemm product({.dtype = a.type.dtype,
-                      .c_dtype = a.type.dtype,
-                      .rounds_to_tf32 = rounds_to_tf32(binding.spec),
-                      .m = c.type.shape[-2],
-                      .n = c.type.shape[-1],
-                      .k = a.type.shape[-1],
-                      .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
-                      .a_row = a.strides[-2],
-                      .b_row = b.strides[-2],
-                      .c_row = c.strides[-2],
-                      .batch = batch.extent,
-                      .a_batch = batch.strides[0],
-                      .b_batch = batch.strides[1],
-                      .c_batch = batch.strides[2]},
-                     binding.target);
+  const Gemm gemm({.dtype = a.type.dtype,
+                   .c_dtype = a.type.dtype,
+                   .rounds_to_tf32 = rounds_to_tf32(binding.spec),
+                   .m = c.type.shape[-2],
+                   .n = c.type.shape[-1],
+                   .k = a.type.shape[-1],
+                   .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
+                   .a_row = a.strides[-2],
+                   .b_row = b.strides[-2],
+                   .c_row = c.strides[-2],
+                   .batch = batch.extent,
+                   .a_batch = batch.strides[0],
+                   .b_batch = batch.strides[1],
+                   .c_batch = batch.strides[2]},
+                  binding.target);
   const auto launch = [=, size = static_cast<std::int64_t>(size_of(a.type.dtype))](const LaunchArguments& arguments) {
     RowCursor cursor(loop, 0);
     for (std::int64_t i = 0; i < loop.rows; ++i, cursor.next())
-      product.run(arguments.stream.native_handle(),
-                  {.a = arguments.input<std::byte>(0) + cursor.offset(0) * size,
-                   .b = arguments.input<std::byte>(1) + cursor.offset(1) * size,
-                   .c = arguments.output<std::byte>(0) + cursor.offset(2) * size},
-                  arguments.scratch_memory());
+      gemm.run(arguments.stream.native_handle(),
+               {.a = arguments.input<std::byte>(0) + cursor.offset(0) * size,
+                .b = arguments.input<std::byte>(1) + cursor.offset(1) * size,
+                .c = arguments.output<std::byte>(0) + cursor.offset(2) * size},
+               arguments.scratch_memory());
   };
-  return {launch, product.workspace_bytes(), product.implementation()};
+  return {launch, gemm.workspace_bytes(), gemm.implementation()};
 }
 
 const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",

@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 
 template <class T, class S>
 __global__ void __launch_bounds__(kThreads)
-    scale_gemm_kernel(ScaledGemm form, const float* product, const float* x_scale, const float* w_scale, const S* bias,
+    scale_gemm_kernel(ScaledGemm form, const float* sums, const float* x_scale, const float* w_scale, const S* bias,
                       const T* residual, T* y) {
   wait_for_previous();
   const std::int64_t element = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
   if (at.quotient >= form.grid.rows) return;
   std::int64_t offsets[6];
   find_row(form.grid, at.quotient, offsets);
-  float value = product[offsets[0] + at.remainder] * x_scale[offsets[1]] * w_scale[offsets[2] + at.remainder];
+  float value = sums[offsets[0] + at.remainder] * x_scale[offsets[1]] * w_scale[offsets[2] + at.remainder];
   if (form.has_bias) value += to_float(bias[offsets[3] + at.remainder]);
   value = activate(form.activation, value);
   if (form.has_residual) value += to_float(residual[offsets[4] + at.remainder]);
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* product, const float* x_scale,
+void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* sums, const float* x_scale,
                        const float* w_scale, const void* bias, const void* residual, void* y) {
   const std::int64_t elements = form.grid.rows * form.grid.length;
   if (elements == 0) return;
@@ -42,10 +42,10 @@ void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* produc
     using S = decltype(side);
     launch_early(scale_gemm_kernel<T, S>,
                  {blocks_along_x(divide_up(elements, kThreads)), kThreads, static_cast<cudaStream_t>(stream)}, form,
-                 product, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
+                 sums, x_scale, w_scale, static_cast<const S*>(bias), static_cast<const T*>(residual),
                  static_cast<T*>(y));
   });
-  check_launched("cuda scale_product kernel");
+  check_launched("cuda scale_gemm kernel");
 }
 
 }  // namespace headroom::cuda

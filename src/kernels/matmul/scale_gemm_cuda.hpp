@@ -18,7 +18,7 @@ struct ScaledGemm {
   DType bias = DType::kF32;   ///< that of y or f32
   GridRows<6> grid;
 };
-void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* product, const float* x_scale,
+void launch_scale_gemm(void* stream, const ScaledGemm& form, const float* sums, const float* x_scale,
                        const float* w_scale, const void* bias, const void* residual, void* y);
 
 }  // namespace headroom::cuda

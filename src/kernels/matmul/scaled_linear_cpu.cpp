@@ -65,8 +65,8 @@ Support supports(const OpSpec& spec, const Target& target) {
     const auto rows_of = [&](std::int64_t rows) { return RowAxis{rows, problem.k, problem.n}; };
     const auto weight = choose_gemm(problem, rows_of(whole), GemmEpilogue::kAccumulated).weights_desc();
     for (const std::int64_t rows : {whole, rest == 0 ? whole : rest}) {
-      const auto product = make_gemm(problem, rows_of(rows), GemmEpilogue::kAccumulated, weight);
-      if (const std::string implementation = product.impl_info_str(); !implementation.starts_with("brg:"))
+      const auto gemm = make_gemm(problem, rows_of(rows), GemmEpilogue::kAccumulated, weight);
+      if (const std::string implementation = gemm.impl_info_str(); !implementation.starts_with("brg:"))
         return Rejection{fmt::format("oneDNN has only {} for this product", implementation)};
     }
     return std::nullopt;

@@ -51,10 +51,10 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
       (spec.has_bias && inputs[4].dtype != made))
     return std::nullopt;
-  const std::optional<Gemm> product = Gemm::find(spec, binding.target);
-  if (!product) return std::nullopt;
+  const std::optional<Gemm> gemm = Gemm::find(spec, binding.target);
+  if (!gemm) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
-    cublaslt::run_rows(*product, spec, rows, arguments.stream.native_handle(),
+    cublaslt::run_rows(*gemm, spec, rows, arguments.stream.native_handle(),
                        {.a = arguments.input(0),
                         .b = arguments.input(2),
                         .bias = arguments.optional_input(4),
@@ -64,7 +64,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
                         .b_scale = arguments.input<float>(3)},
                        arguments.scratch_memory());
   };
-  return KernelPlan{launch, product->workspace_bytes(), product->implementation()};
+  return KernelPlan{launch, gemm->workspace_bytes(), gemm->implementation()};
 }
 
 /// One GEMM of all rows of x, which is dense, into scratch, and a kernel that scales the result.
@@ -76,8 +76,8 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   GemmSpec spec =
       cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape);
   spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
-  const Gemm product(spec, binding.target);
-  const std::size_t product_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
+  const Gemm gemm(spec, binding.target);
+  const std::size_t gemm_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
   const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
   const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
   Shape columns = shape;
@@ -93,12 +93,12 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
-    product.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + product_bytes);
+    gemm.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + gemm_bytes);
     cuda::launch_scale_gemm(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
                             arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
                             arguments.output(0));
   };
-  return {launch, product_bytes + product.workspace_bytes(), product.implementation() + " + cuda"};
+  return {launch, gemm_bytes + gemm.workspace_bytes(), gemm.implementation() + " + cuda"};
 }
 
 KernelPlan plan(const KernelBinding& binding) {
@@ -107,7 +107,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 Support supports(const OpSpec& spec, const Target& target) {
-  if (std::string obstacle = obstacle_to(Capability::kFp8Products, target); !obstacle.empty())
+  if (std::string obstacle = obstacle_to(Capability::kFp8Matmuls, target); !obstacle.empty())
     return Rejection{std::move(obstacle)};
   if (spec.inputs[0].dtype != DType::kF8E4M3)
     return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};

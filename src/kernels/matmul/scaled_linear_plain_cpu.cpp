@@ -33,12 +33,12 @@ KernelPlan plan(const KernelBinding& binding) {
     const auto* const w_scale = arguments.input<float>(3);
     const void* const bias = arguments.optional_input(4);
     parallel_for(threads, rows, grain_of(n * k), [&](std::int64_t begin, std::int64_t end, int thread) {
-      float* const product = arguments.scratch_memory<float>() + thread * n;
+      float* const sums = arguments.scratch_memory<float>() + thread * n;
       for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t j = 0; j < n; ++j) product[j] = static_cast<float>(dot(x + row * k, w + j * k, k));
+        for (std::int64_t j = 0; j < n; ++j) sums[j] = static_cast<float>(dot(x + row * k, w + j * k, k));
         std::byte* const y =
             arguments.output<std::byte>(0) + row * n * static_cast<std::int64_t>(size_of(form.y_dtype));
-        finish_rows(form, 1, product, bias, y, {x_scale + row, w_scale});
+        finish_rows(form, 1, sums, bias, y, {x_scale + row, w_scale});
       }
     });
   };

@@ -26,7 +26,7 @@ struct GemmSize {
 constexpr std::array kOnCpu = {GemmSize{4096, 192, 768}, GemmSize{4096, 960, 192}, GemmSize{2048, 1024, 1024}};
 constexpr std::array kOnGpu = {GemmSize{4096, 4096, 4096}, GemmSize{8192, 8192, 8192}};
 
-OpSpec bare_product(std::string_view arithmetic, const GemmSize& size) {
+OpSpec bare_gemm(std::string_view arithmetic, const GemmSize& size) {
   const bool is_tf32 = arithmetic == "tf32";
   const std::optional<DType> dtype = is_tf32 ? DType::kF32 : parse_dtype(arithmetic);
   if (!dtype) fail("'{}' is no arithmetic of products", arithmetic);
@@ -48,7 +48,7 @@ bool multiplies(const Step& launch) { return launch.kernel != nullptr && launch.
 
 Floor floor_of_gemm(const Cost& cost, const Step& launch, MachineRates& rates) {
   return longer_of(cost.bytes, rates.copy(cost.bytes), cost.flops,
-                   &rates.product(launch.kernel->compute_name(launch.spec)));
+                   &rates.gemm(launch.kernel->compute_name(launch.spec)));
 }
 
 double floor_ms(const Segment& segment, std::span<const Step> steps, MachineRates& rates) {
@@ -97,14 +97,14 @@ const Yardstick& MachineRates::copy(double moved_bytes) {
       .first->second;
 }
 
-const Yardstick& MachineRates::product(std::string_view arithmetic) {
+const Yardstick& MachineRates::gemm(std::string_view arithmetic) {
   const Target target = backend_.properties().target;
-  if (arithmetic == "bf16" && !obstacle_to(Capability::kBf16Units, target).empty()) return product("f32");
-  if (const auto known = products_.find(arithmetic); known != products_.end()) return known->second.yardstick;
+  if (arithmetic == "bf16" && !obstacle_to(Capability::kBf16Units, target).empty()) return gemm("f32");
+  if (const auto known = gemms_.find(arithmetic); known != gemms_.end()) return known->second.yardstick;
   const bool is_cpu = target.device == DeviceKind::kCpu;
-  Product fastest;
+  Gemm fastest;
   for (const GemmSize& size : is_cpu ? std::span<const GemmSize>(kOnCpu) : std::span<const GemmSize>(kOnGpu)) {
-    auto run = std::make_unique<OpRun>(backend_, bare_product(arithmetic, size));
+    auto run = std::make_unique<OpRun>(backend_, bare_gemm(arithmetic, size));
     Yardstick yardstick = measure(
         {.of = kFloorOfFlops, .work = run->least_work().flops, .stream = &run->stream(), .submit = [&run = *run] {
            run.submit();
@@ -112,7 +112,7 @@ const Yardstick& MachineRates::product(std::string_view arithmetic) {
     if (fastest.run == nullptr || yardstick.work / yardstick.ms > fastest.yardstick.work / fastest.yardstick.ms)
       fastest = {std::move(run), std::move(yardstick)};
   }
-  return products_.emplace(arithmetic, std::move(fastest)).first->second.yardstick;
+  return gemms_.emplace(arithmetic, std::move(fastest)).first->second.yardstick;
 }
 
 const Yardstick* MachineRates::exponentials(DType dtype) {
@@ -157,8 +157,8 @@ double floor_ms(const Program& program, MachineRates& rates) { return floor_ms(p
 
 Floor floor_of(const OpRun& run, MachineRates& rates) {
   const std::vector<Step>& launches = run.program().steps;
-  const auto product = std::ranges::find_if(launches, multiplies);
-  if (product != launches.end()) return floor_of_gemm(run.least_work(), *product, rates);
+  const auto gemm = std::ranges::find_if(launches, multiplies);
+  if (gemm != launches.end()) return floor_of_gemm(run.least_work(), *gemm, rates);
   return floor_of(run.program().graph, run.least_work().bytes, rates);
 }
 

@@ -65,12 +65,12 @@ class MachineRates {
   [[nodiscard]] const Yardstick& copy(double moved_bytes);
   /// The fastest of several bare GEMMs in this arithmetic, as named by Kernel::compute_name(): "bf16", "tf32". If
   /// bf16 has no units of its own, those in f32 are used. Throws Error if no kernel runs one.
-  [[nodiscard]] const Yardstick& product(std::string_view arithmetic);
+  [[nodiscard]] const Yardstick& gemm(std::string_view arithmetic);
   /// Exponentials alone, of numbers in each core's first-level cache, for results of this dtype. Null on a GPU.
   [[nodiscard]] const Yardstick* exponentials(DType dtype);
 
  private:
-  struct Product {
+  struct Gemm {
     std::unique_ptr<OpRun> run;
     Yardstick yardstick;
   };
@@ -80,7 +80,7 @@ class MachineRates {
   Protocol protocol_;
   CopyRun copy_run_;
   std::map<std::size_t, Yardstick> copies_;  // by bytes copied
-  std::map<std::string, Product, std::less<>> products_;
+  std::map<std::string, Gemm, std::less<>> gemms_;
   std::map<DType, Yardstick> exponentials_;
 };
 

@@ -76,11 +76,11 @@ TEST(ExponentialsOf, CountsThemWhereverTheyAre) {
 TEST_F(FloorTest, AttentionsIsItsFlopsOrItsBytes) {
   const OpRun run(*backend_, attention(256));
   const double flops = 4.0 * 2 * 256 * 256 * 64, bytes = 4.0 * 2 * 256 * 64 * sizeof(float);
-  const Yardstick& product = rates_.product("f32");
+  const Yardstick& gemm = rates_.gemm("f32");
   const Yardstick& copy = rates_.copy(bytes);
   EXPECT_EQ(copy.work, bytes);
-  EXPECT_EQ(floor_of(run.step(), rates_).ms(), longer_of(bytes, copy, flops, &product).ms());
-  EXPECT_EQ(&rates_.product("f32"), &product) << "is measured once";
+  EXPECT_EQ(floor_of(run.step(), rates_).ms(), longer_of(bytes, copy, flops, &gemm).ms());
+  EXPECT_EQ(&rates_.gemm("f32"), &gemm) << "is measured once";
 }
 
 TEST_F(FloorTest, IsOfTheWorkAndNotOfHowItIsDone) {
@@ -92,7 +92,7 @@ TEST_F(FloorTest, IsOfTheWorkAndNotOfHowItIsDone) {
   EXPECT_EQ(floor_of(with_gelu.step(), rates_).ms(), floor_of(plain, rates_).ms());
 }
 
-TEST_F(FloorTest, OfWhatIsNoProductIsItsExponentialsOrItsBytes) {
+TEST_F(FloorTest, OfWhatIsNoGemmIsItsExponentialsOrItsBytes) {
   const TensorType x{DType::kF32, {64, 32}};
   const OpRun silu(*backend_,
                    infer_spec({.op = Op::kSilu, .attributes = {}, .inputs = {x}, .outputs = {}, .is_weight = {}}));
@@ -122,12 +122,12 @@ TEST_F(FloorTest, KnowsTheRateOfEveryArithmetic) {
   std::vector<std::string_view> all{"f32", "tf32", "bf16"};
   if (backend_->properties().target.cpu_isa >= CpuIsa::kAvx512Vnni) all.emplace_back("i8");
   for (const std::string_view arithmetic : all) {
-    const Yardstick& product = rates_.product(arithmetic);
-    EXPECT_EQ(product.of, kFloorOfFlops);
-    EXPECT_GT(product.work, 1e9) << arithmetic;
-    EXPECT_GT(product.ms, 0) << arithmetic;
+    const Yardstick& gemm = rates_.gemm(arithmetic);
+    EXPECT_EQ(gemm.of, kFloorOfFlops);
+    EXPECT_GT(gemm.work, 1e9) << arithmetic;
+    EXPECT_GT(gemm.ms, 0) << arithmetic;
   }
-  EXPECT_THROW((void)rates_.product("roman"), Error);
+  EXPECT_THROW((void)rates_.gemm("roman"), Error);
 }
 
 TEST_F(FloorTest, CopiesAreMeasuredAsTheyGrow) {

@@ -46,8 +46,8 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   EXPECT_THAT(launches.alone_ms, Each(Gt(0)));
   double step_floor_ms = 0, step_alone_ms = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const bool product = program.steps[i].kernel != nullptr && program.steps[i].cost.unit == ComputeUnit::kMatrix;
-    if (!product) {
+    const bool is_gemm = program.steps[i].kernel != nullptr && program.steps[i].cost.unit == ComputeUnit::kMatrix;
+    if (!is_gemm) {
       EXPECT_THAT(launches.floor_of[i], AnyOf("copy", "exp"));
       EXPECT_EQ(launches.alone_ms[i], launches.floor_ms[i]);
     }

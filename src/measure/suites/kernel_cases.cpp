@@ -25,8 +25,8 @@ class Suite {
  public:
   std::vector<KernelCase> list() {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      products(dtype);
-      scaled_products(dtype);
+      matmuls(dtype);
+      scaled_matmuls(dtype);
       memory_bound(dtype);
       convolutions(dtype);
     }
@@ -68,7 +68,7 @@ class Suite {
     add_apart("standard");
   }
 
-  void products(DType dtype) {
+  void matmuls(DType dtype) {
     linear(dtype, kRows, 192, 192);
     linear(dtype, kRows, 192, 576);
     linear(dtype, kRows, 192, 768);
@@ -160,7 +160,7 @@ class Suite {
   }
 
   /// int8 GEMMs with results in `dtype`.
-  void scaled_products(DType dtype) {
+  void scaled_matmuls(DType dtype) {
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{192, 192, "none"},
                                            {192, 576, "none"},
                                            {192, 768, "none"},

@@ -139,7 +139,7 @@ TEST(FlashAttention, DeclinesWhereScoresOrProbabilitiesAreReadElsewhere) {
   }
 }
 
-TEST(FlashAttention, LeavesProductsOfOtherForms) {
+TEST(FlashAttention, LeavesMatmulsOfOtherForms) {
   // Keys not transposed, values transposed, tokens without heads.
   expect_unchanged("flash-attention", R"(graph g {
       input %q: f32[1, 2, 4, 4]

@@ -37,7 +37,7 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
                  4);
 }
 
-TEST(FuseLinearActivation, LeavesAProductThatIsReadTwice) {
+TEST(FuseLinearActivation, LeavesAMatmulThatIsReadTwice) {
   expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
@@ -61,7 +61,7 @@ TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
     })");
 }
 
-TEST(FuseLinearActivation, LeavesAProductOutsideTheLoopOutside) {
+TEST(FuseLinearActivation, LeavesAMatmulOutsideTheLoopOutside) {
   expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
@@ -75,7 +75,7 @@ TEST(FuseLinearActivation, LeavesAProductOutsideTheLoopOutside) {
     })");
 }
 
-TEST(FuseLinearActivation, LeavesAProductOfAStateThatChangesInBetween) {
+TEST(FuseLinearActivation, LeavesAMatmulOfAStateThatChangesInBetween) {
   expect_unchanged("fuse-activation", R"(graph g {
       param %w: f32[4, 4]
       state %x: f32[3, 4]

@@ -92,41 +92,41 @@ Fusion conv_residual() {
               }};
 }
 
-Pattern quantized_product() {
-  return op(Op::kScaledLinear, {any("xq"), any("x_scale"), any("wq"), any("w_scale"), any("bias")}, "product");
+Pattern quantized_matmul() {
+  return op(Op::kScaledLinear, {any("xq"), any("x_scale"), any("wq"), any("w_scale"), any("bias")}, "matmul");
 }
 
 ValueId emit_with_residual(Rewriter& r, const Match& m, ValueId w_scale, ValueId bias) {
-  const Node& product = m.node("product");
-  return r.emit_like(product, {m["xq"], m["x_scale"], m["wq"], w_scale, bias, m["residual"]}, product.attributes);
+  const Node& matmul = m.node("matmul");
+  return r.emit_like(matmul, {m["xq"], m["x_scale"], m["wq"], w_scale, bias, m["residual"]}, matmul.attributes);
 }
 
 /// A value added to an 8-bit matmul in its epilogue, which reads the residual while the tensor cores work. This
 /// replaces a pass over memory.
-bool is_residual_of(const Rewriter& r, ValueId residual, const Node& product) {
-  return activation_of(product.attributes) == Activation::kNone && r.type(residual) == r.type(product.results[0]) &&
-         r.type(product.inputs[0]).dtype == DType::kF8E4M3;
+bool is_residual_of(const Rewriter& r, ValueId residual, const Node& matmul) {
+  return activation_of(matmul.attributes) == Activation::kNone && r.type(residual) == r.type(matmul.results[0]) &&
+         r.type(matmul.inputs[0]).dtype == DType::kF8E4M3;
 }
 
 /// residual + scaled_linear(xq, x_scale, wq, w_scale, bias)
-Fusion product_residual() {
-  return {.pattern = op(Op::kAdd, {any("residual"), quantized_product()}),
-          .fits = [](const Rewriter& r, const Match& m) { return is_residual_of(r, m["residual"], m.node("product")); },
+Fusion matmul_residual() {
+  return {.pattern = op(Op::kAdd, {any("residual"), quantized_matmul()}),
+          .fits = [](const Rewriter& r, const Match& m) { return is_residual_of(r, m["residual"], m.node("matmul")); },
           .emit = [](Rewriter& r, const Match& m,
                      const Node& /*root*/) { return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])}; }};
 }
 
 /// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate,
 /// if all rows have one gate: its elements belong to the columns of the matmul, like those of w_scale.
-Fusion product_gate_residual() {
-  return {.pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_product()}),
+Fusion matmul_gate_residual() {
+  return {.pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_matmul()}),
           .fits =
               [](const Rewriter& r, const Match& m) {
-                return is_residual_of(r, m["residual"], m.node("product")) && r.shape(m["gate"])[0] == 1;
+                return is_residual_of(r, m["residual"], m.node("matmul")) && r.shape(m["gate"])[0] == 1;
               },
           .emit =
               [](Rewriter& r, const Match& m, const Node& /*root*/) {
-                const std::string& path = m.node("product").path;
+                const std::string& path = m.node("matmul").path;
                 const auto cast = [&](ValueId value, DType dtype) {
                   return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{"dtype", dtype}}, path);
                 };
@@ -161,7 +161,7 @@ PassOutcome fuse_patterns(Graph& graph, const Target&) {
 }
 
 PassOutcome fuse_quantized_patterns(Graph& graph, const Target&) {
-  return fuse_all(graph, {product_residual(), product_gate_residual()});
+  return fuse_all(graph, {matmul_residual(), matmul_gate_residual()});
 }
 
 }  // namespace headroom

@@ -3,7 +3,7 @@
 namespace headroom {
 namespace {
 
-TEST(FuseLinearBias, AddsTheBiasToTheProduct) {
+TEST(FuseLinearBias, AddsTheBiasToTheMatmul) {
   expect_rewrite("fuse-patterns", R"(graph g {
       input %x: f32[2, 3, 4]
       param %weight: f32[5, 4]
@@ -47,7 +47,7 @@ TEST(FuseLinearBias, LeavesWhatIsNoBias) {
     })");
 }
 
-TEST(FuseLinearBias, LeavesAProductThatIsReadTwice) {
+TEST(FuseLinearBias, LeavesAMatmulThatIsReadTwice) {
   expect_unchanged("fuse-patterns", R"(graph g {
       input %x: f32[2, 3, 4]
       param %weight: f32[5, 4]
@@ -266,7 +266,7 @@ TEST(FuseGateResidual, LeavesAProductThatIsReadTwice) {
     })");
 }
 
-TEST(FuseMatmulResidual, AddsTheResidualWhereTheProductIsStored) {
+TEST(FuseMatmulResidual, AddsTheResidualWhereTheMatmulIsStored) {
   expect_rewrite("fuse-quantized-patterns", R"(graph g {
       input %xq: f8e4m3[2, 3, 4]
       input %x_scale: f32[2, 3]

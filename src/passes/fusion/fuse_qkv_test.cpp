@@ -155,21 +155,21 @@ TEST(FuseConditioning, MergesWhatWaitsForLargeWeightsAlone) {
   add("blocks.0.norm.small", vector, 64);
   for (int i = 0; i < 2; ++i) add(fmt::format("blocks.{}.attn.to_q", i), tokens, 8192);
   EXPECT_EQ(run_pass("fuse-conditioning", graph).rewrites, 1);
-  std::vector<std::pair<std::string, std::int64_t>> products;
+  std::vector<std::pair<std::string, std::int64_t>> matmuls;
   for (const Node& node : graph.nodes())
-    if (node.op == Op::kLinear) products.emplace_back(node.path, graph.type(node.results[0]).shape[-1]);
-  using Product = std::pair<std::string, std::int64_t>;
-  EXPECT_EQ(products, (std::vector<Product>{{"blocks", 4 * 8192},
-                                            {"blocks.4.norm.linear", 8192},
-                                            {"blocks.0.norm.small", 64},
-                                            {"blocks.0.attn.to_q", 8192},
-                                            {"blocks.1.attn.to_q", 8192}}));
+    if (node.op == Op::kLinear) matmuls.emplace_back(node.path, graph.type(node.results[0]).shape[-1]);
+  using Matmul = std::pair<std::string, std::int64_t>;
+  EXPECT_EQ(matmuls, (std::vector<Matmul>{{"blocks", 4 * 8192},
+                                          {"blocks.4.norm.linear", 8192},
+                                          {"blocks.0.norm.small", 64},
+                                          {"blocks.0.attn.to_q", 8192},
+                                          {"blocks.1.attn.to_q", 8192}}));
   EXPECT_EQ(run_pass("fuse-qkv", graph).rewrites, 0);
 }
 
 /// A U-Net's projections of the text are merged across its blocks; those with as many rows as an image has tokens are
 /// not.
-TEST(FuseConditioning, MergesSmallProductsAcrossTheNetwork) {
+TEST(FuseConditioning, MergesSmallMatmulsAcrossTheNetwork) {
   Graph graph;
   Builder builder(graph);
   const ValueId text = graph.add_input("text", TensorType{.shape = {2, 7, 8}});
@@ -212,7 +212,7 @@ TEST(FuseQkv, LeavesLinearsOfOtherRegionsAndWithoutAModule) {
     })");
 }
 
-TEST(FuseQkv, LeavesProductsThatAreWeightsThemselves) {
+TEST(FuseQkv, LeavesMatmulsThatAreWeightsThemselves) {
   expect_unchanged("fuse-qkv", R"(graph g {
       input %y: f32[3, 4]
       param %x: f32[3, 4]

@@ -43,11 +43,11 @@ ValueId to_tokens(Rewriter& r, ValueId image, const std::string& path) {
 /// The 8-bit matmul over tokens[b, s, c] that makes a value without other readers; null if there is none that can add
 /// a residual.
 const Node* quantized_behind(const Rewriter& r, ValueId value) {
-  const Node* product = r.match_single_use(value, Op::kScaledLinear);
-  const bool can_add = product != nullptr && product->inputs.size() == 5 && r.shape(product->inputs[0]).rank() == 3 &&
-                       r.type(product->inputs[0]).dtype == DType::kF8E4M3 &&
-                       activation_of(product->attributes) == Activation::kNone;
-  return can_add ? product : nullptr;
+  const Node* matmul = r.match_single_use(value, Op::kScaledLinear);
+  const bool can_add = matmul != nullptr && matmul->inputs.size() == 5 && r.shape(matmul->inputs[0]).rank() == 3 &&
+                       r.type(matmul->inputs[0]).dtype == DType::kF8E4M3 &&
+                       activation_of(matmul->attributes) == Activation::kNone;
+  return can_add ? matmul : nullptr;
 }
 
 /// The linear over tokens[b, s, c] that makes a value without other readers; null if there is none that can become a
@@ -61,7 +61,7 @@ const Node* linear_behind(const Rewriter& r, ValueId value) {
 }
 
 /// The same through the views that make an image of tokens, in 8 bits or not.
-const Node* product_behind_image(const Rewriter& r, ValueId image) {
+const Node* matmul_behind_image(const Rewriter& r, ValueId image) {
   const Node* reshape = r.match_single_use(image, Op::kReshape);
   if (reshape != nullptr && r.shape(reshape->inputs[0]) == r.shape(image))  // a layout change
     reshape = r.match_single_use(reshape->inputs[0], Op::kReshape);
@@ -98,19 +98,19 @@ bool fuse_sum(Rewriter& r, const Node& sum) {
   for (const std::size_t k : {0U, 1U}) {
     const ValueId residual = sum.inputs[1 - k];
     if (r.type(residual) != type || r.is_weight(residual)) continue;
-    const Node* product = is_image ? product_behind_image(r, sum.inputs[k]) : linear_behind(r, sum.inputs[k]);
-    if (product == nullptr || type.shape.numel() == 0) continue;
-    const std::string path = product->path;
-    if (product->op == Op::kScaledLinear) {
-      std::vector<ValueId> inputs = product->inputs;
+    const Node* matmul = is_image ? matmul_behind_image(r, sum.inputs[k]) : linear_behind(r, sum.inputs[k]);
+    if (matmul == nullptr || type.shape.numel() == 0) continue;
+    const std::string path = matmul->path;
+    if (matmul->op == Op::kScaledLinear) {
+      std::vector<ValueId> inputs = matmul->inputs;
       inputs.push_back(to_tokens(r, residual, path));
-      const ValueId tokens = r.emit_like(*product, std::move(inputs), product->attributes);
+      const ValueId tokens = r.emit_like(*matmul, std::move(inputs), matmul->attributes);
       r.replace(made, to_pixels(r, tokens, type.shape[2], type.shape[3], path));
     } else if (is_image) {
-      r.replace(made, emit_convolution(r, *product, residual, type.shape[2], type.shape[3]));
+      r.replace(made, emit_convolution(r, *matmul, residual, type.shape[2], type.shape[3]));
     } else {
       const ValueId image = to_pixels(r, residual, type.shape[1], 1, path);
-      r.replace(made, to_tokens(r, emit_convolution(r, *product, image, type.shape[1], 1), path));
+      r.replace(made, to_tokens(r, emit_convolution(r, *matmul, image, type.shape[1], 1), path));
     }
     return true;
   }

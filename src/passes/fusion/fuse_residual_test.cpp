@@ -32,7 +32,7 @@ constexpr std::string_view kImage = R"(graph g {
   output y = %6
 })";
 
-TEST(FuseResidual, AddsAnImageWhereTheProductIsStored) {
+TEST(FuseResidual, AddsAnImageWhereTheMatmulIsStored) {
   const Graph graph = fuse_residuals(kImage, 1);
   EXPECT_EQ(count_of(graph, Op::kLinear), 0);
   EXPECT_EQ(count_of(graph, Op::kAdd), 0);
@@ -44,7 +44,7 @@ TEST(FuseResidual, AddsAnImageWhereTheProductIsStored) {
             (TensorType{.shape = {2, 3, 4, 3}, .layout = Layout::kChannelsLast}));  // [b, c, h, w] of %seen
 }
 
-TEST(FuseResidual, GivesAProductIn8BitsTheImageAsTokens) {
+TEST(FuseResidual, GivesAMatmulIn8BitsTheImageAsTokens) {
   const Graph graph = fuse_residuals(R"(graph g {
   input %seen: f32[2, 12, 16]
   input %x: f32[2, 32, 4, 3]
@@ -63,10 +63,10 @@ TEST(FuseResidual, GivesAProductIn8BitsTheImageAsTokens) {
 })",
                                      1);
   EXPECT_EQ(count_of(graph, Op::kAdd), 0);
-  const auto product = std::ranges::find(graph.nodes(), Op::kScaledLinear, &Node::op);
-  ASSERT_NE(product, graph.nodes().end());
-  ASSERT_EQ(product->inputs.size(), 6U);
-  EXPECT_EQ(graph.type(product->inputs[5]), (TensorType{.shape = {2, 12, 32}}));
+  const auto matmul = std::ranges::find(graph.nodes(), Op::kScaledLinear, &Node::op);
+  ASSERT_NE(matmul, graph.nodes().end());
+  ASSERT_EQ(matmul->inputs.size(), 6U);
+  EXPECT_EQ(graph.type(matmul->inputs[5]), (TensorType{.shape = {2, 12, 32}}));
 }
 
 TEST(FuseResidual, IsForGpus) {

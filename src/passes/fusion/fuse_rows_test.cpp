@@ -161,7 +161,7 @@ TEST(FuseRows, LeavesWhatStandsAlone) {
             0);
 }
 
-TEST(FuseRows, DoesNotReachAroundAProduct) {
+TEST(FuseRows, DoesNotReachAroundAMatmul) {
   // The matmul reads the sum, and the last sum reads the matmul: two ops, not one.
   const Graph graph = fuse_rows(R"(graph g {
   input %x: f32[2, 16]

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kBf16Tolerance = 1e-2;  // bf16 has 8 significant bits: each stored value is off by up to 2^-9
 
-TEST(Bf16, ConvertsWhatLiesBetweenProducts) {
+TEST(Bf16, ConvertsWhatLiesBetweenMatmuls) {
   expect_rewrite("bf16", R"(graph g {
       input %t: f32[2]
       param %w: bf16[6, 4]
@@ -239,7 +239,7 @@ TEST(Bf16, ConvertsConvolutionsWithTheirBiasAndWhatTheyAdd) {
                  1, kBf16Tolerance);
 }
 
-TEST(Bf16, ConvertsPoolsBetweenProducts) {
+TEST(Bf16, ConvertsPoolsBetweenMatmuls) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[2, 16]
       param %w: f32[16, 16]
@@ -267,7 +267,7 @@ TEST(Bf16, ConvertsPoolsBetweenProducts) {
                  4, kBf16Tolerance);
 }
 
-TEST(Bf16, WidensTablesThatAProductMakesAndNotWhatACastReads) {
+TEST(Bf16, WidensTablesThatAMatmulMakesAndNotWhatACastReads) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[4, 4]
@@ -298,7 +298,7 @@ TEST(Bf16, WidensTablesThatAProductMakesAndNotWhatACastReads) {
                  5, kBf16Tolerance);
 }
 
-TEST(Bf16, DeclinesWithoutProductsInF32) {
+TEST(Bf16, DeclinesWithoutContractionsInF32) {
   for (const std::string_view text : {R"(graph g {
       input %x: f32[3]
       %1: f32[3] = silu(%x)

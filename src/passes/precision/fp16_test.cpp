@@ -20,7 +20,7 @@ constexpr const char* kFp16Model = R"(graph g {
   output y = %5
 })";
 
-TEST(Fp16, ConvertsWhatLiesBetweenProducts) {
+TEST(Fp16, ConvertsWhatLiesBetweenMatmuls) {
   Graph graph = parse_graph(kFp16Model);
   const PassOutcome outcome = run_pass("fp16", graph, kFp16Gpu);
   EXPECT_EQ(outcome.rewrites, 3);

@@ -34,7 +34,7 @@ constexpr const char* kFp8Model = R"(graph model {
   output y = %9
 })";
 
-TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
+TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
   Graph graph = parse_graph(kFp8Model);
   const PassOutcome outcome = run_pass("fp8", graph, kHopper, "exact");
   EXPECT_EQ(outcome.rewrites, 2);
@@ -72,21 +72,21 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
 }
 
 /// Biases have the dtype of the result, as the epilogue of a matmul requires.
-TEST(Fp8, MakesWhatTheProductMade) {
+TEST(Fp8, MakesWhatTheMatmulMade) {
   for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {
     Graph graph = parse_graph(kFp8Model);
     (void)run_pass(pass, graph, kHopper);
     EXPECT_EQ(run_pass("fp8", graph, kHopper).rewrites, 2);
-    int products = 0;
+    int matmuls = 0;
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kScaledLinear) continue;
-      ++products;
+      ++matmuls;
       EXPECT_EQ(graph.type(node.results[0]).dtype, dtype);
       if (node.inputs.size() > 4) {
         EXPECT_EQ(graph.type(node.inputs[4]).dtype, dtype);
       }
     }
-    EXPECT_EQ(products, 2);
+    EXPECT_EQ(matmuls, 2);
     EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kFp8Model), 7)), 8e-2);
   }
 }
@@ -212,7 +212,7 @@ constexpr const char* kPositiveModel = R"(graph model {
   output y = %3
 })";
 
-TEST(Fp8, NamesProductsThatLoseByFastSums) {
+TEST(Fp8, NamesMatmulsThatLoseByFastSums) {
   Graph graph = parse_graph(kPositiveModel);
   const PassOutcome outcome = run_pass("fp8", graph, kHopper);
   std::vector<std::string> notes_of_nodes;

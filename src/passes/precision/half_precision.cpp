@@ -28,7 +28,7 @@ class HalfPrecision {
   HalfPrecision(Graph& graph, DType half)
       : graph_(graph), half_(half), is_weight_(find_weight_values(graph)), is_converted_(graph.value_count()) {}
 
-  [[nodiscard]] bool has_products() const {
+  [[nodiscard]] bool has_contractions() const {
     return std::ranges::any_of(graph_.nodes(),
                                [&](const Node& node) { return is_running_gemm(node) && is_f32(node.results[0]); });
   }
@@ -66,13 +66,13 @@ class HalfPrecision {
     int converted = 0;
     std::vector<bool> follows_contraction(graph_.value_count());
     for (const Node& node : nodes) {
-      const bool product = is_running_gemm(node);
+      const bool is_gemm = is_running_gemm(node);
       const bool follows =
           std::ranges::any_of(node.inputs, [&](ValueId input) { return follows_contraction[index_of(input)]; });
       for (std::size_t i = 0; i < node.results.size(); ++i) {
         const ValueId result = node.results[i];
-        follows_contraction[index_of(result)] = product || follows;
-        const bool between = product || (follows && leads_to_contraction[index_of(result)]);
+        follows_contraction[index_of(result)] = is_gemm || follows;
+        const bool between = is_gemm || (follows && leads_to_contraction[index_of(result)]);
         const OpDefinition& known = definition_of(node.op);
         const bool is_narrow = !known.stays_f32 && i < static_cast<std::size_t>(known.narrow_results);
         is_converted_[index_of(result)] = between && is_narrow && is_f32(result);
@@ -172,7 +172,7 @@ class HalfPrecision {
 
 PassOutcome to_half_precision(Graph& graph, DType half) {
   HalfPrecision conversion(graph, half);
-  if (conversion.has_products()) return {.rewrites = conversion.run()};
+  if (conversion.has_contractions()) return {.rewrites = conversion.run()};
   return {.declined = "the graph has no product in f32"};
 }
 

@@ -28,7 +28,7 @@ constexpr const char* kInt8Model = R"(graph model {
   output y = %7
 })";
 
-TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastProduct) {
+TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
   Graph graph = parse_graph(kInt8Model);
   const PassOutcome outcome = run_pass("int8", graph);
   EXPECT_EQ(outcome.rewrites, 2);
@@ -141,7 +141,7 @@ TEST(Int8, QuantizesWhatACpuMakesOfACheckpointInF16) {
   }
 }
 
-TEST(Int8, LeavesConditioningAndSmallProductsAlone) {
+TEST(Int8, LeavesConditioningAndSmallMatmulsAlone) {
   Graph graph = parse_graph(R"(graph model {
   input %x: f32[16, 8, 32]
   input %time: f32[16, 32]
@@ -175,17 +175,17 @@ TEST(Int8, DeclinesWhereTheUnitsAreMissing) {
   EXPECT_THAT(run_pass("int8", graph, Target{.device = DeviceKind::kCuda}).declined.value_or(""), HasSubstr("cuda"));
 }
 
-TEST(Int8, MakesBf16WhereTheProductDid) {
+TEST(Int8, MakesBf16WhereTheMatmulDid) {
   Graph graph = parse_graph(kInt8Model);
   (void)run_pass("bf16", graph);
   EXPECT_EQ(run_pass("int8", graph).rewrites, 2);
-  int products = 0;
+  int matmuls = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::kScaledLinear) continue;
-    ++products;
+    ++matmuls;
     EXPECT_EQ(graph.type(node.results[0]).dtype, DType::kBF16);
   }
-  EXPECT_EQ(products, 2);
+  EXPECT_EQ(matmuls, 2);
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kInt8Model), 7)), 2e-2);
 }
 

@@ -321,7 +321,7 @@ class Quantization {
   std::vector<PassNote> notes_;
 };
 
-PassOutcome quantize_products(Graph& graph, const QuantizedForm& form, std::string_view sums) {
+PassOutcome quantize_matmuls(Graph& graph, const QuantizedForm& form, std::string_view sums) {
   Quantization quantization(graph, form, sums);
   const int rewrites =
       rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
@@ -332,7 +332,7 @@ PassOutcome quantize_products(Graph& graph, const QuantizedForm& form, std::stri
 
 }  // namespace
 
-PassOutcome int8(Graph& graph, const Target&) { return quantize_products(graph, kInt8, ""); }
-PassOutcome fp8(Graph& graph, std::string_view argument) { return quantize_products(graph, kFp8, argument); }
+PassOutcome int8(Graph& graph, const Target&) { return quantize_matmuls(graph, kInt8, ""); }
+PassOutcome fp8(Graph& graph, std::string_view argument) { return quantize_matmuls(graph, kFp8, argument); }
 
 }  // namespace headroom

@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-bool is_f32_product(const Graph& graph, const Node& node) {
+bool is_f32_contraction(const Graph& graph, const Node& node) {
   return node.attributes.has("tf32") && graph.type(node.results[0]).dtype == DType::kF32;
 }
 
@@ -19,7 +19,7 @@ PassOutcome tf32(Graph& graph, const Target&) {
   int rewrites = 0;
   std::vector<Node> nodes = graph.take_nodes();
   for (Node& node : nodes) {
-    if (is_weight[index_of(node.results[0])] || !is_f32_product(graph, node)) continue;
+    if (is_weight[index_of(node.results[0])] || !is_f32_contraction(graph, node)) continue;
     node.attributes = node.attributes.with("tf32", std::int64_t{1});
     ++rewrites;
   }

@@ -20,7 +20,7 @@ constexpr const char* kTf32Model = R"(graph g {
   output y = %4
 })";
 
-TEST(Tf32, AllowsItForProductsInF32) {
+TEST(Tf32, AllowsItForContractionsInF32) {
   Graph graph = parse_graph(kTf32Model);
   const PassOutcome outcome = run_pass("tf32", graph, kTf32Gpu);
   EXPECT_EQ(outcome.rewrites, 2);

@@ -139,7 +139,7 @@ struct Byhand {
 };
 Byhand run_by_hand(const NamedTensors& inputs, const NamedTensors& params, const NamedTensors& states, double threshold,
                    const StepCacheOptions& options) {
-  const auto product = [](const std::vector<double>& x, const HostTensor& w) {
+  const auto matmul = [](const std::vector<double>& x, const HostTensor& w) {
     std::vector<double> y(x.size());
     for (std::size_t row = 0; row < x.size() / 2; ++row)
       for (std::int64_t o = 0; o < 2; ++o)
@@ -160,7 +160,7 @@ Byhand run_by_hand(const NamedTensors& inputs, const NamedTensors& params, const
   for (std::int64_t i = 0; i < states.at("x").numel(); ++i) run.x.push_back(states.at("x").at(i));
   std::int64_t hits = 0;
   for (std::int64_t step = 0; step < 4; ++step) {
-    const std::vector<double> residual = product(run.x, params.at("wa"));
+    const std::vector<double> residual = matmul(run.x, params.at("wa"));
     const std::vector<double> passed = sum_of(run.x, residual, 1);
     run.distances.push_back(step == 0 ? 0 : magnitude(sum_of(residual, run.anchor, -1)) / magnitude(run.anchor));
     const bool hit = step >= options.warmup && step < 4 - options.last && (options.run == 0 || hits < options.run) &&
@@ -170,7 +170,7 @@ Byhand run_by_hand(const NamedTensors& inputs, const NamedTensors& params, const
     if (hit) {
       out = sum_of(sum_of(out, run.rest, 1), run.slope, options.forecasts ? since : 0);
     } else {
-      const std::vector<double> rest = product(passed, params.at("wb"));
+      const std::vector<double> rest = matmul(passed, params.at("wb"));
       out = sum_of(passed, rest, 1);
       run.slope.assign(rest.size(), 0);
       if (step > 0)

@@ -27,7 +27,7 @@ TEST(GemmSizes, DiffersInRowsAlone) {
   EXPECT_EQ(other.size_key.size, std::vector<std::int64_t>{2304});
 }
 
-TEST(GemmSizes, OfSeveralProductsIsOfAnyNumberOfThem) {
+TEST(GemmSizes, OfSeveralGemmsIsOfAnyNumberOfThem) {
   const auto of_batch = [](std::int64_t batch, std::int64_t m) {
     GemmSpec spec = of_rows(m);
     spec.batch = batch, spec.a_batch = m * spec.k, spec.b_batch = spec.n * spec.k, spec.c_batch = m * spec.n;

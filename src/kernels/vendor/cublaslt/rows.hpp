@@ -20,7 +20,7 @@ namespace headroom::cublaslt {
 
 /// Runs them one after the other. `first` are the operands of the whole linear. Its scales of x and residual are
 /// dense, as x is if there are scales.
-inline void run_rows(const Gemm& product, const GemmSpec& spec, const RowPlan& rows, void* stream,
+inline void run_rows(const Gemm& gemm, const GemmSpec& spec, const RowPlan& rows, void* stream,
                      const GemmOperands& first, void* workspace) {
   for (std::int64_t i = 0; i < rows.count(); ++i) {
     const RowPlan::Offsets offsets = rows.offsets(i);
@@ -31,7 +31,7 @@ inline void run_rows(const Gemm& product, const GemmSpec& spec, const RowPlan& r
     if (spec.has_residual)
       operands.residual = static_cast<const std::byte*>(first.residual) +
                           offsets.x / spec.k * spec.n * static_cast<std::int64_t>(size_of(spec.c_dtype));
-    product.run(stream, operands, workspace);
+    gemm.run(stream, operands, workspace);
   }
 }
 

@@ -52,7 +52,7 @@ double rounded_before_bias(const Site& site, std::size_t i) {
 
 /// Linear in every operand, and a sum of products: the error is at most that with all terms positive. Products and
 /// sums below the normal range may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
-Errors product_errors(const Site& site) {
+Errors contraction_errors(const Site& site) {
   std::vector<Field> sizes, reaches;
   for (const Bounded* operand : site.operands) {
     sizes.push_back(magnitudes(operand->value));
