@@ -145,7 +145,7 @@ class Attention {
   [[nodiscard]] Bits* queries(const AmxItem& item) const {
     return reinterpret_cast<Bits*>(scratch_ + tiles_.queries) + item.slot * tiles_.key_steps * kTile;
   }
-  /// Blocks of 16 queries and 32 keys, numbered in the order in which they are gone over.
+  /// Blocks of 16 queries and 32 keys, numbered in the order of their visits.
   [[nodiscard]] float* scores(std::int64_t block) const {
     return reinterpret_cast<float*>(scratch_ + tiles_.scores) + block % kScoreRing * kBlockQueries * kGroupKeys;
   }
@@ -166,7 +166,7 @@ class Attention {
     return reinterpret_cast<float*>(scratch_ + at) + item.slot * kBlockQueries;
   }
 
-  /// Packs what an item is the first to need.
+  /// Packs keys and values at a new head, unless threads share them, and queries at their first block of keys.
   void enter(const AmxItem& item) {
     if (!tiles_.shared && item.head != head_) {
       head_ = item.head;
@@ -422,7 +422,7 @@ class Attention {
     (_mm512_store_ps(row_sums_now + 16 * kRow, sums[kRow]), ...);
   }
 
-  /// Whether no score of an item can be NaN or above what exponentiate() takes, by its largest query and key.
+  /// Whether an item's largest query and key exclude scores that are NaN or too large for exponentiate().
   [[nodiscard]] bool is_moderate(const AmxItem& item) const {
     const Bits* const keys = reinterpret_cast<const Bits*>(packed(item) + tiles_.largest_keys) + item.first_group;
     const float key = from_bits(*std::max_element(keys, keys + item.groups));
@@ -483,7 +483,7 @@ class Attention {
     weigh_all(values);
   }
 
-  /// Brings what was summed in a row before an item's keys under new terms.
+  /// Multiplies a row's sums over earlier keys by the factor of a new maximum.
   void rescale_sums(const AmxItem& item, std::int64_t row, float factor) const {
     float* at = sums(item) + 16 * row;
     for (std::int64_t tile = 0; tile < 2 * tiles_.value_pairs; ++tile, at += kSumsTile)

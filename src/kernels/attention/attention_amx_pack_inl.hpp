@@ -19,14 +19,14 @@ inline __mmask32 first_of_32(std::int64_t columns) {
   return static_cast<__mmask32>(columns >= 32 ? 0xFFFFFFFFU : (1U << columns) - 1);
 }
 
-/// 16 rows of up to 32 bf16, rows at `stride`; what lies outside the count of rows or of columns is 0.
+/// 16 rows of up to 32 bf16, rows at `stride`; elements outside the given rows and columns are 0.
 inline void load_rows(const Bits* from, std::int64_t stride, std::int64_t rows, std::int64_t columns, __m512i* to) {
   const __mmask32 mask = first_of_32(columns);
   for (std::int64_t i = 0; i < 16; ++i)
     to[i] = i < rows ? _mm512_maskz_loadu_epi16(mask, from + i * stride) : _mm512_setzero_si512();
 }
 
-/// `largest`, or what of 16 rows is larger in magnitude: bits of bf16, in whose order NaN is above all numbers.
+/// The maximum of `largest` and the magnitudes of 16 rows, as bits of bf16: in their order NaN is above all numbers.
 inline __m512i larger_of(__m512i largest, const __m512i* rows) {
   for (int i = 0; i < 16; ++i)
     largest = _mm512_max_epu16(largest, _mm512_and_si512(rows[i], _mm512_set1_epi16(0x7FFF)));
@@ -108,8 +108,8 @@ inline void pack_values(const AmxTiles& tiles, std::int64_t head, std::int64_t g
   }
 }
 
-/// Keys and values of one group as tiles: a tile's row holds pairs that lie one behind the other in the product's
-/// depth, a pair for each of 16 columns.
+/// Keys and values of one group as tiles: a tile's row holds, for each of 16 columns, a pair of elements that are
+/// adjacent along the depth of the multiplication.
 inline void pack_group(const AmxTiles& tiles, std::int64_t head, std::int64_t group, const Bits* k, const Bits* v,
                        std::byte* packed) {
   pack_keys(tiles, head, group, k, packed);

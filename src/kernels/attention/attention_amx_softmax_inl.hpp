@@ -30,7 +30,7 @@ inline To bits_as(From from) {
 // 2^x as bf16 by a table. A score s becomes v = 256 (x + 127 - kLead), x = scale s - shift, an integer of 16 bits: an
 // exponent and 8 bits of fraction f, already a number 1 + f in place of 2^f. The table adds the difference, by the top
 // 6 bits of f, and a shift drops the ninth bit of the mantissa. kLead makes all differences positive. Packing to 16
-// bits saturates: what is too small becomes 0, what is too large a NaN (v itself is to be below 2^31). Two vectors of
+// bits saturates: too small values become 0, too large ones NaN (v itself must be below 2^31). Two vectors of
 // scores take 13 operations with their sum, where a cubic with vcvtne2ps2bf16 takes 23. Errors: 0.0019 in the mean
 // square, 0.0068 at most, where rounding alone gives 0.0016 and 0.0039.
 
@@ -57,7 +57,7 @@ inline std::array<std::uint8_t, 64> exponential_table() {
   return position / 8 * 4 + position % 4 + (position % 8 < 4 ? 0 : 16);
 }
 
-/// The positions at which the first `keys` of 32 lie.
+/// The positions of the first `keys` of 32.
 [[nodiscard]] constexpr std::uint32_t positions_of_first(std::int64_t keys) {
   std::uint32_t positions = 0;
   for (int i = 0; i < 32; ++i)
@@ -87,7 +87,7 @@ struct Exponential {
 };
 
 /// Writes the exponentials of 32 scores of a row under its offset (kOffset - 256 shift); returns `sum`, in 16 parts,
-/// with theirs added. Those outside `valid` become 0.
+/// plus their sums. Those outside `valid` become 0.
 [[gnu::always_inline]] inline __m512 exponentiate(const Exponential& exponential, __m512 first, __m512 second,
                                                   __m512 offset, __mmask32 valid, __m512 sum, Bits* to) {
   const auto one = bits_as<__m512bh>(_mm512_set1_epi16(0x3F80));
@@ -127,7 +127,7 @@ inline float rise(float scale, const RowTerms& from, const RowTerms& to) {
   return std::fma(scale, from.reference - to.reference, to.offset - from.offset);
 }
 
-/// Writes the exponentials of a row under its terms; returns `sum`, in 16 parts, with theirs added.
+/// Writes the exponentials of a row under its terms; returns `sum`, in 16 parts, plus their sums.
 inline __m512 exponentiate_row(const RowOfScores& row, const float* scores, const RowTerms& terms, __m512 sum,
                                Bits* to) {
   const __m512 reference = _mm512_set1_ps(terms.reference), offset = _mm512_set1_ps(terms.offset);
@@ -140,7 +140,7 @@ inline __m512 exponentiate_row(const RowOfScores& row, const float* scores, cons
   return sum;
 }
 
-/// The largest score of a row, or NaN where there is one.
+/// The largest score of a row, or NaN if it has one.
 inline float largest_score(const RowOfScores& row, const float* scores) {
   const std::int64_t keys = (row.groups - 1) * 32 + row.last_keys;
   __m512 largest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());

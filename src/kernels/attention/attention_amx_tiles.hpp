@@ -100,8 +100,8 @@ struct AmxItem {
   std::int64_t head, first_query, queries;
   std::int64_t key_block, first_group, groups;
   bool last;          ///< block of keys
-  std::int64_t slot;  ///< of what its queries keep from one block of keys to the next
-  bool backward;      ///< its groups of keys are gone over from the last to the first
+  std::int64_t slot;  ///< of the state that its queries keep between blocks of keys
+  bool backward;      ///< its groups of keys are visited from the last to the first
 
   /// The `at`-th group of keys that the item visits. Neighbouring items go in opposite directions, so that the last
   /// groups of one are still in the first-level cache when the next one needs them.

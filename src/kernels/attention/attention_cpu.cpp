@@ -92,7 +92,7 @@ HWY_INLINE Vector power_of_two(Vector x) {
 }
 
 /// Turns scores[key, query] of one vector of queries into exponentials under the new maximum, and writes the factor
-/// that brings what was summed before under it. A NaN among the scores makes its column NaN.
+/// that rescales earlier sums to it. A NaN among the scores makes its column NaN.
 HWY_INLINE void softmax_columns(std::int64_t keys, float* HWY_RESTRICT scores, std::int64_t row, float* row_max,
                                 float* row_sum, float* factor) {
   const Float d;

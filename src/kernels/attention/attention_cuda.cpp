@@ -62,7 +62,7 @@ std::int64_t queries_at_a_time(const AttentionProblem& problem) {
   return std::min(taken, problem.queries);
 }
 
-/// Scores, softmax, and the weighted sum, one after the other, for so many queries.
+/// Scores, softmax and the weighted sum, one after the other, for a number of queries.
 class ChunkOfQueries {
  public:
   ChunkOfQueries(const KernelBinding& binding, const AttentionProblem& problem, std::int64_t queries)

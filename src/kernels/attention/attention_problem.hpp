@@ -10,9 +10,9 @@
 
 namespace headroom {
 
-/// An attention op with how its operands lie: what its kernels are bound to. Offsets and strides are in elements.
+/// An attention op and the layout of its operands, to which kernels are bound. Offsets and strides are in elements.
 struct AttentionProblem {
-  /// Strides of [batch, heads, tokens, head_dim], the last of which is 1; 0 along what all share.
+  /// Strides of [batch, heads, tokens, head_dim], the last of which is 1; 0 along shared axes.
   struct Strides {
     std::int64_t batch = 0, head = 0, token = 0;
     std::int64_t sharers = 1;  ///< query heads that follow each other and read one head of it
@@ -95,7 +95,7 @@ struct AttentionProblem {
 /// value that was packed serves all of a group, but the last round of groups should find work for every thread.
 [[nodiscard]] inline std::int64_t group_queries(std::int64_t heads, std::int64_t queries, std::int64_t unit,
                                                 std::int64_t most, int threads) {
-  constexpr double kPacking = 8;  // packing a head's keys and values costs as much as attending with so many queries
+  constexpr double kPacking = 8;  // packing a head's keys and values costs as much as attending with 8 queries
   std::int64_t best = unit;
   double least = 0;
   for (std::int64_t group = unit; group <= std::max(unit, most); group += unit) {

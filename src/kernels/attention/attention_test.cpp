@@ -86,8 +86,8 @@ TEST_P(Attention, TakesTheLargeHeadOfAnAutoencoder) {
 }
 
 TEST_P(Attention, TakesScoresThatWouldOverflowAnExponential) {
-  // Scores of a few hundred, of either sign, on which exp() overflows and vanishes. Their own rounding in f32 is what
-  // the looser bound allows.
+  // Scores of a few hundred, of either sign, on which exp() overflows and vanishes. The looser bound allows for their
+  // own rounding in f32.
   for (const double scale : {30.0, -30.0})
     expect_matches_oracle("highway.attention", attention_spec(GetParam(), {1, 2, 33, 100, 16, 16}, scale),
                           {.relative_l2 = 5e-3, .max_ulps_of_peak = 1e6});

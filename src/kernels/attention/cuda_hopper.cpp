@@ -153,7 +153,7 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
       const int clusters = form ? clusters_at_once(tile, *form) : 0;
       if (clusters == 0) continue;
       add(tile, clusters);
-      const int tiles = divide_up(form->tiles, clusters);  // of each cluster, if all are there from the beginning
+      const int tiles = divide_up(form->tiles, clusters);  // of each cluster, if all start at once
       if (tiles == 1) continue;
       tile.whole = split == 1 ? tiles : divide_up(tiles - 1, split);
       add(tile, clusters);

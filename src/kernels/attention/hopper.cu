@@ -161,7 +161,7 @@ struct Progress {
   std::uint32_t tiles = 0, keys = 0, values = 0;
 };
 
-/// A warpgroup: sums of its 64 queries over the keys of an item, with what they are relative to.
+/// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to.
 template <class T, int kKeys, int kStages, int kDim, class TurnOfGroup>
 __device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
@@ -301,7 +301,7 @@ __device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std:
   }
 }
 
-/// Joins what the cluster has summed up for this block's rows, in the order of its blocks, and stores the results.
+/// Joins the cluster's sums for this block's rows, in the order of its blocks, and stores the results.
 template <class T, int kGroups, int kDim>
 __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int rank, const float* sums, T* out,
                                           float* logsumexp) {
@@ -356,7 +356,7 @@ __device__ __forceinline__ void share_results(const HopperForm& form, const Item
   __syncwarp();
   hw::arrive_in_cluster();
   join_rows<T, kGroups, kDim>(form, item, rank, stored, out, logsumexp);
-  hw::wait_for_cluster();  // until then others' copies read what lies here
+  hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
 }
 
 #endif  // HR_HAS_HOPPER

@@ -173,7 +173,7 @@ TEST_F(HopperAttention, IsTakenOverForOtherTokens) {
     const std::vector<HopperTile> best = best_hopper_tiles(problem_of(c, DType::kF16), hopper_clusters_at_once);
     ASSERT_GT(best.size(), 4U);
     keep(best[1], 1024, from);
-    keep(best.back(), queries + 1, keys);  // far from what is guessed
+    keep(best.back(), queries + 1, keys);  // far from the guess
     EXPECT_EQ(take_over("fastest.attention", spec_of(DType::kF16, c), tolerance_of(DType::kF16)),
               fmt::format("{}, taken over from size 1x1024x{}", name_of(best[1]), from));
   }

@@ -53,7 +53,7 @@ __device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uin
   }
 }
 
-/// Two rows of a thread: what their exponentials are relative to, and the sums of these.
+/// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these.
 template <int kKeys>
 struct Softmax {
   static constexpr float kMostRaise = 8;  // as a power of 2: exponentials of up to 256 fit in an f16
@@ -69,7 +69,7 @@ struct Softmax {
 
   __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most(scores, most); }
 
-  /// Looks at more scores; whether what was summed up so far is to be multiplied by factors, for all of a warp.
+  /// Updates the maxima by more scores. Returns whether earlier sums must be multiplied by factors, for a whole warp.
   __device__ __forceinline__ bool raise(const float (&scores)[kKeys / 2], float (&factors)[2]) {
     float now[2] = {most[0], most[1]};
     find_most(scores, now);

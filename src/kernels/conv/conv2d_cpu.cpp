@@ -7,7 +7,7 @@
 // Layout     images row-major or all channels-last, without gaps. Weights of the checkpoint are packed once into
 //            oneDNN's blocks; others are converted in every run.
 // Alignment  that of the dtype.
-// Residual   oneDNN adds to what lies where it writes: y may overwrite the residual, or starts as its copy.
+// Residual   oneDNN adds to its destination: y may overwrite the residual, or starts as its copy.
 // Bytes      (x + weight + bias + residual + y) * size
 // FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
 //
@@ -24,7 +24,7 @@ namespace {
 
 using onednn::ImageLayout;
 
-/// Filters up to this size run faster as a gemm on row-major images, where there is AVX-512.
+/// With AVX-512, filters up to this size run faster as a GEMM on row-major images.
 constexpr std::int64_t kGemmFilter = 36;
 
 ImageLayout best_layout(const OpSpec& spec, const Target& target) {
@@ -39,8 +39,8 @@ dnnl::memory::desc filter_of(const OpSpec& spec) {
   return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/false);
 }
 
-/// Whether the result may have rows or columns that see nothing but padding: there oneDNN's brgconv leaves out what
-/// follows the GEMM, or crashes, with AMX always.
+/// Whether the result may have rows or columns that see only padding: there oneDNN's brgconv skips the epilogue, or
+/// crashes, with AMX always.
 bool has_unseen_lines(const OpSpec& spec) {
   const Builder::Convolution how = convolution_of(spec.attributes);  // padding: top, left, bottom, right
   for (const int axis : {0, 1}) {

@@ -6,7 +6,7 @@
 //                  direct.hpp).
 // fastest.conv2d_shortcut   Headroom's own kernel for Hopper, or two of the algorithms above, whichever was measured to
 //                           be faster.
-// cuda.conv2d      what fastest.conv2d does not take: convolution_cuda.cu.
+// cuda.conv2d      all that fastest.conv2d does not support: convolution_cuda.cu.
 //
 // Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow];
 //            in the place of a residual shortcut[b, d, oh, ow] with shortcut_weight[o, d, 1, 1]

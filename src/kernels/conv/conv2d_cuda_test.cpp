@@ -115,7 +115,7 @@ tune::SizeKey size_key_of(const OpSpec& spec) {
   return {.family = to_text(problem), .size = is_rows ? std::vector{x[2] * x[3]} : std::vector{x[0], x[2], x[3]}};
 }
 
-/// The nearest that is not far from what is guessed.
+/// The nearest that is not far from the guess.
 TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
   if (target().compute_capability != 90) GTEST_SKIP() << "what is taken over is our own kernel for Hopper";
   const cuda::OwnCache cache;

@@ -36,7 +36,7 @@ constexpr int kColumnTaps = 3, kTaps = kTall * kColumnTaps;
 // From at most 4 channels.
 
 constexpr int kWarpPixels = 32;               // of a row, a warp at a time
-constexpr int kTileRows = 4, kTileWarps = 2;  // a block's warps form so many rows and columns
+constexpr int kTileRows = 4, kTileWarps = 2;  // a block's warps form this many rows and columns
 constexpr int kTilePixels = kTileWarps * kWarpPixels;
 constexpr int kFromThreads = kTileRows * kTileWarps * 32;
 
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kFromThreads, 2)
     int tile = static_cast<int>(blockIdx.x);
     if (tile < form.tiles) G::read(form, x, tile, next);
     for (; tile < form.tiles; tile += static_cast<int>(gridDim.x)) {
-      __syncthreads();  // all have taken what they need of the last tile
+      __syncthreads();  // all have read the last tile
       G::write(next, copy);
       __syncthreads();
       if (tile + static_cast<int>(gridDim.x) < form.tiles) G::read(form, x, tile + static_cast<int>(gridDim.x), next);

@@ -2,7 +2,7 @@
 //
 // fastest.conv_transpose2d  the fastest algorithm, as measured: cuDNN's engines for gradients of images, and on Hopper
 //                           Headroom's own kernels if it doubles an image (conv/hopper.cu, conv_64to64.cu).
-// cuda.conv_transpose2d     what fastest.conv_transpose2d does not take: convolution_cuda.cu.
+// cuda.conv_transpose2d     all that fastest.conv_transpose2d does not support: convolution_cuda.cu.
 //
 // Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow]
 // Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the

@@ -51,7 +51,7 @@ struct FromSeveral {
   bool has_constant_weight = false;
 };
 
-/// Products of 16 numbers each, so many a pixel.
+/// The depth of a pixel's dot products: kMultiplyAdds tensor core operations of 16 numbers each.
 template <int kMultiplyAdds>
 struct Depth {
   static constexpr int kNumbers = kMultiplyAdds * 16;
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(kBlockThreads, Depth<kMultiplyAdds>::kResident
       for (int group = 0; group < kTilePixels / 8; group += kAtOnce)
         make_groups<T, kMultiplyAdds>(form, gather, filters, biases, first + group * 8 * form.padded.divisor,
                                       place + group * 8 * kHalfBytes);
-      __syncthreads();  // all have taken what they need of the tile
+      __syncthreads();  // all have read the tile
       store_pixels(form, tile, warp, first_output, pixels[warp], y);
     }
   }

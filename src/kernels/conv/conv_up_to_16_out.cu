@@ -74,7 +74,7 @@ __device__ __forceinline__ std::uint32_t word(const Words& of, int i) {
   return i == 0 ? of.x : i == 1 ? of.y : i == 2 ? of.z : of.w;
 }
 
-/// kPiece channels from `channel` on, zeros where there are none.
+/// kPiece channels from `channel` on, zeros after the last.
 template <class T>
 __device__ __forceinline__ uint4 read_piece(const T* from, int offset, int channel, int channels) {
   if (offset < 0 || channel >= channels) return make_uint4(0, 0, 0, 0);
@@ -183,7 +183,7 @@ __device__ __forceinline__ void put_sums(const float (&sums)[kBlocks][kStripes][
       }
 }
 
-/// Adds up each pixel's taps of all teams, and stores what follows; y is that of the block's first output.
+/// Adds up each pixel's taps of all teams, and stores the results; y is that of the block's first output.
 template <class T>
 __device__ __forceinline__ void finish(const ManyToFew& form, int tile, const Divisor& outputs, const float* sums,
                                        const float* biases, T* y) {

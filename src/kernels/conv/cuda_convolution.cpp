@@ -130,7 +130,7 @@ std::optional<Algorithm> find_known(const Problem& problem, const Target& target
       if (algorithm.name == name) return std::move(algorithm);
   if (!why_not_hopper(problem, target))
     if (std::optional<Algorithm> algorithm = find_hopper_algorithm(problem, name)) return algorithm;
-  if (problem.shortcut > 0)  // what makes each of the two is their own search's business
+  if (problem.shortcut > 0)  // each of the two searches for its own algorithm
     return name.starts_with(kInTwo) ? std::optional(make_algorithm_in_two(problem, target)) : std::nullopt;
   if (is_pointwise(problem)) {
     if (name == kGemvAlgorithm)
@@ -165,7 +165,7 @@ std::vector<Algorithm> guess_algorithms(const Problem& problem, const Target& ta
   }
 }
 
-/// From [o, i, kh, kw] to what lies in memory as [o, kh, kw, i].
+/// From [o, i, kh, kw] to the same in memory order [o, kh, kw, i].
 Packing channels_last(const TensorType& weight) {
   const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
   const cuda::CopyRows rows =

@@ -20,7 +20,7 @@ constexpr int kMostSplit = 16;
 constexpr int kMostBox = 256;
 constexpr std::size_t kMostMeasured = 10;
 constexpr std::size_t kMostAsked = 30;  // of which the device is asked how many clusters it runs at once
-constexpr double kMostSlower = 1.1;     // than the best guess, of what another size has found the fastest
+constexpr double kMostSlower = 1.1;     // than the best guess, of an algorithm that was the fastest at another size
 constexpr int kMultiprocessors = 132;   // of an H100 or H200
 
 int as_int(std::int64_t value) { return static_cast<int>(value); }

@@ -20,8 +20,8 @@ using testing::HasSubstr;
 constexpr DType kNarrowDTypes[] = {DType::kBF16, DType::kF16};
 constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132};
 
-/// Rows shorter and longer than a multiply-add, several images, and so many rows that a block computes more of
-/// them, one below the other, than shared memory holds.
+/// Rows shorter and longer than a multiply-add, several images, and enough rows that a block computes more
+/// consecutive ones than shared memory holds.
 std::vector<ConvolutionCase> narrow_cases() {
   std::vector<ConvolutionCase> cases;
   for (const std::int64_t stride : {1, 2})

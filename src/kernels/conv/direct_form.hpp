@@ -18,7 +18,7 @@ inline constexpr int kMostFewOutputs = 16;       ///< of y, with 64 or many of x
 inline constexpr int kManyStep = 32;             ///< many channels of x are a multiple of it
 inline constexpr int kMostManyChannels = 2048;
 
-/// How far apart the pixels of x lie that neighbouring pixels of y are made at.
+/// The distance in x between the pixels that neighbouring pixels of y are centred at.
 enum class Pace : std::uint8_t {
   kSame,    ///< 3x3, padding 1: y has the size of x
   kHalved,  ///< 3x3, padding 1, stride 2: half of it

@@ -119,7 +119,7 @@ __device__ __forceinline__ void copy_rows(const Work& work, const TensorMap& x, 
   }
 }
 
-/// Until `rows` rows of x, at most three, are there, from the `first_row`th copied on.
+/// Waits for `rows` rows of x, at most three, from the `first_row`th copied on.
 __device__ __forceinline__ void wait_for_rows(RowBarriers& barriers, int first_row, int rows) {
 #pragma unroll
   for (int i = 0; i < kTall; ++i)
@@ -171,7 +171,7 @@ __device__ __forceinline__ void activate(Activation activation, Sums& sums) {
   if (activation == Activation::kSilu) apply(Activation::kSilu, sums);
 }
 
-/// Channels-last images of 64 channels as boxes of so many pixels of a row, every second one where `planes` is 2.
+/// Channels-last images of 64 channels as boxes of `box` pixels of a row, every second one if `planes` is 2.
 [[nodiscard]] TensorMap map_pixels(DType dtype, const void* address, int images, int height, int width, int planes,
                                    int box);
 

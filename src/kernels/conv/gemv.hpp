@@ -20,7 +20,7 @@ struct FewRows {
   bool has_constant_weight = false;  ///< the same in all runs
   int rows = 1;                      ///< up to kMostFewRows
   int outputs = 0;
-  int depth = 0;  ///< a multiple of what 16 bytes hold
+  int depth = 0;  ///< a multiple of the elements in 16 bytes
 };
 
 /// Submits it to a stream (cudaStream_t). Device addresses, all at multiples of 16 bytes; bias may be null.

@@ -103,7 +103,7 @@ __device__ __forceinline__ Place find_place(const HopperForm& form, int columns)
 /// A unit of the sums over x: `taps_at_once` neighbouring taps of the filter on 64 channels; all taps of these
 /// channels precede the next channels.
 struct Unit {
-  int taps_x, taps_y, at_once;  // in registers: what lies in constant memory is read again after every barrier
+  int taps_x, taps_y, at_once;  // in registers: constant memory is read again after every barrier
   int channel_block, tap_y, tap_x;
 
   __device__ __forceinline__ Unit(const HopperForm& form, int index)
@@ -205,7 +205,7 @@ __device__ __forceinline__ void find_blocks(const HopperForm& form, int first_bl
   }
 }
 
-/// Adds what one tap makes on 64 channels.
+/// Adds one tap's contribution on 64 channels.
 template <class T, int kMine, int kColumns>
 __device__ __forceinline__ void multiply_tap(std::uint32_t x, const std::uint32_t (&blocks)[kMine], int group_bytes,
                                              std::uint32_t weight, float (&sums)[kMine][kColumns / 2]) {
@@ -450,7 +450,7 @@ __global__ void __launch_bounds__(kThreads<kBlocks>, kResident<kBlocks>)
       hw::arrive_in_cluster();
     }
     finish<T, kBlocks, kColumns>(form, place, stored, bias_of_columns, residual, y);
-    if (form.split > 1) hw::wait_for_cluster();  // until then others' copies read what lies here
+    if (form.split > 1) hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
   }
 #endif
 }

@@ -35,7 +35,7 @@ struct Problem {
 /// Whether anything follows the sums.
 [[nodiscard]] bool has_epilogue(const Problem& problem);
 
-/// Device addresses, all at multiples of 16 bytes; what the problem does not have is null.
+/// Device addresses, all at multiples of 16 bytes; those of operands that the problem lacks are null.
 struct Operands {
   const void* x = nullptr;
   const void* weight = nullptr;
@@ -50,13 +50,13 @@ struct Operands {
 struct Packing {
   std::string layout;     ///< its name: equal names mean equal bytes
   std::size_t bytes = 0;  ///< no more than those of the weight
-  /// Submits what makes it of a row-major weight to a stream (cudaStream_t).
+  /// Submits the packing of a row-major weight to a stream (cudaStream_t).
   std::function<void(void* stream, const void* weight, void* packed)> pack;
 };
 
 /// An algorithm for a problem, bound to a device.
 struct Algorithm {
-  std::string name;  ///< what tells it from the others, in every process: "cuDNN 9.19.0 engine 57 (12=3 2=1) fused"
+  std::string name;  ///< unique, and the same in every process: "cuDNN 9.19.0 engine 57 (12=3 2=1) fused"
   std::size_t workspace_bytes = 0;
   std::optional<Packing> packing = std::nullopt;  ///< else a weight lies as images do
   /// Submits it to a stream (cudaStream_t).

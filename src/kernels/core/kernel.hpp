@@ -43,7 +43,7 @@ class CannotPrepare : public Error {
   using Error::Error;
 };
 
-/// How an operand may lie in memory for a kernel: its strides, and what those and its address are multiples of. Input
+/// How an operand may lie in memory for a kernel: its strides, and the alignment of those and of its address. Input
 /// strides of 0 (broadcasts by stride) are never given.
 struct StrideRule {
   enum Form : std::uint8_t {
@@ -118,11 +118,11 @@ struct KernelPlan {
   /// Chooses and allocates nothing; on a GPU it submits to the stream and returns.
   std::function<void(const LaunchArguments&)> launch;
   std::size_t scratch_bytes = 0;
-  std::string implementation = {};  ///< what does the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
+  std::string implementation = {};  ///< of the arithmetic, as the library reports it: "brgemm:avx512_core_bf16"
   std::vector<PackedWeight> packed = {};
   /// Set if there is a packed weight; on a GPU it submits to the stream and returns.
   std::function<void(Stream& stream, DevicePointer dense, DevicePointer packed)> pack = {};
-  /// Waits for what was begun elsewhere, and decides what must be measured; called once, before the first launch and
+  /// Waits for work begun elsewhere, and makes choices that need measurements; called once, before the first launch and
   /// when all kernels of a plan are prepared. Throws CannotPrepare.
   std::function<void()> finish = {};
 };

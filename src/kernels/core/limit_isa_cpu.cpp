@@ -3,7 +3,7 @@
 #include "kernels/core/limit_isa.hpp"
 #include "kernels/core/simd_targets.hpp"
 
-// clang-format off: what follows needs simd_targets.hpp first.
+// clang-format off: the next headers need simd_targets.hpp first.
 #include "hwy/targets.h"
 // clang-format on
 

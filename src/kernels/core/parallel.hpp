@@ -20,7 +20,7 @@ inline constexpr std::int64_t kElementsPerThread = 16384;
   return std::max<std::int64_t>(1, kElementsPerThread / std::max<std::int64_t>(1, elements_per_item));
 }
 
-/// What is left of consecutive items, for several threads to take parts of.
+/// The rest of a range of items, from which several threads take parts.
 class alignas(64) SharedRange {
  public:
   void assign(std::int64_t begin, std::int64_t end) {
@@ -30,8 +30,8 @@ class alignas(64) SharedRange {
   struct Part {
     std::int64_t begin, end;
   };
-  /// The next part: a quarter of what is left, and no less than a grain, so that parts are large first and small when
-  /// threads are about to finish. Empty where nothing is left.
+  /// The next part: a quarter of the rest, but at least a grain, so that parts are large first and small when
+  /// threads are about to finish. Empty at the end.
   [[nodiscard]] Part take(std::int64_t grain) {
     std::int64_t begin = next_.load(std::memory_order_relaxed);
     while (begin < end_) {

@@ -55,7 +55,7 @@ TEST(ParallelFor, ThrowsInTheCallerWhatOneThreadThrows) {
     EXPECT_GE(done, threads == 1 ? 0 : 700) << "the others stopped";
     EXPECT_LT(done, 1000);
   }
-  std::atomic<int> items = 0;  // and the team is there for what comes next
+  std::atomic<int> items = 0;  // and the team is there for the next loop
   parallel_for(4, 100, 1, [&](std::int64_t begin, std::int64_t end, int) { items += static_cast<int>(end - begin); });
   EXPECT_EQ(items, 100);
 }

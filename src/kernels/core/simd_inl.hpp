@@ -72,7 +72,7 @@ HWY_INLINE void with_destination(DType dtype, bool past_cache, const F& f) {
   return past_cache ? f(PastCache<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
 }
 
-/// After the last write of a thread, so that the others see what it has written past the cache.
+/// After the last write of a thread, so that the others see its writes past the cache.
 template <class Y>
 HWY_INLINE void finish_writes() {
   if constexpr (Destination<Y>::kPastCache) hwy::FlushStream();
@@ -146,7 +146,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<Float>> round_to_bf16_bits(Vector v) {
 }
 
 HWY_INLINE void store_all(Vector v, float* to) { hn::StoreU(v, Float(), to); }
-/// Subnormal numbers stay what they are.
+/// Keeps subnormal numbers.
 HWY_INLINE void store_all(Vector v, ExactBf16* to) {
   const hn::Rebind<std::uint16_t, Float> d16;
   const auto halves = hn::TruncateTo(d16, hn::ShiftRight<16>(round_to_bf16_bits(v)));
@@ -398,7 +398,7 @@ HWY_INLINE double sum_row(std::int64_t n, const F& f, const X* x) {
   return total;
 }
 
-/// The largest of x[0..n), ignoring NaN where there is a number.
+/// The largest of x[0..n), ignoring NaN if there is a number.
 template <class T>
 HWY_INLINE float max_row(std::int64_t n, const T* x) {
   const Float d;

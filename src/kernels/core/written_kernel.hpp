@@ -13,7 +13,7 @@ struct KernelBinding {
   std::span<const Operand> inputs;
   std::span<const Operand> outputs;
   int threads;         ///< of a CPU, that launch may use
-  bool exceeds_cache;  ///< operands together: what is written is gone before it is read
+  bool exceeds_cache;  ///< operands together: results leave it before they are read
   const Target& target;
 };
 
@@ -27,7 +27,7 @@ struct KernelTraits {
   std::optional<StrideRule> output_strides = {};  ///< but of results where they differ
   bool in_place = false;                          ///< output 0 may be written over any input of the same type,
   std::uint32_t kept = 0;                         ///< but for these (bits by number), which are read later
-  DType compute = DType::kF32;                    ///< dtype of the arithmetic; copies report what they move
+  DType compute = DType::kF32;                    ///< dtype of the arithmetic; copies report that of their elements
   KernelPlan (*plan)(const KernelBinding& binding);
 };
 
@@ -49,7 +49,7 @@ class WrittenKernel : public Kernel {
     return traits_.output_strides.value_or(traits_.strides);
   }
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
-  /// A copy reports the dtype of what it moves.
+  /// A copy reports the dtype of its elements.
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override {
     return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;
   }

@@ -93,7 +93,7 @@ alignas(64) inline constexpr float kSilu[3][32] = {{0.50001F,       0.50178208F,
 
 /// `y`, but NaN where x is -inf.
 [[gnu::always_inline]] inline __m512 nan_at_minus_infinity(__m512 x, __m512 y) {
-  constexpr int kMinusInfinity = 4, kToNan = 3;  // a class of x, and what becomes of it; 0 leaves y
+  constexpr int kMinusInfinity = 4, kToNan = 3;  // a class of x, and its replacement; 0 leaves y
   return _mm512_fixupimm_ps(y, x, _mm512_set1_epi32(kToNan << (4 * kMinusInfinity)), 0);
 }
 

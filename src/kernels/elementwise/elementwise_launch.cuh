@@ -6,8 +6,8 @@
 //            row. A row is contiguous in each operand or one repeated element.
 // Dtypes     f32, bf16 or f16 in memory (b of three operands may be f32 with any of them), f32 arithmetic, one
 //            rounding.
-// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes use packs; a second launch handles what a single
-//            row has after its last pack. Others go element by element.
+// Alignment  rows of whole packs of 16 bytes at multiples of 16 bytes use packs; a second launch handles the rest of a
+//            single row after its last pack. Others go element by element.
 // Bytes      each operand once; a broadcast operand comes from cache.
 //
 // A thread takes kPacks packs, blockDim apart, and loads all of them before it uses one: 132 multiprocessors need 30

@@ -180,8 +180,8 @@ TEST(Activations, AreAccurateFromTheSmallestToTheLargestInput) {
     const std::vector<float> y = run(kernel, spec, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double expected = reference(static_cast<double>(x[i]));
-      // Far in the negative tail the argument of exp is itself rounded: relative to what it multiplies, not to the
-      // result.
+      // Far in the negative tail the argument of exp is itself rounded, which is an error relative to the factor x, not
+      // to the result.
       const double allowed = 6e-7 * std::fabs(expected) + 1e-9 * std::fmin(1.0, std::fabs(static_cast<double>(x[i])));
       EXPECT_NEAR(static_cast<double>(y[i]), expected, allowed) << kernel.name() << "(" << x[i] << ")";
     }

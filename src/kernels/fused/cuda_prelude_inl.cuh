@@ -71,7 +71,7 @@ __device__ __forceinline__ void wait_for_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-// The place that is named at `index` among so many; of one outside the nearest that there is.
+// The place that is stored at `index`, clamped to 0 <= place < places.
 template <class T>
 __device__ __forceinline__ i64 place_in(const u8* index, i64 places) {
   const i64 place = *reinterpret_cast<const T*>(index);

@@ -203,8 +203,8 @@ std::vector<RowShape> row_shapes(const BoundProgram& bound, int multiprocessors)
     }
     if (const std::optional<RowShape> staying = staying_shape(bound, shape, multiprocessors))
       shapes.push_back(*staying);
-    // For large blocks with many kept values, the compiler uses so many registers that only one block fits, where
-    // two would overlap.
+    // For large blocks with many kept values, the compiler uses too many registers for two blocks, which would
+    // overlap.
     const int kept = registers * shape.packs;
     if (threads < kLarge || kept < kMany || 2 * threads * (kept + kOtherRegisters) > kRegisters) return;
     shape.blocks = 2;

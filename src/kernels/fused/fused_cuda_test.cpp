@@ -50,7 +50,7 @@ TEST_F(CudaFused, ImagesAreWalkedAsTheyLie) {
   }
 }
 
-/// Nearest neighbours of an image by so much, and an image of that size; as they are, or rows of a softmax.
+/// The sum of an image enlarged by these factors (nearest neighbours) and one of that size, or the softmax of its rows.
 OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::int64_t across, bool has_rows) {
   const TensorType small{types.x, {2, 16, 3, 4}, layout}, large{types.side, {2, 16, 3 * down, 4 * across}, layout};
   Graph body("body");
@@ -62,7 +62,7 @@ OpSpec stretched_sum(cuda::Types types, Layout layout, std::int64_t down, std::i
   return make_spec(Op::kFused, {small, large}, {{"body", canonical_text(body)}});
 }
 
-/// Two sets of so many rows, in bf16.
+/// Two sets of `rows` rows, in bf16.
 FusedCase softmax_of(std::int64_t rows, std::int64_t columns) {
   return FusedCases(DType::kBF16, DType::kBF16, rows, columns).named("softmax of masked scores");
 }
@@ -194,7 +194,7 @@ class OneAlgorithm : public Kernel {
   std::size_t number_;
 };
 
-// Whichever is fastest, all must be right: also with rows that are no multiple of what a block takes.
+// Whichever is fastest, all must be right: also with rows that are no multiple of a block's.
 TEST_F(CudaFused, EveryAlgorithmMatchesTheOracle) {
   std::size_t turn = 0;
   for (const auto& [rows, columns] : {std::pair(399, 72), std::pair(404, 1000)})

@@ -21,7 +21,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// What is done with elements.
+// Formulas of elements.
 
 template <Op kOp, Precision kPrecision>
 struct FormulaOf {
@@ -279,7 +279,7 @@ Run exponential_of(const Call& call, bool is_stored) {
   return is_stored ? reduction_of<F, 2, 1, Sum, true>(call) : reduction_of<F, 2, 1, Sum>(call);
 }
 
-/// f of what.op, an activation.
+/// The loop of an activation, `what.op`.
 template <template <Op, Precision> class F, int kOperands>
 Run activation_run(const TapeInstruction& what, const Call& call) {
   const auto run = [&]<Op kOp>() -> Run {

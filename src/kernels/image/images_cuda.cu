@@ -38,7 +38,7 @@ Scale make_scale(std::int64_t numerator, std::int64_t divisor) {
   return scale;
 }
 
-/// How places of y are found: the plane of a row, the pixel of a pack, and what "nearest" takes them from.
+/// How places of y are found: the plane of a row, the pixel of a pack, and the source row and column of "nearest".
 struct Places {
   Scale plane, pixel, row, column;
 };

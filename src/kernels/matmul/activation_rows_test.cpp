@@ -103,7 +103,7 @@ TEST(FinishRows, AddsTheBiasInEachRowAndLeavesWhatLiesBetweenThem) {
                                              kRows, x, from);
         for (std::int64_t i = 0; i < kRows * kStride; ++i) {
           const std::int64_t row = i / kStride, column = i % kStride;
-          double expected = 2, sum = 0;  // what the bits it is filled with are
+          double expected = 2, sum = 0;  // 2 is the value of the bits that y is filled with
           if (column < kColumns) {
             sum = static_cast<double>(x[static_cast<std::size_t>(row * kColumns + column)] +
                                       bias[static_cast<std::size_t>(column)]);

@@ -164,7 +164,7 @@ HWY_POP_ATTRIBUTES
 namespace headroom::amx {
 
 /// The plan of a GEMM with input `weight`, which is packed. `launch(arguments, rows, run)` calls run(finish), and
-/// finish is what multiply_pieces() then applies to the sums.
+/// multiply_pieces() then applies finish to the sums.
 template <class T, class Launch>
 [[nodiscard]] KernelPlan plan_gemm(const KernelBinding& binding, int weight, const Launch& launch) {
   const Shape& shape = binding.spec.inputs[static_cast<std::size_t>(weight)].shape;

@@ -1,4 +1,4 @@
-// Products of small f32 matrices, blocked for registers: what attention makes of a tile of keys. Compiled once for each
+// GEMMs of small f32 matrices, blocked for registers: attention's work on a tile of keys. Compiled once for each
 // vector unit, so it has a toggling guard in place of #pragma once, and is included after foreach_target.h.
 
 #if defined(HEADROOM_KERNELS_BLOCK_GEMM_INL) == defined(HWY_TARGET_TOGGLE)
@@ -68,7 +68,7 @@ HWY_NOINLINE void multiply_columns(std::int64_t rows, std::int64_t depth, Matrix
                                         kResume ? factor + m : nullptr);
 }
 
-/// c = a b over `vectors` vectors of columns, plus factor c where there is a factor.
+/// c = a b over `vectors` vectors of columns; plus factor c if `factor` is given.
 HWY_INLINE void multiply(std::int64_t rows, std::int64_t vectors, std::int64_t depth, Matrix a, const float* b,
                          std::int64_t b_row, float* c, std::int64_t c_row, const float* factor) {
   const std::int64_t passes = (vectors + kBlockVectors - 1) / kBlockVectors;

@@ -21,7 +21,7 @@ namespace headroom {
 namespace {
 
 /// The strides of axes of extent 1 mean nothing to us, but oneDNN recognizes layouts by them: the innermost gets 1,
-/// others what a tensor without gaps would have there.
+/// others that of a tensor without gaps.
 Shape meaningful_strides(const Operand& operand) {
   const Shape& shape = operand.type.shape;
   Shape strides = operand.strides;

@@ -126,7 +126,7 @@ int widest_unit(const CopyRows& rows, const RowChoice& choice, const void* from,
   return unit;
 }
 
-/// `launch` with a value of the type that has so many bytes.
+/// `launch` with a value of the type of that many bytes.
 template <class Launch>
 void with_unit(int bytes, const Launch& launch) {
   switch (bytes) {

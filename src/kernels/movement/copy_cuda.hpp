@@ -17,7 +17,7 @@ struct CopyRows {
 };
 void launch_copy(void* stream, const CopyRows& rows, const void* from, void* to);
 
-/// One of several copies, none of which reads or writes what another writes.
+/// One of several copies, none of which reads or writes the destination of another.
 struct Copy {
   CopyRows rows;
   const void* from = nullptr;

@@ -35,7 +35,7 @@ constexpr int kPairThreads = 128;   // if two lanes exchange halves
 constexpr int kBytesInFlight = 64;  // of a thread, at least: tiles are read before the first is written
 constexpr std::int64_t kFewTiles = std::int64_t{1} << 20;  // so that there are threads for all of a GPU: one for each
 constexpr std::int64_t kMostTiles =
-    (std::int64_t{1} << 31) - (1 << 16);  // what Divisor takes, less what a last block is over
+    (std::int64_t{1} << 31) - (1 << 16);  // the limit of Divisor, less the excess of a last block
 
 /// Divides numbers below 2^31 by a constant: a multiplication and a shift (Granlund and Montgomery 1994). Three
 /// divisions for each 16 bytes took a quarter of the time.
@@ -319,7 +319,7 @@ struct Sides {
   void* to;
 };
 
-/// A copy, bound to what it moves.
+/// A copy, bound to its operands.
 class Turn {
  public:
   Turn(void* stream, const GridRows<2>& grid, const TurnedAxes& axes, Sides sides)

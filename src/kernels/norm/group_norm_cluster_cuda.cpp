@@ -59,7 +59,7 @@ std::array<int, cuda::kChannelNumbers> inputs_of_numbers(const GroupNormProgram&
   return inputs;
 }
 
-/// How they lie, [c] or [b or 1, c, 1, 1].
+/// The strides of per-channel numbers of shape [c] or [b or 1, c, 1, 1].
 cuda::ChannelNumber number_of(const Operand& operand) {
   if (operand.type.shape.rank() == 1) return {.dtype = operand.type.dtype, .channel = operand.strides[0]};
   return {.dtype = operand.type.dtype,
@@ -122,7 +122,7 @@ class GroupNormOnceKernel : public CudaKernel {
     if ((counted != 0 && counted != y.shape[1]) || !fits_packs(y.shape[1] / groups, y.shape[1], size_of(y.dtype)))
       return Rejection{
           "takes channels in packs of 16 bytes, and groups of an even number of them that are not too large"};
-    // What is read twice must still be in the second-level cache, and whole sectors of it.
+    // Elements that are read twice must still be in the second-level cache, in whole sectors.
     constexpr std::size_t kMostRead = std::size_t{32} << 20, kLeastColumns = 3;
     const GroupNormOnce norm = share_norm(program_of_norm(spec), spec, target.compute_capability);
     if (norm.tiles > 1 && (y.bytes() > kMostRead || static_cast<std::size_t>(norm.columns) < kLeastColumns))

@@ -43,10 +43,10 @@ __device__ __forceinline__ void copy_pack(uint4* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(hopper::shared_address(to_shared)), "l"(from)
                : "memory");
 }
-/// Until those that this thread began are there.
+/// Waits for the copies that this thread began.
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// Brings what is at an address to the second-level cache, which has no order to break.
+/// Prefetches an address into the second-level cache, which needs no ordering.
 __device__ __forceinline__ void fetch(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory");
 }
@@ -70,7 +70,7 @@ __device__ __forceinline__ void store(float2 pair, F16* to) {
 __device__ __forceinline__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
 
 constexpr int kSumsPitch =
-    kMostCluster + 2;  // so that threads that read what blocks have of different groups meet different banks
+    kMostCluster + 2;  // so that threads that read the sums of different groups meet different banks
 
 /// A block's work on its run of pixels of a bundle. Threads are [rows, pairs of channels].
 template <class T>
@@ -145,13 +145,13 @@ class NormBlock {
     }
   }
 
-  /// What is taken from elements of this thread's channels before anything else: pivot and shift.
+  /// Subtracted first from elements of this thread's channels: pivot less shift.
   __device__ __forceinline__ float2 center() const {
     const float2 shift = numbers(kShift);
     return {pivots_[group_] - shift.x, pivots_[group_] - shift.y};
   }
 
-  /// Adds what elements of a tile, and their squares, are about the center.
+  /// Adds a tile's elements less the center, and the squares of these differences.
   __device__ __forceinline__ void add(int begin, float2 center, float2& sums) const {
     with_pixels<kTimes>(begin, [&](int /*pixel*/, bool is_there, float2 value) {
       value = is_there ? value + float2{-center.x, -center.y} : float2{};
@@ -160,7 +160,7 @@ class NormBlock {
     });
   }
 
-  /// Tells all blocks of the cluster what the threads of this one have summed: a warp adds up that of a group.
+  /// Sends this block's sums to all blocks of the cluster; a warp adds up those of a group.
   __device__ __forceinline__ void tell(float2 sums) const {
     sums_of_threads_[pair() * sums_pitch() + row()] = sums;
     if (norm_.rows != sums_pitch() && row() == 0) sums_of_threads_[pair() * sums_pitch() + norm_.rows] = {};
@@ -198,7 +198,7 @@ class NormBlock {
     __syncthreads();
   }
 
-  /// (x - center) * factor + term is what a channel has before its activation.
+  /// Before its activation a channel is (x - center) * factor + term.
   struct Scaling {
     float2 factor, term;
   };

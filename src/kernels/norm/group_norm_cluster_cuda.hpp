@@ -32,7 +32,7 @@ struct GroupNormOnce {
   int first_channels = 0;  ///< of them in the first part; the others are in the second
   int width = 0;           ///< channels of a group
   float eps = 0;
-  float more = 0;  ///< than what scales
+  float more = 0;  ///< added to kScale
 
   // How the work is shared: bundles are whole groups in whole packs, and a cluster of blocks takes one.
   int columns = 0;  ///< packs of a bundle

@@ -57,7 +57,7 @@ struct GroupNorm {
   static constexpr std::int64_t kPieceElements = 16384;
   static constexpr std::int64_t kMostSummed = 128;  ///< pixels, one by one in f32
 
-  /// An image is cut into pieces of so many pixels: of all channels if these come last, otherwise of one group, as
+  /// An image is cut into pieces of this many pixels: of all channels if these come last, otherwise of one group, as
   /// if it were one channel.
   [[nodiscard]] std::int64_t piece_pixels() const {
     return channels_last ? std::clamp<std::int64_t>(kPieceElements / channels, 1, kMostSummed) : kPieceElements;
@@ -108,7 +108,7 @@ Moments moments_of_run(const T* x, std::int64_t n) {
       n, [](Vector v) HWY_ATTR { return v; }, x);
   const auto near = static_cast<float>(sum / count);
   const Vector mean = hn::Set(Float(), near);
-  Vector sums = hn::Zero(Float());  // of what is beyond it: small, so that a float holds them
+  Vector sums = hn::Zero(Float());  // of differences from the mean: small, so that a float holds them
   const double squares = sum_groups(n, [&](std::int64_t i, std::int64_t valid) HWY_ATTR {
     const Pairs v = load_group<T>(x + i, valid);
     const Pairs beyond = keep_first_of_group<T>({hn::Sub(v.even, mean), hn::Sub(v.odd, mean)}, valid);
@@ -124,7 +124,7 @@ template <class T>
 struct PixelSums {
   const T* x;  ///< [pixels, channels]
   std::int64_t pixels, channels;
-  const float* mean;  ///< null for sums of x; otherwise they are of what is beyond it, and of the squares of that
+  const float* mean;  ///< null for sums of x; otherwise they are of the differences from it and of their squares
   float* sums;
   float* squares;
 

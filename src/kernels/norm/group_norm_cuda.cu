@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads) take_moments(Lines lines, std::int64
   for (int i = 0; i < kWidth; ++i) to[i] = make_float2(moments.mean[i], moments.squares[i]);
 }
 
-/// By what each channel of each image is shifted and scaled: y = (x - mean) * factor + term.
+/// Shifts and scales of each channel of each image: y = (x - mean) * factor + term.
 struct Tables {
   float *mean, *factor, *term;  ///< [images, channels]
 };

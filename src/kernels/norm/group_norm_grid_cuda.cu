@@ -133,7 +133,7 @@ class NormRun {
     for (int k = 0; k < kPairs; ++k) pivot_[k] = is_idle() ? 0 : pivots_[group_of(k)];
   }
 
-  /// Sums elements and their squares, and leaves what the block has of each group in memory.
+  /// Sums elements and their squares, and stores the block's sums of each group in memory.
   __device__ __forceinline__ void add_up() {
     float2 sums[kPairs] = {};
     hopper::RingPlace before;
@@ -165,7 +165,7 @@ class NormRun {
     meet_blocks(operands_.arrived + image_ * kWordsOfImage, norm_.blocks, block_ == 0);
   }
 
-  /// Finds what each of this thread's channels is scaled and shifted by.
+  /// Finds the scale and shift of each of this thread's channels.
   __device__ __forceinline__ void find_moments() {
     with_groups([&](int group, bool is_speaker) {
       float2 all{};
@@ -266,7 +266,7 @@ class NormRun {
     hopper::copy_bytes(ring_ + stage * stage_packs_, static_cast<const Raw*>(operands_.x) + first_pack_ + begin, bytes,
                        filled_[stage]);
   }
-  /// One thread fills a stage that all warps have read, with what it has a step later: by then they have.
+  /// One thread refills a stage for `step`, one step after its use: by then all warps have read it.
   __device__ __forceinline__ void refill(const hopper::RingPlace& place, int step) {
     if (thread() != 0) return;
     hopper::wait(emptied_[place.stage], place.phase);
@@ -385,7 +385,7 @@ class GroupNormTogether : public CudaKernel {
   using CudaKernel::CudaKernel;
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
-    constexpr std::size_t kLeastBytes = std::size_t{8} << 20;  // below, what blocks wait for takes longer than bytes
+    constexpr std::size_t kLeastBytes = std::size_t{8} << 20;  // below, grid barriers cost more than the bytes
     constexpr std::int64_t kMostPixels = std::int64_t{1} << 30, kMostGroups = 256;
     if (Support support = CudaKernel::supports(spec, target)) return support;
     if (target.compute_capability != 90) return Rejection{"takes a GPU of compute capability 9.0"};

@@ -1,5 +1,5 @@
 // layer_norm:     y = (x - mean) / sqrt(variance + eps) * weight + bias    mean and variance over the innermost axis
-// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d], bias[d], where there are any
+// rms_norm:       y = x / sqrt(mean(x^2) + eps) * weight            weight[d], bias[d], both optional
 // norm_modulate:  y = layer_norm(x) * (1 + scale) + shift           scale, shift[b, 1, d] (adaLN, Peebles and Xie 2023)
 //
 // Shapes   x[..., d] -> y[..., d], rows with innermost stride 1; alignment none.

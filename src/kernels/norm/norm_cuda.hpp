@@ -5,12 +5,12 @@
 #include "base/tensors/dtype_code.hpp"
 #include "kernels/core/cuda/grid_rows.hpp"
 
-/// Between the two halves of norm_cuda and of softmax_cuda: what is prepared and what is launched.
+/// Between the two halves of norm_cuda and of softmax_cuda, which prepare and launch.
 namespace headroom::cuda {
 
 enum class Norm : std::uint8_t { kLayer, kRms, kModulate };
 
-/// Rows of the operands x, weight or scale, shift and y; those that an op lacks have strides of 0. Rows are what is
+/// Rows of the operands x, weight or scale, shift and y; those that an op lacks have strides of 0. Each row is
 /// normalized.
 struct NormRows {
   Norm form = Norm::kLayer;

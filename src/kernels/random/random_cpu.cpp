@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-/// Elements that a thread draws at a time, and what one weighs of what kElementsPerThread counts.
+/// Elements that a thread draws at a time, and the cost of one in the elements that kElementsPerThread counts.
 constexpr std::int64_t kPiece = 1024, kElementsPerNumber = 16;
 
 std::uint64_t integer_at(const void* data, DType dtype, std::int64_t index) {

@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-/// A sine and cosine weigh as much as this many elements of what kElementsPerThread counts.
+/// The cost of a sine and cosine in the elements that kElementsPerThread counts.
 constexpr std::int64_t kElementsPerSine = 64;
 
 /// Appends factor * base^(-2i / extent) for i < extent / 2.

@@ -70,8 +70,8 @@ struct RopeRows : RopePositions {
     if (loop.rank == 0) return 0;
     return loop.outer[loop.rank - 1].strides[0] * std::max<std::int64_t>(1, kBytes / position_bytes());
   }
-  /// Floats of a thread's scratch, for qk_norm_rope only: what turns each position of a block, then the norms of the
-  /// heads of two blocks.
+  /// Floats of a thread's scratch, for qk_norm_rope only: the factors of each position of a block, then the norms of
+  /// the heads of two blocks.
   [[nodiscard]] std::int64_t turn_floats() const { return 4 * whole_vectors(loop.inner.extent / 2); }
   [[nodiscard]] std::int64_t norm_floats() const { return whole_vectors(block() * heads); }
   [[nodiscard]] std::int64_t scratch() const { return norm ? block() * turn_floats() + 2 * norm_floats() : 0; }
@@ -113,7 +113,7 @@ class Turns {
  public:
   HWY_INLINE Turns(const float* cos, const float* sin, float* scratch) : cos_(cos), sin_(sin), scratch_(scratch) {}
 
-  /// Must be done before at() where there is a weight.
+  /// With a weight, must be called before at().
   template <class S>
   HWY_INLINE void multiply(std::int64_t pairs, const S* weight) {
     if constexpr (kNorm) {
@@ -191,7 +191,7 @@ HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse
 }
 
 /// Positions that are worked on together: where each operand starts. Y is T* or PastCache<T>. By operand, since
-/// compilers compute the four of a position as one vector, which waits for what the cursor has just written.
+/// compilers compute the four of a position as one vector, which waits for the cursor's last writes.
 template <class T, class Y>
 struct Block {
   std::int64_t count;

@@ -26,7 +26,7 @@ std::string driver_version() {
 void fill_random(Stream& to, DType dtype, DevicePointer memory, std::size_t bytes) {
   void* const stream = to.native_handle();
   void* const data = memory.address();
-  // What is kept of 32 random bits, and what is set: the exponent of 1/2 in each element.
+  // A mask of 32 random bits to keep, and the bits to set: the exponent of 1/2 in each element.
   switch (dtype) {
     case DType::kF32:
       return launch_fill_words(stream, 0x807FFFFFU, 0x3F000000U, data, bytes / 4);

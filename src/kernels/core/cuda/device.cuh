@@ -52,7 +52,7 @@ __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
   return packed;
 }
 
-/// The same as f16; what is too large becomes infinite.
+/// The same as f16; too large values become infinite.
 __device__ __forceinline__ std::uint32_t pack_f16(float low, float high) {
   std::uint32_t packed;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));

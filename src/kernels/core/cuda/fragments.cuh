@@ -10,7 +10,7 @@
 
 namespace headroom::cuda::hopper {
 
-/// So many arrivals at once.
+/// Several arrivals at once.
 __device__ __forceinline__ void arrive(Barrier& barrier, int arrivals) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals)
                : "memory");
@@ -25,7 +25,7 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const TensorMap& map,
       : "memory");
 }
 
-/// Begins a copy to global memory; what of the box lies outside of the tensor is left out.
+/// Begins a copy to global memory; the part of the box outside the tensor is left out.
 __device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t from, int x0, int x1, int x2, int x3) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
                "r"(from), "r"(x0), "r"(x1), "r"(x2), "r"(x3)
@@ -38,7 +38,7 @@ __device__ __forceinline__ void store_box(const TensorMap& map, std::uint32_t fr
                : "memory");
 }
 __device__ __forceinline__ void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/// Until the copies that this thread began have read what they store.
+/// Waits until the copies that this thread began have read their sources.
 __device__ __forceinline__ void wait_for_stores_to_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }

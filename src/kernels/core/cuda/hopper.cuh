@@ -49,7 +49,7 @@ __device__ __forceinline__ void fence_barrier_init() {
 __device__ __forceinline__ void arrive(Barrier& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
-/// An arrival that announces so many bytes, before the copies that bring them.
+/// An arrival that announces `bytes`, before the copies that bring them.
 __device__ __forceinline__ void arrive_expecting(Barrier& barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
@@ -100,7 +100,7 @@ __device__ __forceinline__ void copy_box(void* to, const TensorMap& map, Barrier
       : "memory");
 }
 
-// Registers. All warps of a warpgroup ask together; what consumers take, a producer gave away before.
+// Registers. All warps of a warpgroup ask together; consumers take registers that a producer has given away.
 
 template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
@@ -122,8 +122,8 @@ __device__ __forceinline__ void announce(int number, int threads) {
 
 // Clusters: blocks side by side that copy to each other's shared memory.
 
-/// The barrier of a cluster, in two parts, for all its threads that have not ended: after the wait, all see what
-/// each thread wrote before it arrived.
+/// The barrier of a cluster, in two parts, for all its threads that have not ended: after the wait, all see the
+/// writes of each thread before its arrival.
 __device__ __forceinline__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }

@@ -38,7 +38,7 @@ inline LaunchShape large_shape(int blocks, int threads, int shared_bytes, void* 
           .cluster = cluster};
 }
 
-/// Lets a kernel have what `shape` asks for. What is refused, its launch reports.
+/// Permits a kernel the shared memory and cluster size of `shape`. If that fails, its launch reports it.
 template <class... Parameters>
 void permit(void (*kernel)(Parameters...), const LaunchShape& shape) {
   constexpr int kMostPortable = 8;

@@ -71,7 +71,7 @@ class StreamOrder : public GpuTest {
     backend().copy_from_host(stream(), buffer.at(), values.data(), kBytes);
     return buffer;
   }
-  /// Each number to the place before it, by a kernel that is late and one of ours: what the first says is how often.
+  /// Moves each number one place forward, by a late kernel and one of ours: the first number counts the shifts.
   static void submit_shift(Stream& to_stream, const Buffer& numbers, const Buffer& copied) {
     constexpr std::size_t kWord = sizeof(std::uint32_t);
     const std::array<LateCopy, 1> copies = {{{numbers.at(kWord), copied.at(), kBytes - kWord}}};

@@ -22,7 +22,7 @@ struct BoxedTensor {
   std::array<std::int64_t, kMostAxes> extents{};  ///< in elements
   std::array<std::int64_t, kMostAxes> strides{};  ///< in elements; the innermost is 1, others are multiples of 16 bytes
   std::array<int, kMostAxes> box{};               ///< elements that arrive, at most 256 along an axis
-  std::array<int, kMostAxes> steps = {1, 1, 1, 1, 1};  ///< every so many elements of an axis, at most 8
+  std::array<int, kMostAxes> steps = {1, 1, 1, 1, 1};  ///< element strides along each axis, at most 8
   /// Whether pieces of 16 bytes in rows of 128 are permuted by the row (the 128-byte swizzle), as wgmma reads them;
   /// the innermost box is 128 bytes at most then.
   bool is_swizzled = true;

@@ -59,7 +59,7 @@ __device__ __forceinline__ void clear(float (&d)[kCount]) {
 // + t % 32 / 4: columns 2 (t % 4) and the next in a.x, the same of the row 8 below in a.y, and the columns 8
 // further on in a.z and a.w. With kAcross b is [16, N], 16 rows of 128 bytes from a multiple of 1024 on.
 
-// Registers of d, and the places of so many in an instruction's text, which those of what it reads follow.
+// Registers of d, and their places in an instruction's text, which those of its sources follow.
 #define HR_8(i)                                                                                         \
   "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]), "+f"(d[(i) + 4]), "+f"(d[(i) + 5]), \
       "+f"(d[(i) + 6]), "+f"(d[(i) + 7])

@@ -18,7 +18,7 @@ namespace headroom::cublaslt {
 /// text, and are not used under another.
 [[nodiscard]] std::string version_text();
 
-/// What is done to the sums before it is stored; the GELU is the tanh form.
+/// Applied to the sums before they are stored; the GELU is the tanh form.
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
 /// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] if it is

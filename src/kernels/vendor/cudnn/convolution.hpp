@@ -17,7 +17,7 @@ namespace headroom::cudnn {
 [[nodiscard]] std::vector<convolutions::Algorithm> make_algorithms(const convolutions::Problem& problem,
                                                                    Backend& backend, bool is_large);
 
-/// The engine of that name, where it is there again.
+/// The engine of that name, if the library still has it.
 [[nodiscard]] std::optional<convolutions::Algorithm> find_algorithm(const convolutions::Problem& problem,
                                                                     Backend& backend, const std::string& name);
 

@@ -13,7 +13,7 @@ enum ConvolutionUid : std::int64_t { kConvolved = 1, kFilter, kAddedBias, kAdded
 /// The contents of an operation graph: the sums alone, in f32 if an epilogue follows them, or the epilogue too,
 /// except a relu: in f32 the library makes 0 of NaN.
 enum class Fusion : std::uint8_t { kSums, kWhole };
-/// The dtype of what the graph makes.
+/// The dtype of the graph's result.
 [[nodiscard]] DType made_dtype(const convolutions::Problem& problem, Fusion fusion);
 
 /// A convolution as an operation graph: the sums, then a pointwise operation for each of bias, residual and activation,
@@ -34,7 +34,7 @@ class ConvolutionGraph {
 
   const convolutions::Problem& problem_;
   DType made_;
-  std::vector<Descriptor> parts_;  // what the graph refers to stays as long as it
+  std::vector<Descriptor> parts_;  // the graph refers to them
   std::int64_t between_ = kFirstBetween;
 };
 

@@ -104,7 +104,7 @@ class Engines {
  public:
   Engines(const Problem& problem, Backend& backend) : problem_(problem), context_(backend.context<Context>()) {}
 
-  /// At most so many, as the heuristics propose them.
+  /// At most `most` algorithms, in the order of the heuristics.
   [[nodiscard]] std::vector<Algorithm> first(Fusion fusion, std::size_t most) {
     std::vector<Algorithm> algorithms;
     for_each(fusion, [&](const EngineConfig& engine) {

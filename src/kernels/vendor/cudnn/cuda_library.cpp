@@ -66,7 +66,7 @@ Descriptor& Descriptor::finalize() {
 
 std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                             std::size_t most) const {
-  std::vector<Descriptor> found;  // the library fills descriptions that are there
+  std::vector<Descriptor> found;  // the library fills existing descriptions
   std::vector<cudnnBackendDescriptor_t> slots;
   for (std::size_t i = 0; i < most; ++i) slots.push_back(found.emplace_back(type).get());
   const std::int64_t count = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span(slots));

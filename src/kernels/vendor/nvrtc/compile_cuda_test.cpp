@@ -22,7 +22,7 @@ extern "C" __global__ void kernel(float* y, int n) {
 }
 )";
 
-/// Skipped, with the reason, where there is no NVRTC. No GPU is needed.
+/// Skipped, with the reason, without NVRTC. No GPU is needed.
 class Compile : public testing::Test {
  protected:
   void SetUp() override {

@@ -44,7 +44,7 @@ class LoadedKernel {
   [[nodiscard]] bool uses_dependent_launch() const noexcept { return uses_dependent_launch_; }
   /// Registers of a thread.
   [[nodiscard]] int registers() const noexcept { return registers_; }
-  /// Memory of a thread for what found no place in registers, arrays included.
+  /// Memory of a thread for values that did not fit in registers, arrays included.
   [[nodiscard]] std::size_t spilled_bytes() const noexcept { return spilled_bytes_; }
 
  private:
@@ -82,7 +82,7 @@ class Compiler {
   explicit Compiler(Backend& backend);
   /// For a GPU as Target has it (90 for Hopper) that need not be there until a kernel is loaded.
   explicit Compiler(int compute_capability) : Compiler(compute_capability, nullptr) {}
-  /// Waits for what is being compiled; what is not begun fails.
+  /// Waits for running compilations; those not begun fail.
   ~Compiler();
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;

@@ -22,7 +22,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-/// A kernel that adds `summand` to each of `n` words, behind all kernels before it.
+/// A kernel that adds `summand` to each of `n` words, after all earlier kernels.
 std::string source_adding(int summand) {
   return fmt::format(R"(
 extern "C" __global__ void kernel(int* y, int n) {{
@@ -148,7 +148,7 @@ class CompilerTest : public GpuTest {
     const unsigned threads = threads_x * threads_y;
     kernel.launch(stream_->native_handle(), (kWords + threads - 1) / threads, threads_x, threads_y, arguments);
   }
-  /// What is to be there once so much was added.
+  /// The expected results once `value` was added.
   [[nodiscard]] static std::vector<int> all_but_last(int value) {
     std::vector<int> values(kWords, value);
     values.back() = 0;

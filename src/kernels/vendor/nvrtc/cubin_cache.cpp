@@ -37,14 +37,14 @@ static_assert(kMagic.size() == sizeof(Header::magic) && sizeof(Header) == 40);
 
 std::uint64_t hash_of(std::string_view key, std::string_view cubin) { return Hasher().add(key).add(cubin).digest(); }
 
-/// Whether the folder is there, and nobody but this user puts anything into it.
+/// Whether the folder exists and only this user can write to it.
 bool is_private(const fs::path& folder) {
   struct stat status {};
   return ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Makes the folder where it is missing; says whether it is there and private.
+/// Makes the folder if it is missing; returns whether it exists and is private.
 bool make_private(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder.parent_path(), error);
@@ -136,7 +136,7 @@ void CubinCache::store(std::string_view key, std::string_view cubin) const {
   remove_oldest(path);
 }
 
-/// Until the rest is within the limit. Others may do the same at once: what is gone already is counted as removed.
+/// Until the rest is within the limit. Others may do the same at once: files already gone are counted as removed.
 void CubinCache::remove_oldest(const fs::path& except) const {
   std::vector<KeptFile> files = list_files(folder_);
   std::uint64_t bytes = 0;

@@ -21,7 +21,7 @@ class CubinCache {
   /// In ${XDG_CACHE_HOME:-~/.cache}/headroom/kernels. Nothing if neither variable names a folder.
   [[nodiscard]] static std::optional<CubinCache> of_user();
 
-  /// What is kept under `key`, all that the machine code depends on.
+  /// The machine code under `key`, which names all that it depends on.
   [[nodiscard]] std::optional<std::string> find(std::string_view key) const;
   /// Keeps `cubin`; its file appears whole or not at all.
   void store(std::string_view key, std::string_view cubin) const;

@@ -25,7 +25,7 @@ unsigned mode_of(const fs::path& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : 0;
 }
 
-/// As if it had been used last so many seconds ago.
+/// As if it had been used last this many seconds ago.
 void age(const fs::path& file, int seconds) {
   fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
 }

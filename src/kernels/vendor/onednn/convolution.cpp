@@ -15,7 +15,7 @@ namespace {
 /// A conversion of one operand; without a call there is none to make.
 struct Reorder {
   std::shared_ptr<const Call> call = nullptr;
-  std::size_t copy_offset = 0;  // in the scratch, of what lies in oneDNN's layout
+  std::size_t copy_offset = 0;  // in the scratch, of the operand in oneDNN's layout
   std::size_t scratch_offset = 0;
 
   void run(const void* from, void* to, std::byte* scratch) const {

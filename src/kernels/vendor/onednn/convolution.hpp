@@ -9,7 +9,7 @@
 /// Code that conv2d and conv_transpose2d share on oneDNN.
 namespace headroom::onednn {
 
-/// How images lie for a primitive: as the op's operands do, or as oneDNN likes best.
+/// The layout of images for a primitive: that of the op's operands, or the one that oneDNN prefers.
 enum class ImageLayout : std::uint8_t { kGiven, kBest };
 
 /// Describes an image operand for a primitive.

@@ -55,7 +55,7 @@ dnnl::memory::desc describe_any(DType dtype, const Shape& shape) {
 std::string layout_name(const dnnl::memory::desc& desc) {
   const dnnl_memory_desc_t& d = desc.data;
   const dnnl_blocking_desc_t& blocking = d.format_desc.blocking;
-  // Nothing but what is named below.
+  // No properties other than those named below.
   HR_CHECK(d.format_kind == dnnl_blocked && d.offset0 == 0 && (d.extra.flags & ~kNamedExtras) == 0);
   const auto list = [](const dnnl_dim_t* first, int count) { return fmt::join(first, first + count, "x"); };
   std::string blocks;

@@ -28,9 +28,9 @@ namespace headroom::onednn {
 [[nodiscard]] bool is_plain(const dnnl::memory::desc& desc);
 /// The layout as stable text: dtype, extents, padding, strides and blocks. Equal texts mean equal bytes.
 [[nodiscard]] std::string layout_name(const dnnl::memory::desc& desc);
-/// Converts from one layout into another, with zeros for what that pads.
+/// Converts from one layout into another, with zeros as its padding.
 void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memory::desc& wanted, void* to);
-/// Has `plan` pack its input `weight` from one layout into another, with zeros for what that pads; nothing where they
+/// Has `plan` pack its input `weight` from one layout into another, with zeros as its padding; does nothing if they
 /// are equal.
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted);
 
@@ -54,7 +54,7 @@ class [[nodiscard]] TeamSize {
   int before_;
 };
 
-/// Runs `body`; where oneDNN fails, throws Error that names `what` was done.
+/// Runs `body`; if oneDNN fails, throws Error that names `what`, the work.
 template <typename Body>
 auto checked(std::string_view what, const Body& body) {
   try {
@@ -64,7 +64,7 @@ auto checked(std::string_view what, const Body& body) {
   }
 }
 
-/// kPlan() for a kernel's traits: with the team that will run what it makes, and oneDNN's failures as Error.
+/// kPlan() for a kernel's traits: with the team that will run the plan, and oneDNN's failures as Error.
 template <KernelPlan (*kPlan)(const KernelBinding&)>
 KernelPlan planned(const KernelBinding& binding) {
   const TeamSize team(binding.threads);

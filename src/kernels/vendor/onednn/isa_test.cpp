@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 /// The tests of all oneDNN kernels, run again by this program in a process whose oneDNN is limited to `isa`: oneDNN
-/// reads the limit once, when it is first used. Returns what the process printed, with its exit status in `status`.
+/// reads the limit once, when it is first used. Returns the output of the process; its exit status is in `status`.
 std::string run_onednn_tests(const std::string& isa, int& status) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

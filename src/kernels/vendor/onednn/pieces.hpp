@@ -10,20 +10,20 @@ namespace headroom::onednn {
 struct Piece {
   std::int64_t rows;
   RowPlan::Offsets at;  ///< of its first row in x and y, in elements
-  float* sums;          ///< [rows, n]: what oneDNN wrote, in the core's cache
+  float* sums;          ///< [rows, n], written by oneDNN, in the core's cache
   void* y;              ///< its first row
 };
 
 /// How a GEMM is computed in pieces.
 struct Pieces {
   int weight;                ///< the input that is the weight
-  GemmEpilogue end;          ///< what oneDNN does to the sums
+  GemmEpilogue end;          ///< that oneDNN applies to the sums
   DType y_dtype;             ///< of the whole op's result
   std::int64_t rows;         ///< of a piece; the last of each GEMM may have fewer
   std::int64_t layout_rows;  ///< of a GEMM that prefers the layout of the weight
   std::int64_t grain = 1;    ///< pieces worth waking a team for
   bool is_staged = false;    ///< oneDNN writes into scratch, not y
-  std::function<void(const LaunchArguments&, const Piece&)> finish = {};  ///< what follows, on the same thread
+  std::function<void(const LaunchArguments&, const Piece&)> finish = {};  ///< the rest, on the same thread
 };
 
 /// A linear computed in pieces of a few dozen rows. Each thread takes pieces of its own. oneDNN, on one thread,
