@@ -11,7 +11,7 @@ no data set: the teacher makes the training set. Three stages:
     train     the student learns to say at a few noise levels of each path where the path ends
     evaluate  10,000 images at 1 to 4 steps against the teacher's: samples.png, loss.png, numbers in training.json
 
-A student's velocity v at x with noise level sigma stands for the image x - sigma v, so that one step from any level
+A student's velocity v at x with noise level sigma means the image x - sigma v, so that one step from any level
 ends there, and Euler's method in 1 to 4 steps goes through the levels that were trained. Guidance is in the paths, so
 that the student needs none. It first learns from the states of the paths; after --own-after of the training from those
 that it reaches itself by Euler's method, as when it draws: the image that it should find is still the end of the path
@@ -426,7 +426,7 @@ def evaluate(args, trial, teacher_row, table, device):
 
 
 def save_student(args, weights):
-    """What ships besides the teacher's own files: weights in fp16, the scheduler and how to draw."""
+    """What ships together with the teacher's own files: weights in fp16, the scheduler and how to draw."""
     for part in ("transformer", "scheduler"):
         os.makedirs(os.path.join(args.out, part), exist_ok=True)
     for name in KEPT_FILES:

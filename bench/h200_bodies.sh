@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What stands between products, here and compiled by PyTorch: the bodies of `headroom bench bodies`, equal work on one GPU in one run.
+# Work between matmuls, here and compiled by PyTorch: the bodies of `headroom bench bodies`, equal work on one GPU in one run.
 # PyTorch tunes and compiles once and then alternates with us (ours, theirs, theirs, ours, ...). Writes a result file for each side
 # and turn, and the table that bench/peers/body_ratios.py makes of them.
 #

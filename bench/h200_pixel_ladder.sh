@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What each switch gives UNet2DModel of 692 M on a GPU, a pass for one image of 3x64x64, random weights: alone beside fp32, and one after
-# the other, each with its memory; and beside it what PyTorch's autocast makes of the same network in fp32, as it is and compiled in a
+# What each switch gives UNet2DModel of 692 M on a GPU, a pass for one image of 3x64x64, random weights: alone next to fp32, and one after
+# the other, each with its memory; and next to it what PyTorch's autocast makes of the same network in fp32, as it is and compiled in a
 # CUDA graph. Writes a result file for each configuration.
 #
 #   bench/h200_pixel_ladder.sh HEADROOM OUT_DIR

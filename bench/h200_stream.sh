@@ -53,7 +53,7 @@ stream() {
     python3 "$here/bench/stream_facts.py" "$out/$1.json" "$out/$1-memory.json"
 }
 turbo_stream() { stream "stream-$1" "test:${side}x$side@60:$frames" $turbo --steps "$2" --opt "$switches${3:-}"; }
-# Between two pipes, as it stands between two ffmpegs.
+# Between two pipes, as between two ffmpegs.
 piped() {
   python3 "$here/bench/y4m_test_frames.py" "$side" "$side" 60 "$paced" |
     python3 "$here/bench/watch_memory.py" "$out/stream-paced-60-memory.json" "$headroom" stream $turbo --input - --out - --fps 60 \

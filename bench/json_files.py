@@ -1,4 +1,4 @@
-"""JSON as the files beside a model have it."""
+"""JSON as the files of a model's folder have it."""
 
 import json
 

@@ -14,7 +14,7 @@ MASK = 0xFFFFFFFF
 # Of the ink's five tones, from the darkest.
 PALETTE = ((0.10, 0.11, 0.23), (0.35, 0.22, 0.38), (0.72, 0.36, 0.33), (0.91, 0.67, 0.43), (0.97, 0.92, 0.80))
 TONE_SHARPNESS = 10.0  # of the steps between tones
-SMOOTHING, SURROUND = 1.0, 2.0  # standard deviations in pixels: of what tones are taken from, and what contours stand out of
+SMOOTHING, SURROUND = 1.0, 2.0  # standard deviations in pixels: of the blurred image that tones come from, and of the one that contours differ from
 CONTOUR_AT, CONTOUR_WIDTH, CONTOUR_INK = 0.03, 0.012, 0.85
 LUMA = (0.299, 0.587, 0.114)
 

@@ -1,4 +1,4 @@
-"""Pictures as the files beside a model have them, without a library."""
+"""Pictures as the files of a model's folder have them, without a library."""
 
 import struct
 import zlib

@@ -1,8 +1,8 @@
 # HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found (scripts/bootstrap.sh cuda installs one), or
-# AUTO, which is ON where there is an NVIDIA GPU besides: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
+# AUTO, which is ON where there is an NVIDIA GPU too: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
 # HEADROOM_CUDA_LIBRARIES to what layers that use CUDA link.
 #
-# Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp stand in for them in a build
+# Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp replace them in a build
 # without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never do.
 #
 # The CUDA runtime is linked statically; cuBLASLt, cuDNN and NVRTC are opened by their soname when a GPU is first used. So one

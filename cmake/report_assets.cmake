@@ -1,4 +1,4 @@
-# What a report is made of beside data: the chart library (an npm package, fetched here where scripts/bootstrap.sh has not done
+# What a report is made of other than data: the chart library (an npm package, fetched here where scripts/bootstrap.sh has not done
 # so), the functions that options name, and the style and behaviour of pages. src/report/assets.hpp declares it.
 
 set(echarts ${PROJECT_SOURCE_DIR}/third_party/echarts)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """contact_sheet.py OUT.svg TOP LABEL=GRID.png...: grids of small pictures as `headroom run` writes them, one below the other with
-their labels, enlarged without smoothing. TOP is what stands above the columns, separated by commas. The SVG holds the pictures.
+their labels, enlarged without smoothing. TOP is the text above the columns, separated by commas. The SVG holds the pictures.
 """
 
 import base64
@@ -11,7 +11,7 @@ import sys
 
 SCALE = 3  # pixels of the sheet for one of a picture
 LABELS = 165  # pixels for the rows' labels
-LINE = 26  # pixels for what stands above the columns
+LINE = 26  # pixels for the text above the columns
 GAP = 6
 STYLE = ("text { font: 15px -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #1f2328 } image { image-rendering: pixelated }"
          " @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } }")

@@ -18,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAMPS = ROOT / "build" / "lint"
-# What clang needs beside the arguments of g++, whose -Wconversion leaves signs alone in C++. Without OpenMP because clang 16
+# What clang needs other than the arguments of g++, whose -Wconversion leaves signs alone in C++. Without OpenMP because clang 16
 # refuses lambdas that capture structured bindings with it.
 CLANG_ARGUMENTS = ["-Wno-unknown-warning-option", "-Wno-sign-conversion", "-fno-openmp", "-Wno-unknown-pragmas"]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # third_party_licences.sh [CUDA_INCLUDE_FOLDER]: prints the licence of every library that is in what is installed,
-# linked with it, or opened by it, as it stands on this machine; with CUDA's headers, those of a build with CUDA too.
+# linked with it, or opened by it, as it is on this machine; with CUDA's headers, those of a build with CUDA too.
 # Fails where a text is missing. What each is for is in docs/third_party.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."

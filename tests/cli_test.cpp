@@ -721,7 +721,7 @@ TEST_F(CliTest, AnOutputThatCannotBeWrittenLeavesNothingBehind) {
   expect_error(
       forward + "/dev/full", 1,
       MatchesRegex("headroom: cannot write /dev/full: no space left on /dev/full: [1-9][0-9]* bytes needed\n"));
-  // A limit on the size of files stands for a disk that fills up while the file is being written.
+  // A limit on the size of files imitates a disk that fills up while the file is being written.
   const std::size_t before = files();
   const Outcome limited = run("{ trap '' XFSZ; ulimit -f 1; " + std::string(kHeadroomBinary) + " " + forward +
                               file("out.safetensors").string() + "; }");

@@ -24,7 +24,7 @@ constexpr int kThreads = 2;  // of a CPU: as many as 8 samples are enough parts 
 /// All sets of exact switches that take no argument; on a CPU without those that decline there, but for one with all.
 std::vector<SwitchSet> combinations(bool on_gpu) {
   std::vector<SwitchSet> sets = {{}};
-  // Those for images decline here: what they do stands in vae_test.cpp.
+  // Those for images decline here: vae_test.cpp tests what they do.
   for (const SwitchInfo& info : all_switches()) {
     if (!info.exact || !info.value.empty() || info.name == "channels-last" || info.name == "align") continue;
     if (!on_gpu && (info.name == "streams" || info.name == "graph")) continue;

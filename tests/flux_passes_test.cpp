@@ -137,7 +137,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
 
     ASSERT_LE(distance(interpret_on(graph, tensors), expected), 1e-12) << fmt::format("{}", fmt::join(disabled, ","));
     // No fusion spoils another's patterns; only the scale needs what an earlier one leaves of joined streams, unless attention has
-    // taken it, and merging needs weights in front.
+    // taken it, and merging needs weights first.
     ASSERT_EQ(rewrites_of(report, "flash-attention"), is_on("flash-attention") ? 2 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-activation"), is_on("fuse-activation") ? 6 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qkv"), is_on("fuse-qkv") && is_on("weights-first") ? 3 : 0);

@@ -81,7 +81,7 @@ json honest_document() {
   return to_json(file);
 }
 
-/// What is wrong with a file, and words that the message about it must hold beside the file's name.
+/// What is wrong with a file, and words that the message about it must hold together with the file's name.
 struct Fault {
   std::string name;
   std::function<std::string(json&)> write;  ///< the text of the file

@@ -156,7 +156,7 @@ TEST(LeftOpen, AnEmptySecondPromptIsRead) {
 class LeftOpenProgram : public ProgramTest {
  protected:
   static std::string model(const char* name) { return golden_folder(name).string(); }
-  /// The picture that `run` makes of 2 steps, and what it says beside.
+  /// The picture that `run` makes of 2 steps, and its messages.
   Outcome draw(const std::string& folder, const std::string& name, const std::string& options) const {
     Outcome outcome = headroom("run " + folder + " --device cpu --threads 1 --out " + file(name) + " " + options);
     EXPECT_EQ(outcome.code, 0) << options << "\n" << outcome.err;
@@ -263,7 +263,7 @@ TEST_F(LeftOpenProgram, LabelsWinOverThePromptOfAPng) {
   EXPECT_EQ(pixels("bag.png"), pixels("expected.png"));
 }
 
-/// Windows programs write a byte order mark in front of UTF-8.
+/// Windows programs write a byte order mark before UTF-8.
 TEST_F(LeftOpenProgram, AByteOrderMarkIsNoPartOfAPrompt) {
   const std::string options = "--steps 1 --height 32 --width 32 --quiet ";
   write_file_atomically(file("plain.txt"), "a fox\na hare\n");

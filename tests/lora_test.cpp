@@ -84,7 +84,7 @@ struct Golden {
   }
 };
 
-/// A program that puts out params as they stand.
+/// A program that puts out params as they are.
 std::shared_ptr<const Program> program_of(const std::vector<std::string>& params, const Golden& golden) {
   Graph graph("params");
   for (const std::string& param : params) {

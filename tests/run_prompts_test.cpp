@@ -33,7 +33,7 @@ class RunPromptsTest : public ProgramTest {
   [[nodiscard]] nlohmann::json text_of(const std::string& name) const {
     return parse_json(read_png_text(file(name)).at("headroom"), name);
   }
-  /// Runs a small request besides what is given.
+  /// Runs a small request with these options added.
   [[nodiscard]] Outcome run(const std::string& arguments) const {
     return headroom("run " + arguments + " --quiet --steps 1 --device cpu");
   }

@@ -4,7 +4,7 @@
 //   {"timesteps": [...], "levels": [...], "noise_scale": 1, "next": [[[...], ...], ...]} or {"error": "..."}
 //
 // `config` is a scheduler_config.json; all but it and `steps` may be left out. `levels` are alpha and sigma where each step begins and
-// where the last one ends. bench/peers/samplers_diffusers.py holds them beside diffusers' own schedulers.
+// where the last one ends. bench/peers/samplers_diffusers.py compares them with diffusers' own schedulers.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// A benchmark whose speed is planted: it stands for a headroom binary in tests of `bench --against`. Linked several
+// A benchmark whose speed is planted: it replaces a headroom binary in tests of `bench --against`. Linked several
 // times, each with a kSlowdown of its own in percent; it takes any arguments and prints a result file, as `bench --json`
 // does. Its work is real (a chain of multiplications of about 0.4 ms) and really timed.
 

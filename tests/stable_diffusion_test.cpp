@@ -128,7 +128,7 @@ TEST(StableDiffusion, NoNegativePromptIsWhatTheFieldTakesForIt) {
   EXPECT_EQ(relative_l2(latents("sd-2.1", std::nullopt), latents("sd-2.1", "")), 0);
 }
 
-/// The whole request is one recording wherever the device goes through loops, and what is the same in every step stands before the loop.
+/// The whole request is one recording wherever the device goes through loops, and what is the same in every step is before the loop.
 TEST(StableDiffusion, WhatAPromptAloneDecidesIsComputedOnce) {
   const OpenedPipeline opened(golden_folder("sdxl"), DeviceKind::kCpu);
   const Request request = opened.pipeline->resolve({.token_rows = 4, .token_columns = 4, .steps = 2, .switches = {}});

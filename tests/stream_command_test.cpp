@@ -1,4 +1,4 @@
-// `headroom stream` as it stands between two programs.
+// `headroom stream` between two programs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The distilled model that ships draws in a few steps what its own record says, judged by the classifier beside it.
+// The distilled model that ships draws in a few steps what its own record says, judged by the classifier in its folder.
 
 #include <gtest/gtest.h>
 

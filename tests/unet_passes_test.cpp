@@ -76,7 +76,7 @@ TEST(UNetPasses, FireOnStableDiffusion) {
   EXPECT_EQ(count(graph, Op::kSoftmax) + count(graph, Op::kSilu) + count(graph, Op::kResize2d), 0);
   EXPECT_EQ(rewrites(report, "fuse-conditioning"), 2) << "projections of the time, and keys and values of the text";
   expect_nothing_between(graph, report, 12, 22, 32, 14);  // two shortcuts on the way down, twelve on the way up
-  expect_images_as_units_read_them(graph, 16);            // those in front of transformers
+  expect_images_as_units_read_them(graph, 16);            // those before transformers
 }
 
 TEST(UNetPasses, FireOnAUNetOfPixels) {

@@ -1,7 +1,7 @@
-"""The prompts that fashion-flux learns to read, each with the row of the prompt table that it stands for.
+"""The prompts that fashion-flux learns to read, each with the row of the prompt table that it means.
 
 A prompt is a name in a phrase: "a close-up of " + "two black leather " + "ankle boots" + " on a white background". One
-that names no garment stands for the row of the empty prompt.
+that names no garment means the row of the empty prompt.
 """
 
 import collections
@@ -127,7 +127,7 @@ class Grammar:
         self.held = set(draw.sample(pairs, int(held_share * len(pairs))))
 
     def noun(self, draw, name, is_pair, label, misspells, makes_up):
-        """The name as it stands in a sentence: words before it, and itself."""
+        """The name in a sentence: words before it, and itself."""
         qualities = draw.sample(QUALITIES, draw.choice([0, 0, 0, 1, 1, 2]))
         qualities = " ".join(made_up(draw) if draw.random() < makes_up else word for word in qualities)
         before = qualities + " " if qualities else ""

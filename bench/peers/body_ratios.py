@@ -5,7 +5,7 @@ and what it says of the bars.
     python3 bench/peers/body_ratios.py bench/results/h200/bodies_bf16
 
 A turn's ratio is of the medians of its two sides. Intervals are of the median of the turns' ratios: exact from six turns on, else
-bootstrapped over turns and trials. "launches" are the nodes of our plan, beside them the kernels of a call in PyTorch. "of copying" is
+bootstrapped over turns and trials. "launches" are the nodes of our plan, next to them the kernels of a call in PyTorch. "of copying" is
 the rate of a copy of as many bytes that a body reaches, the median over the turns that it took with the copy.
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times one pass of a network in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The networks are diffusers'
 AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, and transformers' CLIPTextModel and T5EncoderModel,
-and our own LiveStreamUNet, whose definition stands with its goldens.
+and our own LiveStreamUNet, whose definition is with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\

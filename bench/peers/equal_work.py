@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README's table of equal work: the chief rows of h200_ratios.py and cpu_ratios.py beside each other, as Markdown.
+"""The README's table of equal work: the chief rows of h200_ratios.py and cpu_ratios.py together, as Markdown.
 
     python3 bench/peers/equal_work.py bench/results
     python3 bench/peers/equal_work.py bench/results --update README.md

@@ -8,7 +8,7 @@ trials kept, for each of several sizes.
         --compile-blocks --graph --sizes 64x64x1 32x32x1 64x64x4 --text-tokens 512 --steps 10 --save flux_dev.json
 
 Pin the processor's cores from outside (taskset): the affinity found is recorded. On CUDA each trial is timed with
-events and, beside them, with the wall clock up to the end of a synchronization. Inputs are random and rotate among
+events and also with the wall clock up to the end of a synchronization. Inputs are random and rotate among
 several sets. --graph measures everything twice, without and with a CUDA graph.
 
 With --beside this process, compiled once, alternates with another program, so that both meet the same moods of a shared

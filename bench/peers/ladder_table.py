@@ -45,7 +45,7 @@ def round_images(result):
 
 
 def factor(baseline, result):
-    """Over rounds the geometric mean; a rung's round stands between two of the baseline's visits."""
+    """Over rounds the geometric mean; a rung's round lies between two of the baseline's visits."""
     around, own = round_images(baseline), round_images(result)
     return math.exp(statistics.mean(math.log(math.sqrt(around[number] * around.get(number + 1, around[number])) / time)
                                     for number, time in own.items()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds samplers beside diffusers' schedulers on random configurations: their timesteps, and what they make of noise.
+"""Compares samplers with diffusers' schedulers on random configurations: their timesteps, and what they make of noise.
 
     python3 bench/peers/samplers_diffusers.py --program build/release/tests/sampler_tables --out bench/results/cpu/samplers.txt
 

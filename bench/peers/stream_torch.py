@@ -9,7 +9,7 @@ clamped. All of it is compiled and captured as one CUDA graph, whose inputs and 
         --beside "build/release/headroom bench sd-turbo --random-weights 0 --pass frame --height 512 --width 512 --device cuda \\
         --opt lossless,fp16 --out headroom-{turn}.json"
 
-Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is what stands between them; --whole compiles all as one.
+Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is the work between them; --whole compiles all as one.
 Compiling from nothing takes minutes, most of it for the U-Net: --cache is the folder in which torch.compile keeps what it made, and
 --compile-only makes it, of some parts in one process and of others in another at the same time, and ends. Several steps are as
 many calls in the same graph. Random weights. Needs PyTorch and diffusers.

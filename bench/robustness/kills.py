@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """kills.py HEADROOM [--kills 1000] [--seed 1] [--jobs 2]: runs that are ended at random moments.
 
-Commands that write are ended by SIGKILL, SIGTERM or SIGINT while they work, several times each in one folder. Whatever stands there
+Commands that write are ended by SIGKILL, SIGTERM or SIGINT while they work, several times each in one folder. Whatever is there
 under a name that was asked for is whole: a picture decodes, a document parses, weights fill their file. The command then runs to its
 end there, and leaves what it was asked for and nothing else. Moments are drawn between 0 and what a whole run takes, from --seed.
 A run that ends by SIGTERM or SIGINT ends by that signal, or has done all its work. For a build with sanitizers: no report of theirs

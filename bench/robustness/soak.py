@@ -2,7 +2,7 @@
 """soak.py HEADROOM [--minutes 10] [--requests 100000] [--seed 1]: a server and a paced stream that run for long.
 
 `run --prompts -` answers mixed requests, of which some cannot be done, for that long or that many, whatever is less, while a stream is paced
-at 25 frames a second beside it. Memory, threads and open files are looked at all the time: after the first tenth they may not grow. Growth is
+at 25 frames a second at the same time. Memory, threads and open files are looked at all the time: after the first tenth they may not grow. Growth is
 the slope of a line through the last nine tenths, by least squares, over their length: at most 2% of the memory or 4 MiB; threads and files
 at the end are no more than at the tenth. Every request is answered in order. Needs nothing but Python and /proc.
 """

@@ -31,7 +31,7 @@ const fs::path kLadder = fs::path(kSourceDir) / "bench/results/cpu/ladder.json";
 
 Dataset read_ladder() { return Dataset::read(std::vector<fs::path>{kLadder}); }
 
-/// Writes the dashboard of `dataset`, and no chart beside it.
+/// Writes the dashboard of `dataset`, and no chart files.
 fs::path write_dashboard(const Dataset& dataset, const TempFolder& folder) {
   return write_report(dataset, folder.path(), {.formats = {}, .max_quality_loss = 0.01}).dashboard;
 }

@@ -1,4 +1,4 @@
-// The page of a live stream as those who watch it meet it: in real browsers, beside a stream that goes on by itself.
+// The page of a live stream as those who watch it meet it: in real browsers, with a stream that goes on by itself.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -58,7 +58,7 @@ class Resnet(nn.Module):
 
 
 class Attention(nn.Module):
-    """x + attention of its pixels over the memory and themselves, whose keys and values stand beside each other."""
+    """x + attention of its pixels over the memory and themselves, whose keys and values are concatenated."""
 
     def __init__(self, width, head_dim, memory_dim, groups, eps):
         super().__init__()
@@ -94,7 +94,7 @@ class Sampler(nn.Module):
 
 
 class Block(nn.Module):
-    """What stands at one level: resnets, attention behind each or behind the first alone, and what changes the size."""
+    """What is at one level: resnets, attention behind each or behind the first alone, and what changes the size."""
 
     def __init__(self, resnets, attentions=(), downsampler=None, upsampler=None):
         super().__init__()
@@ -118,7 +118,7 @@ class Memory(nn.Module):
         self.norm = nn.LayerNorm(dim, MEMORY_NORM_EPS)
 
     def read(self, memory, position):
-        """The rows, each with what stands for its age: 0 of the frame before. [s, frames, dim]"""
+        """The rows, each with the embedding of its age: 0 of the frame before. [s, frames, dim]"""
         frames = memory.shape[1]
         ages = (position - 1 - torch.arange(frames, device=memory.device)) % frames
         return memory + self.age_embedding.weight[ages]

@@ -20,7 +20,7 @@ flux-dev, flux-schnell and flux-kontext are folders as diffusers writes them (ti
         reference [height, width, 3], reference_resized         U8; of Kontext: the input, and what is encoded of it
         reference_latents [images, tokens, channels]            of Kontext: packed
 
-`negative_` stands before what true classifier-free guidance takes as well. What names no type is F64. `*_bf16_error` is
+`negative_` precedes what true classifier-free guidance takes as well. What names no type is F64. `*_bf16_error` is
 how far diffusers in bf16 is from it (relative L2). flux-kontext also has sizes.json, what sizes ([height, width]) the
 pipeline makes of those it is given, and resize.safetensors: `<n>.image` and `<n>.resized`, U8 [height, width, 3], as
 Pillow resizes for it.

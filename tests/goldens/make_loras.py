@@ -357,7 +357,7 @@ def fuse_by_peft(folder, out, files):
 
 
 def check_by_peft(case, fused, folder, out):
-    """What fuse_lora makes of the case beside `fused`: a sentence, and whether that is the same."""
+    """What fuse_lora makes of the case in addition to `fused`: a sentence, and whether that is the same."""
     try:
         import peft
     except ImportError as error:

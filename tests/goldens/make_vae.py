@@ -23,7 +23,7 @@ from make_flux import OnlyDouble
 
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
-# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions beside the latents. Sizes are odd on purpose. The tiny one has
+# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions next to the latents. Sizes are odd on purpose. The tiny one has
 # another width on each side, and another number of blocks at each size.
 CASES = {
     "flux": dict(kind=AutoencoderKL,

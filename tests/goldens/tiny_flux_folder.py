@@ -30,7 +30,7 @@ VAE = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecod
            use_post_quant_conv=False)
 DECODED_SCALE = 0.4  # of the decoder's last convolution: pixels mostly within -1 and 1, some clamped
 
-# What T5's pieces are trained on, beside some of the phrases that other tokenizers are tested with.
+# What T5's pieces are trained on, together with some of the phrases that other tokenizers are tested with.
 SENTENCES = [
     "a small white house under a pale sky, with dark windows and a red door",
     "fishing boats in the harbour at dawn, nets on the quay", "wind in the sails, rain on the windows",
