@@ -60,7 +60,7 @@ class Pairs(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "unequal work"):
             peer_ratios.check_equal_work(result([]), result([], work_hash="another"))
 
-    def test_a_turn_is_steady_where_the_yardstick_keeps_its_best_rate(self):
+    def test_a_round_is_steady_where_the_yardstick_keeps_its_best_rate(self):
         self.assertEqual(cpu_ratios.are_steady([[10, 11, 12], [10, 12.1, 10], []]), [True, False, True])
 
 

@@ -17,7 +17,7 @@ using testing::internal::CaptureStderr;
 using testing::internal::GetCapturedStderr;
 
 /// The report about declined switches, or the error.
-std::string report_of(const SwitchList& switches, bool is_quiet, const std::vector<Declined>& declined) {
+std::string declined_report(const SwitchList& switches, bool is_quiet, const std::vector<Declined>& declined) {
   const Log log(is_quiet);
   CaptureStderr();
   std::string error;
@@ -33,20 +33,20 @@ const std::vector<Declined> kFp8 = {{.switch_name = "fp8", .reason = "it is for 
 
 TEST(WithoutEffect, QuietLeavesWhatWasNamed) {
   const SwitchList named{.list = "fast, fp8=exact", .is_given = true};
-  EXPECT_EQ(report_of(named, false, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
-  EXPECT_EQ(report_of(named, true, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
+  EXPECT_EQ(declined_report(named, false, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
+  EXPECT_EQ(declined_report(named, true, kFp8), "warning: switch fp8 declined: it is for GPUs\n");
 }
 
 TEST(WithoutEffect, APresetIsANoteAndTheCommandsOwnIsSilent) {
-  EXPECT_EQ(report_of({.list = "fast", .is_given = true}, false, kFp8), "switch fp8 declined: it is for GPUs\n");
-  EXPECT_EQ(report_of({.list = "fast", .is_given = true}, true, kFp8), "");
-  EXPECT_EQ(report_of({.list = "fp8", .is_given = false}, false, kFp8), "");
+  EXPECT_EQ(declined_report({.list = "fast", .is_given = true}, false, kFp8), "switch fp8 declined: it is for GPUs\n");
+  EXPECT_EQ(declined_report({.list = "fast", .is_given = true}, true, kFp8), "");
+  EXPECT_EQ(declined_report({.list = "fp8", .is_given = false}, false, kFp8), "");
 }
 
 TEST(WithoutEffect, StrictIsAnErrorForWhatWasNamedAlone) {
-  EXPECT_EQ(report_of({.list = "fp8", .is_given = true, .is_strict = true}, true, kFp8),
+  EXPECT_EQ(declined_report({.list = "fp8", .is_given = true, .is_strict = true}, true, kFp8),
             "error: --strict: switch fp8 declined: it is for GPUs");
-  EXPECT_EQ(report_of({.list = "fast", .is_given = true, .is_strict = true}, true, kFp8), "");
+  EXPECT_EQ(declined_report({.list = "fast", .is_given = true, .is_strict = true}, true, kFp8), "");
   const Log log;
   const SwitchList strict{.list = "lossless", .is_strict = true};
   const std::vector<IdleOption> idle = {{"true_cfg_scale", "it reads no text"}, {"steps", "steps=2 takes its place"}};

@@ -22,7 +22,7 @@ inline constexpr std::int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 struct Matrix {
   const float* data;
   std::int64_t row;   // distance of rows
-  std::int64_t step;  // distance along the products' depth
+  std::int64_t step;  // distance along the depth of the GEMM
 };
 
 /// c[m, n] = sum_k a[m, k] b[k, n] for kM rows and kN vectors; with a `factor`, plus factor[m] c[m, n].

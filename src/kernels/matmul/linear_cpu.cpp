@@ -59,7 +59,7 @@ std::int64_t piece_rows(const LinearProblem& problem, const RowPlan& plan, int t
   return std::min(piece, plan.rows.extent);
 }
 
-/// Without an activation the product goes straight into y; else our row kernel adds the bias, takes the activation and
+/// Without an activation the result goes straight into y; else our row kernel adds the bias, takes the activation and
 /// rounds once.
 KernelPlan plan_in_pieces(const LinearProblem& problem, const RowPlan& rows, int threads) {
   onednn::Pieces pieces{.weight = 1,

@@ -25,7 +25,7 @@ using Loop = RowLoop<3>;  // over a, b and c
 Loop batch_loop(const Operand& a, const Operand& b, const Operand& c) {
   const auto batch_of = [](const Shape& shape) {
     Shape batch(shape.dims().first(static_cast<std::size_t>(shape.rank() - 2)));
-    batch.push_back(1);  // the row: one product
+    batch.push_back(1);  // the row: one GEMM
     return batch;
   };
   return rows_of<3>(batch_of(c.type.shape), {batch_of(a.strides), batch_of(b.strides), batch_of(c.strides)});

@@ -1,8 +1,8 @@
-// y = activation(product * x_scale * w_scale + bias) + residual: the epilogue of an FP8 GEMM for which the library
-// has none. `product` is the GEMM's result.
+// y = activation(sums * x_scale * w_scale + bias) + residual: the epilogue of an FP8 GEMM for which the library
+// has none. `sums` are the GEMM's results.
 //
-// Dtypes     product and scales f32; y f32, bf16 or f16; bias the same or f32.
-// Bytes      product read and y written once. One element per thread: models on Hopper do not use this kernel.
+// Dtypes     sums and scales f32; y f32, bf16 or f16; bias the same or f32.
+// Bytes      sums read and y written once. One element per thread: models on Hopper do not use this kernel.
 
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"

@@ -7,9 +7,9 @@
 /// The interface of scaled_linear_cuda between its host and device halves.
 namespace headroom::cuda {
 
-/// y = activation(product * x_scale * w_scale + bias) + residual, where `product` is a GEMM's result. Operands:
-/// product, x_scale (one per row), w_scale, bias (w_scale again if there is none), residual (dense, like product)
-/// and y, which may be the residual. product and scales are f32.
+/// y = activation(sums * x_scale * w_scale + bias) + residual, where `sums` are a GEMM's results. Operands:
+/// sums, x_scale (one per row), w_scale, bias (w_scale again if there is none), residual (dense, like sums)
+/// and y, which may be the residual. sums and scales are f32.
 struct ScaledGemm {
   Activation activation = Activation::kNone;
   bool has_bias = false;
