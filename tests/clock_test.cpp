@@ -29,7 +29,8 @@ class ClockThatIsNotSet : public ProgramTest {
 TEST_F(ClockThatIsNotSet, IsReportedBeforeAnythingIsMeasured) {
   for (const std::string& command :
        {"bench " + kClockedModel + "--out " + file("bench.json"), "bench " + kClockedModel + "--format json",
-        "ladder " + kClockedModel + "--opt arena --out " + file("ladder"), "profile " + kClockedModel + "--out " + file("profile.json"),
+        "ladder " + kClockedModel + "--opt arena --out " + file("ladder"),
+        "profile " + kClockedModel + "--out " + file("profile.json"),
         "sweep " + std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance --steps 2 --out " +
             file("sweep.json")}) {
     const Outcome outcome = in_1970(command);
