@@ -12,7 +12,10 @@
 #include "base/text/json.hpp"
 #include "base/text/mutated_json_fuzz.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
+#include "models/text_encoders/clip_text.hpp"
+#include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
@@ -34,6 +37,9 @@ using namespace headroom;
 void read_network(const nlohmann::json& config, const std::string& name) {
   if (name == "FluxTransformer2DModel") static_cast<void>(parse_flux_config(config));
   if (name == "AutoencoderKL") static_cast<void>(parse_autoencoder_kl_config(config));
+  if (name == "AutoencoderTiny") static_cast<void>(parse_autoencoder_tiny_config(config));
+  if (name.starts_with("CLIPTextModel")) static_cast<void>(parse_clip_text_config(config));
+  if (name == "T5EncoderModel") static_cast<void>(parse_t5_config(config));
   if (name == "UNet2DConditionModel") static_cast<void>(parse_unet2d_condition_config(config));
   if (name == "UNet2DModel") static_cast<void>(parse_unet2d_config(config));
   if (name == "LiveStreamUNet") static_cast<void>(parse_live_stream_unet_config(config));

@@ -7,16 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "models/attention.hpp"
-#include "models/config.hpp"
 #include "models/text_encoders/text_encoder.hpp"
 
 namespace headroom {
 namespace {
-
-constexpr std::string_view kPlain = "CLIPTextModel", kProjected = "CLIPTextModelWithProjection";
-constexpr std::int64_t kLegacyEos = 2;
 
 class ClipTextModel {
  public:
@@ -92,7 +87,7 @@ class ClipTextModel {
     const auto scope = b_.scope("pooler");
     const Shape shape = b_.shape(states);
     const ValueId ends =
-        config_.eos_token_id == kLegacyEos
+        config_.eos_token_id == kClipLegacyEos
             ? ids
             : b_.equal(ids, b_.constant({static_cast<double>(config_.eos_token_id)}, {}, b_.dtype(ids)));
     const ValueId places = b_.argmax(b_.cast(ends, DType::kF32), 1);  // [batch]; f32 holds every id
@@ -194,42 +189,12 @@ AdapterNames adapter_names(std::vector<std::string_view> prefixes) {
 
 }  // namespace
 
-ClipTextConfig parse_clip_text_config(const nlohmann::json& json) {
-  using namespace config;
-  ClipTextConfig clip;
-  clip.has_projection = class_name(json) == kProjected;
-  require_class(json, clip.has_projection ? kProjected : kPlain);
-  clip.vocab_size = read_int(json, "vocab_size", clip.vocab_size, 1, kMaxExtent);
-  clip.hidden_size = read_int(json, "hidden_size", clip.hidden_size, 1, kMaxExtent);
-  clip.intermediate_size = read_int(json, "intermediate_size", clip.intermediate_size, 1, kMaxExtent);
-  clip.projection_dim = read_int(json, "projection_dim", clip.projection_dim, 1, kMaxExtent);
-  clip.num_hidden_layers = read_int(json, "num_hidden_layers", clip.num_hidden_layers, 1, kMaxLayers);
-  clip.num_attention_heads = read_int(json, "num_attention_heads", clip.num_attention_heads, 1, kMaxExtent);
-  if (clip.hidden_size % clip.num_attention_heads != 0)
-    fail("config.json: hidden_size is {}, expected a multiple of num_attention_heads, which is {}", clip.hidden_size,
-         clip.num_attention_heads);
-  constexpr std::int64_t kMostPositions = 8192;  // the causal bias grows with the square of this number
-  clip.max_position_embeddings =
-      read_int(json, "max_position_embeddings", clip.max_position_embeddings, 1, kMostPositions);
-  clip.eos_token_id = read_int(json, "eos_token_id", clip.eos_token_id, 0, kMaxExtent);
-  clip.layer_norm_eps = read_double(json, "layer_norm_eps", clip.layer_norm_eps);
-  clip.activation = text_encoder::activation_named(json, "hidden_act", read_text(json, "hidden_act", "quick_gelu"));
-  return clip;
-}
-
-nlohmann::json clip_l_config() {
-  return {{"architectures", {kPlain}}, {"vocab_size", 49408},           {"hidden_size", 768},
-          {"intermediate_size", 3072}, {"projection_dim", 768},         {"num_hidden_layers", 12},
-          {"num_attention_heads", 12}, {"max_position_embeddings", 77}, {"hidden_act", "quick_gelu"},
-          {"eos_token_id", kLegacyEos}};
-}
-
 ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId ids, const ParamSource& params) {
   return ClipTextModel(builder, config, params).forward(ids);
 }
 
 ComponentClass clip_text_class() {
-  ComponentClass plain = class_named(kPlain);
+  ComponentClass plain = class_named(kClipText);
   plain.adapters = adapter_names({"text_encoder.", "lora_te1_", "lora_te_", "text_encoders.clip_l.transformer.", ""});
   plain.named = {{"clip-l",
                   "FLUX.1's CLIP text encoder; its checkpoint does not ship: give a folder or --random-weights",
@@ -238,7 +203,7 @@ ComponentClass clip_text_class() {
 }
 
 ComponentClass clip_text_with_projection_class() {
-  ComponentClass projected = class_named(kProjected);
+  ComponentClass projected = class_named(kClipTextWithProjection);
   projected.adapters = adapter_names({"text_encoder_2.", "lora_te2_", "text_encoders.clip_g.transformer.", ""});
   return projected;
 }

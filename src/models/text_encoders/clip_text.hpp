@@ -2,11 +2,16 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 #include <vector>
 
 #include "models/component.hpp"
 
 namespace headroom {
+
+inline constexpr std::string_view kClipText = "CLIPTextModel";
+inline constexpr std::string_view kClipTextWithProjection = "CLIPTextModelWithProjection";
+inline constexpr std::int64_t kClipLegacyEos = 2;  ///< eos_token_id of old configurations, with any vocabulary
 
 /// The configuration of CLIP's text encoder, under the names of transformers' CLIPTextConfig.
 struct ClipTextConfig {
@@ -40,8 +45,8 @@ struct ClipText {
 };
 
 /// The text encoder of transformers' CLIP (Radford et al., "Learning transferable visual models from natural language
-/// supervision", 2021) in plain ops, for ids[batch, tokens]. A text ends at the first eos_token_id. If that is 2, as
-/// in old configurations with any vocabulary, it ends at the largest id.
+/// supervision", 2021) in plain ops, for ids[batch, tokens]. A text ends at the first eos_token_id. If that is
+/// kClipLegacyEos, it ends at the largest id.
 [[nodiscard]] ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId ids,
                                        const ParamSource& params);
 

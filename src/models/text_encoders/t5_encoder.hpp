@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 #include "models/component.hpp"
 
 namespace headroom {
+
+inline constexpr std::string_view kT5Encoder = "T5EncoderModel";
 
 /// The configuration of a T5 encoder, under the names of transformers' T5Config.
 struct T5Config {
