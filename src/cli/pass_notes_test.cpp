@@ -49,7 +49,7 @@ TEST(PassNotes, LossesOfFp8AreNamedWithTheSwitchAgainstThem) {
   EXPECT_THAT(
       losses_under("fp8"),
       ElementsAre("loss in blocks.0.positive (inputs are never negative: fast sums of 4096 positive products are "
-                  "up to 5.4% too small; fp8=exact sums in f32)",
+                  "about 5.4% too small; fp8=exact sums in f32)",
                   "loss in blocks.0.down (long sums: 12288 products summed fast are off by 0.16%, summed in f32 "
                   "by 0.02% (fp8=exact))",
                   "--opt 'fp8=exact:modules=^(blocks.[0-9]+.down|blocks.[0-9]+.positive)$' sums these in f32"));

@@ -91,7 +91,7 @@ std::string loss_of_fast_sums(const Graph& graph, ValueId x) {
   const double loss = loss_of_positive_sum(length);
   if (loss >= kLeastLoss && is_never_negative(graph, x))
     return fmt::format(
-        "inputs are never negative: fast sums of {} positive products are up to {:.1f}% too small; fp8=exact sums in "
+        "inputs are never negative: fast sums of {} positive products are about {:.1f}% too small; fp8=exact sums in "
         "f32",
         length, 100 * loss);
   if (length >= kLongSum)
