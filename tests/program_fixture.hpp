@@ -31,9 +31,14 @@ class ProgramTest : public testing::Test {
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
+  /// The program built with the tests, or, if that does not exist, the one next to them in a bundle.
+  [[nodiscard]] static std::string program() {
+    if (std::filesystem::exists(kHeadroomBinary)) return kHeadroomBinary;
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "headroom";
+  }
   /// Runs `headroom ARGUMENTS` through a shell.
   [[nodiscard]] Outcome headroom(const std::string& arguments) const {
-    return run(std::string(kHeadroomBinary) + " " + arguments);
+    return run(program() + " " + arguments);
   }
   [[nodiscard]] Outcome run(const std::string& command) const {
     Outcome outcome;
