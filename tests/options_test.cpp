@@ -230,7 +230,8 @@ TEST_F(OptionsTest, ACalibrationIsKeptWhereItIsAskedFor) {
   const std::string calibrate = "calibrate " + model.string() + " --images 1 --probe-images 1 --steps 3 --batch 1";
   const Outcome made = headroom(calibrate + out("mine.json"));
   ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.err, HasSubstr("meancache=K finds it as " + (model / "transformer/meancache.json").string()));
+  EXPECT_THAT(made.err, HasSubstr("copy it to " + (model / "transformer/meancache.json").string() +
+                                  " for meancache=K to find it"));
   EXPECT_FALSE(fs::exists(model / "transformer/meancache.json"));
   EXPECT_EQ(parse_json(read_file(file("mine.json")), "calibration")["schema"], "headroom.meancache/1");
   fs::copy(file("mine.json"), model / "transformer/meancache.json");

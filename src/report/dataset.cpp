@@ -58,6 +58,22 @@ std::string configuration_key(const Measurement& m) {
                      fmt::join(c.asked, ","), fmt::join(c.applied, ","));
 }
 
+/// The latest of each configuration among those that `has` takes, in the order of the first ones, peers last.
+std::vector<const Measurement*> latest_of(const std::vector<const Measurement*>& all, bool (*has)(const Measurement&)) {
+  std::vector<const Measurement*> latest;
+  std::map<std::string, std::size_t> place;
+  for (const Measurement* m : all) {
+    if (!has(*m)) continue;
+    const auto [found, is_new] = place.try_emplace(configuration_key(*m), latest.size());
+    if (is_new)
+      latest.push_back(m);
+    else
+      latest[found->second] = m;
+  }
+  std::ranges::stable_sort(latest, {}, &Measurement::is_peer);
+  return latest;
+}
+
 /// Adds precisions to names that would otherwise be equal in a chart.
 void tell_precisions_apart(const Scenario& scenario, std::deque<Measurement>& measurements) {
   std::map<std::string, std::set<std::string>> precisions;  // by name
@@ -216,21 +232,16 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
                             .hardware = hardware,
                             .all = {},
                             .current = {},
+                            .profiled = {},
                             .run = {}});
     }
     scenarios_[found->second].all.push_back(&m);
   }
   for (Scenario& scenario : scenarios_) {
     std::ranges::stable_sort(scenario.all, {}, [](const Measurement* m) { return m->file->created; });
-    std::map<std::string, std::size_t> place;
-    for (const Measurement* m : scenario.all) {
-      const auto [found, is_new] = place.try_emplace(configuration_key(*m), scenario.current.size());
-      if (is_new)
-        scenario.current.push_back(m);
-      else
-        scenario.current[found->second] = m;  // the later one takes the place of the first
-    }
-    std::ranges::stable_sort(scenario.current, {}, &Measurement::is_peer);
+    scenario.current = latest_of(scenario.all, [](const Measurement&) { return true; });
+    scenario.profiled =
+        latest_of(scenario.all, [](const Measurement& m) { return m.result->profile && m.result->plan; });
     scenario.run = run_of(scenario);
     tell_precisions_apart(scenario, measurements_);
   }

@@ -72,6 +72,8 @@ struct Scenario {
   std::vector<const Measurement*> all;  ///< by time of measurement
   /// the latest of each configuration: ours before peers', each in order of measurement
   std::vector<const Measurement*> current;
+  /// the latest of each configuration that has a profile and a plan, in the same order
+  std::vector<const Measurement*> profiled;
   /// Our measurements of one file, then the current ones of peers. The file is the one with a baseline and the most
   /// configurations. Ties go to the faster precision, then to the latest. Factors are formed only within this run,
   /// because other runs were made at other times and maybe at other revisions.

@@ -126,7 +126,7 @@ void calibrate(const CalibrateArguments& arguments) {
                    file);
   print(measured, losses, images, arguments.as_json);
   log.info("wrote {}", file.string());
-  if (!arguments.out.empty()) log.info("meancache=K finds it as {}", calibration_file(pipeline).string());
+  if (!arguments.out.empty()) log.info("copy it to {} for meancache=K to find it", calibration_file(pipeline).string());
 }
 
 }  // namespace

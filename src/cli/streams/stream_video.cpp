@@ -98,7 +98,9 @@ void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments
                   "for moving shapes")
       ->required()
       ->type_name("VIDEO");
-  command.add_option("--out", arguments.output, "output video; - for standard output; null: discards the frames")
+  command
+      .add_option("--out", arguments.output,
+                  "output video; - for standard output; null: (with the colon) to discard the frames")
       ->required()
       ->type_name("VIDEO");
   command.add_option("--input-format", arguments.input_format,

@@ -50,8 +50,8 @@ std::string left_out_reasons(const GateReport& report) {
     const auto others = std::ranges::count_if(report.lines, [&](const GateLine& other) {
       return other.outcome == GateOutcome::kLeftOut && other.quantity == line.quantity;
     });
-    text += fmt::format("{} is {} of {}{}: {}\n", line.quantity, line.verdict, line.name,
-                        others > 1 ? fmt::format(" and {} more", others - 1) : "", line.why);
+    text += fmt::format("{} of {}{} is {}: {}\n", line.quantity, line.name,
+                        others > 1 ? fmt::format(" and {} more", others - 1) : "", line.verdict, line.why);
   }
   return text;
 }

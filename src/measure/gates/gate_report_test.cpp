@@ -65,7 +65,7 @@ TEST(GateReport, EndsWithTheWorstOutcome) {
 TEST(GateReport, TableCountsWhatIsUnchangedAndSaysWhatWasLeftOut) {
   const std::string table = gate_table(gate_of_four()).text();
   EXPECT_THAT(table, AllOf(HasSubstr("peak memory"), HasSubstr("REGRESSED"), HasSubstr("unchanged: weights of 1\n"),
-                           HasSubstr("p99 is INCONCLUSIVE of m fast: too few trials\n"), HasSubstr("a note\n"),
+                           HasSubstr("p99 of m fast is INCONCLUSIVE: too few trials\n"), HasSubstr("a note\n"),
                            HasSubstr("one against another\n")));
   EXPECT_THAT(table, Not(HasSubstr("equal")));
 }

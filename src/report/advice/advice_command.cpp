@@ -42,7 +42,7 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
   const Subject& subject = candidate.scenario->subject;
   if (subject.kind == SubjectKind::kStream)
     return is_judged_by_a_teacher(dataset, subject)
-               ? "measure it with " + command("stream", candidate, "--quality 16")
+               ? "measure it with " + command("stream", candidate, "--input VIDEO --out null: --quality 16")
                : "compare frames of the video with those under <code>--opt lossless</code>";
   const bool is_random = has_random_weights(candidate);
   if (is_random && output_kind_of(candidate.measurement->result->configuration) == OutputKind::kOtherLoop)
@@ -57,7 +57,7 @@ std::string how_to_time_exact(const Candidate& candidate) {
   return command(is_stream                          ? "stream"
                  : !pass_name_of(candidate).empty() ? "bench"
                                                     : "ladder",
-                 candidate, "--opt lossless");
+                 candidate, is_stream ? "--input VIDEO --out null: --opt lossless" : "--opt lossless");
 }
 
 }  // namespace headroom

@@ -151,8 +151,8 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
                                                                               deployed.end();
                                                                      }),
                  .reason = std::string(evidence_of(rung.on_previous)),
-                 .alone = single == ladder.singles.end() ? std::nullopt : single->on_baseline,
-                 .on_previous = rung.on_previous};
+                 .alone = single == ladder.singles.end() || single->is_declined() ? std::nullopt : single->on_baseline,
+                 .on_previous = rung.is_declined() ? std::nullopt : rung.on_previous};
     const std::optional<KnownLoss> loss = quality_loss(dataset, *ladder.scenario, *rung.measurement, max_quality_loss);
     if (rung.is_declined())
       one.reason = "does nothing here";
@@ -160,6 +160,8 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
       one.reason = "unsettled: measure again";
     else if (!one.adopt && !loss)
       one.reason = "its quality was not measured";
+    else if (!one.adopt && loss->verdict == LossVerdict::kBeyond && std::ranges::all_of(rung.added, is_exact_switch))
+      one.reason = "exact, but measured only on top of switches that are beyond the quality limit";
     else if (!one.adopt && loss->verdict == LossVerdict::kBeyond)
       one.reason = "beyond the quality limit: " + loss->basis;
     else if (!one.adopt && loss->verdict == LossVerdict::kUnresolved)

@@ -102,6 +102,17 @@ TEST(Decide, RecommendsNothingWhoseQualityNobodyKnows) {
   EXPECT_THAT(d.adoption, SizeIs(0));
 }
 
+TEST(Decide, DoesNotBlameAnExactSwitchForWhatIsBelowIt) {
+  std::vector<Result> results = {make_result({}, {100, 100}), make_result({"int8"}, {50, 50}),
+                                 make_result({"int8", "arena"}, {40, 40})};
+  for (std::size_t i = 1; i < results.size(); ++i) test::set_quality(results[i], "psnr_db", 20);
+  const Dataset dataset = make_dataset({make_file(results)});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  ASSERT_THAT(d.adoption, SizeIs(2));
+  EXPECT_THAT(d.adoption[0].reason, testing::StartsWith("beyond the quality limit: "));
+  EXPECT_EQ(d.adoption[1].reason, "exact, but measured only on top of switches that are beyond the quality limit");
+}
+
 // Invariant: the adopted switches are the deployed ones, for any measurements.
 TEST(Decide, NeverContradictsItself) {
   std::mt19937 random(7);

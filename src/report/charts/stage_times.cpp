@@ -50,21 +50,26 @@ struct StageRow {
   }
 };
 
-/// A segment from the stage's own trials, which are few. The denoise loop uses the configuration's time over many
-/// steps instead, so that the images of all charts agree.
+/// A segment from the stage's own trials, which are few.
 Piece piece_of(const Measurement& m, const StageRecord& stage) {
   const TrialSeries& series = series_of(*m.result, stage.name);
   const auto [least, most] = std::ranges::minmax(series.time_ms);
-  Piece piece{.name = stage.name,
-              .ms = series.statistics.median,
-              .floor_ms = stage.floor_ms,
-              .range_ms = series.statistics.median_interval.value_or(Interval{least, most})};
-  if (stage.name != "denoise" || !m.timing || m.time().series != "step") return piece;
-  const double images = batch_of(m.result->subject).value_or(1);
-  piece.ms = m.time().median_ms * images;
+  return {.name = stage.name,
+          .ms = series.statistics.median,
+          .floor_ms = stage.floor_ms,
+          .range_ms = series.statistics.median_interval.value_or(Interval{least, most})};
+}
+
+/// Makes the denoise loop what the other stages leave of the configuration's time, which is known from many steps. So
+/// the segments sum to the time that all charts show.
+void fit_denoise(StageRow& row, const Measurement& m) {
+  const auto denoise = std::ranges::find(row.pieces, "denoise", &Piece::name);
+  if (denoise == row.pieces.end() || !m.timing || m.time().series != "step") return;
+  const double images = batch_of(m.result->subject).value_or(1), others = row.total_ms() - denoise->ms;
+  const auto rest = [&](double image_ms) { return std::max(0.0, image_ms * images - others); };
   const Interval image = m.time().interval_ms.value_or(Interval{m.time().median_ms, m.time().median_ms});
-  piece.range_ms = {image.low * images, image.high * images};
-  return piece;
+  denoise->ms = rest(m.time().median_ms);
+  denoise->range_ms = {rest(image.low), rest(image.high)};
 }
 
 StageRow row_of(const Measurement& m) {
@@ -82,6 +87,7 @@ StageRow row_of(const Measurement& m) {
     host.range_ms.high += piece.range_ms.high;
   }
   if (host.ms > 0) row.pieces.push_back(std::move(host));
+  fit_denoise(row, m);
   return row;
 }
 
@@ -212,17 +218,16 @@ Drawn stage_times(const Dataset& dataset) {
     for (const StageRow& row : rows) names.push_back(row.name);
     const bool is_stream = scenario.subject.kind == SubjectKind::kStream;
     const std::string unit = is_stream ? "frame" : "generation";
-    Chart chart{
-        .file = numbered("stage_times", drawn.charts.size()),
-        .title = fmt::format("Where the time of a {} goes", unit),
-        .subtitle = subtitle_of(scenario),
-        .of = {&scenario},
-        .option = draw(rows, unit),
-        .notes = {is_stream ? "Means over all n frames, from in to out."
-                            : "The denoise loop is the time of the configuration, from the medians of its prologue and "
-                              "steps; other stages are medians of n generations. Whiskers are the sum of the 95% "
-                              "intervals, or of the least and the most where trials are too few for one."},
-        .height = height_of_bars(names) + 52};
+    Chart chart{.file = numbered("stage_times", drawn.charts.size()),
+                .title = fmt::format("Where the time of a {} goes", unit),
+                .subtitle = subtitle_of(scenario),
+                .of = {&scenario},
+                .option = draw(rows, unit),
+                .notes = {is_stream ? "Means over all n frames, from in to out."
+                                    : "Stages are medians of n generations; the denoise loop is what they leave of the "
+                                      "configuration's time, which many steps tell. Whiskers are the sum of the 95% "
+                                      "intervals, or of the least and the most where trials are too few for one."},
+                .height = height_of_bars(names) + 52};
     if (has_floors)
       chart.notes.emplace_back(
           "The bright line inside a stage is its floor: the least that the machine could take for it.");

@@ -135,13 +135,24 @@ std::optional<StepAdvice> steps_advice(const StepLine& line, const StepMetric& m
 
 std::string steps_text(const StepPoint& point) { return format_count(static_cast<std::int64_t>(point.steps), "step"); }
 
-std::vector<std::string> advice_notes(const std::optional<StepAdvice>& advice, const StepMetric& metric) {
+/// `fewest` is the least number of steps that was measured.
+std::vector<std::string> advice_notes(const std::optional<StepAdvice>& advice, double fewest,
+                                      const StepMetric& metric) {
   if (!advice)
     return {
         "No number of steps is marked: a point has no interval (hollow), so no difference between points is "
         "significant. "
         "`headroom ladder --quality 500` measures intervals."};
   std::vector<std::string> notes;
+  if (advice->for_final->steps == fewest) {
+    notes.push_back(
+        advice->for_final == advice->best
+            ? fmt::format("Final: {}, which scores best; fewer were not measured.", steps_text(*advice->best))
+            : fmt::format("Final: {}, the fewest that were measured. The intervals do not tell it apart from "
+                          "{}, which scores best.",
+                          steps_text(*advice->for_final), steps_text(*advice->best)));
+    return notes;
+  }
   const bool is_certain = advice->for_final == advice->best;
   notes.push_back(is_certain ? fmt::format("Final: {}, which scores best; fewer steps are certainly worse.",
                                            steps_text(*advice->best))
@@ -253,7 +264,7 @@ Drawn steps_quality(const Dataset& dataset) {
                   .subtitle = fmt::format("{}, {}", line.configuration, line.work),
                   .of = dataset.scenarios_of(shown),
                   .option = draw_steps(line, metric, advice),
-                  .notes = advice_notes(advice, metric),
+                  .notes = advice_notes(advice, line.points.front().steps, metric),
                   .height = 520};
       chart.notes.push_back(fmt::format("Held against: {}. {} is better. Whiskers are 95% intervals.", line.against,
                                         metric.more_is_better ? "Higher" : "Lower"));

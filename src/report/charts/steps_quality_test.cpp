@@ -55,6 +55,19 @@ TEST(StepsQuality, MarksDraftAndFinalByTheIntervals) {
   EXPECT_EQ(test::role_of_item(chart.option["series"][0]["data"][2]), "orange");
 }
 
+TEST(StepsQuality, SaysNothingOfFewerStepsThanWereMeasured) {
+  const Drawn best =
+      charts::steps_quality(judged_steps({{10, 0.30, Interval{0.28, 0.32}}, {8, 0.20, Interval{0.19, 0.21}}}));
+  EXPECT_THAT(best.charts.at(0).notes, Contains("Final: 8 steps, which scores best; fewer were not measured."));
+  EXPECT_THAT(best.charts.at(0).notes, Not(Contains(HasSubstr("Draft"))));
+  const Drawn near =
+      charts::steps_quality(judged_steps({{10, 0.20, Interval{0.19, 0.21}}, {8, 0.205, Interval{0.195, 0.215}}}));
+  EXPECT_THAT(
+      near.charts.at(0).notes,
+      Contains("Final: 8 steps, the fewest that were measured. The intervals do not tell it apart from 10 steps, "
+               "which scores best."));
+}
+
 TEST(StepsQuality, SaysWhereFewerStepsAreWorseForCertain) {
   const Drawn drawn =
       charts::steps_quality(judged_steps({{10, 0.20, Interval{0.19, 0.21}}, {4, 0.50, Interval{0.45, 0.55}}}));

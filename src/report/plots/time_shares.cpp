@@ -152,8 +152,7 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
   Drawn drawn{.charts = {}, .left_out = "no result has a profile (headroom profile --out FILE)"};
   const std::vector<View> views = views_of(dataset);
   for (const Scenario& scenario : dataset.scenarios())
-    for (const Measurement* m : scenario.current) {
-      if (!m->result->profile || !m->result->plan) continue;
+    for (const Measurement* m : scenario.profiled) {
       const std::vector<TimeShare> shares = largest(shares_of(*m));
       if (shares.empty()) continue;
       std::vector<std::string> names;
@@ -184,9 +183,8 @@ std::string where_time_goes(const Dataset& dataset, const View& view, const Meas
   const Measurement* profiled = nullptr;
   for (const Scenario& scenario : dataset.scenarios())
     if (is_akin(scenario, view))
-      for (const Measurement* m : scenario.current)
-        if (m->result->profile && m->result->plan && precisions_of(*m) == precisions_of(deployed) &&
-            (profiled == nullptr || profiled->label != deployed.label))
+      for (const Measurement* m : scenario.profiled)
+        if (precisions_of(*m) == precisions_of(deployed) && (profiled == nullptr || profiled->label != deployed.label))
           profiled = m;
   if (profiled != nullptr)
     return fmt::format("{}, by the profile of {} ({})", in_words(shares_by_op(*profiled)), profiled->label,
