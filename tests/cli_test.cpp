@@ -182,7 +182,7 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
                                    file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("weights loaded in"), HasSubstr("a request of a new shape")));
-  EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no denoise loop here"));
+  EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no loop of several steps here"));
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);

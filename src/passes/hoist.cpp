@@ -212,7 +212,7 @@ std::vector<bool> find_reads_outside(const Graph& graph, RegionId loop) {
 
 PassOutcome hoist(Graph& graph, const Target&) {
   const auto is_loop = [](const Region& region) { return region.kind == RegionKind::kLoop; };
-  if (std::ranges::none_of(graph.regions(), is_loop)) return {.declined = "there is no denoise loop here"};
+  if (std::ranges::none_of(graph.regions(), is_loop)) return {.declined = "there is no loop of several steps here"};
   int moved = 0, too_large = 0;  // nodes
   // Inner loops first: nodes hoisted from one may also leave the enclosing loop.
   for (auto region = static_cast<RegionId>(graph.regions().size()) - 1; region > kTopRegion; --region) {

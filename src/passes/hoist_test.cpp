@@ -358,7 +358,7 @@ TEST(Hoist, DeclinesWithoutALoop) {
       %1: f32[2] = silu(%x)
       output y = %1
     })"),
-            "there is no denoise loop here");
+            "there is no loop of several steps here");
 }
 
 TEST(Hoist, DeclinesWhereAllDependsOnTheState) {

@@ -111,8 +111,9 @@ Table summary_of(const LatencyRecord& latency) {
     table.add_row({std::move(what), ms_cell(of.p50_ms), ms_cell(of.p90_ms), ms_cell(of.p99_ms), ms_cell(of.p99_9_ms),
                    ms_cell(of.max_ms), ms_cell(of.jitter_ms)});
   };
-  add(fmt::format("{}, {:.1f} in a second", format_count(latency.shown, "frame"),
-                  static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9)),
+  add(fmt::format("{}, {:.1f} in a second{}", format_count(latency.shown, "frame"),
+                  static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9),
+                  latency.dropped > 0 ? fmt::format(", {} of {} dropped", latency.dropped, latency.came) : ""),
       latency.statistics);
   for (const auto& [part, times] : {std::pair("decode", &latency.decode_ms),
                                     {"queue", &latency.queue_ms},

@@ -12,7 +12,8 @@ namespace {
 
 constexpr ParetoAxes kSizeAxes = {.cost = "weights", .cost_unit = "bytes", .quality = "accuracy"};
 
-std::vector<ParetoPoint> points_of(const Scenario& scenario) {
+/// `shown` gets what the points are of.
+std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const Measurement*>& shown) {
   std::vector<ParetoPoint> points;
   for (const Measurement* m : scenario.current) {
     const QualityRecord* accuracy = find_quality(*m->result, "accuracy");
@@ -22,6 +23,7 @@ std::vector<ParetoPoint> points_of(const Scenario& scenario) {
                        .quality = *accuracy->value,
                        .interval = accuracy->interval,
                        .labels = {m->label}});
+    shown.push_back(m);
   }
   return points;
 }
@@ -43,7 +45,8 @@ nlohmann::json draw(const std::vector<ParetoPoint>& points) {
 Drawn accuracy_size(const Dataset& dataset) {
   Drawn drawn;
   for (const Scenario& scenario : dataset.scenarios()) {
-    const std::vector<ParetoPoint> points = points_of(scenario);
+    std::vector<const Measurement*> shown;
+    const std::vector<ParetoPoint> points = points_of(scenario, shown);
     if (points.size() < 2) continue;
     drawn.charts.push_back(
         {.file = numbered("accuracy_size", drawn.charts.size()),
@@ -53,7 +56,7 @@ Drawn accuracy_size(const Dataset& dataset) {
          .option = draw(points),
          .notes = {pareto_note(points, kSizeAxes),
                    "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
-    note_revisions(drawn.charts.back().notes, scenario.current);
+    note_revisions(drawn.charts.back().notes, shown);
   }
   drawn.left_out = "no two configurations of one work were judged for accuracy (headroom ladder --quality) and differ";
   return drawn;

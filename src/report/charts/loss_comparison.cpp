@@ -67,6 +67,7 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
            const std::string& reference) {
   std::vector<Bar> bars;
   std::vector<bool> is_identical;
+  std::vector<const Measurement*> shown;
   for (const Measurement* m : scenario.current) {
     const QualityRecord* record = find_quality(*m->result, metric.name);
     if (record == nullptr || record->against != reference) continue;
@@ -84,6 +85,7 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
                     .tip = tip.json(),
                     .is_hollow = !record->value});
     is_identical.push_back(!record->value && record->note == "identical");
+    shown.push_back(m);
   }
   Chart chart{.file = {},
               .title = fmt::format("Quality by configuration: {}", metric.title),
@@ -112,6 +114,7 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
     mark(chart.option, *value, longest);
     chart.notes.push_back(fmt::format("At the dashed line, {}% is lost.", 100 * kMarkedLoss));
   }
+  note_revisions(chart.notes, shown);
   return chart;
 }
 
@@ -126,7 +129,6 @@ Drawn loss_comparison(const Dataset& dataset) {
         if (chart.option.is_null()) continue;
         chart.file = numbered("loss_comparison", drawn.charts.size());
         chart.variant = metric.name;
-        note_revisions(chart.notes, scenario.current);
         drawn.charts.push_back(std::move(chart));
       }
   drawn.left_out = "no two configurations of one work have a quality in common";

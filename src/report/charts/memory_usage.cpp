@@ -134,11 +134,13 @@ Drawn memory_usage(const Dataset& dataset) {
   for (const Scenario& scenario : dataset.scenarios()) {
     if (scenario.subject.kind == SubjectKind::kKernel) continue;
     std::vector<MemoryRow> rows;
+    std::vector<const Measurement*> shown;
     std::optional<std::int64_t> total;
     for (const Measurement* m : scenario.current) {
       if (!m->result->memory || !m->result->memory->peak_bytes) continue;
       rows.push_back({m->shown_name(), &*m->result->memory, *m->result->memory->peak_bytes,
                       baseline_peak_of(scenario, *m), m->is_peer});
+      shown.push_back(m);
       if (!total) total = m->result->memory->device_total_bytes;
     }
     if (rows.size() < 2) continue;  // a single one is in the table
@@ -158,7 +160,7 @@ Drawn memory_usage(const Dataset& dataset) {
                                         100 * peak / static_cast<double>(*total)));
     }
     if (std::optional<std::string> note = compare_with_peers(rows)) chart.notes.push_back(std::move(*note));
-    note_revisions(chart.notes, scenario.current);
+    note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }
   drawn.left_out = "no two configurations of one work say how much memory they used";
