@@ -352,7 +352,7 @@ TEST(LossComparison, MarksTheLimitAndCutsBarsThatLeaveNoRoom) {
   ASSERT_THAT(drawn.charts, SizeIs(1));
   const Chart& chart = drawn.charts.front();
   EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(100, 49));
-  EXPECT_THAT(column(chart.option["series"][0], "text"), ElementsAre("142 dB", "49 dB"));
+  EXPECT_THAT(column(chart.option["series"][0], "text"), ElementsAre("142 dB", "49.0 dB"));
   EXPECT_NEAR(chart.option["series"][0]["markLine"]["data"][0]["xAxis"].get<double>(), 40, 1e-9) << "an error of 1%";
   EXPECT_THAT(chart.notes, Contains("Bars end at 100 dB."));
   EXPECT_THAT(chart.notes, Contains("At the dashed line, 1% is lost."));
