@@ -368,6 +368,7 @@ Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& ta
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
   Run run(kernel, spec, target, strides, late_work);
   Verdict verdict = run.compare(std::move(operands), tolerance);
+  if (!verdict.message.empty()) verdict.message += ", by " + run.implementation();
   return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
 }
 

@@ -148,15 +148,12 @@ void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) c
     check(library().SetStream(context_->handle(), on));
     check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
   };
-  // Until it is known, the wait is right for both. The engine runs before its launches are captured and inspected:
-  // some make streams of their own in their first run (cuDNN 9.19, groups), which fails while a stream is captured.
-  const bool is_first = !uses_dependent_launch_;
-  if (uses_dependent_launch_.value_or(true)) {
+  if (!uses_dependent_launch_) uses_dependent_launch_ = cuda::uses_dependent_launch(execute);
+  if (*uses_dependent_launch_) {
     cuda::launch_wait(static_cast<cudaStream_t>(stream));
     cuda::check_launched("wait before cuDNN's kernels");
   }
   execute(static_cast<cudaStream_t>(stream));
-  if (is_first) uses_dependent_launch_ = cuda::uses_dependent_launch(execute);
 }
 
 }  // namespace headroom::cudnn
