@@ -8,14 +8,8 @@
 //
 // Highway 1.0 has no target for AVX512_BF16. Its AVX3_DL (Ice Lake and later) is used for it: simd_targets.cpp
 // takes that target out of dispatch on the few CPUs that have the one and not the other.
-//
-// Under the sanitizers, which take minutes for each of these sources, portable code and AVX2 alone.
 #define HWY_WANT_AVX3_DL
-#ifdef __SANITIZE_ADDRESS__
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
-#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
-#endif
 
 namespace headroom {
 
