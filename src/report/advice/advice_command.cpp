@@ -31,9 +31,10 @@ bool is_judged_by_a_teacher(const Dataset& dataset, const Subject& stream) {
 /// "headroom bench taesd --random-weights 0 --pass decode --opt lossless", in <code>.
 std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
   const std::string pass = pass_name_of(candidate);
-  return fmt::format("<code>headroom {} {}{}{} {}</code>", name, escape_html(candidate.scenario->subject.name),
+  return fmt::format("<code>headroom {} {}{}{}{} {}</code>", name, escape_html(candidate.scenario->subject.name),
                      has_random_weights(candidate) ? " --random-weights 0" : "",
-                     pass.empty() ? "" : " --pass " + escape_html(pass), options);
+                     pass.empty() ? "" : " --pass " + escape_html(pass),
+                     name == "stream" ? " --input VIDEO --out null:" : "", options);
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
   const Subject& subject = candidate.scenario->subject;
   if (subject.kind == SubjectKind::kStream)
     return is_judged_by_a_teacher(dataset, subject)
-               ? "measure it with " + command("stream", candidate, "--input VIDEO --out null: --quality 16")
+               ? "measure it with " + command("stream", candidate, "--quality 16")
                : "compare frames of the video with those under <code>--opt lossless</code>";
   const bool is_random = has_random_weights(candidate);
   if (is_random && output_kind_of(candidate.measurement->result->configuration) == OutputKind::kOtherLoop)
@@ -57,7 +58,7 @@ std::string how_to_time_exact(const Candidate& candidate) {
   return command(is_stream                          ? "stream"
                  : !pass_name_of(candidate).empty() ? "bench"
                                                     : "ladder",
-                 candidate, is_stream ? "--input VIDEO --out null: --opt lossless" : "--opt lossless");
+                 candidate, "--opt lossless");
 }
 
 }  // namespace headroom

@@ -54,12 +54,8 @@ std::optional<double> marked_value(const Dataset& dataset, const Scenario& scena
 
 /// Draws a dashed line across the bars.
 void mark(nlohmann::json& option, double value, double longest) {
-  const nlohmann::json at = {{"xAxis", value}};
-  option["series"][0]["markLine"] = {{"silent", true},
-                                     {"symbol", "none"},
-                                     {"label", {{"show", false}}},
-                                     {"lineStyle", {{"type", "dashed"}, {"width", 1.5}, {"color", color("axis")}}},
-                                     {"data", nlohmann::json::array({at})}};
+  nlohmann::json& line = option["series"][0]["markLine"] = dashed_line("xAxis", value);
+  line["lineStyle"]["width"] = 1.5;
   if (value > longest) option["xAxis"]["max"] = 1.05 * value;
 }
 

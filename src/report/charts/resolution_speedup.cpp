@@ -156,12 +156,7 @@ json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<
   }
   if (option["series"].empty()) return {};
   add_line_legend(option, names);
-  const json at_baseline = {{"yAxis", 1}};
-  option["series"][0]["markLine"] = {{"silent", true},
-                                     {"symbol", "none"},
-                                     {"label", {{"show", false}}},
-                                     {"lineStyle", {{"type", "dashed"}, {"color", color("axis")}}},
-                                     {"data", json::array({at_baseline})}};
+  option["series"][0]["markLine"] = dashed_line("yAxis", 1);
   return option;
 }
 

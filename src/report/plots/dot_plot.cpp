@@ -59,12 +59,8 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
   option["yAxis"] = name_axis(std::move(names));
   option["xAxis"] = value_axis(axis_name, axis_fn);
   option["xAxis"]["scale"] = true;
-  const json at_reference = {{"xAxis", reference}};
-  const json line = {{"silent", true},
-                     {"symbol", "none"},
-                     {"label", {{"show", false}}},
-                     {"lineStyle", {{"type", "dashed"}, {"width", 1.5}, {"color", color("axis")}}},
-                     {"data", json::array({at_reference})}};
+  json line = dashed_line("xAxis", reference);
+  line["lineStyle"]["width"] = 1.5;
   // Invisible points carry the texts, after the whiskers.
   option["series"] =
       json::array({{{"type", "scatter"}, {"symbolSize", 12}, {"data", points}, {"z", 6}, {"markLine", line}},

@@ -297,6 +297,16 @@ json value_label(const json& changes) {
   return label;
 }
 
+json dashed_line(std::string_view axis, double value) {
+  json at = json::object();
+  at[std::string(axis)] = value;
+  return {{"silent", true},
+          {"symbol", "none"},
+          {"label", {{"show", false}}},
+          {"lineStyle", {{"type", "dashed"}, {"color", color("axis")}}},
+          {"data", json::array({at})}};
+}
+
 json horizontal_whiskers(json intervals) {
   return {{"type", "custom"},
           {"silent", true},

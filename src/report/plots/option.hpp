@@ -83,6 +83,8 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 
 /// The label of a drawn value: the item's "text", to the right unless `changes` says otherwise.
 [[nodiscard]] nlohmann::json value_label(const nlohmann::json& changes = nlohmann::json::object());
+/// The markLine of a series: a dashed line without label across the plot, at `value` of "xAxis" or "yAxis".
+[[nodiscard]] nlohmann::json dashed_line(std::string_view axis, double value);
 /// A series of intervals as whiskers: [category, low, high] each, along the axis of values.
 [[nodiscard]] nlohmann::json horizontal_whiskers(nlohmann::json intervals);
 [[nodiscard]] nlohmann::json vertical_whiskers(nlohmann::json intervals);
