@@ -12,31 +12,22 @@ TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
       param %gain: f16[6]
       param %shift: f16[6]
       param %v: f16[8, 6, 1, 1]
-      %0: f16[1, 6, 4, 4] = conv2d(%x, %w, %b) {padding = [1, 1, 1, 1]} @ a
-      %1: f16[1, 6, 4, 4] = group_norm(%0, %gain, %shift) {groups = 2, eps = 1e-6} @ n
-      %2: f16[1, 6, 4, 4] = silu(%1) @ n
-      %3: f16[1, 8, 4, 4] = conv2d(%2, %v) @ c
+    + %4: f16[6, 8, 3, 3] = pad(%w) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
+    + %5: f16[8, 8, 3, 3] = pad(%4) {before = [0, 0, 0, 0], after = [2, 0, 0, 0]} @ a
+    + %6: f16[8] = pad(%b) {before = [0], after = [2]} @ a
+    + %7: f16[8] = pad(%gain) {before = [0], after = [2]} @ n
+    + %8: f16[8] = pad(%shift) {before = [0], after = [2]} @ n
+    + %9: f16[8, 8, 1, 1] = pad(%v) {before = [0, 0, 0, 0], after = [0, 2, 0, 0]} @ c
+    + %10: f16[1, 8, 4, 4] = pad(%x) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
+    - %0: f16[1, 6, 4, 4] = conv2d(%x, %w, %b) {padding = [1, 1, 1, 1]} @ a
+    + %0: f16[1, 8, 4, 4] = conv2d(%10, %5, %6) {padding = [1, 1, 1, 1]} @ a
+    - %1: f16[1, 6, 4, 4] = group_norm(%0, %gain, %shift) {groups = 2, eps = 1e-6} @ n
+    + %1: f16[1, 8, 4, 4] = group_norm(%0, %7, %8) {groups = 2, eps = 1e-6, channels = 6} @ n
+    - %2: f16[1, 6, 4, 4] = silu(%1) @ n
+    + %2: f16[1, 8, 4, 4] = silu(%1) @ n
+    - %3: f16[1, 8, 4, 4] = conv2d(%2, %v) @ c
+    + %3: f16[1, 8, 4, 4] = conv2d(%2, %9) @ c
       output y = %3
-    })",
-                 R"(graph g {
-      input %x: f16[1, 3, 4, 4]
-      param %w: f16[6, 3, 3, 3]
-      param %b: f16[6]
-      param %gain: f16[6]
-      param %shift: f16[6]
-      param %v: f16[8, 6, 1, 1]
-      %0: f16[6, 8, 3, 3] = pad(%w) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
-      %1: f16[8, 8, 3, 3] = pad(%0) {before = [0, 0, 0, 0], after = [2, 0, 0, 0]} @ a
-      %2: f16[8] = pad(%b) {before = [0], after = [2]} @ a
-      %3: f16[8] = pad(%gain) {before = [0], after = [2]} @ n
-      %4: f16[8] = pad(%shift) {before = [0], after = [2]} @ n
-      %5: f16[8, 8, 1, 1] = pad(%v) {before = [0, 0, 0, 0], after = [0, 2, 0, 0]} @ c
-      %6: f16[1, 8, 4, 4] = pad(%x) {before = [0, 0, 0, 0], after = [0, 5, 0, 0]} @ a
-      %7: f16[1, 8, 4, 4] = conv2d(%6, %1, %2) {padding = [1, 1, 1, 1]} @ a
-      %8: f16[1, 8, 4, 4] = group_norm(%7, %3, %4) {groups = 2, eps = 1e-6, channels = 6} @ n
-      %9: f16[1, 8, 4, 4] = silu(%8) @ n
-      %10: f16[1, 8, 4, 4] = conv2d(%9, %5) @ c
-      output y = %10
     })",
                  4);
 }

@@ -11,23 +11,17 @@ TEST(ChannelsLastPass, ConvertsWhatLiesBetweenConvolutionsAndTurnsAroundAtTheEdg
       input %x: f32[1, 2, 4, 4]
       param %w: f32[3, 2, 3, 3]
       param %v: f32[2, 3, 1, 1]
-      %0: f32[1, 3, 4, 4] = conv2d(%x, %w) {padding = [1, 1, 1, 1]} @ a
-      %1: f32[1, 3, 4, 4] = silu(%0) @ act
-      %2: f32[1, 2, 4, 4] = conv2d(%1, %v) @ b
-      %3: f32[1, 2, 4, 4] = add(%x, %2) @ sum
+    + %4: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+    - %0: f32[1, 3, 4, 4] = conv2d(%x, %w) {padding = [1, 1, 1, 1]} @ a
+    + %0: f32[1, 3, 4, 4] channels_last = conv2d(%4, %w) {padding = [1, 1, 1, 1]} @ a
+    - %1: f32[1, 3, 4, 4] = silu(%0) @ act
+    + %1: f32[1, 3, 4, 4] channels_last = silu(%0) @ act
+    - %2: f32[1, 2, 4, 4] = conv2d(%1, %v) @ b
+    + %2: f32[1, 2, 4, 4] channels_last = conv2d(%1, %v) @ b
+    - %3: f32[1, 2, 4, 4] = add(%x, %2) @ sum
+    + %5: f32[1, 2, 4, 4] channels_last = add(%4, %2) @ sum
+    + %3: f32[1, 2, 4, 4] = reshape(%5) {shape = [1, 2, 4, 4]} @ sum
       output y = %3
-    })",
-                 R"(graph g {
-      input %x: f32[1, 2, 4, 4]
-      param %w: f32[3, 2, 3, 3]
-      param %v: f32[2, 3, 1, 1]
-      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
-      %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) {padding = [1, 1, 1, 1]} @ a
-      %2: f32[1, 3, 4, 4] channels_last = silu(%1) @ act
-      %3: f32[1, 2, 4, 4] channels_last = conv2d(%2, %v) @ b
-      %4: f32[1, 2, 4, 4] channels_last = add(%0, %3) @ sum
-      %5: f32[1, 2, 4, 4] = reshape(%4) {shape = [1, 2, 4, 4]} @ sum
-      output y = %5
     })",
                  4);
 }
@@ -38,24 +32,15 @@ TEST(ChannelsLastPass, LeavesViewsBroadcastOperandsAndOpsOfOtherShapesAsTheyAre)
       input %x: f32[1, 2, 4, 4]
       param %w: f32[3, 2, 1, 1]
       param %shift: f32[1, 3, 1, 1]
-      %0: f32[1, 3, 4, 4] = conv2d(%x, %w) @ a
-      %1: f32[1, 3, 4, 4] = add(%0, %shift) @ b
+    + %5: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+    - %0: f32[1, 3, 4, 4] = conv2d(%x, %w) @ a
+    + %0: f32[1, 3, 4, 4] channels_last = conv2d(%5, %w) @ a
+    - %1: f32[1, 3, 4, 4] = add(%0, %shift) @ b
+    + %1: f32[1, 3, 4, 4] channels_last = add(%0, %shift) @ b
       %2: f32[1, 3, 16] = reshape(%1) {shape = [1, 3, 16]} @ c
       %3: f32[1, 16, 3] = transpose(%2) {perm = [0, 2, 1]} @ c
       %4: f32[1, 16, 3] = softmax(%3) @ c
       output y = %4
-    })",
-                 R"(graph g {
-      input %x: f32[1, 2, 4, 4]
-      param %w: f32[3, 2, 1, 1]
-      param %shift: f32[1, 3, 1, 1]
-      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
-      %1: f32[1, 3, 4, 4] channels_last = conv2d(%0, %w) @ a
-      %2: f32[1, 3, 4, 4] channels_last = add(%1, %shift) @ b
-      %3: f32[1, 3, 16] = reshape(%2) {shape = [1, 3, 16]} @ c
-      %4: f32[1, 16, 3] = transpose(%3) {perm = [0, 2, 1]} @ c
-      %5: f32[1, 16, 3] = softmax(%4) @ c
-      output y = %5
     })",
                  2);
 }
@@ -146,7 +131,10 @@ TEST(ChannelsLastPass, LeavesWhatIsChannelsLastAlready) {
       param %w: f32[2, 2, 1, 1]
       %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
       %1: f32[1, 2, 4, 4] channels_last = conv2d(%0, %w) @ a
-      %2: f32[1, 2, 4, 4] = conv2d(%x, %w) @ b
+    + %7: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ b
+    - %2: f32[1, 2, 4, 4] = conv2d(%x, %w) @ b
+    + %8: f32[1, 2, 4, 4] channels_last = conv2d(%7, %w) @ b
+    + %2: f32[1, 2, 4, 4] = reshape(%8) {shape = [1, 2, 4, 4]} @ b
       %3: f32[1, 2, 4, 4] channels_last = add(%1, %2) @ c
       loop 2 %i {
         %4: f32[1, 2, 4, 4] channels_last = silu(%3) @ d
@@ -154,22 +142,6 @@ TEST(ChannelsLastPass, LeavesWhatIsChannelsLastAlready) {
       }
       %6: f32[32] = reshape(%5) {shape = [32]} @ e
       output y = %6
-    })",
-                 R"(graph g {
-      input %x: f32[1, 2, 4, 4]
-      param %w: f32[2, 2, 1, 1]
-      %0: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
-      %1: f32[1, 2, 4, 4] channels_last = conv2d(%0, %w) @ a
-      %2: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ b
-      %3: f32[1, 2, 4, 4] channels_last = conv2d(%2, %w) @ b
-      %4: f32[1, 2, 4, 4] = reshape(%3) {shape = [1, 2, 4, 4]} @ b
-      %5: f32[1, 2, 4, 4] channels_last = add(%1, %4) @ c
-      loop 2 %i {
-        %6: f32[1, 2, 4, 4] channels_last = silu(%5) @ d
-        yield %7: f32[1, 2, 4, 4] channels_last = %6
-      }
-      %8: f32[32] = reshape(%7) {shape = [32]} @ e
-      output y = %8
     })",
                  1);
 }

@@ -7,13 +7,8 @@ TEST(DeadCode, DropsChainsThatReachNoOutput) {
   expect_rewrite("dead-code", R"(graph g {
       input %x: f32[3]
       %1: f32[3] = silu(%x)
-      %2: f32[3] = relu(%x)
-      %3: f32[3] = add(%2, %1)
-      output y = %1
-    })",
-                 R"(graph g {
-      input %x: f32[3]
-      %1: f32[3] = silu(%x)
+    - %2: f32[3] = relu(%x)
+    - %3: f32[3] = add(%2, %1)
       output y = %1
     })",
                  2);
@@ -40,25 +35,12 @@ TEST(DeadCode, LeavesALoopWithoutNodesBeforeTheOneThatUpdatesWhatItReads) {
       state %t: f32[3]
       loop 2 %i {
         next %t = %s
-        yield %1: f32[3] = %s
+    -   yield %1: f32[3] = %s
       }
       loop 2 %j {
-        %2: f32[3] = add(%x, %1)
+    -   %2: f32[3] = add(%x, %1)
         %3: f32[3] = add(%s, %x)
         next %s = %3
-      }
-      output s = %s
-    })",
-                 R"(graph g {
-      input %x: f32[3]
-      state %s: f32[3]
-      state %t: f32[3]
-      loop 2 %i {
-        next %t = %s
-      }
-      loop 2 %j {
-        %1: f32[3] = add(%s, %x)
-        next %s = %1
       }
       output s = %s
     })",

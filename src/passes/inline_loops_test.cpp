@@ -9,28 +9,18 @@ TEST(InlineLoops, MakesALoopThatRunsOnceAStraightLine) {
       input %a: f32[2]
       state %s: f32[2]
       %1: f32[2] = silu(%a)
-      loop 1 %i {
-        %2: f32[2] = row(%times, %i)
+    - loop 1 %i {
+    -   %2: f32[2] = row(%times, %i)
+    + %7: f32[1, 2] = slice(%times) {axis = 0, start = 0, size = 1}
+    + %2: f32[2] = reshape(%7) {shape = [2]}
         %3: f32[2] = mul(%2, %1)
         %4: f32[2] = add(%s, %3)
-        next %s = %4
-        yield %5: f32[2] = %4
-      }
-      %6: f32[2] = relu(%5)
-      output y = %6
-      output s = %s
-    })",
-                 R"(graph g {
-      input %times: f32[3, 2]
-      input %a: f32[2]
-      state %s: f32[2]
-      %1: f32[2] = silu(%a)
-      %2: f32[1, 2] = slice(%times) {axis = 0, start = 0, size = 1}
-      %3: f32[2] = reshape(%2) {shape = [2]}
-      %4: f32[2] = mul(%3, %1)
-      %5: f32[2] = add(%s, %4)
-      %6: f32[2] = relu(%5)
-      next %s = %5
+    -   next %s = %4
+    -   yield %5: f32[2] = %4
+    - }
+    - %6: f32[2] = relu(%5)
+    + %6: f32[2] = relu(%4)
+    + next %s = %4
       output y = %6
       output s = %s
     })");
@@ -40,18 +30,12 @@ TEST(InlineLoops, TakesTheOnlyRowOfATableAsItIs) {
   expect_rewrite("inline-loops", R"(graph g {
       input %times: f32[1]
       state %s: f32[2]
-      loop 1 %i {
-        %1: f32[] = row(%times, %i)
+    - loop 1 %i {
+    -   %1: f32[] = row(%times, %i)
+    + %1: f32[] = reshape(%times) {shape = []}
         %2: f32[2] = add(%s, %1)
         next %s = %2
-      }
-    })",
-                 R"(graph g {
-      input %times: f32[1]
-      state %s: f32[2]
-      %1: f32[] = reshape(%times) {shape = []}
-      %2: f32[2] = add(%s, %1)
-      next %s = %2
+    - }
     })");
 }
 
@@ -61,26 +45,17 @@ TEST(InlineLoops, CountsWithAZeroWhereTheCounterIsReadOtherwise) {
       input %a: f32[2]
       state %s: f32[2]
       state %last: i32[]
-      loop 1 %i {
-        %1: bool[] = equal(%i, %first)
+    - loop 1 %i {
+    + %3: i32[] = constant() {values = [0], dtype = i32}
+    -   %1: bool[] = equal(%i, %first)
+    + %1: bool[] = equal(%3, %first)
         %2: f32[2] = select(%1, %a, %s)
         next %s = %2
-        next %last = %i
-        yield %3: i32[] = %i
-      }
+    -   next %last = %i
+    + next %last = %3
+    -   yield %3: i32[] = %i
+    - }
       output turn = %3
-    })",
-                 R"(graph g {
-      input %first: i32[]
-      input %a: f32[2]
-      state %s: f32[2]
-      state %last: i32[]
-      %1: i32[] = constant() {values = [0], dtype = i32}
-      %2: bool[] = equal(%1, %first)
-      %3: f32[2] = select(%2, %a, %s)
-      next %s = %3
-      next %last = %1
-      output turn = %1
     })");
 }
 
@@ -93,33 +68,17 @@ TEST(InlineLoops, FindsLoopsInLoopsAndBranches) {
       state %s: f32[2]
       state %t: f32[2]
       loop 3 %i {
-        loop 1 %j {
-          loop 1 %k {
+    -   loop 1 %j {
+    -     loop 1 %k {
             %1: f32[2] = add(%s, %x)
             next %s = %1
-          }
-        }
+    -     }
+    -   }
         if %hit {
-          loop 1 %l {
+    -     loop 1 %l {
             %2: f32[2] = mul(%t, %x)
             next %t = %2
-          }
-        }
-      }
-      output s = %s
-      output t = %t
-    })",
-                 R"(graph g {
-      input %x: f32[2]
-      input %hit: bool[]
-      state %s: f32[2]
-      state %t: f32[2]
-      loop 3 %i {
-        %1: f32[2] = add(%s, %x)
-        next %s = %1
-        if %hit {
-          %2: f32[2] = mul(%t, %x)
-          next %t = %2
+    -     }
         }
       }
       output s = %s
@@ -163,22 +122,14 @@ TEST(InlineLoops, StatesStillSwap) {
   expect_rewrite("inline-loops", R"(graph g {
       state %s: f32[2]
       state %t: f32[2]
-      loop 1 %i {
+    - loop 1 %i {
+    + %2: f32[2] = relu(%s)
         next %s = %t
         next %t = %s
-        yield %1: f32[2] = %s
-      }
-      %2: f32[2] = relu(%1)
+    -   yield %1: f32[2] = %s
+    - }
+    - %2: f32[2] = relu(%1)
       output y = %2
-      output s = %s
-    })",
-                 R"(graph g {
-      state %s: f32[2]
-      state %t: f32[2]
-      %1: f32[2] = relu(%s)
-      next %s = %t
-      next %t = %s
-      output y = %1
       output s = %s
     })");
 }

@@ -13,42 +13,40 @@ bool relu_to_offset(Rewriter& r, const Node& node) {
 }
 
 TEST(Rewriter, ReplacesInNodesOutputsAndStatesAtThePlaceOfTheRoot) {
-  Graph graph = parse_graph(R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       input %x: f32[3]
       state %s: f32[3]
       loop 2 %step {
         %1: f32[3] = silu(%s)
-        %2: f32[3] = relu(%1) @ here
+    -   %2: f32[3] = relu(%1) @ here
+    +   %2: f32[3] = add_scalar(%1) {value = 0} @ here
         next %s = %2
       }
-      %3: f32[3] = relu(%x)
+    - %3: f32[3] = relu(%x)
+    + %3: f32[3] = add_scalar(%x) {value = 0}
       output y = %3
-    })");
+    })";
+  Graph graph = graph_before(kDiff);
   EXPECT_EQ(rewrite_each(graph, relu_to_offset), 2);
   verify(graph);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      input %x: f32[3]
-      state %s: f32[3]
-      loop 2 %step {
-        %1: f32[3] = silu(%s)
-        %2: f32[3] = add_scalar(%1) {value = 0} @ here
-        next %s = %2
-      }
-      %3: f32[3] = add_scalar(%x) {value = 0}
-      output y = %3
-    })")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
 }
 
 TEST(Rewriter, PutsNodesOnWeightsInFrontInTheOrderTheyAreEmitted) {
-  Graph graph = parse_graph(R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       param %w: f32[2, 2]
       state %x: f32[3, 2]
       %1: f32[2, 2] = mul_scalar(%w) {value = 2}
+    + %3: f32[2, 2] = mul_scalar(%1) {value = 0.5} @ half
+    + %4: f32[2, 2] = mul_scalar(%3) {value = 0.5} @ quarter
       loop 2 %step {
-        %2: f32[3, 2] = linear(%x, %1)
+    -   %2: f32[3, 2] = linear(%x, %1)
+    +   %5: f32[3, 2] = silu(%x) @ x
+    +   %2: f32[3, 2] = linear(%5, %4) @ product
         next %x = %2
       }
-    })");
+    })";
+  Graph graph = graph_before(kDiff);
   const int rewrites = rewrite_each(graph, [](Rewriter& r, const Node& node) {
     if (node.op != Op::kLinear) return false;
     EXPECT_TRUE(r.is_weight(node.inputs[1]));
@@ -62,35 +60,21 @@ TEST(Rewriter, PutsNodesOnWeightsInFrontInTheOrderTheyAreEmitted) {
   });
   EXPECT_EQ(rewrites, 1);
   verify(graph);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      param %w: f32[2, 2]
-      state %x: f32[3, 2]
-      %1: f32[2, 2] = mul_scalar(%w) {value = 2}
-      %2: f32[2, 2] = mul_scalar(%1) {value = 0.5} @ half
-      %3: f32[2, 2] = mul_scalar(%2) {value = 0.5} @ quarter
-      loop 2 %step {
-        %4: f32[3, 2] = silu(%x) @ x
-        %5: f32[3, 2] = linear(%4, %3) @ product
-        next %x = %5
-      }
-    })")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
 }
 
 TEST(Rewriter, PutsWhatReplacesAWeightBeforeTheWeightsThatReadIt) {
-  Graph graph = parse_graph(R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       param %w: f32[2]
-      %1: f32[2] = relu(%w)
+    - %1: f32[2] = relu(%w)
+    + %1: f32[2] = add_scalar(%w) {value = 0}
       %2: f32[2] = mul_scalar(%1) {value = 2}
       output weight = %2
-    })");
+    })";
+  Graph graph = graph_before(kDiff);
   EXPECT_EQ(rewrite_each(graph, relu_to_offset), 1);
   verify(graph);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      param %w: f32[2]
-      %1: f32[2] = add_scalar(%w) {value = 0}
-      %2: f32[2] = mul_scalar(%1) {value = 2}
-      output weight = %2
-    })")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
 }
 
 TEST(Rewriter, CallsOnlyWhatStandsInFrontAWeight) {
@@ -112,15 +96,17 @@ TEST(Rewriter, CallsOnlyWhatStandsInFrontAWeight) {
 }
 
 TEST(Rewriter, DropsWhatNothingReadsAnyMoreButNotWhatIsStillRead) {
-  Graph graph = parse_graph(R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       input %x: f32[3]
       %1: f32[3] = silu(%x)
-      %2: f32[3] = gelu_tanh(%1)
-      %3: f32[3] = mul(%2, %2)
-      %4: f32[3] = relu(%3)
-      output y = %4
+    - %2: f32[3] = gelu_tanh(%1)
+    - %3: f32[3] = mul(%2, %2)
+    - %4: f32[3] = relu(%3)
+    - output y = %4
+    + output y = %x
       output kept = %1
-    })");
+    })";
+  Graph graph = graph_before(kDiff);
   rewrite_each(graph, [](Rewriter& r, const Node& node) {
     if (node.op != Op::kRelu) return false;
     EXPECT_EQ(r.match(node.inputs[0], Op::kAdd), nullptr);
@@ -131,12 +117,7 @@ TEST(Rewriter, DropsWhatNothingReadsAnyMoreButNotWhatIsStillRead) {
     return true;
   });
   verify(graph);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      input %x: f32[3]
-      %1: f32[3] = silu(%x)
-      output y = %x
-      output kept = %1
-    })")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
 }
 
 TEST(Rewriter, NamesTheReadersThatAreStillToCome) {

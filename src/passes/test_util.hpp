@@ -1,11 +1,14 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -74,16 +77,38 @@ inline double distance(const OracleResult& a, const OracleResult& b) {
   return std::max(distance(a.outputs, b.outputs), distance(a.states, b.states));
 }
 
-/// Expects the pass to turn `before` into `after`, with `rewrites` rewrites, and both to compute the same on random
-/// tensors up to `tolerance` (relative, in the 2-norm).
-inline void expect_rewrite(std::string_view pass, std::string_view before, std::string_view after, int rewrites = 1,
-                           double tolerance = 1e-12, std::string_view argument = {}) {
-  const Graph original = parse_graph(before);
+/// One graph of a diff: without the marks of lines that begin with `own`, and without lines that begin with the other
+/// of - and +.
+inline Graph parse_side(std::string_view diff, char own) {
+  std::string text;
+  std::istringstream lines{std::string(diff)};
+  for (std::string line; std::getline(lines, line); text += line + '\n') {
+    const std::size_t mark = line.find_first_not_of(' ');
+    if (mark == std::string::npos || (line[mark] != '-' && line[mark] != '+')) continue;
+    line = line[mark] == own ? line.substr(mark + 1) : "";
+  }
+  return parse_graph(text);
+}
+
+/// The graphs of a diff: - marks the lines of the first alone, + those of the second alone.
+inline Graph graph_before(std::string_view diff) { return parse_side(diff, '-'); }
+inline Graph graph_after(std::string_view diff) { return parse_side(diff, '+'); }
+
+/// The text, or diff, of a graph whose first lines are also those of other tests.
+inline std::string graph_text(std::string_view common, std::string_view lines) {
+  return fmt::format("graph g {{\n{}\n{}\n}}", common, lines);
+}
+
+/// Expects the pass to turn the first graph of the diff into the second, with `rewrites` rewrites, and both to compute
+/// the same on random tensors up to `tolerance` (relative, in the 2-norm).
+inline void expect_rewrite(std::string_view pass, std::string_view diff, int rewrites = 1, double tolerance = 1e-12,
+                           std::string_view argument = {}) {
+  const Graph original = graph_before(diff);
   Graph graph = original;
   const PassOutcome outcome = run_pass(pass, graph, kCapableCpu, argument);
   EXPECT_EQ(outcome.rewrites, rewrites);
   EXPECT_EQ(outcome.declined, std::nullopt);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(after)));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(diff)));
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), tolerance);
 }
 

@@ -10,36 +10,26 @@ TEST(FlashAttention, TakesTheScaleOfTheQueries) {
       input %q: f32[2, 3, 5, 4]
       input %k: f32[2, 3, 7, 4]
       input %v: f32[2, 3, 7, 6]
-      %1: f32[2, 3, 5, 4] = mul_scalar(%q) {value = 0.5} @ attn
-      %2: f32[2, 3, 5, 7] = matmul(%1, %k) {transpose_b = 1} @ attn
-      %3: f32[2, 3, 5, 7] = softmax(%2) @ attn
-      %4: f32[2, 3, 5, 6] = matmul(%3, %v) {transpose_b = 0} @ attn
+    - %1: f32[2, 3, 5, 4] = mul_scalar(%q) {value = 0.5} @ attn
+    - %2: f32[2, 3, 5, 7] = matmul(%1, %k) {transpose_b = 1} @ attn
+    - %3: f32[2, 3, 5, 7] = softmax(%2) @ attn
+    - %4: f32[2, 3, 5, 6] = matmul(%3, %v) {transpose_b = 0} @ attn
+    + %4: f32[2, 3, 5, 6] = attention(%q, %k, %v) {scale = 0.5} @ attn
       output y = %4
-    })",
-                 R"(graph g {
-      input %q: f32[2, 3, 5, 4]
-      input %k: f32[2, 3, 7, 4]
-      input %v: f32[2, 3, 7, 6]
-      %1: f32[2, 3, 5, 6] = attention(%q, %k, %v) {scale = 0.5} @ attn
-      output y = %1
     })");
 }
 
 TEST(FlashAttention, MultipliesScalesWhereverTheyAre) {
   expect_rewrite("flash-attention", R"(graph g {
       input %q: f32[1, 2, 3, 4]
-      %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
-      %2: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 3}
-      %3: f32[1, 2, 3, 3] = matmul(%1, %2) {transpose_b = 1}
-      %4: f32[1, 2, 3, 3] = mul_scalar(%3) {value = 0.25}
-      %5: f32[1, 2, 3, 3] = softmax(%4)
-      %6: f32[1, 2, 3, 4] = matmul(%5, %q)
+    - %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
+    - %2: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 3}
+    - %3: f32[1, 2, 3, 3] = matmul(%1, %2) {transpose_b = 1}
+    - %4: f32[1, 2, 3, 3] = mul_scalar(%3) {value = 0.25}
+    - %5: f32[1, 2, 3, 3] = softmax(%4)
+    - %6: f32[1, 2, 3, 4] = matmul(%5, %q)
+    + %6: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.375}
       output y = %6
-    })",
-                 R"(graph g {
-      input %q: f32[1, 2, 3, 4]
-      %1: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.375}
-      output y = %1
     })");
 }
 
@@ -47,17 +37,11 @@ TEST(FlashAttention, NeedsNoScaleAndKeepsOneThatOthersRead) {
   expect_rewrite("flash-attention", R"(graph g {
       input %q: f32[1, 2, 3, 4]
       %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
-      %2: f32[1, 2, 3, 3] = matmul(%1, %q) {transpose_b = 1}
-      %3: f32[1, 2, 3, 3] = softmax(%2)
-      %4: f32[1, 2, 3, 4] = matmul(%3, %q)
+    - %2: f32[1, 2, 3, 3] = matmul(%1, %q) {transpose_b = 1}
+    - %3: f32[1, 2, 3, 3] = softmax(%2)
+    - %4: f32[1, 2, 3, 4] = matmul(%3, %q)
+    + %4: f32[1, 2, 3, 4] = attention(%1, %q, %q) {scale = 1}
       output y = %4
-      output scaled = %1
-    })",
-                 R"(graph g {
-      input %q: f32[1, 2, 3, 4]
-      %1: f32[1, 2, 3, 4] = mul_scalar(%q) {value = 0.5}
-      %2: f32[1, 2, 3, 4] = attention(%1, %q, %q) {scale = 1}
-      output y = %2
       output scaled = %1
     })");
 }
@@ -68,21 +52,14 @@ TEST(FlashAttention, TakesABiasOfScaledScores) {
       input %k: f32[2, 3, 7, 4]
       input %v: f32[2, 3, 7, 6]
       input %bias: f32[5, 7]
-      %1: f32[2, 3, 5, 7] = matmul(%q, %k) {transpose_b = 1} @ attn
-      %2: f32[2, 3, 5, 7] = mul_scalar(%1) {value = 0.5} @ attn
-      %3: f32[2, 3, 5, 7] = add(%bias, %2) @ attn
-      %4: f32[2, 3, 5, 7] = softmax(%3) @ attn
-      %5: f32[2, 3, 5, 6] = matmul(%4, %v) {transpose_b = 0} @ attn
+    - %1: f32[2, 3, 5, 7] = matmul(%q, %k) {transpose_b = 1} @ attn
+    - %2: f32[2, 3, 5, 7] = mul_scalar(%1) {value = 0.5} @ attn
+    - %3: f32[2, 3, 5, 7] = add(%bias, %2) @ attn
+    - %4: f32[2, 3, 5, 7] = softmax(%3) @ attn
+    - %5: f32[2, 3, 5, 6] = matmul(%4, %v) {transpose_b = 0} @ attn
+    + %6: f32[1, 1, 5, 7] = reshape(%bias) {shape = [1, 1, 5, 7]} @ attn
+    + %5: f32[2, 3, 5, 6] = attention(%q, %k, %v, %6) {scale = 0.5} @ attn
       output y = %5
-    })",
-                 R"(graph g {
-      input %q: f32[2, 3, 5, 4]
-      input %k: f32[2, 3, 7, 4]
-      input %v: f32[2, 3, 7, 6]
-      input %bias: f32[5, 7]
-      %1: f32[1, 1, 5, 7] = reshape(%bias) {shape = [1, 1, 5, 7]} @ attn
-      %2: f32[2, 3, 5, 6] = attention(%q, %k, %v, %1) {scale = 0.5} @ attn
-      output y = %2
     })");
 }
 
@@ -160,39 +137,31 @@ TEST(FlashAttention, LeavesMatmulsOfOtherForms) {
 }
 
 TEST(FlashAttention, ThenBf16LeavesMasksAndLogarithms) {
-  Graph graph = parse_graph(R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       input %q: f32[1, 2, 3, 4]
       input %mask: bool[1, 1, 3, 3]
-      %1: f32[1, 2, 3, 4], %2: f32[1, 2, 3] = attention(%q, %q, %q, %mask) {logsumexp = 1}
+    + %3: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
+    - %1: f32[1, 2, 3, 4], %2: f32[1, 2, 3] = attention(%q, %q, %q, %mask) {logsumexp = 1}
+    + %4: bf16[1, 2, 3, 4], %2: f32[1, 2, 3] = attention(%3, %3, %3, %mask) {logsumexp = 1}
+    + %1: f32[1, 2, 3, 4] = cast(%4) {dtype = f32}
       output y = %1
       output sums = %2
-    })");
+    })";
+  Graph graph = graph_before(kDiff);
   EXPECT_EQ(run_pass("bf16", graph).rewrites, 1);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      input %q: f32[1, 2, 3, 4]
-      input %mask: bool[1, 1, 3, 3]
-      %1: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
-      %2: bf16[1, 2, 3, 4], %3: f32[1, 2, 3] = attention(%1, %1, %1, %mask) {logsumexp = 1}
-      %4: f32[1, 2, 3, 4] = cast(%2) {dtype = f32}
-      output y = %4
-      output sums = %3
-    })")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
 }
 
 TEST(FlashAttention, ThenBf16ConvertsTheOp) {
-  Graph graph = parse_graph(R"(graph g {
+  expect_rewrite("bf16", R"(graph g {
       input %q: f32[1, 2, 3, 4]
-      %1: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.5}
+    + %2: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
+    - %1: f32[1, 2, 3, 4] = attention(%q, %q, %q) {scale = 0.5}
+    + %3: bf16[1, 2, 3, 4] = attention(%2, %2, %2) {scale = 0.5}
+    + %1: f32[1, 2, 3, 4] = cast(%3) {dtype = f32}
       output y = %1
-    })");
-  EXPECT_EQ(run_pass("bf16", graph).rewrites, 1);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      input %q: f32[1, 2, 3, 4]
-      %1: bf16[1, 2, 3, 4] = cast(%q) {dtype = bf16}
-      %2: bf16[1, 2, 3, 4] = attention(%1, %1, %1) {scale = 0.5}
-      %3: f32[1, 2, 3, 4] = cast(%2) {dtype = f32}
-      output y = %3
-    })")));
+    })",
+                 1, 1e-2);
 }
 
 }  // namespace

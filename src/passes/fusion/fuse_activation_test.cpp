@@ -8,31 +8,22 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
       input %x: f32[2, 3, 4]
       param %w: f32[5, 4]
       param %b: f32[5]
-      %1: f32[2, 3, 5] = linear(%x, %w, %b) @ ff.net.0.proj
-      %2: f32[2, 3, 5] = gelu_tanh(%1) @ ff
-      %3: f32[2, 3, 5] = linear(%x, %w) @ other
-      %4: f32[2, 3, 5] = gelu_erf(%3)
-      %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
-      %6: f32[2, 3, 5] = silu(%5) @ embedder
-      %7: f32[2, 3, 5] = linear(%x, %w, %b) @ net.0
-      %8: f32[2, 3, 5] = relu(%7) @ net.1
+    - %1: f32[2, 3, 5] = linear(%x, %w, %b) @ ff.net.0.proj
+    - %2: f32[2, 3, 5] = gelu_tanh(%1) @ ff
+    - %3: f32[2, 3, 5] = linear(%x, %w) @ other
+    - %4: f32[2, 3, 5] = gelu_erf(%3)
+    - %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
+    - %6: f32[2, 3, 5] = silu(%5) @ embedder
+    - %7: f32[2, 3, 5] = linear(%x, %w, %b) @ net.0
+    - %8: f32[2, 3, 5] = relu(%7) @ net.1
+    + %2: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
+    + %4: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu_erf"} @ other
+    + %6: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
+    + %8: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "relu"} @ net.0
       output a = %2
       output b = %4
       output c = %6
       output d = %8
-    })",
-                 R"(graph g {
-      input %x: f32[2, 3, 4]
-      param %w: f32[5, 4]
-      param %b: f32[5]
-      %1: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
-      %2: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu_erf"} @ other
-      %3: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
-      %4: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "relu"} @ net.0
-      output a = %1
-      output b = %2
-      output c = %3
-      output d = %4
     })",
                  4);
 }

@@ -7,25 +7,19 @@ TEST(FuseConcats, JoinsConcatenationsOfNeighbours) {
   expect_rewrite("fuse-concats", R"(graph g {
       input %x: f32[1, 5, 12]
       input %m: f32[1, 2, 7]
-      %1: f32[1, 5, 4] = slice(%x) {axis = 2, start = 4, size = 4} @ k
-      %2: f32[1, 5, 3] = slice(%x) {axis = 2, start = 8, size = 3} @ v
-      %3: f32[1, 2, 4] = slice(%m) {axis = 2, start = 0, size = 4} @ k
-      %4: f32[1, 2, 3] = slice(%m) {axis = 2, start = 4, size = 3} @ v
-      %5: f32[1, 7, 4] = concat(%3, %1) {axis = 1} @ attn
-      %6: f32[1, 7, 3] = concat(%4, %2) {axis = 1} @ attn
+    - %1: f32[1, 5, 4] = slice(%x) {axis = 2, start = 4, size = 4} @ k
+    - %2: f32[1, 5, 3] = slice(%x) {axis = 2, start = 8, size = 3} @ v
+    - %3: f32[1, 2, 4] = slice(%m) {axis = 2, start = 0, size = 4} @ k
+    - %4: f32[1, 2, 3] = slice(%m) {axis = 2, start = 4, size = 3} @ v
+    + %1: f32[1, 2, 7] = slice(%m) {axis = 2, start = 0, size = 7} @ attn
+    + %2: f32[1, 5, 7] = slice(%x) {axis = 2, start = 4, size = 7} @ attn
+    - %5: f32[1, 7, 4] = concat(%3, %1) {axis = 1} @ attn
+    + %7: f32[1, 7, 7] = concat(%1, %2) {axis = 1} @ attn
+    - %6: f32[1, 7, 3] = concat(%4, %2) {axis = 1} @ attn
+    + %5: f32[1, 7, 4] = slice(%7) {axis = 2, start = 0, size = 4} @ attn
+    + %6: f32[1, 7, 3] = slice(%7) {axis = 2, start = 4, size = 3} @ attn
       output k = %5
       output v = %6
-    })",
-                 R"(graph g {
-      input %x: f32[1, 5, 12]
-      input %m: f32[1, 2, 7]
-      %1: f32[1, 2, 7] = slice(%m) {axis = 2, start = 0, size = 7} @ attn
-      %2: f32[1, 5, 7] = slice(%x) {axis = 2, start = 4, size = 7} @ attn
-      %3: f32[1, 7, 7] = concat(%1, %2) {axis = 1} @ attn
-      %4: f32[1, 7, 4] = slice(%3) {axis = 2, start = 0, size = 4} @ attn
-      %5: f32[1, 7, 3] = slice(%3) {axis = 2, start = 4, size = 3} @ attn
-      output k = %4
-      output v = %5
     })",
                  1);
 }

@@ -8,16 +8,10 @@ TEST(FuseLinearBias, AddsTheBiasToTheMatmul) {
       input %x: f32[2, 3, 4]
       param %weight: f32[5, 4]
       param %bias: f32[5]
-      %1: f32[2, 3, 5] = linear(%x, %weight) {tf32 = 1} @ proj
-      %2: f32[2, 3, 5] = add(%bias, %1) @ add
+    - %1: f32[2, 3, 5] = linear(%x, %weight) {tf32 = 1} @ proj
+    - %2: f32[2, 3, 5] = add(%bias, %1) @ add
+    + %2: f32[2, 3, 5] = linear(%x, %weight, %bias) {tf32 = 1} @ proj
       output y = %2
-    })",
-                 R"(graph g {
-      input %x: f32[2, 3, 4]
-      param %weight: f32[5, 4]
-      param %bias: f32[5]
-      %1: f32[2, 3, 5] = linear(%x, %weight, %bias) {tf32 = 1} @ proj
-      output y = %1
     })");
 }
 
@@ -59,60 +53,42 @@ TEST(FuseLinearBias, LeavesAMatmulThatIsReadTwice) {
     })");
 }
 
-constexpr std::string_view kModulated = R"(graph g {
+constexpr std::string_view kNormInputs = R"(
       input %x: f32[2, 3, 4]
       input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
-      %1: f32[2, 3, 4] = norm_modulate(%x, %scale, %shift) {eps = 1e-06} @ norm1
-      output y = %1
-    })";
+      input %shift: f32[2, 1, 4])";
 
 TEST(FuseNormModulate, FusesTheNormOfADiffusionTransformer) {
-  expect_rewrite("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
-      %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06} @ norm1
-      %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1} @ norm1
-      %3: f32[2, 3, 4] = mul(%1, %2) @ norm1
-      %4: f32[2, 3, 4] = add(%3, %shift) @ norm1
-      output y = %4
-    })",
-                 kModulated);
+  expect_rewrite("fuse-patterns", graph_text(kNormInputs, R"(
+    - %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06} @ norm1
+    - %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1} @ norm1
+    - %3: f32[2, 3, 4] = mul(%1, %2) @ norm1
+    - %4: f32[2, 3, 4] = add(%3, %shift) @ norm1
+    + %4: f32[2, 3, 4] = norm_modulate(%x, %scale, %shift) {eps = 1e-06} @ norm1
+      output y = %4)"));
 }
 
 TEST(FuseNormModulate, TakesOperandsInAnyOrder) {
-  expect_rewrite("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
-      %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06} @ norm1
-      %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1} @ norm1
-      %3: f32[2, 3, 4] = mul(%2, %1) @ norm1
-      %4: f32[2, 3, 4] = add(%shift, %3) @ norm1
-      output y = %4
-    })",
-                 kModulated);
+  expect_rewrite("fuse-patterns", graph_text(kNormInputs, R"(
+    - %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06} @ norm1
+    - %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1} @ norm1
+    - %3: f32[2, 3, 4] = mul(%2, %1) @ norm1
+    - %4: f32[2, 3, 4] = add(%shift, %3) @ norm1
+    + %4: f32[2, 3, 4] = norm_modulate(%x, %scale, %shift) {eps = 1e-06} @ norm1
+      output y = %4)"));
 }
 
 TEST(FuseNormModulate, LeavesAnotherOffset) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
+  expect_unchanged("fuse-patterns", graph_text(kNormInputs, R"(
       %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06}
       %2: f32[2, 1, 4] = add_scalar(%scale) {value = 2}
       %3: f32[2, 3, 4] = mul(%1, %2)
       %4: f32[2, 3, 4] = add(%3, %shift)
-      output y = %4
-    })");
+      output y = %4)"));
 }
 
 TEST(FuseNormModulate, LeavesANormWithWeightOrBias) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
+  expect_unchanged("fuse-patterns", graph_text(kNormInputs, R"(
       param %w: f32[4]
       param %b: f32[4]
       %1: f32[2, 1, 4] = add_scalar(%scale) {value = 1}
@@ -123,8 +99,7 @@ TEST(FuseNormModulate, LeavesANormWithWeightOrBias) {
       %6: f32[2, 3, 4] = mul(%5, %1)
       %7: f32[2, 3, 4] = add(%6, %shift)
       output weight = %4
-      output both = %7
-    })");
+      output both = %7)"));
 }
 
 TEST(FuseNormModulate, LeavesAScaleOfEachToken) {
@@ -141,24 +116,17 @@ TEST(FuseNormModulate, LeavesAScaleOfEachToken) {
 }
 
 TEST(FuseNormModulate, LeavesANormThatIsReadTwice) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
+  expect_unchanged("fuse-patterns", graph_text(kNormInputs, R"(
       %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06}
       %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1}
       %3: f32[2, 3, 4] = mul(%1, %2)
       %4: f32[2, 3, 4] = add(%3, %shift)
       output y = %4
-      output normed = %1
-    })");
+      output normed = %1)"));
 }
 
 TEST(FuseNormModulate, LeavesAShiftOfEachTokenAndAProductThatIsReadTwice) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %scale: f32[2, 1, 4]
-      input %shift: f32[2, 1, 4]
+  expect_unchanged("fuse-patterns", graph_text(kNormInputs, R"(
       input %shifts: f32[3, 4]
       %1: f32[2, 3, 4] = layer_norm(%x) {eps = 1e-06}
       %2: f32[2, 1, 4] = add_scalar(%scale) {value = 1}
@@ -169,40 +137,28 @@ TEST(FuseNormModulate, LeavesAShiftOfEachTokenAndAProductThatIsReadTwice) {
       %7: f32[2, 3, 4] = add(%6, %shift)
       output y = %4
       output z = %7
-      output scaled = %6
-    })");
+      output scaled = %6)"));
 }
 
-constexpr std::string_view kGated = R"(graph g {
+constexpr std::string_view kGateInputs = R"(
       input %residual: f32[2, 3, 4]
       input %gate: f32[2, 1, 4]
-      input %x: f32[2, 3, 4]
-      %1: f32[2, 3, 4] = gate_residual(%residual, %gate, %x) @ block
-      output y = %1
-    })";
+      input %x: f32[2, 3, 4])";
 
 TEST(FuseGateResidual, FusesAGatedBranch) {
-  expect_rewrite("fuse-patterns", R"(graph g {
-      input %residual: f32[2, 3, 4]
-      input %gate: f32[2, 1, 4]
-      input %x: f32[2, 3, 4]
-      %1: f32[2, 3, 4] = mul(%gate, %x) @ block
-      %2: f32[2, 3, 4] = add(%residual, %1) @ block
-      output y = %2
-    })",
-                 kGated);
+  expect_rewrite("fuse-patterns", graph_text(kGateInputs, R"(
+    - %1: f32[2, 3, 4] = mul(%gate, %x) @ block
+    - %2: f32[2, 3, 4] = add(%residual, %1) @ block
+    + %2: f32[2, 3, 4] = gate_residual(%residual, %gate, %x) @ block
+      output y = %2)"));
 }
 
 TEST(FuseGateResidual, TakesOperandsInAnyOrder) {
-  expect_rewrite("fuse-patterns", R"(graph g {
-      input %residual: f32[2, 3, 4]
-      input %gate: f32[2, 1, 4]
-      input %x: f32[2, 3, 4]
-      %1: f32[2, 3, 4] = mul(%x, %gate) @ block
-      %2: f32[2, 3, 4] = add(%1, %residual) @ block
-      output y = %2
-    })",
-                 kGated);
+  expect_rewrite("fuse-patterns", graph_text(kGateInputs, R"(
+    - %1: f32[2, 3, 4] = mul(%x, %gate) @ block
+    - %2: f32[2, 3, 4] = add(%1, %residual) @ block
+    + %2: f32[2, 3, 4] = gate_residual(%residual, %gate, %x) @ block
+      output y = %2)"));
 }
 
 TEST(FuseGateResidual, TakesTheSideThatFitsOfTwoProducts) {
@@ -211,17 +167,10 @@ TEST(FuseGateResidual, TakesTheSideThatFitsOfTwoProducts) {
       input %b: f32[2, 3, 4]
       input %gate: f32[2, 1, 4]
       %1: f32[2, 3, 4] = mul(%a, %b)
-      %2: f32[2, 3, 4] = mul(%gate, %b)
-      %3: f32[2, 3, 4] = add(%2, %1)
+    - %2: f32[2, 3, 4] = mul(%gate, %b)
+    - %3: f32[2, 3, 4] = add(%2, %1)
+    + %3: f32[2, 3, 4] = gate_residual(%1, %gate, %b)
       output y = %3
-    })",
-                 R"(graph g {
-      input %a: f32[2, 3, 4]
-      input %b: f32[2, 3, 4]
-      input %gate: f32[2, 1, 4]
-      %1: f32[2, 3, 4] = mul(%a, %b)
-      %2: f32[2, 3, 4] = gate_residual(%1, %gate, %b)
-      output y = %2
     })");
 }
 
@@ -255,15 +204,11 @@ TEST(FuseGateResidual, LeavesIntegers) {
 }
 
 TEST(FuseGateResidual, LeavesAProductThatIsReadTwice) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %residual: f32[2, 3, 4]
-      input %gate: f32[2, 1, 4]
-      input %x: f32[2, 3, 4]
+  expect_unchanged("fuse-patterns", graph_text(kGateInputs, R"(
       %1: f32[2, 3, 4] = mul(%gate, %x)
       %2: f32[2, 3, 4] = add(%residual, %1)
       output y = %2
-      output gated = %1
-    })");
+      output gated = %1)"));
 }
 
 TEST(FuseMatmulResidual, AddsTheResidualWhereTheMatmulIsStored) {
@@ -274,19 +219,10 @@ TEST(FuseMatmulResidual, AddsTheResidualWhereTheMatmulIsStored) {
       param %wq: f8e4m3[5, 4]
       param %w_scale: f32[5]
       param %bias: f32[5]
-      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = f32} @ proj
-      %2: f32[2, 3, 5] = add(%1, %residual) @ block
+    - %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = f32} @ proj
+    - %2: f32[2, 3, 5] = add(%1, %residual) @ block
+    + %2: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias, %residual) {dtype = f32} @ proj
       output y = %2
-    })",
-                 R"(graph g {
-      input %xq: f8e4m3[2, 3, 4]
-      input %x_scale: f32[2, 3]
-      input %residual: f32[2, 3, 5]
-      param %wq: f8e4m3[5, 4]
-      param %w_scale: f32[5]
-      param %bias: f32[5]
-      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias, %residual) {dtype = f32} @ proj
-      output y = %1
     })",
                  1, 1e-6);
 }
@@ -300,26 +236,16 @@ TEST(FuseMatmulResidual, PutsAGateIntoScalesAndBias) {
       param %wq: f8e4m3[5, 4]
       param %w_scale: f32[5]
       param %bias: bf16[5]
-      %1: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = bf16} @ proj
-      %2: bf16[1, 3, 5] = gate_residual(%residual, %gate, %1) @ block
+    - %1: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = bf16} @ proj
+    - %2: bf16[1, 3, 5] = gate_residual(%residual, %gate, %1) @ block
+    + %3: f32[5] = cast(%bias) {dtype = f32} @ proj
+    + %4: bf16[5] = reshape(%gate) {shape = [5]} @ proj
+    + %5: f32[5] = cast(%4) {dtype = f32} @ proj
+    + %6: f32[5] = mul(%w_scale, %5) @ proj
+    + %7: f32[5] = mul(%3, %5) @ proj
+    + %8: bf16[5] = cast(%7) {dtype = bf16} @ proj
+    + %2: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %6, %8, %residual) {dtype = bf16} @ proj
       output y = %2
-    })",
-                 R"(graph g {
-      input %xq: f8e4m3[1, 3, 4]
-      input %x_scale: f32[1, 3]
-      input %residual: bf16[1, 3, 5]
-      input %gate: bf16[1, 1, 5]
-      param %wq: f8e4m3[5, 4]
-      param %w_scale: f32[5]
-      param %bias: bf16[5]
-      %1: f32[5] = cast(%bias) {dtype = f32} @ proj
-      %2: bf16[5] = reshape(%gate) {shape = [5]} @ proj
-      %3: f32[5] = cast(%2) {dtype = f32} @ proj
-      %4: f32[5] = mul(%w_scale, %3) @ proj
-      %5: f32[5] = mul(%1, %3) @ proj
-      %6: bf16[5] = cast(%5) {dtype = bf16} @ proj
-      %7: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %4, %6, %residual) {dtype = bf16} @ proj
-      output y = %7
     })",
                  1, 1e-2);
 }

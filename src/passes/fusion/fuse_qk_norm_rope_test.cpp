@@ -9,19 +9,12 @@ TEST(FuseQkNormRope, FusesOneStream) {
       input %cos: f32[3, 2]
       input %sin: f32[3, 2]
       param %w: f32[4]
-      %1: f32[2, 3, 2, 4] = reshape(%x) {shape = [2, 3, 2, 4]} @ attn
-      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
-      %3: f32[2, 2, 3, 4] = rms_norm(%2, %w) {eps = 1e-06} @ attn.norm_q
-      %4: f32[2, 2, 3, 4] = rope(%3, %cos, %sin) @ attn
+    - %1: f32[2, 3, 2, 4] = reshape(%x) {shape = [2, 3, 2, 4]} @ attn
+    - %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
+    - %3: f32[2, 2, 3, 4] = rms_norm(%2, %w) {eps = 1e-06} @ attn.norm_q
+    - %4: f32[2, 2, 3, 4] = rope(%3, %cos, %sin) @ attn
+    + %4: f32[2, 2, 3, 4] = qk_norm_rope(%x, %w, %cos, %sin) {heads = 2, eps = 1e-06} @ attn.norm_q
       output q = %4
-    })",
-                 R"(graph g {
-      input %x: f32[2, 3, 8]
-      input %cos: f32[3, 2]
-      input %sin: f32[3, 2]
-      param %w: f32[4]
-      %1: f32[2, 2, 3, 4] = qk_norm_rope(%x, %w, %cos, %sin) {heads = 2, eps = 1e-06} @ attn.norm_q
-      output q = %1
     })");
 }
 
@@ -33,37 +26,28 @@ TEST(FuseQkNormRope, GivesEachJoinedStreamItsRowsOfTheTables) {
       input %sin: f32[8, 2]
       param %w.text: f32[4]
       param %w.image: f32[4]
-      %1: f32[2, 3, 2, 4] = reshape(%text) {shape = [2, 3, 2, 4]} @ attn
-      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
-      %3: f32[2, 2, 3, 4] = rms_norm(%2, %w.text) {eps = 1e-06} @ attn.norm_added_q
-      %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
-      %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
-      %6: f32[2, 2, 5, 4] = rms_norm(%5, %w.image) {eps = 1e-05} @ attn.norm_q
+    - %1: f32[2, 3, 2, 4] = reshape(%text) {shape = [2, 3, 2, 4]} @ attn
+    - %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
+    - %3: f32[2, 2, 3, 4] = rms_norm(%2, %w.text) {eps = 1e-06} @ attn.norm_added_q
+    - %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
+    - %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
+    - %6: f32[2, 2, 5, 4] = rms_norm(%5, %w.image) {eps = 1e-05} @ attn.norm_q
+    + %9: f32[3, 2] = slice(%cos) {axis = 0, start = 0, size = 3} @ attn
+    + %10: f32[3, 2] = slice(%sin) {axis = 0, start = 0, size = 3} @ attn
+    + %3: f32[2, 2, 3, 4] = qk_norm_rope(%text, %w.text, %9, %10) {heads = 2, eps = 1e-06} @ attn.norm_added_q
+    + %11: f32[5, 2] = slice(%cos) {axis = 0, start = 3, size = 5} @ attn
+    + %12: f32[5, 2] = slice(%sin) {axis = 0, start = 3, size = 5} @ attn
+    + %6: f32[2, 2, 5, 4] = qk_norm_rope(%image, %w.image, %11, %12) {heads = 2, eps = 1e-05} @ attn.norm_q
       %7: f32[2, 2, 8, 4] = concat(%3, %6) {axis = 2} @ attn
-      %8: f32[2, 2, 8, 4] = rope(%7, %cos, %sin) @ attn
-      output q = %8
-    })",
-                 R"(graph g {
-      input %text: f32[2, 3, 8]
-      input %image: f32[2, 5, 8]
-      input %cos: f32[8, 2]
-      input %sin: f32[8, 2]
-      param %w.text: f32[4]
-      param %w.image: f32[4]
-      %1: f32[3, 2] = slice(%cos) {axis = 0, start = 0, size = 3} @ attn
-      %2: f32[3, 2] = slice(%sin) {axis = 0, start = 0, size = 3} @ attn
-      %3: f32[2, 2, 3, 4] = qk_norm_rope(%text, %w.text, %1, %2) {heads = 2, eps = 1e-06} @ attn.norm_added_q
-      %4: f32[5, 2] = slice(%cos) {axis = 0, start = 3, size = 5} @ attn
-      %5: f32[5, 2] = slice(%sin) {axis = 0, start = 3, size = 5} @ attn
-      %6: f32[2, 2, 5, 4] = qk_norm_rope(%image, %w.image, %4, %5) {heads = 2, eps = 1e-05} @ attn.norm_q
-      %7: f32[2, 2, 8, 4] = concat(%3, %6) {axis = 2} @ attn
-      output q = %7
+    - %8: f32[2, 2, 8, 4] = rope(%7, %cos, %sin) @ attn
+    - output q = %8
+    + output q = %7
     })");
 }
 
 /// If fuse-rows generates the kernels, a single stream is left unchanged, and joined ones are split.
 TEST(FuseQkNormRope, PartsStreamsWhereKernelsAreGenerated) {
-  const std::string_view joined = R"(graph g {
+  constexpr std::string_view kDiff = R"(graph g {
       input %text: f32[2, 3, 8]
       input %image: f32[2, 5, 8]
       input %cos: f32[8, 2]
@@ -75,34 +59,22 @@ TEST(FuseQkNormRope, PartsStreamsWhereKernelsAreGenerated) {
       %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
       %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
       %6: f32[2, 2, 5, 4] = rms_norm(%5, %w) {eps = 1e-05} @ attn.norm_q
-      %7: f32[2, 2, 8, 4] = concat(%3, %6) {axis = 2} @ attn
-      %8: f32[2, 2, 8, 4] = rope(%7, %cos, %sin) @ attn
-      output q = %8
+    + %9: f32[3, 2] = slice(%cos) {axis = 0, start = 0, size = 3} @ attn
+    + %10: f32[3, 2] = slice(%sin) {axis = 0, start = 0, size = 3} @ attn
+    + %11: f32[2, 2, 3, 4] = rope(%3, %9, %10) @ attn
+    + %12: f32[5, 2] = slice(%cos) {axis = 0, start = 3, size = 5} @ attn
+    + %13: f32[5, 2] = slice(%sin) {axis = 0, start = 3, size = 5} @ attn
+    + %14: f32[2, 2, 5, 4] = rope(%6, %12, %13) @ attn
+    - %7: f32[2, 2, 8, 4] = concat(%3, %6) {axis = 2} @ attn
+    + %7: f32[2, 2, 8, 4] = concat(%11, %14) {axis = 2} @ attn
+    - %8: f32[2, 2, 8, 4] = rope(%7, %cos, %sin) @ attn
+    - output q = %8
+    + output q = %7
     })";
-  Graph graph = parse_graph(joined);
+  Graph graph = graph_before(kDiff);
   EXPECT_EQ(run_pass("fuse-qk-norm-rope", graph, kGeneratingGpu).rewrites, 1);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph g {
-      input %text: f32[2, 3, 8]
-      input %image: f32[2, 5, 8]
-      input %cos: f32[8, 2]
-      input %sin: f32[8, 2]
-      param %w: f32[4]
-      %1: f32[2, 3, 2, 4] = reshape(%text) {shape = [2, 3, 2, 4]} @ attn
-      %2: f32[2, 2, 3, 4] = transpose(%1) {perm = [0, 2, 1, 3]} @ attn
-      %3: f32[2, 2, 3, 4] = rms_norm(%2, %w) {eps = 1e-06} @ attn.norm_added_q
-      %4: f32[2, 5, 2, 4] = reshape(%image) {shape = [2, 5, 2, 4]} @ attn
-      %5: f32[2, 2, 5, 4] = transpose(%4) {perm = [0, 2, 1, 3]} @ attn
-      %6: f32[2, 2, 5, 4] = rms_norm(%5, %w) {eps = 1e-05} @ attn.norm_q
-      %7: f32[3, 2] = slice(%cos) {axis = 0, start = 0, size = 3} @ attn
-      %8: f32[3, 2] = slice(%sin) {axis = 0, start = 0, size = 3} @ attn
-      %9: f32[2, 2, 3, 4] = rope(%3, %7, %8) @ attn
-      %10: f32[5, 2] = slice(%cos) {axis = 0, start = 3, size = 5} @ attn
-      %11: f32[5, 2] = slice(%sin) {axis = 0, start = 3, size = 5} @ attn
-      %12: f32[2, 2, 5, 4] = rope(%6, %10, %11) @ attn
-      %13: f32[2, 2, 8, 4] = concat(%9, %12) {axis = 2} @ attn
-      output q = %13
-    })")));
-  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(joined), 7)), 1e-12);
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kDiff)));
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(graph_before(kDiff), 7)), 1e-12);
   EXPECT_EQ(run_pass("fuse-qk-norm-rope", graph, kGeneratingGpu).rewrites, 0);
 }
 

@@ -13,28 +13,16 @@ TEST(FuseQkv, MergesProjectionsOfOneInput) {
       param %k.b: f32[2]
       %1: f32[4, 4] = cast(%q.w) {dtype = f32} @ attn.to_q
       %2: f32[2, 4] = cast(%k.w) {dtype = f32} @ attn.to_k
-      %3: f32[2, 3, 4] = linear(%x, %1, %q.b) @ attn.to_q
+    - %3: f32[2, 3, 4] = linear(%x, %1, %q.b) @ attn.to_q
+    + %6: f32[6, 4] = concat(%1, %2) {axis = 0} @ attn
+    + %7: f32[6] = concat(%q.b, %k.b) {axis = 0} @ attn
+    + %8: f32[2, 3, 6] = linear(%x, %6, %7) @ attn
+    + %3: f32[2, 3, 4] = slice(%8) {axis = 2, start = 0, size = 4} @ attn.to_q
+    + %5: f32[2, 3, 2] = slice(%8) {axis = 2, start = 4, size = 2} @ attn.to_k
       %4: f32[2, 3, 4] = relu(%3)
-      %5: f32[2, 3, 2] = linear(%x, %2, %k.b) @ attn.to_k
+    - %5: f32[2, 3, 2] = linear(%x, %2, %k.b) @ attn.to_k
       output q = %4
       output k = %5
-    })",
-                 R"(graph g {
-      input %x: f32[2, 3, 4]
-      param %q.w: bf16[4, 4]
-      param %k.w: bf16[2, 4]
-      param %q.b: f32[4]
-      param %k.b: f32[2]
-      %1: f32[4, 4] = cast(%q.w) {dtype = f32} @ attn.to_q
-      %2: f32[2, 4] = cast(%k.w) {dtype = f32} @ attn.to_k
-      %3: f32[6, 4] = concat(%1, %2) {axis = 0} @ attn
-      %4: f32[6] = concat(%q.b, %k.b) {axis = 0} @ attn
-      %5: f32[2, 3, 6] = linear(%x, %3, %4) @ attn
-      %6: f32[2, 3, 4] = slice(%5) {axis = 2, start = 0, size = 4} @ attn.to_q
-      %7: f32[2, 3, 2] = slice(%5) {axis = 2, start = 4, size = 2} @ attn.to_k
-      %8: f32[2, 3, 4] = relu(%6)
-      output q = %8
-      output k = %7
     })");
 }
 
@@ -43,24 +31,15 @@ TEST(FuseQkv, MergesInsideALoopWithWeightsInFront) {
       param %q: f32[4, 4]
       param %k: f32[4, 4]
       state %x: f32[3, 4]
+    + %4: f32[8, 4] = concat(%q, %k) {axis = 0} @ to_q
       loop 2 %step {
-        %1: f32[3, 4] = linear(%x, %q) @ to_q
-        %2: f32[3, 4] = linear(%x, %k) @ to_k
+    -   %1: f32[3, 4] = linear(%x, %q) @ to_q
+    +   %5: f32[3, 8] = linear(%x, %4) @ to_q
+    -   %2: f32[3, 4] = linear(%x, %k) @ to_k
+    +   %1: f32[3, 4] = slice(%5) {axis = 1, start = 0, size = 4} @ to_q
+    +   %2: f32[3, 4] = slice(%5) {axis = 1, start = 4, size = 4} @ to_k
         %3: f32[3, 4] = mul(%1, %2)
         next %x = %3
-      }
-    })",
-                 R"(graph g {
-      param %q: f32[4, 4]
-      param %k: f32[4, 4]
-      state %x: f32[3, 4]
-      %0: f32[8, 4] = concat(%q, %k) {axis = 0} @ to_q
-      loop 2 %step {
-        %1: f32[3, 8] = linear(%x, %0) @ to_q
-        %2: f32[3, 4] = slice(%1) {axis = 1, start = 0, size = 4} @ to_q
-        %3: f32[3, 4] = slice(%1) {axis = 1, start = 4, size = 4} @ to_k
-        %4: f32[3, 4] = mul(%2, %3)
-        next %x = %4
       }
     })");
 }
@@ -101,26 +80,16 @@ TEST(FuseQkv, LeavesAMergedMatmulApartFromThoseOfTheModuleAround) {
       param %q: f32[2, 4]
       param %k: f32[2, 4]
       param %mlp: f32[8, 4]
-      %1: f32[3, 2] = linear(%x, %q) @ attn.to_q
-      %2: f32[3, 2] = linear(%x, %k) @ attn.to_k
+    - %1: f32[3, 2] = linear(%x, %q) @ attn.to_q
+    - %2: f32[3, 2] = linear(%x, %k) @ attn.to_k
+    + %4: f32[4, 4] = concat(%q, %k) {axis = 0} @ attn
+    + %5: f32[3, 4] = linear(%x, %4) @ attn
+    + %1: f32[3, 2] = slice(%5) {axis = 1, start = 0, size = 2} @ attn.to_q
+    + %2: f32[3, 2] = slice(%5) {axis = 1, start = 2, size = 2} @ attn.to_k
       %3: f32[3, 8] = linear(%x, %mlp) @ mlp
       output q = %1
       output k = %2
       output mlp = %3
-    })",
-                 R"(graph g {
-      input %x: f32[3, 4]
-      param %q: f32[2, 4]
-      param %k: f32[2, 4]
-      param %mlp: f32[8, 4]
-      %1: f32[4, 4] = concat(%q, %k) {axis = 0} @ attn
-      %2: f32[3, 4] = linear(%x, %1) @ attn
-      %3: f32[3, 2] = slice(%2) {axis = 1, start = 0, size = 2} @ attn.to_q
-      %4: f32[3, 2] = slice(%2) {axis = 1, start = 2, size = 2} @ attn.to_k
-      %5: f32[3, 8] = linear(%x, %mlp) @ mlp
-      output q = %3
-      output k = %4
-      output mlp = %5
     })");
 }
 

@@ -13,33 +13,22 @@ TEST(Bf16, ConvertsWhatLiesBetweenMatmuls) {
       param %w: bf16[6, 4]
       param %b: f32[6]
       param %v: f32[3, 6]
+    + %8: bf16[6] = cast(%b) {dtype = bf16} @ fc1
+    + %9: bf16[3, 6] = cast(%v) {dtype = bf16} @ fc2
       %1: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
+    + %10: bf16[6, 4] = cast(%1) {dtype = bf16} @ fc1
       %2: f32[2, 4] = timestep_embedding(%t) {dim = 4} @ time
       %3: f32[2, 4] = silu(%2) @ time
-      %4: f32[2, 6] = linear(%3, %1, %b) @ fc1
-      %5: f32[2, 6] = softmax(%4) @ middle
-      %6: f32[2, 3] = linear(%5, %v) @ fc2
+    + %11: bf16[2, 4] = cast(%3) {dtype = bf16} @ time
+    - %4: f32[2, 6] = linear(%3, %1, %b) @ fc1
+    + %4: bf16[2, 6] = linear(%11, %10, %8) @ fc1
+    - %5: f32[2, 6] = softmax(%4) @ middle
+    + %5: bf16[2, 6] = softmax(%4) @ middle
+    - %6: f32[2, 3] = linear(%5, %v) @ fc2
+    + %12: bf16[2, 3] = linear(%5, %9) @ fc2
+    + %6: f32[2, 3] = cast(%12) {dtype = f32} @ fc2
       %7: f32[2, 3] = mul_scalar(%6) {value = 2} @ end
       output y = %7
-    })",
-                 R"(graph g {
-      input %t: f32[2]
-      param %w: bf16[6, 4]
-      param %b: f32[6]
-      param %v: f32[3, 6]
-      %1: bf16[6] = cast(%b) {dtype = bf16} @ fc1
-      %2: bf16[3, 6] = cast(%v) {dtype = bf16} @ fc2
-      %3: f32[6, 4] = cast(%w) {dtype = f32} @ fc1
-      %4: bf16[6, 4] = cast(%3) {dtype = bf16} @ fc1
-      %5: f32[2, 4] = timestep_embedding(%t) {dim = 4} @ time
-      %6: f32[2, 4] = silu(%5) @ time
-      %7: bf16[2, 4] = cast(%6) {dtype = bf16} @ time
-      %8: bf16[2, 6] = linear(%7, %4, %1) @ fc1
-      %9: bf16[2, 6] = softmax(%8) @ middle
-      %10: bf16[2, 3] = linear(%9, %2) @ fc2
-      %11: f32[2, 3] = cast(%10) {dtype = f32} @ fc2
-      %12: f32[2, 3] = mul_scalar(%11) {value = 2} @ end
-      output y = %12
     })",
                  3, kBf16Tolerance);
 }
@@ -49,32 +38,23 @@ TEST(Bf16, CastsAValueOnceForAllItsReaders) {
       input %x: f32[2, 4]
       param %w: f32[4, 4]
       param %v: f32[4, 4]
-      %1: f32[2, 4] = linear(%x, %w) @ a
-      %2: f32[2, 4] = linear(%x, %v) @ b
-      %3: f32[4, 2] = transpose(%2) {perm = [1, 0]} @ c
-      %4: f32[2, 2] = matmul(%1, %3) @ d
+    + %5: bf16[4, 4] = cast(%w) {dtype = bf16} @ a
+    + %6: bf16[4, 4] = cast(%v) {dtype = bf16} @ b
+    + %7: bf16[2, 4] = cast(%x) {dtype = bf16} @ a
+    - %1: f32[2, 4] = linear(%x, %w) @ a
+    + %8: bf16[2, 4] = linear(%7, %5) @ a
+    + %1: f32[2, 4] = cast(%8) {dtype = f32} @ a
+    - %2: f32[2, 4] = linear(%x, %v) @ b
+    + %2: bf16[2, 4] = linear(%7, %6) @ b
+    - %3: f32[4, 2] = transpose(%2) {perm = [1, 0]} @ c
+    + %3: bf16[4, 2] = transpose(%2) {perm = [1, 0]} @ c
+    - %4: f32[2, 2] = matmul(%1, %3) @ d
+    + %9: bf16[2, 2] = matmul(%8, %3) @ d
+    + %4: f32[2, 2] = cast(%9) {dtype = f32} @ d
       output x = %x
       output product = %1
       output also = %1
       output y = %4
-    })",
-                 R"(graph g {
-      input %x: f32[2, 4]
-      param %w: f32[4, 4]
-      param %v: f32[4, 4]
-      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ a
-      %2: bf16[4, 4] = cast(%v) {dtype = bf16} @ b
-      %3: bf16[2, 4] = cast(%x) {dtype = bf16} @ a
-      %4: bf16[2, 4] = linear(%3, %1) @ a
-      %5: f32[2, 4] = cast(%4) {dtype = f32} @ a
-      %6: bf16[2, 4] = linear(%3, %2) @ b
-      %7: bf16[4, 2] = transpose(%6) {perm = [1, 0]} @ c
-      %8: bf16[2, 2] = matmul(%4, %7) @ d
-      %9: f32[2, 2] = cast(%8) {dtype = f32} @ d
-      output x = %x
-      output product = %5
-      output also = %5
-      output y = %9
     })",
                  4, kBf16Tolerance);
 }
@@ -85,28 +65,20 @@ TEST(Bf16, KeepsTheTablesOfRopeInF32AndConvertsItsQueries) {
       input %ids: f32[3, 1]
       param %w: f32[8, 8]
       param %norm: f32[4]
+    + %7: bf16[8, 8] = cast(%w) {dtype = bf16} @ q
+    + %8: bf16[4] = cast(%norm) {dtype = bf16} @ norm_q
+    + %9: bf16[1, 3, 8] = cast(%x) {dtype = bf16} @ q
       %1: f32[3, 2], %2: f32[3, 2] = rope_table(%ids) {axes = [4]}
-      %3: f32[1, 3, 8] = linear(%x, %w) @ q
-      %4: f32[1, 2, 3, 4] = qk_norm_rope(%3, %norm, %1, %2) {heads = 2, eps = 1e-06} @ norm_q
-      %5: f32[1, 2, 3, 4] = rope(%4, %1, %2) @ again
-      %6: f32[1, 2, 3, 3] = matmul(%5, %4) {transpose_b = 1} @ scores
+    - %3: f32[1, 3, 8] = linear(%x, %w) @ q
+    + %3: bf16[1, 3, 8] = linear(%9, %7) @ q
+    - %4: f32[1, 2, 3, 4] = qk_norm_rope(%3, %norm, %1, %2) {heads = 2, eps = 1e-06} @ norm_q
+    + %4: bf16[1, 2, 3, 4] = qk_norm_rope(%3, %8, %1, %2) {heads = 2, eps = 1e-06} @ norm_q
+    - %5: f32[1, 2, 3, 4] = rope(%4, %1, %2) @ again
+    + %5: bf16[1, 2, 3, 4] = rope(%4, %1, %2) @ again
+    - %6: f32[1, 2, 3, 3] = matmul(%5, %4) {transpose_b = 1} @ scores
+    + %10: bf16[1, 2, 3, 3] = matmul(%5, %4) {transpose_b = 1} @ scores
+    + %6: f32[1, 2, 3, 3] = cast(%10) {dtype = f32} @ scores
       output y = %6
-    })",
-                 R"(graph g {
-      input %x: f32[1, 3, 8]
-      input %ids: f32[3, 1]
-      param %w: f32[8, 8]
-      param %norm: f32[4]
-      %1: bf16[8, 8] = cast(%w) {dtype = bf16} @ q
-      %2: bf16[4] = cast(%norm) {dtype = bf16} @ norm_q
-      %3: bf16[1, 3, 8] = cast(%x) {dtype = bf16} @ q
-      %4: f32[3, 2], %5: f32[3, 2] = rope_table(%ids) {axes = [4]}
-      %6: bf16[1, 3, 8] = linear(%3, %1) @ q
-      %7: bf16[1, 2, 3, 4] = qk_norm_rope(%6, %2, %4, %5) {heads = 2, eps = 1e-06} @ norm_q
-      %8: bf16[1, 2, 3, 4] = rope(%7, %4, %5) @ again
-      %9: bf16[1, 2, 3, 3] = matmul(%8, %7) {transpose_b = 1} @ scores
-      %10: f32[1, 2, 3, 3] = cast(%9) {dtype = f32} @ scores
-      output y = %10
     })",
                  4, kBf16Tolerance);
 }
@@ -115,30 +87,21 @@ TEST(Bf16, KeepsStatesAndTheSumsOfASamplerInF32) {
   expect_rewrite("bf16", R"(graph g {
       param %w: f32[4, 4]
       state %latents: f32[2, 4]
+    + %7: bf16[4, 4] = cast(%w) {dtype = bf16} @ in
       loop 2 %step {
-        %1: f32[2, 4] = linear(%latents, %w) @ in
-        %2: f32[2, 4] = linear(%latents, %w) @ gate
-        %3: f32[2, 4] = mul(%1, %2) @ product
-        %4: f32[2, 4] = linear(%3, %w) @ out
+    +   %8: bf16[2, 4] = cast(%latents) {dtype = bf16} @ in
+    -   %1: f32[2, 4] = linear(%latents, %w) @ in
+    +   %1: bf16[2, 4] = linear(%8, %7) @ in
+    -   %2: f32[2, 4] = linear(%latents, %w) @ gate
+    +   %2: bf16[2, 4] = linear(%8, %7) @ gate
+    -   %3: f32[2, 4] = mul(%1, %2) @ product
+    +   %3: bf16[2, 4] = mul(%1, %2) @ product
+    -   %4: f32[2, 4] = linear(%3, %w) @ out
+    +   %9: bf16[2, 4] = linear(%3, %7) @ out
+    +   %4: f32[2, 4] = cast(%9) {dtype = f32} @ out
         %5: f32[2, 4] = mul_scalar(%4) {value = 0.1} @ sampler
         %6: f32[2, 4] = add(%latents, %5) @ sampler
         next %latents = %6
-      }
-    })",
-                 R"(graph g {
-      param %w: f32[4, 4]
-      state %latents: f32[2, 4]
-      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ in
-      loop 2 %step {
-        %2: bf16[2, 4] = cast(%latents) {dtype = bf16} @ in
-        %3: bf16[2, 4] = linear(%2, %1) @ in
-        %4: bf16[2, 4] = linear(%2, %1) @ gate
-        %5: bf16[2, 4] = mul(%3, %4) @ product
-        %6: bf16[2, 4] = linear(%5, %1) @ out
-        %7: f32[2, 4] = cast(%6) {dtype = f32} @ out
-        %8: f32[2, 4] = mul_scalar(%7) {value = 0.1} @ sampler
-        %9: f32[2, 4] = add(%latents, %8) @ sampler
-        next %latents = %9
       }
     })",
                  4, kBf16Tolerance);
@@ -148,31 +111,21 @@ TEST(Bf16, ReadsAStateAnewOnEachSideOfItsLoop) {
   expect_rewrite("bf16", R"(graph g {
       param %w: f32[4, 4]
       state %x: f32[2, 4]
-      %1: f32[2, 4] = linear(%x, %w) @ before
+    + %4: bf16[4, 4] = cast(%w) {dtype = bf16} @ before
+    + %5: bf16[2, 4] = cast(%x) {dtype = bf16} @ before
+    - %1: f32[2, 4] = linear(%x, %w) @ before
+    + %6: bf16[2, 4] = linear(%5, %4) @ before
+    + %1: f32[2, 4] = cast(%6) {dtype = f32} @ before
       loop 2 %step {
         %2: f32[2, 4] = silu(%x)
         next %x = %2
       }
-      %3: f32[2, 4] = linear(%x, %w) @ after
+    + %7: bf16[2, 4] = cast(%x) {dtype = bf16} @ after
+    - %3: f32[2, 4] = linear(%x, %w) @ after
+    + %8: bf16[2, 4] = linear(%7, %4) @ after
+    + %3: f32[2, 4] = cast(%8) {dtype = f32} @ after
       output before = %1
       output after = %3
-    })",
-                 R"(graph g {
-      param %w: f32[4, 4]
-      state %x: f32[2, 4]
-      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ before
-      %2: bf16[2, 4] = cast(%x) {dtype = bf16} @ before
-      %3: bf16[2, 4] = linear(%2, %1) @ before
-      %4: f32[2, 4] = cast(%3) {dtype = f32} @ before
-      loop 2 %step {
-        %5: f32[2, 4] = silu(%x)
-        next %x = %5
-      }
-      %6: bf16[2, 4] = cast(%x) {dtype = bf16} @ after
-      %7: bf16[2, 4] = linear(%6, %1) @ after
-      %8: f32[2, 4] = cast(%7) {dtype = f32} @ after
-      output before = %4
-      output after = %8
     })",
                  2, kBf16Tolerance);
 }
@@ -183,33 +136,21 @@ TEST(Bf16, TurnsAnIslandOfF32IntoBf16AndLeavesPoolsAlone) {
       input %image: f32[1, 3, 4, 4]
       param %w: bf16[4, 4]
       %1: bf16[2, 4] = linear(%x, %w) @ a
-      %2: f32[2, 4] = cast(%1) {dtype = f32} @ island
-      %3: f32[2, 4] = relu(%2) @ island
+    - %2: f32[2, 4] = cast(%1) {dtype = f32} @ island
+    + %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ island
+    - %3: f32[2, 4] = relu(%2) @ island
+    + %10: bf16[2, 4] = relu(%2) @ island
+    + %3: f32[2, 4] = cast(%10) {dtype = f32} @ island
       %4: bf16[2, 4] = cast(%3) {dtype = bf16} @ island
       %5: bf16[2, 4] = linear(%4, %w) @ b
       %7: f32[1, 3, 2, 2] = max_pool2d(%image) {window = 2} @ pool
       %8: f32[1, 3, 2, 1] = slice(%7) {axis = 3, start = 0, size = 1} @ slice
-      %9: f32[1, 3, 2, 2] = matmul(%8, %8) {transpose_b = 1} @ c
+    + %11: bf16[1, 3, 2, 1] = cast(%8) {dtype = bf16} @ slice
+    - %9: f32[1, 3, 2, 2] = matmul(%8, %8) {transpose_b = 1} @ c
+    + %12: bf16[1, 3, 2, 2] = matmul(%11, %11) {transpose_b = 1} @ c
+    + %9: f32[1, 3, 2, 2] = cast(%12) {dtype = f32} @ c
       output y = %5
       output z = %9
-    })",
-                 R"(graph g {
-      input %x: bf16[2, 4]
-      input %image: f32[1, 3, 4, 4]
-      param %w: bf16[4, 4]
-      %1: bf16[2, 4] = linear(%x, %w) @ a
-      %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ island
-      %3: bf16[2, 4] = relu(%2) @ island
-      %4: f32[2, 4] = cast(%3) {dtype = f32} @ island
-      %5: bf16[2, 4] = cast(%4) {dtype = bf16} @ island
-      %6: bf16[2, 4] = linear(%5, %w) @ b
-      %8: f32[1, 3, 2, 2] = max_pool2d(%image) {window = 2} @ pool
-      %9: f32[1, 3, 2, 1] = slice(%8) {axis = 3, start = 0, size = 1} @ slice
-      %10: bf16[1, 3, 2, 1] = cast(%9) {dtype = bf16} @ slice
-      %11: bf16[1, 3, 2, 2] = matmul(%10, %10) {transpose_b = 1} @ c
-      %12: f32[1, 3, 2, 2] = cast(%11) {dtype = f32} @ c
-      output y = %6
-      output z = %12
     })",
                  3, kBf16Tolerance);
 }
@@ -220,21 +161,14 @@ TEST(Bf16, ConvertsConvolutionsWithTheirBiasAndWhatTheyAdd) {
       input %r: f32[1, 3, 4, 4]
       param %kernel: f32[3, 2, 1, 1]
       param %bias: f32[3]
-      %1: f32[1, 3, 4, 4] = conv2d(%x, %kernel, %bias, %r) {activation = "silu"} @ conv
+    + %2: bf16[3, 2, 1, 1] = cast(%kernel) {dtype = bf16} @ conv
+    + %3: bf16[3] = cast(%bias) {dtype = bf16} @ conv
+    + %4: bf16[1, 2, 4, 4] = cast(%x) {dtype = bf16} @ conv
+    + %5: bf16[1, 3, 4, 4] = cast(%r) {dtype = bf16} @ conv
+    - %1: f32[1, 3, 4, 4] = conv2d(%x, %kernel, %bias, %r) {activation = "silu"} @ conv
+    + %6: bf16[1, 3, 4, 4] = conv2d(%4, %2, %3, %5) {activation = "silu"} @ conv
+    + %1: f32[1, 3, 4, 4] = cast(%6) {dtype = f32} @ conv
       output y = %1
-    })",
-                 R"(graph g {
-      input %x: f32[1, 2, 4, 4]
-      input %r: f32[1, 3, 4, 4]
-      param %kernel: f32[3, 2, 1, 1]
-      param %bias: f32[3]
-      %1: bf16[3, 2, 1, 1] = cast(%kernel) {dtype = bf16} @ conv
-      %2: bf16[3] = cast(%bias) {dtype = bf16} @ conv
-      %3: bf16[1, 2, 4, 4] = cast(%x) {dtype = bf16} @ conv
-      %4: bf16[1, 3, 4, 4] = cast(%r) {dtype = bf16} @ conv
-      %5: bf16[1, 3, 4, 4] = conv2d(%3, %1, %2, %4) {activation = "silu"} @ conv
-      %6: f32[1, 3, 4, 4] = cast(%5) {dtype = f32} @ conv
-      output y = %6
     })",
                  1, kBf16Tolerance);
 }
@@ -244,25 +178,19 @@ TEST(Bf16, ConvertsPoolsBetweenMatmuls) {
       input %x: f32[2, 16]
       param %w: f32[16, 16]
       param %v: f32[5, 2]
-      %1: f32[2, 16] = linear(%x, %w) @ a
-      %2: f32[2, 1, 4, 4] = reshape(%1) {shape = [2, 1, 4, 4]} @ image
-      %4: f32[2, 1, 2, 2] = max_pool2d(%2) {window = 2} @ pool
-      %6: f32[2, 1, 2, 5] = linear(%4, %v) @ b
+    + %7: bf16[16, 16] = cast(%w) {dtype = bf16} @ a
+    + %8: bf16[5, 2] = cast(%v) {dtype = bf16} @ b
+    + %9: bf16[2, 16] = cast(%x) {dtype = bf16} @ a
+    - %1: f32[2, 16] = linear(%x, %w) @ a
+    + %1: bf16[2, 16] = linear(%9, %7) @ a
+    - %2: f32[2, 1, 4, 4] = reshape(%1) {shape = [2, 1, 4, 4]} @ image
+    + %2: bf16[2, 1, 4, 4] = reshape(%1) {shape = [2, 1, 4, 4]} @ image
+    - %4: f32[2, 1, 2, 2] = max_pool2d(%2) {window = 2} @ pool
+    + %4: bf16[2, 1, 2, 2] = max_pool2d(%2) {window = 2} @ pool
+    - %6: f32[2, 1, 2, 5] = linear(%4, %v) @ b
+    + %10: bf16[2, 1, 2, 5] = linear(%4, %8) @ b
+    + %6: f32[2, 1, 2, 5] = cast(%10) {dtype = f32} @ b
       output y = %6
-    })",
-                 R"(graph g {
-      input %x: f32[2, 16]
-      param %w: f32[16, 16]
-      param %v: f32[5, 2]
-      %1: bf16[16, 16] = cast(%w) {dtype = bf16} @ a
-      %2: bf16[5, 2] = cast(%v) {dtype = bf16} @ b
-      %3: bf16[2, 16] = cast(%x) {dtype = bf16} @ a
-      %4: bf16[2, 16] = linear(%3, %1) @ a
-      %5: bf16[2, 1, 4, 4] = reshape(%4) {shape = [2, 1, 4, 4]} @ image
-      %10: bf16[2, 1, 2, 2] = max_pool2d(%5) {window = 2} @ pool
-      %11: bf16[2, 1, 2, 5] = linear(%10, %2) @ b
-      %12: f32[2, 1, 2, 5] = cast(%11) {dtype = f32} @ b
-      output y = %12
     })",
                  4, kBf16Tolerance);
 }
@@ -272,28 +200,22 @@ TEST(Bf16, WidensTablesThatAMatmulMakesAndNotWhatACastReads) {
       input %x: f32[3, 4]
       param %w: f32[4, 4]
       param %v: f32[2, 4]
-      %1: f32[3, 4] = linear(%x, %w) @ x
-      %2: f32[3, 2] = linear(%x, %v) @ table
-      %3: f32[3, 4] = cast(%1) {dtype = f32} @ copy
-      %4: f32[3, 4] = rope(%3, %2, %2) @ rope
-      %5: f32[3, 4] = linear(%4, %w) @ y
+    + %6: bf16[4, 4] = cast(%w) {dtype = bf16} @ x
+    + %7: bf16[2, 4] = cast(%v) {dtype = bf16} @ table
+    + %8: bf16[3, 4] = cast(%x) {dtype = bf16} @ x
+    - %1: f32[3, 4] = linear(%x, %w) @ x
+    + %1: bf16[3, 4] = linear(%8, %6) @ x
+    - %2: f32[3, 2] = linear(%x, %v) @ table
+    + %2: bf16[3, 2] = linear(%8, %7) @ table
+    + %9: f32[3, 2] = cast(%2) {dtype = f32} @ table
+    - %3: f32[3, 4] = cast(%1) {dtype = f32} @ copy
+    + %3: bf16[3, 4] = cast(%1) {dtype = bf16} @ copy
+    - %4: f32[3, 4] = rope(%3, %2, %2) @ rope
+    + %4: bf16[3, 4] = rope(%3, %9, %9) @ rope
+    - %5: f32[3, 4] = linear(%4, %w) @ y
+    + %10: bf16[3, 4] = linear(%4, %6) @ y
+    + %5: f32[3, 4] = cast(%10) {dtype = f32} @ y
       output y = %5
-    })",
-                 R"(graph g {
-      input %x: f32[3, 4]
-      param %w: f32[4, 4]
-      param %v: f32[2, 4]
-      %1: bf16[4, 4] = cast(%w) {dtype = bf16} @ x
-      %2: bf16[2, 4] = cast(%v) {dtype = bf16} @ table
-      %3: bf16[3, 4] = cast(%x) {dtype = bf16} @ x
-      %4: bf16[3, 4] = linear(%3, %1) @ x
-      %5: bf16[3, 2] = linear(%3, %2) @ table
-      %6: f32[3, 2] = cast(%5) {dtype = f32} @ table
-      %7: bf16[3, 4] = cast(%4) {dtype = bf16} @ copy
-      %8: bf16[3, 4] = rope(%7, %6, %6) @ rope
-      %9: bf16[3, 4] = linear(%8, %1) @ y
-      %10: f32[3, 4] = cast(%9) {dtype = f32} @ y
-      output y = %10
     })",
                  5, kBf16Tolerance);
 }
@@ -331,27 +253,21 @@ TEST(Bf16, KeepsQuantizersAndTheirScalesInF32) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[4, 4]
-      %1: f32[3, 4] = linear(%x, %w)
+    + %7: bf16[4, 4] = cast(%w) {dtype = bf16}
+    + %8: bf16[3, 4] = cast(%x) {dtype = bf16}
+    - %1: f32[3, 4] = linear(%x, %w)
+    + %9: bf16[3, 4] = linear(%8, %7)
+    + %1: f32[3, 4] = cast(%9) {dtype = f32}
       %2: i8[3, 4], %3: f32[3] = quantize(%1) {dtype = i8}
-      %4: f32[3, 1] = reshape(%3) {shape = [3, 1]}
-      %5: f32[3, 4] = mul(%x, %4)
-      %6: f32[3, 4] = linear(%5, %w)
+    + %10: bf16[3] = cast(%3) {dtype = bf16}
+    - %4: f32[3, 1] = reshape(%3) {shape = [3, 1]}
+    + %4: bf16[3, 1] = reshape(%10) {shape = [3, 1]}
+    - %5: f32[3, 4] = mul(%x, %4)
+    + %5: bf16[3, 4] = mul(%8, %4)
+    - %6: f32[3, 4] = linear(%5, %w)
+    + %11: bf16[3, 4] = linear(%5, %7)
+    + %6: f32[3, 4] = cast(%11) {dtype = f32}
       output y = %6
-    })",
-                 R"(graph g {
-      input %x: f32[3, 4]
-      param %w: f32[4, 4]
-      %1: bf16[4, 4] = cast(%w) {dtype = bf16}
-      %2: bf16[3, 4] = cast(%x) {dtype = bf16}
-      %3: bf16[3, 4] = linear(%2, %1)
-      %4: f32[3, 4] = cast(%3) {dtype = f32}
-      %5: i8[3, 4], %6: f32[3] = quantize(%4) {dtype = i8}
-      %7: bf16[3] = cast(%6) {dtype = bf16}
-      %8: bf16[3, 1] = reshape(%7) {shape = [3, 1]}
-      %9: bf16[3, 4] = mul(%2, %8)
-      %10: bf16[3, 4] = linear(%9, %1)
-      %11: f32[3, 4] = cast(%10) {dtype = f32}
-      output y = %11
     })",
                  4, kBf16Tolerance);
 }
@@ -360,25 +276,16 @@ TEST(Bf16, CastsInputsBeforeALoopWhoseWeightsStillStandInIt) {
   expect_rewrite("bf16", R"(graph g {
       input %x: f32[3, 2]
       param %w: f32[2, 2]
+    + %4: bf16[3, 2] = cast(%x) {dtype = bf16}
       loop 2 %step {
         %1: f32[2, 2] = transpose(%w) {perm = [1, 0]}
-        %2: f32[3, 2] = linear(%x, %1)
+    +   %5: bf16[2, 2] = cast(%1) {dtype = bf16}
+    -   %2: f32[3, 2] = linear(%x, %1)
+    +   %6: bf16[3, 2] = linear(%4, %5)
+    +   %2: f32[3, 2] = cast(%6) {dtype = f32}
         yield %3: f32[3, 2] = %2
       }
       output y = %3
-    })",
-                 R"(graph g {
-      input %x: f32[3, 2]
-      param %w: f32[2, 2]
-      %1: bf16[3, 2] = cast(%x) {dtype = bf16}
-      loop 2 %step {
-        %2: f32[2, 2] = transpose(%w) {perm = [1, 0]}
-        %3: bf16[2, 2] = cast(%2) {dtype = bf16}
-        %4: bf16[3, 2] = linear(%1, %3)
-        %5: f32[3, 2] = cast(%4) {dtype = f32}
-        yield %6: f32[3, 2] = %5
-      }
-      output y = %6
     })",
                  1, 1e-2);
 }

@@ -17,10 +17,15 @@ constexpr const char* kInt8Model = R"(graph model {
   param %w2: f32[64, 32]
   param %b2: f32[64]
   param %w3: f32[4, 64]
-  %0: f32[32, 32] = cast(%w1) {dtype = f32}
+- %0: f32[32, 32] = cast(%w1) {dtype = f32}
++ %8: i8[32, 32], %9: f32[32] = quantize(%w1) {dtype = i8} @ left
++ %10: i8[64, 32], %11: f32[64] = quantize(%w2) {dtype = i8} @ right
   %1: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
-  %2: f32[1, 16, 32] = linear(%1, %0) {activation = "none"} @ left
-  %3: f32[1, 16, 64] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
+- %2: f32[1, 16, 32] = linear(%1, %0) {activation = "none"} @ left
+- %3: f32[1, 16, 64] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
++ %12: i8[1, 16, 32], %13: f32[1, 16] = quantize(%1) {dtype = i8} @ left
++ %2: f32[1, 16, 32] = scaled_linear(%12, %13, %8, %9) {activation = "none", dtype = f32} @ left
++ %3: f32[1, 16, 64] = scaled_linear(%12, %13, %10, %11, %b2) {activation = "gelu_tanh", dtype = f32} @ right
   %4: f32[1, 16, 32] = slice(%3) {axis = 2, start = 0, size = 32}
   %5: f32[1, 16, 32] = add(%2, %4)
   %6: f32[1, 16, 64] = concat(%5, %5) {axis = 2}
@@ -29,7 +34,7 @@ constexpr const char* kInt8Model = R"(graph model {
 })";
 
 TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
-  Graph graph = parse_graph(kInt8Model);
+  Graph graph = graph_before(kInt8Model);
   const PassOutcome outcome = run_pass("int8", graph);
   EXPECT_EQ(outcome.rewrites, 2);
   EXPECT_EQ(outcome.declined, std::nullopt);
@@ -38,26 +43,8 @@ TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
   EXPECT_THAT(outcome.notes[0].nodes, ElementsAre("first"));
   EXPECT_THAT(outcome.notes[1].reason, HasSubstr("last layer"));
   EXPECT_THAT(outcome.notes[1].nodes, ElementsAre("last"));
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph model {
-  input %x: f32[1, 16, 4]
-  param %w0: f32[32, 4]
-  param %w1: bf16[32, 32]
-  param %w2: f32[64, 32]
-  param %b2: f32[64]
-  param %w3: f32[4, 64]
-  %0: i8[32, 32], %1: f32[32] = quantize(%w1) {dtype = i8} @ left
-  %2: i8[64, 32], %3: f32[64] = quantize(%w2) {dtype = i8} @ right
-  %4: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
-  %5: i8[1, 16, 32], %6: f32[1, 16] = quantize(%4) {dtype = i8} @ left
-  %7: f32[1, 16, 32] = scaled_linear(%5, %6, %0, %1) {activation = "none", dtype = f32} @ left
-  %8: f32[1, 16, 64] = scaled_linear(%5, %6, %2, %3, %b2) {activation = "gelu_tanh", dtype = f32} @ right
-  %9: f32[1, 16, 32] = slice(%8) {axis = 2, start = 0, size = 32}
-  %10: f32[1, 16, 32] = add(%7, %9)
-  %11: f32[1, 16, 64] = concat(%10, %10) {axis = 2}
-  %12: f32[1, 16, 4] = linear(%11, %w3) {activation = "none"} @ last
-  output y = %12
-})")));
-  const Graph original = parse_graph(kInt8Model);
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kInt8Model)));
+  const Graph original = graph_before(kInt8Model);
   const double error = distance(interpret_on_random(graph, 7), interpret_on_random(original, 7));
   EXPECT_LE(error, 2e-2);
   EXPECT_GE(error, 1e-4);
@@ -65,43 +52,33 @@ TEST(Int8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
 
 /// Weights that the checkpoint holds in i8 are used directly, also joined ones, whatever they are cast to.
 TEST(Int8, TakesStoredWeightsAsTheyAre) {
-  Graph graph = parse_graph(R"(graph model {
+  constexpr std::string_view kStored = R"(graph model {
   input %x: f32[16, 32]
   param %w: f32[32, 32]
   param %qa: i8[32, 32]
   param %sa: f32[32]
   param %qb: i8[16, 32]
   param %sb: f32[16]
-  %0: f32[32, 32] = cast(%qa) {dtype = f32}
-  %1: f32[32, 1] = reshape(%sa) {shape = [32, 1]}
-  %2: f32[32, 32] = mul(%0, %1)
-  %3: f32[16, 32] = cast(%qb) {dtype = f32}
-  %4: f32[16, 1] = reshape(%sb) {shape = [16, 1]}
-  %5: f32[16, 32] = mul(%3, %4)
-  %6: f32[48, 32] = concat(%2, %5) {axis = 0}
+- %0: f32[32, 32] = cast(%qa) {dtype = f32}
+- %1: f32[32, 1] = reshape(%sa) {shape = [32, 1]}
+- %2: f32[32, 32] = mul(%0, %1)
+- %3: f32[16, 32] = cast(%qb) {dtype = f32}
+- %4: f32[16, 1] = reshape(%sb) {shape = [16, 1]}
+- %5: f32[16, 32] = mul(%3, %4)
+- %6: f32[48, 32] = concat(%2, %5) {axis = 0}
++ %6: i8[48, 32] = concat(%qa, %qb) {axis = 0}
++ %11: f32[48] = concat(%sa, %sb) {axis = 0}
   %7: f32[16, 32] = linear(%x, %w) {activation = "none"}
-  %8: f32[16, 48] = linear(%7, %6) {activation = "none"}
+- %8: f32[16, 48] = linear(%7, %6) {activation = "none"}
++ %12: i8[16, 32], %13: f32[16] = quantize(%7) {dtype = i8}
++ %8: f32[16, 48] = scaled_linear(%12, %13, %6, %11) {activation = "none", dtype = f32}
   %9: f32[16, 32] = slice(%8) {axis = 1, start = 0, size = 32}
   %10: f32[16, 32] = linear(%9, %w) {activation = "none"}
   output y = %10
-})");
+})";
+  Graph graph = graph_before(kStored);
   EXPECT_EQ(run_pass("int8", graph).rewrites, 1);
-  EXPECT_EQ(canonical_text(graph), canonical_text(parse_graph(R"(graph model {
-  input %x: f32[16, 32]
-  param %w: f32[32, 32]
-  param %qa: i8[32, 32]
-  param %sa: f32[32]
-  param %qb: i8[16, 32]
-  param %sb: f32[16]
-  %0: i8[48, 32] = concat(%qa, %qb) {axis = 0}
-  %1: f32[48] = concat(%sa, %sb) {axis = 0}
-  %2: f32[16, 32] = linear(%x, %w) {activation = "none"}
-  %3: i8[16, 32], %4: f32[16] = quantize(%2) {dtype = i8}
-  %5: f32[16, 48] = scaled_linear(%3, %4, %0, %1) {activation = "none", dtype = f32}
-  %6: f32[16, 32] = slice(%5) {axis = 1, start = 0, size = 32}
-  %7: f32[16, 32] = linear(%6, %w) {activation = "none"}
-  output y = %7
-})")));
+  EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(kStored)));
 }
 
 TEST(Int8, QuantizesWeightsThatAreMadeBehindOtherNodes) {
@@ -170,13 +147,13 @@ TEST(Int8, LeavesConditioningAndSmallMatmulsAlone) {
 }
 
 TEST(Int8, DeclinesWhereTheUnitsAreMissing) {
-  Graph graph = parse_graph(kInt8Model);
+  Graph graph = graph_before(kInt8Model);
   EXPECT_THAT(run_pass("int8", graph, Target{.cpu_isa = CpuIsa::kAvx512}).declined.value_or(""), HasSubstr("VNNI"));
   EXPECT_THAT(run_pass("int8", graph, Target{.device = DeviceKind::kCuda}).declined.value_or(""), HasSubstr("cuda"));
 }
 
 TEST(Int8, MakesBf16WhereTheMatmulDid) {
-  Graph graph = parse_graph(kInt8Model);
+  Graph graph = graph_before(kInt8Model);
   (void)run_pass("bf16", graph);
   EXPECT_EQ(run_pass("int8", graph).rewrites, 2);
   int matmuls = 0;
@@ -186,7 +163,7 @@ TEST(Int8, MakesBf16WhereTheMatmulDid) {
     EXPECT_EQ(graph.type(node.results[0]).dtype, DType::kBF16);
   }
   EXPECT_EQ(matmuls, 2);
-  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kInt8Model), 7)), 2e-2);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(graph_before(kInt8Model), 7)), 2e-2);
 }
 
 }  // namespace

@@ -6,13 +6,9 @@ namespace {
 TEST(SimplifyCasts, DropsACastToTheSameDtype) {
   expect_rewrite("simplify-casts", R"(graph g {
       input %x: f32[3]
-      %1: f32[3] = cast(%x) {dtype = f32}
-      %2: f32[3] = silu(%1)
-      output y = %2
-    })",
-                 R"(graph g {
-      input %x: f32[3]
-      %2: f32[3] = silu(%x)
+    - %1: f32[3] = cast(%x) {dtype = f32}
+    - %2: f32[3] = silu(%1)
+    + %2: f32[3] = silu(%x)
       output y = %2
     })");
 }
@@ -21,15 +17,9 @@ TEST(SimplifyCasts, UndoesAWidening) {
   expect_rewrite("simplify-casts", R"(graph g {
       input %x: bf16[3]
       %1: f32[3] = cast(%x) {dtype = f32}
-      %2: bf16[3] = cast(%1) {dtype = bf16}
-      %3: bf16[3] = silu(%2)
-      output y = %3
-      output wide = %1
-    })",
-                 R"(graph g {
-      input %x: bf16[3]
-      %1: f32[3] = cast(%x) {dtype = f32}
-      %3: bf16[3] = silu(%x)
+    - %2: bf16[3] = cast(%1) {dtype = bf16}
+    - %3: bf16[3] = silu(%2)
+    + %3: bf16[3] = silu(%x)
       output y = %3
       output wide = %1
     })");
@@ -38,14 +28,10 @@ TEST(SimplifyCasts, UndoesAWidening) {
 TEST(SimplifyCasts, StartsFromTheSourceOfAWidening) {
   expect_rewrite("simplify-casts", R"(graph g {
       input %x: bf16[3]
-      %1: f32[3] = cast(%x) {dtype = f32} @ a
-      %2: f64[3] = cast(%1) {dtype = f64} @ b
-      %3: f16[3] = cast(%2) {dtype = f16} @ c
-      output y = %3
-    })",
-                 R"(graph g {
-      input %x: bf16[3]
-      %3: f16[3] = cast(%x) {dtype = f16} @ c
+    - %1: f32[3] = cast(%x) {dtype = f32} @ a
+    - %2: f64[3] = cast(%1) {dtype = f64} @ b
+    - %3: f16[3] = cast(%2) {dtype = f16} @ c
+    + %3: f16[3] = cast(%x) {dtype = f16} @ c
       output y = %3
     })",
                  2);
@@ -56,19 +42,12 @@ TEST(SimplifyCasts, NarrowsWeightsBeforeTheyAreJoined) {
       input %x: bf16[3, 2]
       param %q: bf16[2, 2]
       param %k: f32[1, 2]
-      %1: f32[2, 2] = cast(%q) {dtype = f32} @ attn.to_q
-      %2: f32[3, 2] = concat(%1, %k) {axis = 0} @ attn
-      %3: bf16[3, 2] = cast(%2) {dtype = bf16} @ attn
+    - %1: f32[2, 2] = cast(%q) {dtype = f32} @ attn.to_q
+    - %2: f32[3, 2] = concat(%1, %k) {axis = 0} @ attn
+    - %3: bf16[3, 2] = cast(%2) {dtype = bf16} @ attn
+    + %1: bf16[1, 2] = cast(%k) {dtype = bf16} @ attn
+    + %3: bf16[3, 2] = concat(%q, %1) {axis = 0} @ attn
       %4: bf16[3, 3] = linear(%x, %3) @ attn
-      output y = %4
-    })",
-                 R"(graph g {
-      input %x: bf16[3, 2]
-      param %q: bf16[2, 2]
-      param %k: f32[1, 2]
-      %1: bf16[1, 2] = cast(%k) {dtype = bf16} @ attn
-      %2: bf16[3, 2] = concat(%q, %1) {axis = 0} @ attn
-      %4: bf16[3, 3] = linear(%x, %2) @ attn
       output y = %4
     })");
 }

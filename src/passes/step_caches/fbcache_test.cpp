@@ -32,66 +32,67 @@ constexpr const char* kTwoBlocks = R"(graph g {
     })";
 
 TEST(FirstBlockCache, SkipsTheBlocksBehindTheFirst) {
-  expect_rewrite("fbcache", kTwoBlocks, R"(graph g {
+  expect_rewrite("fbcache", R"(graph g {
       input %times: f32[4, 1]
       param %wa: f32[2, 2]
       param %wb: f32[2, 2]
       state %x: f32[1, 3, 2]
-      state %fbcache.anchor: f32[1, 3, 2]
-      state %fbcache.rest: f32[1, 3, 2]
-      state %fbcache.computed_steps: f32[4]
-      state %fbcache.cache_distances: f32[4]
+    + state %fbcache.anchor: f32[1, 3, 2]
+    + state %fbcache.rest: f32[1, 3, 2]
+    + state %fbcache.computed_steps: f32[4]
+    + state %fbcache.cache_distances: f32[4]
       block a
       block b
       loop 4 %step {
-        %0: f32[1] = row(%times, %step) @ time
-        %1: f32[1, 3, 2] = linear(%x, %wa) {activation = "none", tf32 = 0} @ a
-        %2: f32[1, 3, 2] = add(%x, %1) @ a
-        %3: f32[1, 3, 2] = sub(%2, %x) @ fbcache
-        %4: f32[1, 3, 2] = abs(%fbcache.anchor) @ fbcache
-        %5: f32[1, 3] = mean(%4) {axes = [2]} @ fbcache
-        %6: f32[3] = reshape(%5) {shape = [3]} @ fbcache
-        %7: f32[] = mean(%6) {axes = [0]} @ fbcache
-        %8: f32[1, 3, 2] = sub(%3, %fbcache.anchor) @ fbcache
-        %9: f32[1, 3, 2] = abs(%8) @ fbcache
-        %10: f32[1, 3] = mean(%9) {axes = [2]} @ fbcache
-        %11: f32[3] = reshape(%10) {shape = [3]} @ fbcache
-        %12: f32[] = mean(%11) {axes = [0]} @ fbcache
-        %13: f32[] = div(%12, %7) @ fbcache
-        %14: f32[4] = constant() {values = [0, 1, 2, 3], shape = [4], dtype = f32} @ fbcache
-        %15: f32[] = row(%14, %step) @ fbcache
-        %16: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
-        %17: bool[] = equal(%15, %16) @ fbcache
-        %18: f32[4] = constant() {values = [-1e+30, 1e-09, 1e-09, 1e-09], shape = [4], dtype = f32} @ fbcache
-        %19: f32[] = row(%18, %step) @ fbcache
-        %20: bool[] = less_equal(%13, %19) @ fbcache
-        %21: bool[4] = equal(%14, %15) @ fbcache
-        %22: f32[] = constant() {values = [1], shape = [], dtype = f32} @ fbcache
-        %23: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
-        %24: f32[] = select(%20, %23, %22) @ fbcache
-        %25: f32[4] = select(%21, %24, %fbcache.computed_steps) @ fbcache
-        %26: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
-        %27: f32[] = select(%17, %26, %13) @ fbcache
-        %28: f32[4] = select(%21, %27, %fbcache.cache_distances) @ fbcache
-        if %20 {
-          %29: f32[1, 3, 2] = add(%2, %fbcache.rest) @ fbcache
-          yield %30: f32[1, 3, 2] = %29
-        } else {
-          %31: f32[1, 3, 2] = linear(%2, %wb) {activation = "none", tf32 = 0} @ b
-          %32: f32[1, 3, 2] = add(%2, %31) @ b
-          %33: f32[1, 3, 2] = sub(%32, %2) @ fbcache
-          next %fbcache.anchor = %3
-          next %fbcache.rest = %33
-          yield %30 = %32
-        }
-        %34: f32[1, 3, 2] = mul(%30, %0) @ head
-        next %x = %34
-        next %fbcache.computed_steps = %25
-        next %fbcache.cache_distances = %28
+        %1: f32[1] = row(%times, %step) @ time
+        %2: f32[1, 3, 2] = linear(%x, %wa) @ a
+        %3: f32[1, 3, 2] = add(%x, %2) @ a
+    +   %7: f32[1, 3, 2] = sub(%3, %x) @ fbcache
+    +   %8: f32[1, 3, 2] = abs(%fbcache.anchor) @ fbcache
+    +   %9: f32[1, 3] = mean(%8) {axes = [2]} @ fbcache
+    +   %10: f32[3] = reshape(%9) {shape = [3]} @ fbcache
+    +   %11: f32[] = mean(%10) {axes = [0]} @ fbcache
+    +   %12: f32[1, 3, 2] = sub(%7, %fbcache.anchor) @ fbcache
+    +   %13: f32[1, 3, 2] = abs(%12) @ fbcache
+    +   %14: f32[1, 3] = mean(%13) {axes = [2]} @ fbcache
+    +   %15: f32[3] = reshape(%14) {shape = [3]} @ fbcache
+    +   %16: f32[] = mean(%15) {axes = [0]} @ fbcache
+    +   %17: f32[] = div(%16, %11) @ fbcache
+    +   %18: f32[4] = constant() {values = [0, 1, 2, 3], shape = [4], dtype = f32} @ fbcache
+    +   %19: f32[] = row(%18, %step) @ fbcache
+    +   %20: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
+    +   %21: bool[] = equal(%19, %20) @ fbcache
+    +   %22: f32[4] = constant() {values = [-1e+30, 1e-09, 1e-09, 1e-09], shape = [4], dtype = f32} @ fbcache
+    +   %23: f32[] = row(%22, %step) @ fbcache
+    +   %24: bool[] = less_equal(%17, %23) @ fbcache
+    +   %25: bool[4] = equal(%18, %19) @ fbcache
+    +   %26: f32[] = constant() {values = [1], shape = [], dtype = f32} @ fbcache
+    +   %27: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
+    +   %28: f32[] = select(%24, %27, %26) @ fbcache
+    +   %29: f32[4] = select(%25, %28, %fbcache.computed_steps) @ fbcache
+    +   %30: f32[] = constant() {values = [0], shape = [], dtype = f32} @ fbcache
+    +   %31: f32[] = select(%21, %30, %17) @ fbcache
+    +   %32: f32[4] = select(%25, %31, %fbcache.cache_distances) @ fbcache
+    +   if %24 {
+    +     %33: f32[1, 3, 2] = add(%3, %fbcache.rest) @ fbcache
+    +     yield %34: f32[1, 3, 2] = %33
+    +   } else {
+        %4: f32[1, 3, 2] = linear(%3, %wb) @ b
+        %5: f32[1, 3, 2] = add(%3, %4) @ b
+    +     %35: f32[1, 3, 2] = sub(%5, %3) @ fbcache
+    +     next %fbcache.anchor = %7
+    +     next %fbcache.rest = %35
+    +     yield %34 = %5
+    +   }
+    -   %6: f32[1, 3, 2] = mul(%5, %1) @ head
+    +   %6: f32[1, 3, 2] = mul(%34, %1) @ head
+        next %x = %6
+    +   next %fbcache.computed_steps = %29
+    +   next %fbcache.cache_distances = %32
       }
       output x = %x
-      output computed_steps = %fbcache.computed_steps
-      output cache_distances = %fbcache.cache_distances
+    + output computed_steps = %fbcache.computed_steps
+    + output cache_distances = %fbcache.cache_distances
     })",
                  1, 1e-12, "1e-9");
 }
