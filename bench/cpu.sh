@@ -13,9 +13,9 @@ mkdir -p "$out/scaling"
 two() { taskset -c "$cores" "$headroom" "$@" --device cpu --quiet; }
 
 for switches in lossless lossless,bf16; do
-  two profile "$model" --batch 10 --steps 8 --turns 8 --trials 40 --opt "$switches" --out "$out/profile-${switches/,/-}.json"
+  two profile "$model" --batch 10 --steps 8 --rounds 8 --trials 40 --opt "$switches" --out "$out/profile-${switches/,/-}.json"
 done
-two bench kernels --turns 6 --max-seconds 5 --out "$out/kernels.json"
+two bench kernels --rounds 6 --max-seconds 5 --out "$out/kernels.json"
 for images in 10 1; do
   two ladder "$model" --batch "$images" --rounds 2 --out "$out/ladder-$images"
 done

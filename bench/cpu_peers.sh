@@ -4,26 +4,26 @@
 # compiled peers run as well as we know how: weights frozen, PyTorch's own choice of attention, and with max-autotune as well. Then
 # FLUX.1's autoencoder, which decodes 512x512 in bf16, and SD-Turbo's U-Net for 256x256, against torch.compile.
 # PyTorch compiles once and then alternates with us (ours, theirs, theirs, ours, ...), a second or two each, because a shared machine
-# changes its mood for longer than that; a product timed around both sides says which turns it was itself in. Writes a result file
-# for each side and turn; bench/peers/cpu_ratios.py compares them.
+# changes its mood for longer than that; a product timed around both sides says which rounds it was itself in. Writes a result file
+# for each side and round; bench/peers/cpu_ratios.py compares them.
 #
-#   bench/cpu_peers.sh HEADROOM OUT_DIR [TURNS]
+#   bench/cpu_peers.sh HEADROOM OUT_DIR [ROUNDS]
 #
 # Needs PyTorch and diffusers (scripts/bootstrap.sh peers). CORES chooses the two cores (0,1), MATCHES (a regular expression) some of the matches,
-# TURNS is 8 unless given. All of it takes about ten minutes, most of them torch.compile's.
+# ROUNDS is 8 unless given. All of it takes about ten minutes, most of them torch.compile's.
 set -euo pipefail
-headroom=$1 out=$2 turns=${3:-8} cores=${CORES:-0,1}
+headroom=$1 out=$2 rounds=${3:-8} cores=${CORES:-0,1}
 here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/bench/peers/environment.sh"
 model=$here/models/fashion-flux
 mkdir -p "$out"
 
-# match NAME TRIALS SWITCHES OPTION...: our switches, that many times a turn, against PyTorch with those options, half as often
+# match NAME TRIALS SWITCHES OPTION...: our switches, that many times a round, against PyTorch with those options, half as often
 match() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
-  local ours="$headroom bench $model --batch 20 --device cpu --threads 2 --trials $2 --opt $3 --quiet --out $out/headroom-$1-{turn}.json"
+  local ours="$headroom bench $model --batch 20 --device cpu --threads 2 --trials $2 --opt $3 --quiet --out $out/headroom-$1-{round}.json"
   taskset -c "$cores" python3 "$here/bench/peers/flux_torch.py" --model "$model" --sizes 16x16x20 --threads 2 --trials $(($2 / 2)) \
-    --turns "$turns" --beside "$ours" --save "$out/pytorch-$1-{turn}.json" "${@:4}"
+    --rounds "$rounds" --beside "$ours" --save "$out/pytorch-$1-{round}.json" "${@:4}"
 }
 compiled=(--attention sdpa --compile --freeze)
 tuned=("${compiled[@]}" --compile-mode max-autotune)
@@ -39,9 +39,9 @@ match tuned-bf16 20 lossless,bf16 --dtype bf16 "${tuned[@]}"
 network() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local size="$6 --height $4 --width $4 --device cpu --threads 2 --trials 3"
-  taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" "$2" $size --warmup 1 --turns "$turns" "${@:7}" \
-    --beside "$headroom bench $3 --random-weights 0 $size --opt $5 --quiet --out $out/headroom-$1-{turn}.json" \
-    --save "$out/pytorch-$1-{turn}.json"
+  taskset -c "$cores" python3 "$here/bench/peers/component_torch.py" "$2" $size --warmup 1 --rounds "$rounds" "${@:7}" \
+    --beside "$headroom bench $3 --random-weights 0 $size --opt $5 --quiet --out $out/headroom-$1-{round}.json" \
+    --save "$out/pytorch-$1-{round}.json"
 }
 
 network vae-bf16 vae flux-vae 512 lossless,bf16 "--pass decode" --dtype bf16 --compile --freeze

@@ -2,17 +2,17 @@
 # FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run: forward
 # passes of each of its networks, denoise loops of STEPS steps with what runs before the loop, but without text encoders and VAE on
 # either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and then alternates with us (ours,
-# theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each side, work and turn; bench/peers/h200_ratios.py
+# theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each side, work and round; bench/peers/h200_ratios.py
 # compares them.
 #
 #   bench/h200_peers.sh HEADROOM OUT_DIR
 #
 # The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
 # as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch, diffusers
-# and transformers, and 80 GiB of the GPU's memory. TURNS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
+# and transformers, and 80 GiB of the GPU's memory. ROUNDS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
 # takes about twenty minutes on an H200: fp8-batch4 three, whole requests five, every other match one or two.
 set -euo pipefail
-headroom=$1 out=$2 turns=${TURNS:-6} steps=${STEPS:-10}
+headroom=$1 out=$2 rounds=${ROUNDS:-6} steps=${STEPS:-10}
 here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
@@ -25,11 +25,11 @@ match() {
   rm -f "$out/"{headroom-forward,headroom-request,pytorch}-"$1"-*.json # a sweep goes on with a file that is there
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
     --merge-qkv --attention cudnn --compile-blocks --graph --sizes "${tokens}x${tokens}x$4" --trials 8 --steps "$steps" "${@:5}" \
-    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --rounds "$rounds" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom bench flux-dev $ours --token-rows $tokens --token-columns $tokens --trials 8 \
-      --out $out/headroom-forward-$1-{turn}.json" \
+      --out $out/headroom-forward-$1-{round}.json" \
     --beside "$headroom sweep flux-dev $ours --resolution $3 --steps $steps --trials 3 \
-      --out $out/headroom-request-$1-{turn}.json"
+      --out $out/headroom-request-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json "$out/headroom-request-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -43,10 +43,10 @@ kontext() {
   rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
     --merge-qkv --attention cudnn --compile-blocks --graph --sizes 64x64x1 --reference 64 64 --trials 8 "${@:3}" \
-    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --rounds "$rounds" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom bench flux-dev --random-weights 0 --device cuda --opt $2 --quiet --token-rows 64 --token-columns 64 \
       --reference-rows 64 --reference-columns 64 --trials 8 \
-      --out $out/headroom-forward-$1-{turn}.json"
+      --out $out/headroom-forward-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -58,9 +58,9 @@ vae() {
   local began=$SECONDS
   rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/component_torch.py" vae --pass "$2" --height "$3" --width "$3" --device cuda --dtype bf16 --compile --graph \
-    --trials 10 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --trials 10 --rounds "$rounds" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom bench flux-vae --random-weights 0 --pass $2 --height $3 --width $3 --device cuda --opt lossless --quiet \
-      --trials 10 --out $out/headroom-forward-$1-{turn}.json"
+      --trials 10 --out $out/headroom-forward-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -72,9 +72,9 @@ text() {
   local began=$SECONDS
   rm -f "$out/"{headroom-forward,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/component_torch.py" "$2" --device cuda --dtype bf16 --compile --graph \
-    --trials 20 --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --trials 20 --rounds "$rounds" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom bench $(stand_in)/$2 --random-weights 0 --pass encode --text-tokens $3 --device cuda --opt lossless --quiet \
-      --trials 20 --out $out/headroom-forward-$1-{turn}.json"
+      --trials 20 --out $out/headroom-forward-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-forward-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
@@ -85,9 +85,9 @@ whole() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
   rm -f "$out/"{headroom-request,pytorch}-"$1"-*.json
-  python3 "$here/bench/peers/flux_request_torch.py" "$(stand_in)" --turns "$turns" "${@:3}" --save "$out/pytorch-$1-{turn}.json" \
+  python3 "$here/bench/peers/flux_request_torch.py" "$(stand_in)" --rounds "$rounds" "${@:3}" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom bench $(stand_in) --random-weights 0 --pass request --height 1024 --width 1024 --device cuda --opt $2 --quiet \
-      --trials 2 --out $out/headroom-request-$1-{turn}.json"
+      --trials 2 --out $out/headroom-request-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-request-$1-"*.json
   echo "$1: $((SECONDS - began)) s"
 }
@@ -100,9 +100,9 @@ cached() {
   rm -f "$out/"{headroom-request,pytorch}-"$1"-*.json
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
     --merge-qkv --attention cudnn --compile-blocks --graph --fp8 --sizes 64x64x1 --trials 28 --steps 28 --first-block-cache 10 \
-    --turns "$turns" --save "$out/pytorch-$1-{turn}.json" \
+    --rounds "$rounds" --save "$out/pytorch-$1-{round}.json" \
     --beside "$headroom sweep flux-dev --random-weights 0 --device cuda --opt lossless,fp8 --opt lossless,fp8,fbcache=0.1:schedule=10 \
-      --resolution 1024 --steps 28 --trials 28 --quiet --out $out/headroom-request-$1-{turn}.json"
+      --resolution 1024 --steps 28 --trials 28 --quiet --out $out/headroom-request-$1-{round}.json"
   python3 "$here/bench/peers/share_plans.py" "$out/headroom-request-$1-"*.json
   python3 "$here/bench/peers/share_plans.py" "$out/pytorch-$1-"*.json
   echo "$1: $((SECONDS - began)) s"

@@ -7,7 +7,7 @@
 #
 # What is matched (MATCHES, a regular expression, all), with about how long it takes:
 #   compile           fills CACHE with what torch.compile makes, in two processes; before frame, which then takes it from there  (2 min)
-#   frame             a frame here and in PyTorch, TURNS (6) times each                                                          (2 min)
+#   frame             a frame here and in PyTorch, ROUNDS (6) times each                                                          (2 min)
 #   live-1, live-20   LiveStreamUNet's frame                                                                                     (20 s each)
 #   one-step          a stream of SD-Turbo's shapes, unpaced, FRAMES (1000) of it                                                (15 s)
 #   alone-N, batch-N  the same in N = 2 and 4 steps, frame by frame and with stream-batch=N                                      (20 s each)
@@ -17,7 +17,7 @@
 # SWITCHES (lossless,fp16) and DEVICE (cuda) are ours. Needs python3, for compile and frame with PyTorch and diffusers, and 8 GiB of the GPU's memory.
 # bench/stream_facts.py says what the results of streams come to.
 set -uo pipefail
-headroom=$1 out=$2 turns=${TURNS:-6} switches=${SWITCHES:-lossless,fp16} device=${DEVICE:-cuda} side=${SIDE:-512}
+headroom=$1 out=$2 rounds=${ROUNDS:-6} switches=${SWITCHES:-lossless,fp16} device=${DEVICE:-cuda} side=${SIDE:-512}
 frames=${FRAMES:-1000} paced=${PACED:-10000} unpaced=${UNPACED:-100000}
 here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/bench/peers/environment.sh"
@@ -42,9 +42,9 @@ fill_cache() {
   peer --compile-only unet && wait $!
 }
 pair() {
-  peer --trials 30 --turns "$turns" --save "$out/pytorch-stream-frame-{turn}.json" \
+  peer --trials 30 --rounds "$rounds" --save "$out/pytorch-stream-frame-{round}.json" \
     --beside "$headroom bench $turbo --quiet --pass frame --height $side --width $side --opt $switches --trials 30 \
-      --out $out/headroom-forward-stream-frame-{turn}.json"
+      --out $out/headroom-forward-stream-frame-{round}.json"
 }
 live_frame() { "$headroom" bench $live --quiet --pass frame --opt "$switches,steps=$1" --trials 30 --out "$out/live-frame-$1.json"; }
 # stream NAME INPUT OPTION...: of a model to nowhere; the rest of its memory's file is read by bench/stream_facts.py

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What int8 is worth, from the turns of bench/int8.sh: a Markdown table, and one result file of all turns.
+"""What int8 is worth, from the rounds of bench/int8.sh: a Markdown table, and one result file of all rounds.
 
     python3 bench/int8_ratios.py OUT_DIR [--save FILE]
 
-A turn's factor is fp32's median over that of the same turn. Given are the medians over turns, of times and of factors, each
+A round's factor is fp32's median over that of the same round. Given are the medians over rounds, of times and of factors, each
 with the exact 95% interval of a median (order statistics).
 """
 
@@ -38,36 +38,36 @@ def forward_ms(file):
 
 
 def joined(files):
-    """One result file of all turns, whose results keep their times and say which turn they are of."""
+    """One result file of all rounds, whose results keep their times and say which round they are of."""
     first = next(iter(files.values()))[0]
     whole = {key: first[key] for key in ("schema", "created", "machine")} | {"plans": {}, "results": []}
     for name, rounds in files.items():
-        for turn, file in enumerate(rounds):
+        for number, file in enumerate(rounds):
             whole["plans"] |= file["plans"]
             result = file["results"][0]
-            whole["results"].append(result | {"id": f"{name}, turn {turn}", "name": f"{result['name']}, turn {turn}"})
+            whole["results"].append(result | {"id": f"{name}, round {number}", "name": f"{result['name']}, round {number}"})
     return whole
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=pathlib.Path, help="what bench/int8.sh wrote")
-    parser.add_argument("--save", type=pathlib.Path, help="the file of all turns")
+    parser.add_argument("--save", type=pathlib.Path, help="the file of all rounds")
     arguments = parser.parse_args()
     files = {}
     for name in NAMES:
-        count = len(list(arguments.folder.glob(f"turn-{name}-[0-9]*.json")))
-        paths = [arguments.folder / f"turn-{name}-{turn}.json" for turn in range(count)]
+        count = len(list(arguments.folder.glob(f"round-{name}-[0-9]*.json")))
+        paths = [arguments.folder / f"round-{name}-{number}.json" for number in range(count)]
         files[name] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     times = {name: [forward_ms(file) for file in rounds] for name, rounds in files.items()}
     if len({len(rounds) for rounds in times.values()}) != 1 or not times["fp32"]:
-        raise SystemExit(f"{arguments.folder}: not as many turns of each: {({n: len(t) for n, t in times.items()})}")
+        raise SystemExit(f"{arguments.folder}: not as many rounds of each: {({n: len(t) for n, t in times.items()})}")
     print(f"| switches | a pass | times as fast as fp32 | relative to bf16 |\n|---|---|---|---|")
     for name, label in NAMES.items():
         against = lambda other: [a / b for a, b in zip(times[other], times[name])]  # noqa: E731
         print(f"| {label} | {cell(times[name], ' ms', 1)} | {cell(against('fp32'), 'x', 2)} | "
               f"{cell(against('bf16'), 'x', 2)} |")
-    print(f"\n{len(times['fp32'])} turns; medians, and 95% intervals of the median")
+    print(f"\n{len(times['fp32'])} rounds; medians, and 95% intervals of the median")
     if arguments.save:
         arguments.save.write_text(json.dumps(joined(files), indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

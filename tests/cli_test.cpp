@@ -416,8 +416,8 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   expect_error("bench load --list", 2, HasSubstr("--list would change nothing of `bench load`"));
   expect_error("bench load --filter x", 2, HasSubstr("--filter would change nothing of `bench load`"));
   expect_error("bench load --cold", 2, HasSubstr("--cold"));
-  expect_error("bench no-such-model --turns 2", 2, HasSubstr("--turns"));
-  expect_error("bench models --turns 2", 2, HasSubstr("--turns"));
+  expect_error("bench no-such-model --rounds 2", 2, HasSubstr("--rounds"));
+  expect_error("bench models --rounds 2", 2, HasSubstr("--rounds"));
 
   expect_error("bench models --batch 4 --filter 'batch 1'", 2, HasSubstr("--batch is what makes the benchmark"));
   expect_error("bench models --height 8", 2, HasSubstr("--height is what makes the benchmark"));

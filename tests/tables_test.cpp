@@ -180,7 +180,7 @@ TEST_F(TablesTest, TablesOfBenchmarksFit) {
   fits("bench " + kTinyFlux + " --opt arena,flash,fuse --processes 2 --budget 1s" + small);
   fits("bench " + kTinyFlux + " --against " + kHeadroomBinary + " --processes 6 --max-processes 6" + small);
   fits("bench " + kPipeline + " --pass request --opt steps=2 --trials 3 --floors -q");
-  fits("bench kernels --filter 'silu_mul f32|linear f32' --turns 2 --max-seconds 1 -q");
+  fits("bench kernels --filter 'silu_mul f32|linear f32' --rounds 2 --max-seconds 1 -q");
 }
 
 TEST_F(TablesTest, TablesOfStreamsFit) {

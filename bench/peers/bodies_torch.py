@@ -2,13 +2,13 @@
 """Times the bodies of `headroom bench bodies` in PyTorch: each as a function compiled by
 torch.compile(mode="max-autotune-no-cudagraphs", dynamic=False), raw trials kept.
 
-    python3 bench/peers/bodies_torch.py --filter 'bf16 (medium|large)' --turns 2 --save pytorch-{turn}.json \\
-        --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --out headroom-{turn}.json"
+    python3 bench/peers/bodies_torch.py --filter 'bf16 (medium|large)' --rounds 2 --save pytorch-{round}.json \\
+        --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --out headroom-{round}.json"
 
 Timed as Headroom times its own (src/measure/protocol/submissions.cpp): 20 calls are captured in a CUDA graph, one behind the other on the
 same operands, so that neither Python nor launches are in the times; a trial is one replay up to the end of a synchronization, or
 several where one takes less than a millisecond, by the wall clock, divided by its calls; 5 to 20 replays warm up, 20 trials count.
-Results of a call are given back before the next, which so writes where the last one wrote. Inputs are drawn anew for each turn.
+Results of a call are given back before the next, which so writes where the last one wrote. Inputs are drawn anew for each round.
 
 Names, operands and results are those of src/measure/suites/body_cases.cpp: the work hash, which is of their dtypes and shapes, says so.
 What is compiled is held against the same function, eager, on the operands in f32. The plan of a result lists the kernels that the
@@ -257,7 +257,7 @@ def time_replays(graph):
 
 
 class Measured:
-    """A case, compiled once and timed in each turn."""
+    """A case, compiled once and timed in each round."""
 
     def __init__(self, case):
         began = time.perf_counter()
@@ -270,7 +270,7 @@ class Measured:
         self.plan = plan_of(case.function.__name__, kernels_of(self.function, *inputs))
         print(f"{case.name}: {len(self.plan['nodes'])} kernels, ready after {time.perf_counter() - began:.1f} s", flush=True)
 
-    def result(self, turn):
+    def result(self, number):
         graph = capture(self.function, inputs := self.case.draw())
         times, warmup = time_replays(graph)
         del graph, inputs
@@ -279,7 +279,7 @@ class Measured:
             "id": self.case.name, "name": self.case.name, "subject": self.subject, "work_hash": peer_result.work_hash(self.subject),
             "source": {"name": "pytorch", "version": torch.__version__},
             "configuration": {"device": "cuda", "asked": applied, "applied": applied, "declined": [], "threads": torch.get_num_threads()},
-            "trials": [peer_result.series("launch", turn, times, warmup)], "quality": [], "tags": [], "plan": self.case.name,
+            "trials": [peer_result.series("launch", number, times, warmup)], "quality": [], "tags": [], "plan": self.case.name,
         }
 
 
@@ -321,8 +321,8 @@ def main():
     parser.add_argument("--lock", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="the names, and no more")
     parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--save", help="JSON file to write, one for each {turn}")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--save", help="JSON file to write, one for each {round}")
     args = parser.parse_args()
     if args.list:
         print(*(case.name for case in list_cases(args.filter)), sep="\n")
@@ -333,14 +333,14 @@ def main():
         if args.share is not None:
             tune(args)
             return
-        if not args.save or (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
-            parser.error("--save is needed; --beside, --turns and a {turn} in --save go together")
+        if not args.save or (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
+            parser.error("--save is needed; --beside, --rounds and a {round} in --save go together")
         if args.workers > 0:
             tune_in_workers(args)
         cases = [Measured(case) for case in list_cases(args.filter)]
         plans = {measured.case.name: measured.plan for measured in cases}
-        for turn, results in in_rounds(args.beside, args.turns, lambda turn: [measured.result(turn) for measured in cases]):
-            peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
+        for number, results in in_rounds(args.beside, args.rounds, lambda number: [measured.result(number) for measured in cases]):
+            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
             tell(results)
 
 

@@ -4,9 +4,9 @@ and what it says of the bars.
 
     python3 bench/peers/body_ratios.py bench/results/h200/bodies_bf16
 
-A turn's ratio is of the medians of its two sides. Intervals are of the median of the turns' ratios: exact from six turns on, else
-bootstrapped over turns and trials. "launches" are the nodes of our plan, next to them the kernels of a call in PyTorch. "of copying" is
-the rate of a copy of as many bytes that a body reaches, the median over the turns that it took with the copy.
+A round's ratio is of the medians of its two sides. Intervals are of the median of the rounds' ratios: exact from six rounds on, else
+bootstrapped over rounds and trials. "launches" are the nodes of our plan, next to them the kernels of a call in PyTorch. "of copying" is
+the rate of a copy of as many bytes that a body reaches, the median over the rounds that it took with the copy.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def bytes_of(operand):
 
 
 def by_process(result, what):
-    """Trials of a series by the number of the turn that they are of."""
+    """Trials of a series by the number of the round that they are of."""
     rounds = {}
     for series in result["trials"]:
         if series["what"] == what:
@@ -57,12 +57,12 @@ def by_process(result, what):
 
 
 def shares_of(result):
-    """By turn with the copy, or one where there were none."""
+    """By round with the copy, or one where there were none."""
     floors = by_process(result, "floor")
     if not floors:
         return [result["floor"]["ms"] / statistics.median(times(result, "launch"))]
-    return [statistics.median(floors[turn]) / statistics.median(launches)
-            for turn, launches in by_process(result, "launch").items()]
+    return [statistics.median(floors[number]) / statistics.median(launches)
+            for number, launches in by_process(result, "launch").items()]
 
 
 def launches_of(results, documents):
@@ -74,25 +74,25 @@ def launches_of(results, documents):
 
 
 def read_side(folder, side):
-    """The documents by turn, and for each the bodies by the hash of their work."""
+    """The documents by round, and for each the bodies by the hash of their work."""
     documents = [read(path) for path in sorted(folder.glob(f"{side}-bodies-*.json"))]
     return documents, [{result["work_hash"]: result for result in document["results"] if result["name"] != "copy"}
                        for document in documents]
 
 
 def find_bodies(folder):
-    """GPU and bodies that both sides have in every turn, in our order; names that one side alone has."""
+    """GPU and bodies that both sides have in every round, in our order; names that one side alone has."""
     (our_documents, ours), (their_documents, theirs) = read_side(folder, "headroom"), read_side(folder, "pytorch")
     if not ours or len(ours) != len(theirs):
-        raise SystemExit(f"{folder} has {len(ours)} turns of ours and {len(theirs)} of PyTorch's")
+        raise SystemExit(f"{folder} has {len(ours)} rounds of ours and {len(theirs)} of PyTorch's")
     for pair in zip(our_documents, their_documents):
         check_same_run(*pair)
     rounds = ours + theirs
-    shared = [work for work in ours[0] if all(work in turn for turn in rounds)]
-    alone = sorted({result["name"] for turn in rounds for work, result in turn.items() if work not in shared})
+    shared = [work for work in ours[0] if all(work in each for each in rounds)]
+    alone = sorted({result["name"] for each in rounds for work, result in each.items() if work not in shared})
     bodies = []
     for work in shared:
-        our_results, their_results = [turn[work] for turn in ours], [turn[work] for turn in theirs]
+        our_results, their_results = [each[work] for each in ours], [each[work] for each in theirs]
         request = our_results[0]["subject"]["request"]
         bodies.append(Body(
             our_results[0]["name"],

@@ -4,12 +4,12 @@ AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-l
 and our own LiveStreamUNet, whose definition is with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
-        --turns 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
-        --device cuda --opt lossless --out headroom-{turn}.json" --save pytorch-{turn}.json
+        --rounds 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
+        --device cuda --opt lossless --out headroom-{round}.json" --save pytorch-{round}.json
 
 Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
-once, alternates with another program, so that both meet the same moods of a shared machine; {turn} in that command and in --save
-becomes the number of the turn. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
+once, alternates with another program, so that both meet the same moods of a shared machine; {round} in that command and in --save
+becomes the number of the round. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
 from there instead of compiling for minutes. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and
 transformers for the text encoders.
 """
@@ -292,11 +292,11 @@ def main():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--save", required=True, help="JSON file to write, one for each {turn}")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
     args = parser.parse_args()
-    if (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
-        parser.error("--beside, --turns and a {turn} in --save go together")
+    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
+        parser.error("--beside, --rounds and a {round} in --save go together")
 
     torch._inductor.config.freezing = args.freeze
     torch.set_num_threads(args.threads)
@@ -309,10 +309,10 @@ def main():
     sets = [work.draw() for _ in range(INPUT_SETS)]
     with torch.inference_mode():
         forms = make_forms(args, work, sets)
-        measure = lambda turn: [result_of(args, work.subject, form, sets, turn) for form in forms]  # noqa: E731
+        measure = lambda number: [result_of(args, work.subject, form, sets, number) for form in forms]  # noqa: E731
         plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
-        for turn, results in in_rounds(args.beside, args.turns, measure):
-            peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
+        for number, results in in_rounds(args.beside, args.rounds, measure):
+            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
             tell(results)
 
 

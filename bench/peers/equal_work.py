@@ -56,7 +56,7 @@ def equal_work_table(results):
     rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), *cached[h200_ratios.BOTH_CACHED]])
     rows += [gpu_row(results / "unets" / "h200", *row) for row in UNET_ROWS]
     rows += [cpu_row(cpu, *row) for row in CPU_ROWS]
-    return markdown(["equal work", "on", "turns", "headroom", "PyTorch", "faster (95% interval)", MEMORY], rows)
+    return markdown(["equal work", "on", "rounds", "headroom", "PyTorch", "faster (95% interval)", MEMORY], rows)
 
 
 def main():

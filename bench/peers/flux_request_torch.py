@@ -3,14 +3,14 @@
 transformers, transformer, scheduler and AutoencoderKL of diffusers, each network compiled and captured in a CUDA graph.
 
     python3 bench/peers/flux_stand_in.py dev out/flux-dev
-    python3 bench/peers/flux_request_torch.py out/flux-dev --fp8 --turns 6 \\
+    python3 bench/peers/flux_request_torch.py out/flux-dev --fp8 --rounds 6 \\
         --beside "build/release/headroom bench out/flux-dev --random-weights 0 --pass request --device cuda \\
-        --opt lossless,fp8 --out headroom-{turn}.json" --save pytorch-{turn}.json
+        --opt lossless,fp8 --out headroom-{round}.json" --save pytorch-{round}.json
 
 FOLDER gives the tokenizers; networks have FLUX.1's shapes and random weights, as Headroom's stand-ins have. A request goes through the
 stages that Headroom names: tokenize, text_encoder (CLIP), text_encoder_2 (T5), inputs, denoise, decode. Half of the requests are
 timed whole, and there the host waits for nothing before the pixels (`image_wall`); in the other half it waits after each stage, which
-gives the stages' times. Turns are those of component_torch.py. Needs a GPU with 80 GB, PyTorch, diffusers, transformers and numpy.
+gives the stages' times. Rounds are those of component_torch.py. Needs a GPU with 80 GB, PyTorch, diffusers, transformers and numpy.
 """
 
 import argparse
@@ -125,7 +125,7 @@ class Request:
         return whole, stages.ms
 
 
-def result_of(args, request, turn):
+def result_of(args, request, number):
     applied = ["bf16"] + ["fp8"] * args.fp8 + ["cudnn attention", "merged QKV", "torch.compile throughout", "CUDA Graph"]
     name = f"pytorch {', '.join(applied)}"
     for number in range(args.warmup):
@@ -136,8 +136,8 @@ def result_of(args, request, turn):
         for stage, ms in request.time(number, True)[1].items():
             by_stage.setdefault(stage, []).append(ms)
     subject = peer_result.denoise_subject(args.folder.name, request.rows, request.columns, 1, args.steps, T5_TOKENS, flux_peer.GUIDANCE)
-    trials = [peer_result.series("image_wall", turn, whole, args.warmup)]
-    trials += [peer_result.series(stage, turn, times, args.warmup) for stage, times in by_stage.items()]
+    trials = [peer_result.series("image_wall", number, whole, args.warmup)]
+    trials += [peer_result.series(stage, number, times, args.warmup) for stage, times in by_stage.items()]
     return {
         "id": f"{name}, {args.height}x{args.width}, {args.steps} steps", "name": name, "subject": subject,
         "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
@@ -159,18 +159,18 @@ def main():
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--save", required=True, help="JSON file to write, one for each {turn}")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
     args = parser.parse_args()
-    if (args.turns > 1) != ("{turn}" in args.save):
-        parser.error("--turns and a {turn} in --save go together")
+    if (args.rounds > 1) != ("{round}" in args.save):
+        parser.error("--rounds and a {round} in --save go together")
 
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.benchmark = True  # engines chosen by measurement
     with torch.inference_mode():
         request = Request(args, torch.device("cuda"), torch.bfloat16)
-        for turn, result in in_rounds(args.beside, args.turns, lambda turn: result_of(args, request, turn)):
-            peer_result.write(args.save.replace("{turn}", str(turn)), [result])
+        for number, result in in_rounds(args.beside, args.rounds, lambda number: result_of(args, request, number)):
+            peer_result.write(args.save.replace("{round}", str(number)), [result])
             for series in result["trials"]:
                 print(f"{result['id']}: {series['what']} {series['statistics']['median_ms']:.3f} ms", flush=True)
 

@@ -12,14 +12,14 @@ events and also with the wall clock up to the end of a synchronization. Inputs a
 several sets. --graph measures everything twice, without and with a CUDA graph.
 
 With --beside this process, compiled once, alternates with another program, so that both meet the same moods of a shared
-machine, and warms up again in each; {turn} in that command and in --save becomes the number of the turn. On a CPU a product, the
-yardstick, is timed before, between and after the two sides of a turn, and a turn begins once the machine gives the
-yardstick its best rate again (or after 10 s): its times go into the result, so that turns in which the machine gave
+machine, and warms up again in each; {round} in that command and in --save becomes the number of the round. On a CPU a product, the
+yardstick, is timed before, between and after the two sides of a round, and a round begins once the machine gives the
+yardstick its best rate again (or after 10 s): its times go into the result, so that rounds in which the machine gave
 less can be distinguished from the others.
 
-    taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --turns 8 \\
-        --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{turn}.json" \\
-        --save pytorch-{turn}.json
+    taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --rounds 8 \\
+        --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{round}.json" \\
+        --save pytorch-{round}.json
 Needs PyTorch, diffusers, safetensors and numpy.
 """
 
@@ -213,7 +213,7 @@ def time_form(args, size, form, sets, scheduler, process):
 
 
 def time_size(args, model, size, device, dtype):
-    """For each turn its number, its results and their plans."""
+    """For each round its number, its results and their plans."""
     rows, columns, batch = size
     generator = torch.Generator().manual_seed(args.seed)
     sets = [flux_peer.random_inputs(model.config, rows, columns, batch, args.text_tokens, device, dtype, generator, args.reference)
@@ -223,21 +223,21 @@ def time_size(args, model, size, device, dtype):
     if args.device == "cuda":
         torch.cuda.empty_cache()  # what --beside runs needs memory too
     yardstick = Yardstick(dtype) if args.beside and args.device == "cpu" else None
-    for turn in range(args.turns):
+    for number in range(args.rounds):
         measured = [yardstick.wait()] if yardstick else []
         mark = lambda: measured.append(yardstick.time()) if yardstick else None  # noqa: E731
-        if args.beside and turn % 2 == 0:
-            run_commands(args.beside, turn)
+        if args.beside and number % 2 == 0:
+            run_commands(args.beside, number)
             mark()
-        process = args.process + turn
+        process = args.process + number
         results = [result for form in forms for result in time_form(args, size, form, sets, scheduler, process)]
         mark()
-        if args.beside and turn % 2 == 1:
-            run_commands(args.beside, turn)
+        if args.beside and number % 2 == 1:
+            run_commands(args.beside, number)
             mark()
         if yardstick:
             results[0]["trials"].append(peer_result.series("yardstick", process, measured))
-        yield turn, results, {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
+        yield number, results, {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
 
 
 def main():
@@ -271,10 +271,10 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--process", type=int, default=0, help="this process's number among repeated runs")
     parser.add_argument("--beside", metavar="COMMAND", action="append",
-                        help="alternate with this program: it runs before the trials of a turn and after those of the next; "
+                        help="alternate with this program: it runs before the trials of a round and after those of the next; "
                              "given several times, they run one after the other")
-    parser.add_argument("--turns", type=int, default=1, help="with --beside: how many, each with --trials of its own")
-    parser.add_argument("--save", required=True, help="JSON file to write, with --beside one for each {turn}")
+    parser.add_argument("--rounds", type=int, default=1, help="with --beside: how many, each with --trials of its own")
+    parser.add_argument("--save", required=True, help="JSON file to write, with --beside one for each {round}")
     args = parser.parse_args()
     if args.compile and args.compile_blocks:
         parser.error("--compile and --compile-blocks exclude each other")
@@ -282,8 +282,8 @@ def main():
         parser.error("--freeze needs --compile")
     if args.graph and args.device != "cuda":
         parser.error("--graph needs --device cuda")
-    if (args.turns > 1 or "{turn}" in args.save) != bool(args.beside):
-        parser.error("--beside, --turns and a {turn} in --save go together")
+    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
+        parser.error("--beside, --rounds and a {round} in --save go together")
     if args.steps and args.model is not None:
         parser.error("--steps goes with --random-weights: its requests are FLUX.1-dev's")
     if args.first_block_cache and not (args.steps and args.graph and args.compile_blocks):
@@ -315,9 +315,9 @@ def main():
     results = []
     with torch.inference_mode(), contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
         for size in args.sizes:
-            for turn, of_round, plans in time_size(args, model, size, device, dtype):
+            for number, of_round, plans in time_size(args, model, size, device, dtype):
                 results = of_round if args.beside else results + of_round
-                peer_result.write(args.save.replace("{turn}", str(turn)), results, plans)
+                peer_result.write(args.save.replace("{round}", str(number)), results, plans)
                 tell(of_round)
 
 

@@ -9,9 +9,9 @@ Markdown table.
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --launches
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
-A turn's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
-whose median over the turns is the least, and its memory is that form's. Work that only one side has measured has no row. Intervals are of the median of the
-turns' ratios: exact from six turns on, else bootstrapped over turns and trials. With --stages the table is of the stages of requests
+A round's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
+whose median over the rounds is the least, and its memory is that form's. Work that only one side has measured has no row. Intervals are of the median of the
+rounds' ratios: exact from six rounds on, else bootstrapped over rounds and trials. With --stages the table is of the stages of requests
 from a prompt to pixels, with --error of distances from fp32.
 """
 
@@ -55,38 +55,38 @@ def launches_of(document, result):
 
 
 def find_rounds(folder, name, work):
-    """The turns of a match that both sides have."""
+    """The rounds of a match that both sides have."""
     rounds = []
     while (path := folder / f"headroom-{work}-{name}-{len(rounds)}.json").exists():
         document = read(path)
         ours = document["results"][0]
-        turn = Round(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
+        pair = Round(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
         for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json")):
             peer = read(peer_path)
             for result in peer["results"]:
-                if result["work_hash"] == turn.ours["work_hash"] and is_fp8(result) == is_fp8(turn.ours):
+                if result["work_hash"] == pair.ours["work_hash"] and is_fp8(result) == is_fp8(pair.ours):
                     check_same_run(document, peer)
-                    turn.theirs[result["name"]] = result
-                    turn.launches[result["name"]] = launches_of(peer, result)
-        if not turn.theirs:
+                    pair.theirs[result["name"]] = result
+                    pair.launches[result["name"]] = launches_of(peer, result)
+        if not pair.theirs:
             break
-        rounds.append(turn)
+        rounds.append(pair)
     return rounds
 
 
 def row_of(rounds, work):
     """What was compared and how it came out, as cells of the table."""
     ours_series, theirs_series = WORKS[work]
-    forms = set.intersection(*(set(turn.theirs) for turn in rounds))
+    forms = set.intersection(*(set(pair.theirs) for pair in rounds))
     fastest = min(forms, key=lambda form: statistics.median(
-        statistics.median(times(turn.theirs[form], theirs_series)) for turn in rounds))
+        statistics.median(times(pair.theirs[form], theirs_series)) for pair in rounds))
     request = rounds[0].ours["subject"]["request"]
     images = request.get("images", 1)
     of_generation = lambda result, series: [images * time for time in times(result, series)]  # noqa: E731
-    found = compare([(of_generation(turn.ours, ours_series), of_generation(turn.theirs[fastest], theirs_series)) for turn in rounds])
-    steps = [statistics.median(times(turn.ours, "step")) for turn in rounds] if work == "request" else []
+    found = compare([(of_generation(pair.ours, ours_series), of_generation(pair.theirs[fastest], theirs_series)) for pair in rounds])
+    steps = [statistics.median(times(pair.ours, "step")) for pair in rounds] if work == "request" else []
     return [f"a request of {request['steps']} steps" if steps else "a forward pass", str(found.rounds), duration(found.ours_ms),
-            duration(found.theirs_ms), found.faster(), memory([(turn.ours, turn.theirs[fastest]) for turn in rounds]),
+            duration(found.theirs_ms), found.faster(), memory([(pair.ours, pair.theirs[fastest]) for pair in rounds]),
             duration(statistics.median(steps)) if steps else ""]
 
 
@@ -94,11 +94,11 @@ def ratio_table(folder):
     rows, gpus = [], set()
     for name, what in MATCHES.items():
         of_match = {work: rounds for work in WORKS if (rounds := find_rounds(folder, name, work))}
-        gpus |= {turn.gpu for rounds in of_match.values() for turn in rounds}
+        gpus |= {pair.gpu for rounds in of_match.values() for pair in rounds}
         rows += [[what, *row_of(rounds, work)] for work, rounds in of_match.items()]
     if len(gpus) != 1:
         raise SystemExit(f"{folder} has pairs of result files from {len(gpus)} kinds of GPU, expected one: {sorted(gpus)}")
-    return markdown([*gpus, "equal work", "turns", "headroom", "PyTorch", "faster (95% interval)", MEMORY, "our step"], rows)
+    return markdown([*gpus, "equal work", "rounds", "headroom", "PyTorch", "faster (95% interval)", MEMORY, "our step"], rows)
 
 
 def launch_table(folder):
@@ -118,9 +118,9 @@ def stage_table(folder):
         raise SystemExit(f"{folder} has no requests from a prompt to pixels of both sides")
     rows = []
     for stage in (stage["name"] for stage in rounds[0].ours["stages"]):
-        found = compare([(times(turn.ours, stage), times(*turn.theirs.values(), stage)) for turn in rounds])
+        found = compare([(times(pair.ours, stage), times(*pair.theirs.values(), stage)) for pair in rounds])
         rows.append([f"`{stage}`", str(found.rounds), duration(found.ours_ms), duration(found.theirs_ms), found.faster()])
-    return markdown([rounds[0].gpu, "turns", "headroom", "PyTorch", "faster (95% interval)"], rows)
+    return markdown([rounds[0].gpu, "rounds", "headroom", "PyTorch", "faster (95% interval)"], rows)
 
 
 BOTH_CACHED = "PyTorch's, diffusers' first-block cache"
@@ -146,22 +146,22 @@ def cache_rows(folder):
         return [str(found.rounds), duration(found.ours_ms), duration(found.theirs_ms), found.faster()]
 
     def memory_row(others):
-        return memory(list(zip((turn[True] for turn in ours), others)))
+        return memory(list(zip((each[True] for each in ours), others)))
 
     image, wall = WORKS["request"]
-    cached = [times(turn[True], image) for turn in ours]
+    cached = [times(each[True], image) for each in ours]
     return document["machine"]["gpus"][0]["name"], {
-        "ours without it": row(zip(cached, (times(turn[False], image) for turn in ours))) +
-        [memory_row(turn[False] for turn in ours)],
-        BOTH_CACHED: row(zip(cached, (times(turn[True], wall) for turn in theirs))) +
-        [memory_row(turn[True] for turn in theirs)],
-        "PyTorch's without it": row(zip(cached, (times(turn[False], wall) for turn in theirs))) +
-        [memory_row(turn[False] for turn in theirs)]}
+        "ours without it": row(zip(cached, (times(each[False], image) for each in ours))) +
+        [memory_row(each[False] for each in ours)],
+        BOTH_CACHED: row(zip(cached, (times(each[True], wall) for each in theirs))) +
+        [memory_row(each[True] for each in theirs)],
+        "PyTorch's without it": row(zip(cached, (times(each[False], wall) for each in theirs))) +
+        [memory_row(each[False] for each in theirs)]}
 
 
 def cache_table(folder):
     gpu, rows = cache_rows(folder)
-    return markdown([gpu, "turns", "ours, half the steps reused", "the other", "faster (95% interval)", CACHE_MEMORY],
+    return markdown([gpu, "rounds", "ours, half the steps reused", "the other", "faster (95% interval)", CACHE_MEMORY],
                     [[what, *cells] for what, cells in rows.items()])
 
 

@@ -12,12 +12,12 @@ import random
 import statistics
 from typing import NamedTuple
 
-RUN_MINUTES = 15  # two sides of a turn were measured in one run if their files were written within so many
+RUN_MINUTES = 15  # two sides of a round were measured in one run if their files were written within so many
 RESAMPLES = 10_000
 
 
 class Comparison(NamedTuple):
-    """Medians over turns of the medians of each side, and of their ratio, with its 95% interval."""
+    """Medians over rounds of the medians of each side, and of their ratio, with its 95% interval."""
     rounds: int
     ours_ms: float
     theirs_ms: float
@@ -66,7 +66,7 @@ def exact_interval(values):
 
 
 def bootstrap_interval(rounds):
-    """For few turns: they, and in each the trials of both sides, are drawn again with replacement."""
+    """For few rounds: they, and in each the trials of both sides, are drawn again with replacement."""
     draw = random.Random(0)
     again = lambda trials: statistics.median(draw.choices(trials, k=len(trials)))  # noqa: E731
     ratios = sorted(statistics.median(again(theirs) / again(ours) for ours, theirs in draw.choices(rounds, k=len(rounds)))
@@ -75,7 +75,7 @@ def bootstrap_interval(rounds):
 
 
 def compare(rounds):
-    """Of [(our trials, their trials)], a pair for each turn."""
+    """Of [(our trials, their trials)], a pair for each round."""
     medians = [(statistics.median(ours), statistics.median(theirs)) for ours, theirs in rounds]
     ratios = [theirs / ours for ours, theirs in medians]
     return Comparison(len(rounds), *(statistics.median(side) for side in zip(*medians)), statistics.median(ratios),
@@ -92,7 +92,7 @@ MEMORY = "peak memory, headroom / PyTorch"
 
 
 def memory(rounds):
-    """The peak device memory of both sides, medians over turns, as a cell of the column MEMORY: pairs of results; "-" for a side that
+    """The peak device memory of both sides, medians over rounds, as a cell of the column MEMORY: pairs of results; "-" for a side that
     does not tell it, and empty where neither does."""
     def peak(results):
         peaks = [result.get("memory", {}).get("peak_bytes") for result in results]

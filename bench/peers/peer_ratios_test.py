@@ -42,7 +42,7 @@ class Intervals(unittest.TestCase):
         self.assertEqual(found.ratio, 2)
         self.assertTrue(18 / 11 <= found.interval[0] < 2 < found.interval[1] <= 22 / 9, found)
         between = peer_ratios.compare([([10] * 5, [20] * 5), ([10] * 5, [40] * 5)])
-        self.assertEqual(between.interval, (2, 4))  # turns are drawn again too
+        self.assertEqual(between.interval, (2, 4))  # rounds are drawn again too
 
 
 class Pairs(unittest.TestCase):
@@ -73,18 +73,18 @@ class GpuTable(unittest.TestCase):
     def write(self, name, *results, **kwargs):
         (self.folder / name).write_text(json.dumps(document(*results, **kwargs)), encoding="utf-8")
 
-    def write_round(self, turn):
+    def write_round(self, number):
         request = {"steps": 4, "images": 2}
-        self.write(f"headroom-forward-fp8-512-{turn}.json", result(["fp8"], "forward", forward=[10]))
-        self.write(f"headroom-request-fp8-512-{turn}.json", result(["fp8"], "request", request, image=[500], step=[9]))
-        self.write(f"pytorch-fp8-512-{turn}.json",
-                   result(["fp8"], "forward", forward_wall=[14]), result(["fp8", "graph"], "forward", forward_wall=[12 + turn / 10]),
+        self.write(f"headroom-forward-fp8-512-{number}.json", result(["fp8"], "forward", forward=[10]))
+        self.write(f"headroom-request-fp8-512-{number}.json", result(["fp8"], "request", request, image=[500], step=[9]))
+        self.write(f"pytorch-fp8-512-{number}.json",
+                   result(["fp8"], "forward", forward_wall=[14]), result(["fp8", "graph"], "forward", forward_wall=[12 + number / 10]),
                    result(["fp8"], "request", image_wall=[800]), result(["bf16"], "forward", forward_wall=[1]),
                    result(["fp8"], "other work", forward_wall=[1]))
 
     def test_equal_work_and_precision_against_the_fastest_form(self):
-        for turn in range(6):
-            self.write_round(turn)
+        for number in range(6):
+            self.write_round(number)
         self.assertEqual(h200_ratios.ratio_table(self.folder).splitlines()[2:], [
             "| 512x512, fp8 | a forward pass | 6 | 10.0 ms | 12.2 ms | 1.23x (1.20 to 1.25) | | |",
             "| 512x512, fp8 | a request of 4 steps | 6 | 1.000 s | 1.600 s | 1.60x (1.60 to 1.60) | | 9.00 ms |"])
@@ -93,7 +93,7 @@ class GpuTable(unittest.TestCase):
         of = lambda gib: {"memory": {"peak_bytes": gib * 2**30}}  # noqa: E731
         self.assertEqual(peer_ratios.memory([(of(8), of(5)), (of(8.5), of(5)), (of(9), of(20))]), "8.50 GiB / 5.00 GiB")
         self.assertEqual(peer_ratios.memory([(of(22), {})]), "22.0 GiB / -")
-        self.assertEqual(peer_ratios.memory([({}, {}), (of(1), of(1))]), "", "not of every turn")
+        self.assertEqual(peer_ratios.memory([({}, {}), (of(1), of(1))]), "", "not of every round")
 
     def test_the_memory_is_that_of_the_fastest_form(self):
         self.write_round(0)
@@ -203,8 +203,8 @@ class BodyTable(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def write(self, side, turn, *bodies):
-        """Of (name, operand, plan's nodes, series of the trials by turn with the copy)."""
+    def write(self, side, number, *bodies):
+        """Of (name, operand, plan's nodes, series of the trials by round with the copy)."""
         results, plans = [], {}
         for name, operand, nodes, series in bodies:
             one = result([], work_hash=name, request={"inputs": [operand], "outputs": [operand]})
@@ -214,16 +214,16 @@ class BodyTable(unittest.TestCase):
             plans[name] = {"nodes": [{}] * nodes}
             results.append(one)
         text = json.dumps(document(*results) | {"plans": plans})
-        (self.folder / f"{side}-bodies-{turn}.json").write_text(text, encoding="utf-8")
+        (self.folder / f"{side}-bodies-{number}.json").write_text(text, encoding="utf-8")
 
     def write_rounds(self):
         large, small = "bf16[1024, 65536]", "f32[64, 8]"
-        for turn in range(6):
-            # The second turn with the copy met a machine of half the speed.
-            self.write("headroom", turn, ("silu_mul bf16 large 1024x65536", large, 1, {"launch": [[1.0], [2.0]], "floor": [[0.8], [1.6]]}),
+        for number in range(6):
+            # The second round with the copy met a machine of half the speed.
+            self.write("headroom", number, ("silu_mul bf16 large 1024x65536", large, 1, {"launch": [[1.0], [2.0]], "floor": [[0.8], [1.6]]}),
                        ("adamw f32 small 64x8", small, 1, {"launch": [[0.002]], "floor": [[0.001]]}),
                        ("adamw f32 medium 64x8", small, 1, {"launch": [[0.002]], "floor": [[0.001]]}))
-            self.write("pytorch", turn, ("silu_mul bf16 large 1024x65536", large, 2, {"launch": [[3.0]]}),
+            self.write("pytorch", number, ("silu_mul bf16 large 1024x65536", large, 2, {"launch": [[3.0]]}),
                        ("adamw f32 small 64x8", small, 1, {"launch": [[0.001]]}))
 
     def test_bodies_of_both_sides_have_rows(self):
@@ -244,7 +244,7 @@ class BodyTable(unittest.TestCase):
     def test_sides_of_unequal_rounds_are_refused(self):
         self.write_rounds()
         (self.folder / "pytorch-bodies-5.json").unlink()
-        with self.assertRaisesRegex(SystemExit, "6 turns of ours and 5 of PyTorch's"):
+        with self.assertRaisesRegex(SystemExit, "6 rounds of ours and 5 of PyTorch's"):
             body_ratios.find_bodies(self.folder)
 
     def test_bytes_of_operands(self):

@@ -6,9 +6,9 @@ import subprocess
 import torch
 
 
-def run_commands(commands, turn):
+def run_commands(commands, number):
     for command in commands:
-        subprocess.run(shlex.split(command.replace("{turn}", str(turn))), check=True)
+        subprocess.run(shlex.split(command.replace("{round}", str(number))), check=True)
 
 
 def tell(results):
@@ -21,12 +21,12 @@ def tell(results):
 def in_rounds(commands, rounds, measure):
     """For each round its number and what `measure` says of it. The other program, if there is one, runs before that in even rounds and
     after it in odd ones."""
-    for turn in range(rounds):
+    for number in range(rounds):
         if torch.cuda.is_available():
             torch.cuda.empty_cache()  # what runs next needs memory too
-        if commands and turn % 2 == 0:
-            run_commands(commands, turn)
-        results = measure(turn)
-        if commands and turn % 2 == 1:
-            run_commands(commands, turn)
-        yield turn, results
+        if commands and number % 2 == 0:
+            run_commands(commands, number)
+        results = measure(number)
+        if commands and number % 2 == 1:
+            run_commands(commands, number)
+        yield number, results

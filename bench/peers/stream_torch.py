@@ -5,9 +5,9 @@ clamped. All of it is compiled and captured as one CUDA graph, whose inputs and 
 
     python3 bench/peers/stream_torch.py --cache inductor --compile-only unet &
     python3 bench/peers/stream_torch.py --cache inductor --compile-only encode decode & wait
-    python3 bench/peers/stream_torch.py --name sd-turbo --cache inductor --turns 6 --save pytorch-{turn}.json \\
+    python3 bench/peers/stream_torch.py --name sd-turbo --cache inductor --rounds 6 --save pytorch-{round}.json \\
         --beside "build/release/headroom bench sd-turbo --random-weights 0 --pass frame --height 512 --width 512 --device cuda \\
-        --opt lossless,fp16 --out headroom-{turn}.json"
+        --opt lossless,fp16 --out headroom-{round}.json"
 
 Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is the work between them; --whole compiles all as one.
 Compiling from nothing takes minutes, most of it for the U-Net: --cache is the folder in which torch.compile keeps what it made, and
@@ -40,7 +40,7 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--beside", metavar="COMMAND", action="append")
-    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--save", metavar="FILE")
     args = parser.parse_args()
     if args.compile_only is None and not args.save:
@@ -208,20 +208,20 @@ def main(args):
         subject = {"kind": "model", "name": args.name,
                    "request": {"pass": "frame", "batch": 1, "height": args.height, "width": args.width, "steps": args.steps}}
 
-        def measure(turn):
+        def measure(number):
             for _ in range(args.warmup):
                 replay(inputs)
-            series = peer_result.all_series("forward", turn, time_cuda(replay, [inputs], args.trials), args.warmup)
+            series = peer_result.all_series("forward", number, time_cuda(replay, [inputs], args.trials), args.warmup)
             return [{"id": f"{form.name}, frame", "name": form.name, "subject": subject, "work_hash": peer_result.work_hash(subject),
                      "source": {"name": "pytorch", "version": torch.__version__},
                      "configuration": {"device": "cuda", "asked": form.applied, "applied": form.applied, "declined": [],
                                        "threads": torch.get_num_threads()},
                      "trials": series, "quality": [], "tags": ["random_weights"], "memory": form.memory, "plan": form.name}]
 
-        for turn, results in in_rounds(args.beside, args.turns, measure):
-            peer_result.write(args.save.replace("{turn}", str(turn)), results, {form.name: plan_of("forward", form.kernels)})
+        for number, results in in_rounds(args.beside, args.rounds, measure):
+            peer_result.write(args.save.replace("{round}", str(number)), results, {form.name: plan_of("forward", form.kernels)})
             tell(results)
-            note(f"turn {turn} is over")
+            note(f"round {number} is over")
 
 
 if __name__ == "__main__":

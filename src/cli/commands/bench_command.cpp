@@ -88,7 +88,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       "--floors", arguments->floors,
       "for whole requests: also measure the floor of each stage, its least possible time on this machine");
   command
-      ->add_option("--turns", arguments->rounds,
+      ->add_option("--rounds", arguments->rounds,
                    "for the suites `kernels` and `bodies`: rounds in which a benchmark alternates with the measurement "
                    "of its floor, for a machine whose speed changes; 1: measure floors separately")
       ->check(whole_number(1, 1000))
@@ -107,7 +107,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       fmt::format("Example: headroom bench {0} --batch 20 --opt lossless --out result.json\n"
                   "         headroom bench {0} --pass request --floors\n"
                   "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
-                  "         headroom bench bodies --filter 'bf16 large' --turns 4 --device cuda\n"
+                  "         headroom bench bodies --filter 'bf16 large' --rounds 4 --device cuda\n"
                   "         headroom bench load --device cuda\n"
                   "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
                   "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",

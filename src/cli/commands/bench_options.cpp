@@ -33,7 +33,7 @@ const std::array<Use, 4>& uses() {
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},
-       {kKernels | kBodies, "the suites `kernels` and `bodies`", {"--turns"}},
+       {kKernels | kBodies, "the suites `kernels` and `bodies`", {"--rounds"}},
        {kModels | kKernels | kBodies, "the suites `models`, `kernels` and `bodies`", {"--filter", "--list"}}}};
   return kUses;
 }

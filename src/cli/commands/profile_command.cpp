@@ -153,7 +153,7 @@ void add_profile_command(CLI::App& app) {
       ->check(whole_number(3, 100'000))
       ->capture_default_str();
   command
-      ->add_option("--turns", arguments->options.rounds,
+      ->add_option("--rounds", arguments->options.rounds,
                    "rounds in which steps and floors are measured alternately, for a machine whose speed changes")
       ->check(whole_number(1, 1000))
       ->capture_default_str();

@@ -96,7 +96,7 @@ std::string remarks_on(const Profile& profile, std::int64_t below) {
         "{} faster than the floor (`below`): {}\n", below == 1 ? "1 row is" : fmt::format("{} rows are", below),
         profile.disturbances.empty()
             ? "the data stayed in a cache, which a copy alone does not find it in, or the machine's speed changed in "
-              "between (--turns)"
+              "between (--rounds)"
             : "the measurement was disturbed; measure again on a quiet machine");
   for (const std::string& disturbance : profile.disturbances) text += fmt::format("disturbed: {}\n", disturbance);
   return text;
