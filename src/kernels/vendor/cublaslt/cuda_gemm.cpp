@@ -15,6 +15,7 @@
 #include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cublaslt/library.cuh"
+#include "kernels/vendor/cublaslt/rounding.hpp"
 
 namespace headroom::cublaslt {
 namespace {
@@ -138,6 +139,7 @@ class Gemm::Impl {
  public:
   Impl(const GemmSpec& spec, const Target& target)
       : spec_(spec),
+        backend_(*target.backend),
         context_(target.backend->context<Context>()),
         operation_(make_operation(spec), library().MatmulDescDestroy),
         b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
@@ -256,14 +258,30 @@ class Gemm::Impl {
     return false;
   }
 
-  /// The algorithm and its workspace for this GEMM; nothing if the library refuses it or the workspace is too large.
+  /// Whether algorithms are tried for roundings between the sums and the residual: number 23 of cuBLASLt 13.0 has one
+  /// in sums of two terms.
+  [[nodiscard]] bool tries_rounding() const {
+    return spec_.has_residual && spec_.epilogue == Epilogue::kNone && spec_.dtype == spec_.c_dtype &&
+           size_of(spec_.dtype) == 2;
+  }
+  [[nodiscard]] bool rounds_once(const Algorithm& algorithm) const {
+    return backend_.context<RoundingTrials>()->rounds_once(
+        spec_, to_hex(algorithm.algorithm), algorithm.workspace_bytes,
+        [&](void* stream, const GemmOperands& operands, void* workspace) {
+          launch(static_cast<cudaStream_t>(stream), operands, algorithm, workspace);
+        });
+  }
+
+  /// The algorithm and its workspace for this GEMM; nothing if the library refuses it, the workspace is too large, or
+  /// it rounds twice.
   [[nodiscard]] std::optional<Algorithm> check_algorithm(const cublasLtMatmulAlgo_t& algorithm) const {
     cublasLtMatmulHeuristicResult_t result{};
     if (library().MatmulAlgoCheck(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
                                   &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
         result.workspaceSize > kMostWorkspaceBytes)
       return std::nullopt;
-    return Algorithm{algorithm, result.workspaceSize};
+    const Algorithm checked{algorithm, result.workspaceSize};
+    return tries_rounding() && !rounds_once(checked) ? std::nullopt : std::optional(checked);
   }
 
   /// Adds the variants in kVariants of the heuristic's first algorithm that the library accepts.
@@ -284,7 +302,8 @@ class Gemm::Impl {
     }
   }
 
-  /// The heuristic's best algorithms for operands at multiples of `alignment`, best first.
+  /// The heuristic's best algorithms for operands at multiples of `alignment`, best first, without those that round
+  /// twice.
   [[nodiscard]] std::vector<Algorithm> candidates(std::uint32_t alignment, int most) const {
     cublasLtMatmulPreference_t made = nullptr;
     check(library().MatmulPreferenceCreate(&made));
@@ -303,18 +322,23 @@ class Gemm::Impl {
       prefer(name, made_alignment);
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> results{};
     int found = 0;
-    const cublasStatus_t status =
-        library().MatmulAlgoGetHeuristic(context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(),
-                                         preference.get(), most, results.data(), &found);
+    const cublasStatus_t status = library().MatmulAlgoGetHeuristic(
+        context_->handle(), operation_.get(), b_.get(), a_.get(), added(), c_.get(), preference.get(),
+        tries_rounding() ? kCandidates : most, results.data(), &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return {};
     check(status);
     std::vector<Algorithm> list;
-    for (const cublasLtMatmulHeuristicResult_t& result : std::span(results).first(static_cast<std::size_t>(found)))
-      if (result.state == CUBLAS_STATUS_SUCCESS) list.push_back({result.algo, result.workspaceSize});
+    for (const cublasLtMatmulHeuristicResult_t& result : std::span(results).first(static_cast<std::size_t>(found))) {
+      const Algorithm algorithm{result.algo, result.workspaceSize};
+      if (list.size() == static_cast<std::size_t>(most)) break;
+      if (result.state == CUBLAS_STATUS_SUCCESS && (!tries_rounding() || rounds_once(algorithm)))
+        list.push_back(algorithm);
+    }
     return list;
   }
 
   GemmSpec spec_;
+  Backend& backend_;
   std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   Handle<cublasLtMatmulDesc_t> operation_;

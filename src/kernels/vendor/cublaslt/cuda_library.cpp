@@ -36,7 +36,7 @@ void check(cublasStatus_t status, std::source_location where) {
 
 std::string version_text() {
   try {
-    return fmt::format("cuBLASLt {}, parts joined in f32", library().GetVersion());
+    return fmt::format("cuBLASLt {}, parts joined in f32, residuals rounded once", library().GetVersion());
   } catch (const Error&) {  // not there
     return "without cuBLASLt";
   }
