@@ -89,6 +89,7 @@ inline std::vector<ConvolutionCase> convolution_cases() {
           {{1, 16, 7, 10}, {8, 16, 3, 3}, {.stride = {1, 3}, .padding = {2, 0, 1, 3}}},
           {{2, 6, 9, 8}, {4, 3, 3, 2}, {.padding = {1, 1, 0, 2}, .dilation = {2, 3}, .groups = 2}},
           {{1, 32, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1, 1, 1}, .groups = 2}},
+          {{2, 6, 6, 6}, {2, 3, 1, 1}, {.stride = {2, 2}, .groups = 2}},
           {{2, 5, 9, 9}, {5, 1, 3, 3}, {.padding = {1, 1, 1, 1}, .groups = 5}},
           {{1, 32, 9, 9}, {32, 1, 5, 5}, {.stride = {2, 1}, .padding = {2, 2, 2, 2}, .groups = 32}},
           {{1, 16, 12, 12}, {16, 16, 3, 3}, {.padding = {4, 4, 4, 4}, .dilation = {4, 4}}}};

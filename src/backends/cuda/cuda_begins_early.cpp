@@ -27,10 +27,14 @@ OwnedGraph record(cudaStream_t stream, const std::function<void(cudaStream_t)>& 
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(stream, &graph));
     const OwnedGraph unfinished(graph);
+    static_cast<void>(cudaGetLastError());
     throw;
   }
-  check(cudaStreamEndCapture(stream, &graph));
-  return OwnedGraph(graph);
+  const cudaError_t status = cudaStreamEndCapture(stream, &graph);
+  OwnedGraph made(graph);
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());  // else the next launch would seem refused
+  check(status);
+  return made;
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ void launch_early(void (*kernel)(Parameters...), const LaunchShape& shape, const
 void launch_wait(cudaStream_t stream);
 
 /// Whether the submitted work may begin before the preceding kernel has ended. The work is recorded, not run; the
-/// addresses passed to it are not read.
+/// addresses passed to it are not read. Throws Error if it cannot be recorded.
 [[nodiscard]] bool uses_dependent_launch(const std::function<void(cudaStream_t stream)>& submit);
 
 }  // namespace headroom::cuda

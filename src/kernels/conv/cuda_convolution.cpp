@@ -70,8 +70,9 @@ void run_trial(const Problem& problem, const Algorithm& algorithm, void* stream,
 }  // namespace
 
 std::string versions() {
-  return fmt::format("convolutions {}.{}.{}, sums in f32, {}, {}", kHopperRevision, kNarrowRevision, kFewRowsRevision,
-                     cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(), cublaslt::version_text());
+  return fmt::format("convolutions {}.{}.{}, sums in f32, engines tried, {}, {}", kHopperRevision, kNarrowRevision,
+                     kFewRowsRevision, cudnn::why_not_installed() ? "without cuDNN" : cudnn::version_text(),
+                     cublaslt::version_text());
 }
 
 Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {

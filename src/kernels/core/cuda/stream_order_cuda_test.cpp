@@ -128,6 +128,21 @@ TEST_F(StreamOrder, ARecordingShowsWhatBeginsEarly) {
   EXPECT_EQ(read(words), all(0)) << "nothing of it has run";
 }
 
+/// A library may call what is not allowed while a stream is captured, and may or may not report it.
+TEST_F(StreamOrder, AFailedRecordingLeavesNoError) {
+  const Buffer words = make_words(0);
+  for (const bool reports : {true, false}) {
+    const auto synchronize = [&](cudaStream_t to) {
+      EXPECT_NE(cudaStreamSynchronize(to), cudaSuccess);
+      if (reports) fail("not while it is captured");
+    };
+    EXPECT_THROW(static_cast<void>(uses_dependent_launch(synchronize)), Error);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << (reports ? "reported" : "unreported");
+  }
+  launch_fill_words(stream().native_handle(), 0, 7, words.at().address(), kWords);
+  EXPECT_EQ(read(words), all(7));
+}
+
 TEST_F(StreamOrder, AKernelBeginsEarlyInTheBodyOfALoopToo) {
   auto* const regions = dynamic_cast<RegionBackend*>(&backend());
   ASSERT_NE(regions, nullptr);

@@ -13,7 +13,8 @@ namespace headroom::cudnn {
 
 /// The engines that are worth measuring, best guess first: a few of heuristics A and B, fused and not. For small
 /// work, which does not pay for an engine that is compiled at run time (as those of several operations often are),
-/// a precompiled one. Throws Error if the library has none. Making one takes from 10 ms to a second.
+/// a precompiled one. All can be recorded, and keep NaN and infinities, as tried on the device. Throws Error if the
+/// library has none. Making one takes from 10 ms to a second.
 [[nodiscard]] std::vector<convolutions::Algorithm> make_algorithms(const convolutions::Problem& problem,
                                                                    Backend& backend, bool is_large);
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/early_launch.cuh"
 #include "base/error.hpp"
+#include "base/out_of_memory.hpp"
 #include "kernels/core/cuda/launched.hpp"
 #include "kernels/vendor/cudnn/engines.cuh"
 
@@ -141,14 +142,32 @@ void Plan::pack(std::span<const Bound> operands, void* workspace) const {
   packed_workspace_ = workspace;
 }
 
+void Plan::execute(cudaStream_t stream) const {
+  check(library().SetStream(context_->handle(), stream));
+  check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
+}
+
+void Plan::make_ready(std::span<const Bound> operands, void* workspace) const {
+  if (!std::ranges::equal(operands, packed_) || workspace != packed_workspace_) pack(operands, workspace);
+  if (!uses_dependent_launch_)
+    uses_dependent_launch_ = cuda::uses_dependent_launch([&](cudaStream_t stream) { execute(stream); });
+}
+
+bool Plan::can_be_recorded(std::span<const Bound> operands, void* workspace) const {
+  const std::scoped_lock lock(context_->mutex());
+  try {
+    make_ready(operands, workspace);
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 void Plan::run(void* stream, std::span<const Bound> operands, void* workspace) const {
   const std::scoped_lock lock(context_->mutex());
-  if (!std::ranges::equal(operands, packed_) || workspace != packed_workspace_) pack(operands, workspace);
-  const auto execute = [&](cudaStream_t on) {
-    check(library().SetStream(context_->handle(), on));
-    check(library().BackendExecute(context_->handle(), plan_.get(), pack_->get()));
-  };
-  if (!uses_dependent_launch_) uses_dependent_launch_ = cuda::uses_dependent_launch(execute);
+  make_ready(operands, workspace);
   if (*uses_dependent_launch_) {
     cuda::launch_wait(static_cast<cudaStream_t>(stream));
     cuda::check_launched("wait before cuDNN's kernels");

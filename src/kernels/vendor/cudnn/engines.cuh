@@ -45,12 +45,17 @@ class Plan {
   [[nodiscard]] static std::optional<Plan> make(std::shared_ptr<Context> context, const Descriptor& config);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
+  /// Whether a launch can be recorded, tried without running it. Some engines fork streams of their own, which fails
+  /// while a stream is captured (cuDNN 9.19, grouped convolutions).
+  [[nodiscard]] bool can_be_recorded(std::span<const Bound> operands, void* workspace) const;
   /// Submits it to a stream (cudaStream_t).
   void run(void* stream, std::span<const Bound> operands, void* workspace) const;
 
  private:
   Plan(std::shared_ptr<Context> context, Descriptor plan);
   void pack(std::span<const Bound> operands, void* workspace) const;
+  void execute(cudaStream_t stream) const;
+  void make_ready(std::span<const Bound> operands, void* workspace) const;
 
   std::shared_ptr<Context> context_;
   Descriptor plan_;
@@ -60,7 +65,7 @@ class Plan {
   mutable std::vector<Bound> packed_;
   mutable void* packed_workspace_ = nullptr;
   // Some engines launch kernels with programmatic dependent launch that do not all wait for the previous kernel.
-  // Known after the first run.
+  // Known once a launch has been recorded.
   mutable std::optional<bool> uses_dependent_launch_;
 };
 
