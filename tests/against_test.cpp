@@ -109,7 +109,7 @@ TEST_F(BenchJudge, JudgesABudget) {
   const Outcome few = headroom(bench + "60s --trials 5");
   EXPECT_EQ(few.code, 4);
   EXPECT_THAT(few.out, HasSubstr("5 trials say little of the p99"));
-  const Outcome missed = headroom(bench + "1us --trials 5");
+  const Outcome missed = headroom(bench + "1us --trials 6");
   EXPECT_EQ(missed.code, 3) << missed.err;
   EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1.00 µs")));
   EXPECT_EQ(headroom(bench + "fast").code, 2);

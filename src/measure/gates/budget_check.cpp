@@ -109,17 +109,22 @@ std::string obstacle_of_times(const Result& result) {
   return result.unsettled ? fmt::format("unsettled: {}", *result.unsettled) : "";
 }
 
+/// Why this number of trials gives no interval; empty if it does.
+std::string too_few_of(std::int64_t trials, std::string_view trial) {
+  return trials < kFewestForInterval ? too_few_for_interval(trials, trial) : "";
+}
+
 std::optional<Figure> time_of(const Result& result, const std::string& series) {
   if (result.latency && series.empty())
     return Figure{.value = result.latency->statistics.p50_ms,
                   .interval = exact_median_interval(result.latency->latency_ms),
-                  .obstacle = result.latency->latency_ms.size() < 6 ? "fewer than 6 frames give no interval" : ""};
+                  .obstacle = too_few_of(std::ssize(result.latency->latency_ms), "frame")};
   const TrialSeries* times = times_of(result, series);
   if (times == nullptr) return std::nullopt;
   Figure figure{.value = times->statistics.median,
                 .interval = times->statistics.median_interval,
                 .obstacle = obstacle_of_times(result)};
-  if (!figure.interval) figure.obstacle = "a single trial has no interval";
+  if (!figure.interval) figure.obstacle = too_few_of(times->statistics.n, "trial");
   return figure;
 }
 

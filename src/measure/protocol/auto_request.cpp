@@ -19,9 +19,9 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kImageChannels = 3;  // red, green and blue
-constexpr std::int64_t kStepsAtOnce = 2;    // small, so that two sets alternate quickly
-constexpr std::size_t kMinTimes = 4;        // of each set, even after the time limit: fewer have no useful interval
+constexpr std::int64_t kImageChannels = 3;             // red, green and blue
+constexpr std::int64_t kStepsAtOnce = 2;               // small, so that two sets alternate quickly
+constexpr std::size_t kMinTimes = kFewestForInterval;  // of each set, even after the time limit
 constexpr std::size_t kMostRounds = 25;
 constexpr std::int64_t kJudgedAtOnce = 20;
 constexpr std::uint64_t kJudgedSeed = 0;

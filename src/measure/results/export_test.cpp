@@ -39,8 +39,8 @@ TEST(Export, DrawsATable) {
 TEST(Export, QuotesCsvFields) {
   const std::string csv = to_summary_table(file()).to_string(TableFormat::kCsv);
   EXPECT_THAT(csv, StartsWith("benchmark,series,source,device,n,processes,median_ms,"));
-  EXPECT_THAT(
-      csv, HasSubstr("\n\"m all, \"\"fast\"\"|slow\",forward,headroom,cpu,3,1,2,1,3,1.5,2.5,2,1,1,3,2.9,2.98,0,0\n"));
+  EXPECT_THAT(csv,
+              HasSubstr("\n\"m all, \"\"fast\"\"|slow\",forward,headroom,cpu,3,1,2,,,1.5,2.5,2,1,1,3,2.9,2.98,0,0\n"));
 }
 
 TEST(Export, EscapesMarkdownCells) {

@@ -1,11 +1,14 @@
 #include "measure/statistics/statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstddef>
 
 #include "base/error.hpp"
+#include "base/text/format.hpp"
 #include "measure/statistics/bootstrap.hpp"
 
 namespace headroom {
@@ -25,8 +28,10 @@ void check_positive(std::span<const double> values) {
   }
 }
 
+bool is_enough(const std::vector<double>& trials) { return std::ssize(trials) >= kFewestForInterval; }
+
 std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, const Bootstrap& bootstrap) {
-  if (sorted.size() < 2) return std::nullopt;
+  if (!is_enough(sorted)) return std::nullopt;
   MedianResampler resampler(sorted);
   IndexStream stream(bootstrap.seed, 0);
   return percentile_interval(bootstrap.resamples, [&] { return resampler.draw(stream); });
@@ -68,6 +73,11 @@ void apply_tukey_fences(std::span<const double> sorted, Summary& summary) {
 }
 
 }  // namespace
+
+std::string too_few_for_interval(std::int64_t trials, std::string_view trial) {
+  return fmt::format("{} {} no 95% interval, {} would", format_count(trials, trial), trials == 1 ? "gives" : "give",
+                     kFewestForInterval);
+}
 
 double quantile_of_sorted(std::span<const double> sorted, double probability) {
   HR_CHECK_LT(std::size_t{0}, sorted.size());
@@ -126,7 +136,7 @@ Estimate ratio_with_interval(std::span<const double> base_trials, std::span<cons
   const std::vector<double> base = sorted_copy(base_trials);
   const std::vector<double> changed = sorted_copy(new_trials);
   Estimate ratio{quantile_of_sorted(base, 0.5) / quantile_of_sorted(changed, 0.5), std::nullopt};
-  if (base.size() > 1 && changed.size() > 1) {
+  if (is_enough(base) && is_enough(changed)) {
     MedianResampler base_medians(base), new_medians(changed);
     IndexStream base_stream(bootstrap.seed, 0), new_stream(bootstrap.seed, 1);
     ratio.interval = percentile_interval(bootstrap.resamples,

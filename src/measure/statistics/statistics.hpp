@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace headroom {
@@ -19,6 +21,12 @@ struct Estimate {
   double value = 0;
   std::optional<Interval> interval;
 };
+
+/// The fewest trials that give a 95% interval of their median without an assumption about their distribution. The
+/// smallest and the largest of 5 enclose the median with 94%, of 6 with 97%.
+inline constexpr std::int64_t kFewestForInterval = 6;
+/// "3 trials give no 95% interval, 6 would"; `trials` is below kFewestForInterval.
+[[nodiscard]] std::string too_few_for_interval(std::int64_t trials, std::string_view trial = "trial");
 
 /// Parameters of a bootstrap. The seed is fixed, so the same trials give the same interval on every machine.
 struct Bootstrap {
@@ -38,7 +46,7 @@ struct Summary {
   double max = 0;
   double p95 = 0;
   double p99 = 0;
-  std::optional<Interval> median_interval;  ///< 95%, bootstrap of the median; absent for a single trial
+  std::optional<Interval> median_interval;  ///< 95%, bootstrap of the median; absent below kFewestForInterval
   std::int64_t outliers_mild = 0;           ///< beyond 1.5 but within 3 interquartile ranges of the quartiles
   std::int64_t outliers_severe = 0;         ///< beyond 3 interquartile ranges
   double trimmed_mean = 0;  ///< of the n - outliers_mild - outliers_severe other trials; shown only, decides nothing
@@ -56,16 +64,15 @@ struct Summary {
 [[nodiscard]] double median(std::span<const double> values);
 
 /// 95% interval of the median: the 2.5% and 97.5% quantiles of the medians of resamples with replacement (percentile
-/// method, Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3). Absent for n = 1. Throws
-/// Error if `trials` is empty or holds a NaN or infinity.
+/// method, Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3). Absent below
+/// kFewestForInterval. Throws Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> bootstrap_median_interval(std::span<const double> trials,
                                                                 const Bootstrap& bootstrap = {});
 
 /// Distribution-free interval of the median with at least 95% coverage, from the k-th smallest to the k-th largest
 /// value. k follows from the binomial distribution of how many values lie below the median (Conover, "Practical
 /// Nonparametric Statistics", 1999, section 3.2). Meant for small samples, for which the bootstrap interval is too
-/// narrow. Absent for fewer than 6 values, which cannot give 95%. Throws Error if `values` is empty or holds a NaN or
-/// infinity.
+/// narrow. Absent below kFewestForInterval. Throws Error if `values` is empty or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> exact_median_interval(std::span<const double> values);
 
 /// All statistics of `trials`, in any order. Outliers are classified by the fences of Tukey, "Exploratory Data
@@ -73,8 +80,8 @@ struct Summary {
 [[nodiscard]] Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap = {});
 
 /// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
-/// interval comes from resampling both sides independently; it is absent if either side has a single trial. Throws
-/// Error if a side is empty or holds a time that is not finite and positive.
+/// interval comes from resampling both sides independently; it is absent if either side has fewer trials than
+/// kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite and positive.
 [[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials,
                                            const Bootstrap& bootstrap = {});
 

@@ -102,17 +102,33 @@ TEST(BootstrapMedian, FallsOnTheExactOrderStatisticsOfMoreTrials) {
   EXPECT_EQ(bootstrap_median_interval(values), (Interval{7, 15}));
 }
 
-// With two trials a resample has median a, (a+b)/2 or b with probability 1/4, 1/2, 1/4, so both tails lie on the
-// trials.
+// Of three trials a and three b, a resample has the median (a+b)/2 if it holds three of each: with probability
+// 20/64. The medians a and b have 22/64 each, so both tails lie on the trials.
 TEST(BootstrapMedian, AveragesTheMiddlePairOfAnEvenCount) {
-  EXPECT_EQ(bootstrap_median_interval(std::vector{3.0, 1.0}), (Interval{1, 3}));
+  const std::vector<double> trials = {3, 1, 3, 1, 3, 1};
+  EXPECT_EQ(bootstrap_median_interval(trials), (Interval{1, 3}));
   int middle = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const auto drawn = bootstrap_median_interval(std::vector{1.0, 3.0}, {.resamples = 1, .seed = seed});
+    const auto drawn = bootstrap_median_interval(trials, {.resamples = 1, .seed = seed});
     ASSERT_TRUE(drawn.has_value());
     middle += drawn->low == 2.0 ? 1 : 0;
   }
-  EXPECT_NEAR(middle, 200, 50);  // five standard deviations
+  EXPECT_NEAR(middle, 125, 46);  // five standard deviations
+}
+
+// All of 5 trials lie on one side of the median in one of 16 cases, so no interval within them holds it with 95%.
+TEST(BootstrapMedian, OfFewerThanSixTrialsIsNone) {
+  for (std::size_t count = 1; count < 6; ++count) {
+    std::vector<double> trials(count, 10.0);
+    trials.back() = 11;
+    EXPECT_FALSE(bootstrap_median_interval(trials)) << count;
+    EXPECT_FALSE(summarize(trials).median_interval) << count;
+    EXPECT_FALSE(ratio_with_interval(kTimes, trials).interval) << count;
+    EXPECT_FALSE(ratio_with_interval(trials, kTimes).interval) << count;
+  }
+  EXPECT_TRUE(bootstrap_median_interval(std::vector<double>{10, 10, 10, 10, 10, 11}));
+  EXPECT_EQ(too_few_for_interval(3), "3 trials give no 95% interval, 6 would");
+  EXPECT_EQ(too_few_for_interval(1, "frame"), "1 frame gives no 95% interval, 6 would");
 }
 
 TEST(BootstrapMedian, IsDeterministicAndSeeded) {

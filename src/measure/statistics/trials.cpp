@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kMinTrials = 3;  // made even after the time limit: fewer have no meaningful interval
+constexpr std::int64_t kMinTrials = 3;  // made even after the time limit
 constexpr double kSettledTolerance = 0.05;
 constexpr std::size_t kSettledWindow = 3;
 constexpr std::size_t kSettledDistance = 2;  // calls between the two windows

@@ -20,6 +20,9 @@ namespace headroom {
 [[nodiscard]] std::string format_ms(double ms);
 /// An interval of times in one unit, that of its larger end, with that end's number of decimals: "[0.98, 1.01] s".
 [[nodiscard]] std::string format_interval_ms(const Interval& interval_ms);
+/// The interval of the median of a series, or why it has none: "[0.98, 1.01] s", "(3 trials give no 95% interval, 6
+/// would)".
+[[nodiscard]] std::string interval_or_reason(const Summary& trials_ms);
 /// An interval of factors or other plain numbers, likewise: "[1.85, 1.90]". An end that differs from 1 gets up to two
 /// more decimals so that it is not shown as 1: "[0.996, 1.020]".
 [[nodiscard]] std::string format_interval(const Interval& interval);

@@ -55,6 +55,11 @@ std::string format_interval_ms(const Interval& interval_ms) {
       unit.name);
 }
 
+std::string interval_or_reason(const Summary& trials_ms) {
+  return trials_ms.median_interval ? format_interval_ms(*trials_ms.median_interval)
+                                   : fmt::format("({})", too_few_for_interval(trials_ms.n));
+}
+
 std::string format_interval(const Interval& interval) {
   constexpr int kMore = 2;
   const int fewest = decimals_of(larger_end(interval));

@@ -11,6 +11,11 @@
 namespace headroom {
 namespace {
 
+TEST(FormatInterval, SaysHowManyTrialsAreNeededWhereThereIsNone) {
+  EXPECT_EQ(interval_or_reason(summarize(std::vector<double>(6, 2.0))), "[2.00, 2.00] ms");
+  EXPECT_EQ(interval_or_reason(summarize(std::vector{2.0, 2.0, 3.0})), "(3 trials give no 95% interval, 6 would)");
+}
+
 TEST(FormatMs, ChoosesTheUnit) {
   EXPECT_EQ(format_ms(482.1), "482 ms");
   EXPECT_EQ(format_ms(1240), "1.24 s");

@@ -56,28 +56,36 @@ TEST(Decide, ChoosesByPurposeWithinTheLimit) {
   EXPECT_EQ(decide(dataset, views.front(), 0).deploy->measurement->label, "arena");  // exact
 }
 
+/// The trials, each twice, so that there are enough for an interval.
+std::vector<double> twice(std::vector<double> trials_ms) {
+  const std::vector<double> once = trials_ms;
+  trials_ms.insert(trials_ms.end(), once.begin(), once.end());
+  return trials_ms;
+}
+
 TEST(Decide, TakesFewerSwitchesWhereTimesDoNotDiffer) {
-  const Dataset dataset =
-      make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {10, 12, 11, 10}),
-                               make_result({"arena", "fuse"}, {10, 11, 10, 12})})});
+  const Dataset dataset = make_dataset(
+      {make_file({make_result({}, twice({20, 20, 21, 20})), make_result({"arena"}, twice({10, 12, 11, 10})),
+                  make_result({"arena", "fuse"}, twice({10, 11, 10, 12}))})});
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
 }
 
 TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
   // The third is the fastest, but not certainly, because its times vary widely; the first two do differ.
-  const Dataset dataset =
-      make_dataset({make_file({make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {12, 12, 12.1, 12}),
-                               make_result({"arena", "fuse"}, {10.9, 11, 11, 11.1}),
-                               make_result({"arena", "fuse", "graph"}, {9, 10.5, 10.5, 14})})});
+  const Dataset dataset = make_dataset(
+      {make_file({make_result({}, twice({20, 20, 21, 20})), make_result({"arena"}, twice({12, 12, 12.1, 12})),
+                  make_result({"arena", "fuse"}, twice({10.9, 11, 11, 11.1})),
+                  make_result({"arena", "fuse", "graph"}, twice({9, 10.5, 10.5, 14}))})});
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena+fuse");
 }
 
 TEST(Decide, PrefersTheRunThatIsDrawnToAnotherDaysLuck) {
-  const std::vector<Result> run = {make_result({}, {20, 20, 21, 20}), make_result({"arena"}, {14, 14, 14, 14}),
-                                   make_result({"arena", "fuse"}, {10, 12, 11, 10})};
+  const std::vector<Result> run = {make_result({}, twice({20, 20, 21, 20})),
+                                   make_result({"arena"}, twice({14, 14, 14, 14})),
+                                   make_result({"arena", "fuse"}, twice({10, 12, 11, 10}))};
   const auto deployed = [&](std::vector<double> later_ms) {
     const Dataset dataset =
-        make_dataset({make_file(run), make_file({make_result({"arena", "fuse", "graph"}, std::move(later_ms))},
+        make_dataset({make_file(run), make_file({make_result({"arena", "fuse", "graph"}, twice(std::move(later_ms)))},
                                                 "2026-02-02T00:00:00Z")});
     return decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label;
   };

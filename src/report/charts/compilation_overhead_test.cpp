@@ -24,7 +24,7 @@ Subject pass_subject() { return {.name = "tiny-dit", .request = {{"batch", 1}, {
 
 /// A pass of `ms` after a plan, load and first run of these times.
 Result started(std::vector<std::string> switches, double ms, double plan_ms, double load_ms, double first_ms) {
-  Result result = test::make_result(std::move(switches), {ms, ms, ms, ms}, pass_subject(), "forward");
+  Result result = test::make_result(std::move(switches), {ms, ms, ms, ms, ms, ms}, pass_subject(), "forward");
   add_once(result, "plan", plan_ms);
   add_once(result, "load", load_ms);
   add_once(result, "first_run", first_ms);
