@@ -11,7 +11,6 @@
 #include "base/text/printable.hpp"
 #include "measure/gates/history.hpp"
 #include "measure/probes/hardware.hpp"
-#include "measure/protocol/ladder_rounds.hpp"
 #include "measure/results/import.hpp"
 #include "measure/results/result_folder.hpp"
 #include "report/configuration_name.hpp"
@@ -121,41 +120,6 @@ const std::vector<double>* find_times(const Result& result, std::string_view wha
   return series == nullptr ? nullptr : &series->time_ms;
 }
 
-std::optional<Timing> timing_of(const Result& result) {
-  if (result.latency)  // frames are not independent trials: their median has no interval
-    return Timing{.unit = "frame",
-                  .series = "frame",
-                  .trials_ms = result.latency->latency_ms,
-                  .median_ms = result.latency->statistics.p50_ms,
-                  .interval_ms = {}};
-  if (result.trials.empty()) return {};
-  const std::optional<double> images = request_number(result.subject, "images");
-  const TrialSeries* const step = find_series(result, "step");
-  if (step != nullptr && request_number(result.subject, "steps") && images && *images > 0) {
-    const double steps = steps_run(result);
-    const TrialSeries* const prologue = find_series(result, "prologue");
-    const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
-    const auto of_image = [&](double step_ms) { return (prologue_ms + steps * step_ms) / *images; };
-    Timing timing{.unit = "image", .series = "step", .trials_ms = {}, .median_ms = 0, .interval_ms = {}};
-    for (const double time : step->time_ms) timing.trials_ms.push_back(of_image(time));
-    timing.median_ms = of_image(step->statistics.median);
-    if (const std::optional<Interval>& interval = step->statistics.median_interval)
-      timing.interval_ms = Interval{of_image(interval->low), of_image(interval->high)};
-    return timing;
-  }
-  const TrialSeries* series = &result.trials.front();
-  for (const char* preferred : {"image", "forward", "launch"}) {
-    if (find_series(result, preferred) == nullptr) continue;
-    series = find_series(result, preferred);
-    break;
-  }
-  return Timing{.unit = series->what == "forward" ? "forward pass" : series->what,
-                .series = series->what,
-                .trials_ms = series->time_ms,
-                .median_ms = series->statistics.median,
-                .interval_ms = series->statistics.median_interval};
-}
-
 bool Measurement::declined(std::string_view switch_name) const {
   const std::vector<DeclinedSwitch>& all = result->configuration.declined;
   return std::ranges::find(all, switch_name, &DeclinedSwitch::name) != all.end();
@@ -212,6 +176,7 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
                                .path = path,
                                .label = label_of(file.machine, result),
                                .timing = timing_of(result),
+                               .unsettled = why_unsettled(result),
                                .is_peer = result.source.name != "headroom"});
   }
   if (measurements_.empty()) fail("there are no results to report: the files hold none");
@@ -268,15 +233,7 @@ std::vector<const Scenario*> Dataset::scenarios_of(std::span<const Measurement* 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {
   const auto [found, is_new] = factors_.try_emplace({&base, &other});
   if (!is_new) return found->second;
-  const auto is_positive = [](double time) { return time > 0; };
-  for (const Measurement* m : {&base, &other})
-    if (!m->timing || !std::ranges::all_of(m->time().trials_ms, is_positive)) return {};
-  if (base.time().unit != other.time().unit) return {};
-  if (base.result->unsettled || other.result->unsettled) return {};
-  if (base.file == other.file)
-    if (found->second = round_factor(*base.result, *other.result); found->second) return found->second;
-  found->second = ratio_with_interval(base.time().trials_ms, other.time().trials_ms);
-  if (!base.time().interval_ms || !other.time().interval_ms) found->second->interval.reset();
+  found->second = speedup(*base.result, *other.result, base.file == other.file);
   return found->second;
 }
 

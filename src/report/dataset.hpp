@@ -14,25 +14,13 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/results/result.hpp"
 #include "report/advice/price.hpp"
 #include "report/work.hpp"
 
 /// Results as charts need them: the time of one unit of work, and groups of equal work on equal hardware.
 namespace headroom {
-
-/// The time of one unit of work. If a result has the series "step", the unit is an image and the trials are those
-/// of the steps: (median prologue + steps * step) / images, as in the table of the ladder.
-struct Timing {
-  std::string unit;  ///< "image", "forward pass", "launch", "frame", or the name of the only series
-  std::string series;
-  std::vector<double> trials_ms;  ///< times of one unit, in the order they ran
-  double median_ms = 0;
-  std::optional<Interval> interval_ms;  ///< 95% interval of the median; absent if the result has none
-};
-/// The timing of a result. The unit of a stream is a frame, and its trials are frame latencies. Empty if the result
-/// has no series.
-[[nodiscard]] std::optional<Timing> timing_of(const Result& result);
 
 /// A result with the file it came from.
 struct Measurement {
@@ -42,6 +30,7 @@ struct Measurement {
   /// what was requested: "baseline", "lossless+fp8" (asked_name()); begins with the peer's name for peers
   std::string label;
   std::optional<Timing> timing;
+  std::optional<std::string> unsettled = {};  ///< why_unsettled()
   bool is_peer = false;
   /// Precision of the baseline, if the same work was measured from baselines of several precisions.
   std::optional<std::string> precision = {};
@@ -106,9 +95,7 @@ class Dataset {
   /// For each file that is left out, a sentence with its name and the reason.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// The speedup of `other` over `base`, with its 95% interval. Empty if either has no time over zero, or is not
-  /// settled. Between rungs of one ladder it comes from their rounds (round_factor()). The interval is absent if
-  /// either side has a single trial or was itself measured without one.
+  /// speedup() of `other` over `base`.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
  private:

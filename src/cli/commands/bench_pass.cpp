@@ -10,6 +10,7 @@
 #include "cli/commands/bench.hpp"
 #include "cli/table_output.hpp"
 #include "measure/protocol/submissions.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/suites/benchmark_names.hpp"
@@ -29,15 +30,13 @@ void print_times(const ForwardPass& pass, const Result& result) {
   const Summary& statistics = result.trials[0].statistics;
   print_lines(fmt::format("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n",
                           pass.component->name, pass.request.at("pass").get<std::string>(), pass.size.images,
-                          shown_name(result), format_ms(statistics.median),
-                          statistics.median_interval ? format_interval_ms(*statistics.median_interval) : "",
+                          shown_name(result), format_ms(statistics.median), interval_or_reason(statistics),
                           statistics.n, format_ms(statistics.q1), format_ms(statistics.q3),
                           format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
   for (const TrialSeries& series : result.trials) {
     if (series.what != "cold") continue;
     const Summary& cold = series.statistics;
-    print_lines(fmt::format("with cold caches: {} {}\n", format_ms(cold.median),
-                            cold.median_interval ? format_interval_ms(*cold.median_interval) : ""));
+    print_lines(fmt::format("with cold caches: {} {}\n", format_ms(cold.median), interval_or_reason(cold)));
   }
 }
 
@@ -155,6 +154,8 @@ void bench_pass(const BenchArguments& arguments) {
   print_times(pass, result);
   print_memory(*result.memory);
   print_start(ready, first_ms, engine.weights->bytes(), first_steps);
+  if (const std::optional<std::string> why = why_unsettled(result))
+    log.warning("the times are unsettled, and nothing should be concluded from them: {}", *why);
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 

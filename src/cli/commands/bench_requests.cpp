@@ -14,6 +14,7 @@
 #include "cli/table_output.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
@@ -26,8 +27,8 @@ void print_times(const Result& result, std::int64_t images) {
   print_lines(
       fmt::format("{}, {} at once, {}: {} {} an image (n = {}, quartiles {} to {}), {} a step, peak memory {}\n",
                   result.subject.name, format_count(images, "image"), shown_name(result), format_ms(image.median),
-                  image.median_interval ? format_interval_ms(*image.median_interval) : "", image.n, format_ms(image.q1),
-                  format_ms(image.q3), format_ms(series_of(result, "step").statistics.median),
+                  interval_or_reason(image), image.n, format_ms(image.q1), format_ms(image.q3),
+                  format_ms(series_of(result, "step").statistics.median),
                   format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
   const std::pair<std::string, const Result*> one[] = {{shown_name(result), &result}};
   if (const std::optional<Table> stages = to_stage_table(one)) print_tables(*stages);
@@ -93,6 +94,8 @@ void bench_requests(const BenchArguments& arguments) {
   }
   print_times(result, std::ssize(images));
   print_memory(*result.memory);
+  if (const std::optional<std::string> why = why_unsettled(result))
+    log.warning("the times are unsettled, and nothing should be concluded from them: {}", *why);
   if (!times.images.warmup_stable)
     log.warning("times had not settled after {} of warm-up", format_count(times.images.warmup, "request"));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/results/describe.hpp"
 
 namespace headroom {
@@ -41,21 +42,10 @@ const Rung& find_rung(const Ladder& ladder, const std::string& name) {
 }
 
 void set_image_times(Rung& rung) {
-  if (is_of_pass(rung.result)) {
-    const Summary& pass = timed_series(rung.result).statistics;
-    rung.image_ms = pass.median;
-    rung.image_interval_ms = pass.median_interval;
-    return;
-  }
-  const double steps = steps_run(rung.result), images = rung.result.subject.request.at("images").get<double>();
-  const bool has_prologue =
-      std::ranges::find(rung.result.trials, "prologue", &TrialSeries::what) != rung.result.trials.end();
-  const double prologue_ms = has_prologue ? series_of(rung.result, "prologue").statistics.median : 0;
-  const auto image_ms = [&](double step_ms) { return (prologue_ms + step_ms * steps) / images; };
-  const Summary& step = series_of(rung.result, "step").statistics;
-  rung.image_ms = image_ms(step.median);
-  if (step.median_interval)
-    rung.image_interval_ms = Interval{image_ms(step.median_interval->low), image_ms(step.median_interval->high)};
+  const std::optional<Timing> timing = timing_of(rung.result);
+  HR_CHECK(timing.has_value());
+  rung.image_ms = timing->median_ms;
+  rung.image_interval_ms = timing->interval_ms;
 }
 
 /// Copies the figures to a rung that equals another one.

@@ -8,6 +8,7 @@
 
 #include "measure/protocol/ladder.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -172,8 +173,8 @@ std::vector<Column> ladder_columns(const std::string& pass, const std::vector<Qu
 
 /// A table row of a measured rung.
 std::vector<Cell> cells_of(const Ladder& ladder, const Rung& rung, std::span<const QualityColumn> quality) {
-  const Summary& step = timed_series(rung.result).statistics;
-  std::vector<Cell> cells = {rung_cell(rung), ms_cell(step.median), interval_ms_cell(step.median_interval)};
+  const TrialSeries& step = timed_series(rung.result);
+  std::vector<Cell> cells = {rung_cell(rung), ms_cell(step.statistics.median), interval_ms_cell(interval_of(step))};
   if (!is_of_pass(rung.result)) {
     cells.push_back(ms_cell(rung.image_ms));
     cells.push_back(interval_ms_cell(rung.image_interval_ms));

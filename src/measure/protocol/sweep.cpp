@@ -10,6 +10,7 @@
 #include "base/files/file_lock.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
+#include "measure/protocol/timing.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/tables/table.hpp"
 
@@ -152,36 +153,78 @@ Cell pixels_cell(const ImageSize& size) {
 /// "own" is a word, not a number: CSV leaves it out.
 Cell size_cell(std::int64_t size) { return size == 0 ? no_value("own") : count_cell(size); }
 
-std::vector<Column> sweep_columns() {
+/// A row of the table. `baseline` is the cell of the same work without switches, if it was measured.
+struct SweepRow {
+  const SweepCell* cell = nullptr;
+  const Result* result = nullptr;
+  const Result* baseline = nullptr;
+  std::optional<std::string> unsettled = {};
+};
+
+std::vector<Column> sweep_columns(bool has_factors) {
+  const Shown factors = has_factors ? Shown::kEverywhere : Shown::kOnlyInCsv;
   return {{.header = "switches", .align = Align::kLeft},
           {.header = "pixels"},
           {.header = "steps"},
           {.header = "batch"},
           {.header = "a step", .priority = 2, .fields = {"step_ms"}},
-          {.header = "95% interval", .priority = 5, .fields = {"step_low_ms", "step_high_ms"}},
+          {.header = "95% interval", .priority = 7, .fields = {"step_low_ms", "step_high_ms"}},
           {.header = "an image", .fields = {"image_ms"}},
-          {.header = "95% interval", .priority = 4, .fields = {"image_low_ms", "image_high_ms"}},
-          {.header = "images/s", .priority = 3, .fields = {"images_per_s"}},
+          {.header = "95% interval", .priority = 6, .fields = {"image_low_ms", "image_high_ms"}},
+          {.header = "on baseline", .priority = 3, .fields = {"factor_on_baseline"}, .shown = factors},
+          {.header = "95% interval",
+           .priority = 4,
+           .fields = {"factor_on_baseline_low", "factor_on_baseline_high"},
+           .shown = factors},
+          {.header = "images/s", .priority = 5, .fields = {"images_per_s"}},
           {.header = "peak memory", .priority = 1, .fields = {"peak_memory_bytes"}},
           {.header = "state", .shown = Shown::kOnlyInCsv}};
 }
 
-std::vector<Cell> sweep_cells(const SweepCell& cell, const Result& result) {
-  std::string switches = cell.switches;
+std::vector<Cell> factor_cells(const SweepRow& row) {
+  if (row.baseline == nullptr) return {no_value(), no_value()};
+  if (row.unsettled || why_unsettled(*row.baseline)) return {no_value("unsettled"), no_value()};
+  const std::optional<Estimate> factor = speedup(*row.baseline, *row.result, /*is_one_file=*/true);
+  if (!factor) return {no_value(), no_value()};
+  return {factor_cell(factor->value), interval_cell(factor->interval)};
+}
+
+std::vector<Cell> sweep_cells(const SweepRow& row) {
+  const auto& [cell, result, baseline, unsettled] = row;
+  std::string switches = cell->switches;
   std::ranges::replace(switches, ',', '+');
-  std::vector<Cell> cells = {switches, pixels_cell(cell.size), size_cell(cell.steps), count_cell(cell.batch)};
-  if (is_out_of_memory(result)) {
+  if (unsettled) switches += " ?";
+  std::vector<Cell> cells = {switches, pixels_cell(cell->size), size_cell(cell->steps), count_cell(cell->batch)};
+  if (is_out_of_memory(*result)) {
     cells.insert(cells.end(), {no_value(), no_value(), no_value("out of memory"), no_value(), no_value(), no_value(),
-                               Cell("out of memory")});
+                               no_value(), no_value(), Cell("out of memory")});
     return cells;
   }
-  const Summary& step = series_of(result, "step").statistics;
-  const Summary& image = series_of(result, "image").statistics;
-  cells.insert(cells.end(), {ms_cell(step.median), interval_ms_cell(step.median_interval), ms_cell(image.median),
-                             interval_ms_cell(image.median_interval),
-                             number_cell(1000 / image.median, format_significant(1000 / image.median)),
-                             bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt), Cell("measured")});
+  const TrialSeries& step = series_of(*result, "step");
+  const Timing image = *timing_of(*result);
+  cells.insert(cells.end(), {ms_cell(step.statistics.median), interval_ms_cell(interval_of(step)),
+                             ms_cell(image.median_ms), interval_ms_cell(image.interval_ms)});
+  for (Cell& value : factor_cells(row)) cells.push_back(std::move(value));
+  cells.insert(cells.end(), {number_cell(1000 / image.median_ms, format_significant(1000 / image.median_ms)),
+                             bytes_cell(result->memory ? result->memory->peak_bytes : std::nullopt),
+                             Cell(unsettled ? "unsettled: " + *unsettled : "measured")});
   return cells;
+}
+
+/// What the reader needs to know of cells without an interval, and of unsettled ones.
+std::string sweep_remarks(const std::vector<SweepRow>& rows) {
+  std::string unsettled;
+  std::optional<std::int64_t> fewest;
+  for (const SweepRow& row : rows) {
+    if (row.unsettled) unsettled += fmt::format("  {}: {}\n", row.result->id, *row.unsettled);
+    if (is_out_of_memory(*row.result)) continue;
+    const std::int64_t trials = series_of(*row.result, "step").statistics.n;
+    if (trials < kFewestForInterval) fewest = std::min(fewest.value_or(trials), trials);
+  }
+  std::string text;
+  if (fewest) text = fmt::format("\n{} (--trials)\n", too_few_for_interval(*fewest));
+  if (!unsettled.empty()) text += "\nunsettled: too noisy to report:\n" + unsettled;
+  return text;
 }
 
 }  // namespace
@@ -212,23 +255,34 @@ ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const
 }
 
 Printout to_sweep_table(const ResultFile& file, const SweepTask& task) {
-  std::vector<std::pair<const SweepCell*, const Result*>> rows;
+  std::vector<SweepRow> rows;
   std::vector<const Result*> results;
-  for (const SweepCell& cell : task.cells)
-    if (const Result* const result = find_cell(file, cell_id(task, cell))) {
-      rows.emplace_back(&cell, result);
-      results.push_back(result);
-    }
+  for (const SweepCell& cell : task.cells) {
+    const Result* const result = find_cell(file, cell_id(task, cell));
+    if (result == nullptr) continue;
+    SweepRow row{.cell = &cell, .result = result};
+    SweepCell base = cell;
+    base.switches = "baseline";
+    const Result* const baseline = find_cell(file, cell_id(task, base));
+    if (baseline != nullptr && baseline != result && !is_out_of_memory(*baseline) && !is_out_of_memory(*result))
+      row.baseline = baseline;
+    row.unsettled = why_unsettled(*result);
+    rows.push_back(std::move(row));
+    results.push_back(result);
+  }
   const std::vector<std::string> stages = stages_of(results);
+  const bool has_factors = std::ranges::any_of(rows, [](const SweepRow& row) { return row.baseline != nullptr; });
   Table table;
-  for (Column& column : sweep_columns()) table.add_column(std::move(column));
+  for (Column& column : sweep_columns(has_factors)) table.add_column(std::move(column));
   for (Column& column : stage_fields(stages)) table.add_column(std::move(column));
-  for (const auto& [cell, result] : rows) {
-    std::vector<Cell> cells = sweep_cells(*cell, *result);
-    for (Cell& value : stage_values(*result, stages)) cells.push_back(std::move(value));
+  for (const SweepRow& row : rows) {
+    std::vector<Cell> cells = sweep_cells(row);
+    for (Cell& value : stage_values(*row.result, stages)) cells.push_back(std::move(value));
     table.add_row(std::move(cells));
   }
-  return table;
+  Printout printout(std::move(table));
+  printout.add(sweep_remarks(rows));
+  return printout;
 }
 
 }  // namespace headroom

@@ -85,7 +85,8 @@ struct SweepCalls {
 /// - it holds other work under the id of a cell.
 ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
-/// One line for each cell: time of a step and of an image and memory, or that the cell ran out of memory.
+/// One line for each cell: time of a step and of an image, speedup() over the baseline's cell of the same work, and
+/// memory, or that the cell ran out of memory. Unsettled cells are marked and listed below it.
 [[nodiscard]] Printout to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

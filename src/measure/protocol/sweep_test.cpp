@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/test_util.hpp"
+#include "measure/protocol/timing.hpp"
 
 namespace headroom {
 namespace {
@@ -153,6 +154,41 @@ TEST_F(Sweep, GoesOnAfterACellThatDoesNotFit) {
   const std::string table = to_sweep_table(file, task()).text();
   EXPECT_THAT(table, HasSubstr("out of memory"));
   EXPECT_THAT(table, HasSubstr("512 ms"));
+}
+
+/// A cell of the baseline, and one of `fast`, which takes half the time.
+std::vector<SweepCell> two_cells() {
+  return list_cells({.switches = {"baseline", "fast"}, .sizes = squares({512}), .steps = {4}, .batches = {1}});
+}
+
+TEST_F(Sweep, TableHasTheFactorOnTheBaselineOfTheSameWork) {
+  trials_ = 6;
+  cells_ = two_cells();
+  ResultFile file = sweep_all();
+  file.results.at(1).trials.at(0) = steps(256);
+  const std::string csv = to_sweep_table(file, task()).to_string(TableFormat::kCsv);
+  EXPECT_THAT(csv, HasSubstr("baseline,512x512,4,1,512,512,512,2048,2048,2048,,,,"));
+  EXPECT_THAT(csv, HasSubstr("fast,512x512,4,1,256,256,256,1024,1024,1024,2,2,2,"));
+  EXPECT_EQ(speedup(file.results[0], file.results[1], true)->value, 2) << "as in a report";
+}
+
+TEST_F(Sweep, MarksACellThatOtherWorkDisturbed) {
+  trials_ = 6;
+  cells_ = two_cells();
+  ResultFile file = sweep_all();
+  file.results.at(1).trials.at(0).conditions.waited_ms.assign(6, 256);
+  const std::string text = to_sweep_table(file, task()).text();
+  EXPECT_THAT(text, testing::ContainsRegex("\nfast \\?  .*  unsettled "));
+  EXPECT_THAT(text,
+              HasSubstr("\nunsettled: too noisy to report:\n  m fast, 512x512, 4 steps, batch 1: other work held"));
+}
+
+TEST_F(Sweep, SaysHowManyTrialsAnIntervalTakes) {
+  cells_ = two_cells();
+  EXPECT_THAT(to_sweep_table(sweep_all(), task()).text(),
+              HasSubstr("2 trials give no 95% interval, 6 would (--trials)"));
+  trials_ = 6;
+  EXPECT_THAT(to_sweep_table(sweep_all(), task()).text(), testing::Not(HasSubstr("--trials")));
 }
 
 TEST_F(Sweep, MeasuresOnlyWhatIsMissing) {

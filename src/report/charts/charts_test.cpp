@@ -46,7 +46,7 @@ Dataset baseline_only() { return make_dataset({make_file({make_result({}, {1, 2,
 
 TEST(SpeedupComparison, ShowsBaselineSinglesAllAndPeers) {
   std::vector<Result> results = ladder_results();
-  results.push_back(make_peer("compiled", {60, 60}));
+  results.push_back(make_peer("compiled", around(60)));
   const Drawn drawn = charts::speedup_comparison(make_dataset({make_file(results)}));
   ASSERT_THAT(drawn.charts, SizeIs(1));
   const Chart& chart = drawn.charts.front();
@@ -75,8 +75,9 @@ TEST(SpeedupComparison, IntervalsAreThoseOfTheResult) {
   const json& option = drawn.charts.front().option;
   EXPECT_EQ(option["series"][2]["data"], json::parse("[[0, 500.0, 550.0]]"));
   EXPECT_EQ(tip_row(option["series"][0]["data"][0], "95% interval"), "500 to 550 ms");
-  EXPECT_EQ(tip_row(option["series"][0]["data"][1], "95% interval"), "none in the result");
-  EXPECT_THAT(drawn.charts.front().notes, Contains("Drawn without an interval, because the result has none: fuse."));
+  EXPECT_EQ(tip_row(option["series"][0]["data"][1], "95% interval"), "none: 2 trials give no 95% interval, 6 would");
+  EXPECT_THAT(drawn.charts.front().notes,
+              Contains("Drawn without an interval: fuse (2 trials give no 95% interval, 6 would)."));
 }
 
 TEST(SpeedupComparison, PeersOfOtherWorkOrMachinesStayAway) {

@@ -73,9 +73,8 @@ int legend_lines(const std::vector<std::string>& names, double width, double fon
 std::vector<std::string> notes_on_unsettled(const std::vector<const Measurement*>& drawn) {
   std::vector<std::string> notes;
   for (const Measurement* m : drawn)
-    if (m->result->unsettled && !m->result->same_as)
-      notes.push_back(
-          fmt::format("{} is unsettled, and nothing is claimed of it: {}.", m->label, *m->result->unsettled));
+    if (m->unsettled && !m->result->same_as)
+      notes.push_back(fmt::format("{} is unsettled, and nothing is claimed of it: {}.", m->label, *m->unsettled));
   return notes;
 }
 
@@ -166,11 +165,11 @@ Tip& Tip::row(std::string_view name, std::string_view value) {
 Tip& Tip::timing(const Measurement& measurement) {
   const Timing& timing = measurement.time();
   row(fmt::format("median per {}", timing.unit), exact(timing.median_ms, "ms"));
-  row("95% interval", timing.interval_ms ? exact(*timing.interval_ms, "ms") : "none in the result");
+  row("95% interval", timing.interval_ms ? exact(*timing.interval_ms, "ms") : "none: " + timing.no_interval);
   row("trials", timing.series == timing.unit || timing.series == "forward"
                     ? fmt::format("{}", timing.trials_ms.size())
                     : fmt::format("{} of a {}", timing.trials_ms.size(), timing.series));
-  if (measurement.result->unsettled) row("unsettled", *measurement.result->unsettled);
+  if (measurement.unsettled) row("unsettled", *measurement.unsettled);
   if (measurement.result->same_as) row("not measured, its figures are those of", *measurement.result->same_as);
   for (const DeclinedSwitch& declined : measurement.result->configuration.declined)
     row(fmt::format("{} declined", declined.name), declined.reason);
@@ -410,14 +409,12 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
   std::set<std::string> tags;
   bool has_interval = false;
   for (const Measurement* m : drawn) {
-    if (m->timing && !m->time().interval_ms) without.push_back(m->label);
+    if (m->timing && !m->time().interval_ms) without.push_back(fmt::format("{} ({})", m->label, m->time().no_interval));
     if (m->timing && m->time().interval_ms) has_interval = true;
     tags.insert(m->result->tags.begin(), m->result->tags.end());
   }
   if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% bootstrap interval of the median.");
-  if (!without.empty())
-    notes.push_back(
-        fmt::format("Drawn without an interval, because the result has none: {}.", fmt::join(without, ", ")));
+  if (!without.empty()) notes.push_back(fmt::format("Drawn without an interval: {}.", fmt::join(without, ", ")));
   for (std::string& note : notes_on_unsettled(drawn)) notes.push_back(std::move(note));
   for (const std::string& tag : tags) {
     if (tag == "random_weights")
@@ -447,7 +444,7 @@ void note_declined(std::vector<std::string>& notes, const std::string& name, std
   std::vector<std::pair<DeclinedSwitch, std::vector<std::string>>> declined;
   std::vector<std::string> unsettled;
   for (const auto& [place, m] : placed) {
-    if (m->result->unsettled) unsettled.push_back(place);
+    if (m->unsettled) unsettled.push_back(place);
     for (const DeclinedSwitch& one : m->result->configuration.declined) {
       auto found = std::ranges::find(declined, one, [](const auto& pair) { return pair.first; });
       if (found == declined.end()) found = declined.insert(declined.end(), {one, {}});

@@ -1,0 +1,109 @@
+#include "measure/protocol/timing.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "measure/protocol/ladder_rounds.hpp"
+
+namespace headroom {
+namespace {
+
+const TrialSeries* series_named(const Result& result, std::string_view what) {
+  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
+  return found == result.trials.end() ? nullptr : &*found;
+}
+
+bool is_single_visit(const TrialSeries& series) { return !series.round.empty() && split_visits(series).size() == 1; }
+
+std::string why_no_interval(const TrialSeries& series) {
+  if (interval_of(series)) return {};
+  const std::int64_t trials = std::ssize(series.time_ms);
+  if (trials < kFewestForInterval) return too_few_for_interval(trials);
+  return is_single_visit(series) ? "one round says nothing of how rounds differ" : "the result has none";
+}
+
+Timing timing_of_series(const TrialSeries& series) {
+  return {.unit = series.what == "forward" ? "forward pass" : series.what,
+          .series = series.what,
+          .trials_ms = series.time_ms,
+          .median_ms = series.statistics.median,
+          .interval_ms = interval_of(series),
+          .no_interval = why_no_interval(series)};
+}
+
+/// Whether the result is of requests, whose denoise steps were timed.
+bool has_timed_steps(const Result& result) {
+  const nlohmann::json& request = result.subject.request;
+  const auto is_number = [&](const char* key) { return request.contains(key) && request[key].is_number(); };
+  return series_named(result, "step") != nullptr && is_number("steps") && is_number("images") &&
+         request["images"].get<double>() > 0;
+}
+
+Timing timing_of_images(const Result& result) {
+  Timing timing = timing_of_series(*series_named(result, "step"));
+  const double steps = steps_run(result), images = result.subject.request["images"].get<double>();
+  const TrialSeries* const prologue = series_named(result, "prologue");
+  const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
+  const auto of_image = [&](double step_ms) { return (prologue_ms + steps * step_ms) / images; };
+  timing.unit = "image";
+  std::ranges::transform(timing.trials_ms, timing.trials_ms.begin(), of_image);
+  timing.median_ms = of_image(timing.median_ms);
+  if (timing.interval_ms)
+    timing.interval_ms = Interval{of_image(timing.interval_ms->low), of_image(timing.interval_ms->high)};
+  return timing;
+}
+
+bool is_over_zero(const Timing& timing) {
+  return std::ranges::all_of(timing.trials_ms, [](double time) { return time > 0; });
+}
+
+}  // namespace
+
+std::optional<Timing> timing_of(const Result& result) {
+  if (result.latency)
+    return Timing{.unit = "frame",
+                  .series = "frame",
+                  .trials_ms = result.latency->latency_ms,
+                  .median_ms = result.latency->statistics.p50_ms,
+                  .interval_ms = {},
+                  .no_interval = "frames are no independent trials"};
+  if (result.trials.empty()) return {};
+  if (has_timed_steps(result)) return timing_of_images(result);
+  for (const char* preferred : {"image", "forward", "launch"})
+    if (const TrialSeries* const series = series_named(result, preferred)) return timing_of_series(*series);
+  return timing_of_series(result.trials.front());
+}
+
+std::optional<Interval> interval_of(const TrialSeries& series) {
+  return is_single_visit(series) ? std::nullopt : series.statistics.median_interval;
+}
+
+std::optional<std::string> why_unsettled(const Result& result) {
+  if (result.unsettled) return result.unsettled;
+  const TrialSeries* const series = find_timed_series(result);
+  if (series == nullptr || !series->round.empty() || series->conditions.empty()) return {};
+  const std::vector<Trials> processes = split_visits(*series);
+  std::string disturbance;
+  std::size_t disturbed = 0;
+  for (const Trials& trials : processes) {
+    const std::string found =
+        find_disturbance(trials.conditions, trials.wall_ms, series->what == "step" ? "step" : "pass");
+    if (found.empty()) continue;
+    if (++disturbed == 1) disturbance = found;
+  }
+  return 2 * disturbed > processes.size() ? std::optional(disturbance) : std::nullopt;
+}
+
+std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file) {
+  const std::optional<Timing> before = timing_of(base), after = timing_of(other);
+  if (!before || !after || before->unit != after->unit || !is_over_zero(*before) || !is_over_zero(*after)) return {};
+  if (why_unsettled(base) || why_unsettled(other)) return {};
+  if (is_one_file)
+    if (const std::optional<Estimate> factor = round_factor(base, other)) return factor;
+  Estimate factor = ratio_with_interval(before->trials_ms, after->trials_ms);
+  if (!before->interval_ms || !after->interval_ms) factor.interval.reset();
+  return factor;
+}
+
+}  // namespace headroom

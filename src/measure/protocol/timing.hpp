@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/results/result.hpp"
+#include "measure/statistics/statistics.hpp"
+
+/// The time of a result and the factor between two results, as every table, chart and advice gives them.
+namespace headroom {
+
+/// The time of one unit of work. If a result has the series "step", the unit is an image and the trials are those
+/// of the steps: (median prologue + steps * step) / images.
+struct Timing {
+  std::string unit;  ///< "image", "forward pass", "launch", "frame", or the name of the only series
+  std::string series;
+  std::vector<double> trials_ms;  ///< times of one unit, in the order they ran
+  double median_ms = 0;
+  std::optional<Interval> interval_ms;  ///< 95% interval of the median
+  std::string no_interval = {};         ///< why there is no interval, one clause; empty if there is one
+};
+/// The timing of a result. The unit of a stream is a frame, and its trials are frame latencies. Empty if the result
+/// has no series.
+[[nodiscard]] std::optional<Timing> timing_of(const Result& result);
+
+/// The 95% interval of a series' median. None if it has too few trials, or is of a single visit of a ladder, which
+/// says nothing of how visits differ.
+[[nodiscard]] std::optional<Interval> interval_of(const TrialSeries& series);
+
+/// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
+/// requests and passes, what find_disturbance() finds in most of the processes that measured it. Nothing if no problem
+/// was found.
+[[nodiscard]] std::optional<std::string> why_unsettled(const Result& result);
+
+/// How many times as fast `other` is as `base`, with its 95% interval. Between rungs of one ladder, and so of one
+/// file, it comes from their rounds (round_factor()); otherwise it is the ratio of medians (ratio_with_interval()).
+/// Empty if either has no time over zero or why_unsettled() speaks against it, or if their units differ. The interval
+/// is absent if either time has none.
+[[nodiscard]] std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file);
+
+}  // namespace headroom

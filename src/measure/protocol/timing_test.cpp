@@ -1,0 +1,88 @@
+#include "measure/protocol/timing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "measure/protocol/ladder_rounds.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::HasSubstr;
+
+/// A visit of six steps around `ms`; `waited_ms` is the time that threads waited for a CPU in each.
+Trials six_steps(double ms, std::int64_t process, std::optional<std::int64_t> round, double waited_ms = 0) {
+  Trials trials{.wall_ms = {ms - 1, ms, ms, ms, ms, ms + 1}, .process = process, .round = round, .conditions = {}};
+  trials.conditions.waited_ms.assign(trials.wall_ms.size(), waited_ms);
+  return trials;
+}
+
+/// Requests of two images in ten steps.
+Result requests(const std::vector<Trials>& visits) {
+  Result result;
+  result.subject.request = {{"images", 2}, {"steps", 10}};
+  for (const Trials& trials : visits) add_visit(result, "step", trials);
+  return result;
+}
+
+TEST(Timing, OfOneVisitOfALadderHasNoInterval) {
+  const Timing one = *timing_of(requests({six_steps(100, 0, 0)}));
+  EXPECT_EQ(one.median_ms, 500);
+  EXPECT_FALSE(one.interval_ms);
+  EXPECT_EQ(one.no_interval, "one round says nothing of how rounds differ");
+  const Timing two = *timing_of(requests({six_steps(100, 0, 0), six_steps(100, 0, 1)}));
+  EXPECT_TRUE(two.interval_ms);
+  EXPECT_EQ(two.no_interval, "");
+  EXPECT_TRUE(timing_of(requests({six_steps(100, 0, {})}))->interval_ms) << "no ladder, so its trials are all there is";
+}
+
+TEST(Timing, OfFewTrialsSaysHowManyItTakes) {
+  Trials few = six_steps(100, 0, {});
+  few.wall_ms.resize(3);
+  few.conditions = {};
+  const Timing timing = *timing_of(requests({few}));
+  EXPECT_FALSE(timing.interval_ms);
+  EXPECT_EQ(timing.no_interval, "3 trials give no 95% interval, 6 would");
+}
+
+TEST(WhyUnsettled, IsWhatDisturbedMostProcesses) {
+  EXPECT_FALSE(why_unsettled(requests({six_steps(100, 0, {}, 1)})));
+  EXPECT_THAT(*why_unsettled(requests({six_steps(100, 0, {}, 40)})), HasSubstr("40% of a typical step's time"));
+  EXPECT_FALSE(why_unsettled(requests({six_steps(100, 0, {}, 40), six_steps(100, 1, {}, 1)})));
+  EXPECT_TRUE(
+      why_unsettled(requests({six_steps(100, 0, {}, 40), six_steps(100, 1, {}, 40), six_steps(100, 2, {}, 1)})));
+  EXPECT_FALSE(why_unsettled(requests({six_steps(100, 0, 0, 40)}))) << "a ladder judges its own rounds";
+  Result rung = requests({six_steps(100, 0, 0)});
+  rung.unsettled = "its rounds disagree";
+  EXPECT_EQ(why_unsettled(rung), "its rounds disagree");
+}
+
+TEST(Speedup, IsTheRatioOfMediansOfTimesOfImages) {
+  const Result base = requests({six_steps(100, 0, {})});
+  Result fewer = requests({six_steps(100, 0, {})});
+  fewer.configuration.applied = {"steps=5"};
+  const std::optional<Estimate> factor = speedup(base, fewer, /*is_one_file=*/true);
+  ASSERT_TRUE(factor);
+  EXPECT_EQ(factor->value, 2) << "half as many steps of the same time";
+  EXPECT_TRUE(factor->interval);
+}
+
+TEST(Speedup, OfALadderIsThatOfItsRounds) {
+  // The second process runs at half the speed; the ratio of medians of all trials would be 2.01.
+  const Result base = requests(
+      {six_steps(100, 0, 0), six_steps(100, 0, 1), six_steps(100, 0, 2), six_steps(200, 1, 2), six_steps(200, 1, 3)});
+  const Result rung = requests({six_steps(50, 0, 0), six_steps(50, 0, 1), six_steps(100, 1, 2)});
+  EXPECT_NEAR(speedup(base, rung, /*is_one_file=*/true)->value, 2, 1e-9);
+  EXPECT_EQ(speedup(base, rung, /*is_one_file=*/true)->value, round_factor(base, rung)->value);
+}
+
+TEST(Speedup, OfAnUnsettledTimeIsNone) {
+  const Result base = requests({six_steps(100, 0, {})}), disturbed = requests({six_steps(50, 0, {}, 25)});
+  EXPECT_FALSE(speedup(base, disturbed, true));
+  EXPECT_FALSE(speedup(disturbed, base, true));
+}
+
+}  // namespace
+}  // namespace headroom
