@@ -36,7 +36,7 @@ class CommittedAdvice : public testing::Test {
     std::vector<std::pair<const Scenario*, const Measurement*>> timed;
     for (const Scenario* scenario : view.scenarios)
       for (const Measurement* m : scenario->current)
-        if (!m->is_peer && m->timing && !m->result->unsettled) timed.emplace_back(scenario, m);
+        if (!m->is_peer && m->timing && !m->unsettled) timed.emplace_back(scenario, m);
     return timed;
   }
   /// The view of a model on a machine whose title has these words.

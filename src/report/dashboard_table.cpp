@@ -63,7 +63,7 @@ std::string row_of(const Measurement& m, std::string_view name, const std::optio
   } else {
     row += cell("not timed") + cell("none");
   }
-  row += result.unsettled ? cell("unsettled") : factor ? cell(label_factor(factor->value), factor->value) : cell("");
+  row += m.unsettled ? cell("unsettled") : factor ? cell(label_factor(factor->value), factor->value) : cell("");
   const std::optional<MemoryReport>& memory = result.memory;
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))

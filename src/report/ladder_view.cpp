@@ -65,7 +65,7 @@ std::optional<Synergy> synergy_of_rounds(const Measurement& baseline, const std:
   return synergy;
 }
 
-std::string unsettled_mark(const Measurement& m) { return m.result->unsettled ? " (unsettled)" : ""; }
+std::string unsettled_mark(const Measurement& m) { return m.unsettled ? " (unsettled)" : ""; }
 
 }  // namespace
 

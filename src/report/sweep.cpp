@@ -215,7 +215,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                        {"tip", tip.json()}});
       if (value < kLow * most)
         items.back()["label"] = {{"position", is_first ? "top" : "right"}, {"offset", json::array({0, -8})}};
-      if (line.at[i]->result->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
+      if (line.at[i]->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
       if (timing.interval_ms)
         intervals.push_back(json::array({place_of(sweep, i), y.of_time(point.x, timing.interval_ms->low),
                                          y.of_time(point.x, timing.interval_ms->high)}));

@@ -95,7 +95,7 @@ std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, cons
   } else {
     cells.insert(cells.end(), {no_value(), no_value("not timed"), no_value()});
   }
-  if (result.unsettled)
+  if (m.unsettled)
     cells.insert(cells.end(), {no_value("unsettled"), no_value()});
   else if (factor)
     cells.insert(cells.end(), {factor_cell(factor->value), interval_cell(factor->interval)});
@@ -104,9 +104,8 @@ std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, cons
   cells.push_back(bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt));
   for (const std::string& metric : metrics) cells.push_back(metric_cell(result, metric));
   cells.push_back(m.timing ? count_cell(std::ssize(m.time().trials_ms)) : no_value());
-  cells.insert(cells.end(),
-               {Cell(result.unsettled ? "unsettled: " + *result.unsettled : "settled"), Cell(result.source.name),
-                Cell(result.source.version), Cell(m.revision()), Cell(m.file->created), Cell(m.path)});
+  cells.insert(cells.end(), {Cell(m.unsettled ? "unsettled: " + *m.unsettled : "settled"), Cell(result.source.name),
+                             Cell(result.source.version), Cell(m.revision()), Cell(m.file->created), Cell(m.path)});
   return cells;
 }
 

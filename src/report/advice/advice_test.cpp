@@ -41,6 +41,12 @@ struct Entry {
     result.unsettled = "the rounds differ";
     return *this;
   }
+  /// Other work held the CPUs for 40% of each step.
+  Entry& disturbed() {
+    TrialSeries& series = result.trials.front();
+    for (const double ms : series.time_ms) series.conditions.waited_ms.push_back(0.4 * ms);
+    return *this;
+  }
   Entry& declines(const std::string& name, const std::string& same_as = "") {
     std::erase(result.configuration.applied, name);
     result.configuration.declined.push_back({name, "there is nothing to do"});
@@ -232,6 +238,10 @@ std::vector<AdviceCase> cases() {
       {"the fastest is unsettled",
        {baseline(), exact(), step({"arena", "fuse", "graph"}, 10).unsettled()},
        "arena+fuse"},
+      {"the fastest was disturbed",
+       {baseline(), exact(), step({"arena", "fuse", "graph"}, 10).disturbed()},
+       "arena+fuse"},
+      {"all were disturbed", {baseline().disturbed(), step({"arena"}, 50).disturbed()}, ""},
       {"all but the baseline are unsettled", {baseline(), step({"arena"}, 50).unsettled()}, "baseline"},
       {"not measured", {baseline(), exact(), step({"bf16"}, 20)}, "arena+fuse", "", "bf16"},
       {"measured by what nobody knows",
@@ -306,6 +316,23 @@ TEST(Advice, IsInOneUnitOfTime) {
   EXPECT_THAT(html, HasSubstr("Time per image"));
   EXPECT_THAT(html, HasSubstr("<bdi>fp8</bdi>, 100 ms an image: "));
   EXPECT_THAT(html, testing::Not(HasSubstr("a request")));
+}
+
+TEST(Advice, SaysWhatWasDisturbed) {
+  const std::string some = decision_text({baseline(), step({"arena"}, 50).disturbed()});
+  EXPECT_THAT(some, HasSubstr("<h2>Deploy <bdi>baseline</bdi></h2>"));
+  EXPECT_THAT(some, HasSubstr("Unsettled, not considered"));
+  EXPECT_THAT(some, HasSubstr("threads waited for one for 40% of a typical step"));
+  EXPECT_THAT(decision_text({baseline().disturbed(), step({"arena"}, 50).disturbed()}),
+              HasSubstr("has a settled time here: measure again on a quiet machine"));
+}
+
+TEST(Advice, SaysWhereTooFewTrialsMakeItUncertain) {
+  Entry few = step({"arena"}, 50);
+  few.result.trials = {make_series("step", Trials{.wall_ms = {49, 50, 51}})};
+  EXPECT_THAT(decision_text({baseline(), few}),
+              HasSubstr("It is not certain that it is the fastest: 3 trials give no 95% interval, 6 would."));
+  EXPECT_THAT(decision_text({baseline(), step({"arena"}, 50)}), testing::Not(HasSubstr("not certain")));
 }
 
 TEST(Advice, NamesACommandThatTakesTheModel) {

@@ -20,8 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string interval_text(const std::optional<Interval>& interval, std::string (*label)(double)) {
-  if (!interval) return "no interval in the result";
+std::string interval_text(const std::optional<Interval>& interval, std::string (*label)(double),
+                          const std::string& why_none) {
+  if (!interval) return why_none;
   return fmt::format("95% interval {} to {}", label(interval->low), label(interval->high));
 }
 
@@ -125,10 +126,10 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
                                    fmt::format("p99 {}, most {}", label_ms(stream->statistics.p99_ms),
                                                label_ms(stream->statistics.max_ms)))
                             : card(fmt::format("Time per {}", timing.unit), label_ms(timing.median_ms),
-                                   interval_text(timing.interval_ms, label_ms));
+                                   interval_text(timing.interval_ms, label_ms, timing.no_interval));
   if (c.on_baseline)
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
-                 interval_text(c.on_baseline->interval, label_factor));
+                 interval_text(c.on_baseline->interval, label_factor, "no interval, so it is not certain"));
   html += quality_card(c, most);
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
@@ -247,6 +248,13 @@ std::string work_text(const Scenario& scenario) {
   return details.empty() ? scenario.work : fmt::format("{} ({})", scenario.work, details);
 }
 
+/// A sentence on what makes the times of a recommendation uncertain, or nothing.
+std::string doubt_of(const Candidate& c) {
+  const Timing& timing = c.measurement->time();
+  if (timing.interval_ms || c.measurement->result->latency) return {};
+  return fmt::format(" It is not certain that it is the fastest: {}.", escape_html(timing.no_interval));
+}
+
 /// The configuration of the headline, and how certain it is.
 std::pair<std::string, std::string> headline(const View& view, const Decision& d, double most) {
   if (!view.program.empty())
@@ -255,11 +263,16 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
   if (view.is_of_kernels)
     return {"Kernels (no recommendation)", "The charts show what they reach of the machine's own rates."};
   const Candidate* const shown = d.shown();
-  if (shown == nullptr) return {"No recommendation", "No configuration of Headroom has a settled time here."};
+  if (shown == nullptr)
+    return {"No recommendation",
+            d.unsettled.empty()
+                ? "No configuration of Headroom was timed here."
+                : "No configuration of Headroom has a settled time here: measure again on a quiet machine."};
   const std::string work = escape_html(work_text(*shown->scenario)), name = name_html(name_of(*shown->measurement));
   if (d.deploy)
-    return {"Deploy " + name, fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.",
-                                          100 * most, work, escape_html(day_of(shown->measurement->file->created)))};
+    return {"Deploy " + name,
+            fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.{}", 100 * most, work,
+                        escape_html(day_of(shown->measurement->file->created)), doubt_of(*shown))};
   const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
   if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
   return {"Deploy <bdi>lossless</bdi>, which was not timed here",

@@ -186,7 +186,7 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
   if (view.is_of_kernels) return decision;
   Candidates allowed, beyond, unresolved, unknown, unsettled;
   const auto list_of = [&](const Candidate& c) -> Candidates& {
-    if (c.measurement->result->unsettled) return unsettled;
+    if (c.measurement->unsettled) return unsettled;
     if (!c.loss) return unknown;
     return c.loss->verdict == LossVerdict::kBeyond       ? beyond
            : c.loss->verdict == LossVerdict::kUnresolved ? unresolved
@@ -197,7 +197,8 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
   decision.beyond_limit = labels_of(beyond);
   decision.unresolved = labels_of(unresolved);
   decision.unknown = labels_of(unknown);
-  decision.unsettled = labels_of(unsettled);
+  for (const Candidate& c : unsettled)
+    decision.unsettled.push_back(fmt::format("{} ({})", c.measurement->label, *c.measurement->unsettled));
   if (!allowed.empty()) {
     decision.deploy = lowest_latency(dataset, allowed, max_quality_loss);
     decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);

@@ -50,8 +50,8 @@ struct Decision {
   std::vector<std::string> beyond_limit;  ///< configurations that lose more than the limit
   std::vector<std::string> unresolved;
   std::vector<std::string> unknown;
-  std::vector<std::string> unsettled;
-  std::vector<Adoption> adoption;  ///< switches of the ladder of `deploy`, in the order in which they were added
+  std::vector<std::string> unsettled;  ///< each with the reason: "fuse (its rounds disagree: ...)"
+  std::vector<Adoption> adoption;      ///< switches of the ladder of `deploy`, in the order in which they were added
 
   /// The candidate whose figures a view shows: `deploy`, else the fastest one whose quality is unresolved, beyond
   /// the limit, or unknown.

@@ -22,7 +22,7 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor, std::s
   if (factor) tip.factor("against the same without it", factor);
   if (const auto launches = launches_of(m)) tip.row("launches in the plan", fmt::format("{}", *launches));
   std::string text = label_ms(m.time().median_ms);
-  if (m.result->unsettled) text += "  unsettled";
+  if (m.unsettled) text += "  unsettled";
   if (factor) text += fmt::format("  {}", label_factor(*factor));
   return {.name = m.shown_name(),
           .value = m.time().median_ms,
@@ -30,7 +30,7 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor, std::s
           .text = std::move(text),
           .role = role,
           .tip = tip.json(),
-          .is_hollow = m.result->unsettled.has_value()};
+          .is_hollow = m.unsettled.has_value()};
 }
 
 /// A bar without and a bar with the switch for each pair, one below the other.

@@ -28,7 +28,7 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor) {
   Tip tip(m.label);
   tip.row("source", fmt::format("{} {}", m.result->source.name, m.result->source.version)).timing(m);
   std::string text = label_ms(m.time().median_ms);
-  if (m.result->unsettled) text += "  unsettled";
+  if (m.unsettled) text += "  unsettled";
   if (factor) {
     tip.factor("against the fastest of the others", factor);
     text += "  " + label_factor(*factor);
@@ -41,7 +41,7 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor) {
                   : m.switches().empty() ? "base"
                                          : "orange",
           .tip = tip.json(),
-          .is_hollow = m.result->unsettled.has_value()};
+          .is_hollow = m.unsettled.has_value()};
 }
 
 }  // namespace

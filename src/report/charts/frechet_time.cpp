@@ -42,7 +42,7 @@ std::vector<ParetoPoint> judged_points(const Judged& judged) {
                        .quality = *distance.value,
                        .interval = distance.interval,
                        .labels = {model + m->shown_name()},
-                       .is_unsettled = m->result->unsettled.has_value()});
+                       .is_unsettled = m->unsettled.has_value()});
   }
   return points;
 }

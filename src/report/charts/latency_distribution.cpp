@@ -90,7 +90,7 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
     std::ranges::sort(sorted);
     const json tip = tip_of(*m, sorted).json(), style = {{"color", color(m->is_peer ? "purple" : "blue")}};
     const auto row = static_cast<double>(names.size());
-    names.push_back(m->shown_name() + (m->result->unsettled ? " (unsettled)" : ""));
+    names.push_back(m->shown_name() + (m->unsettled ? " (unsettled)" : ""));
     if (sorted.size() < kFewest || sorted.front() == sorted.back()) {
       for (const double trial : sorted)
         points.push_back({{"value", json::array({trial, row})}, {"tip", tip}, {"itemStyle", style}});

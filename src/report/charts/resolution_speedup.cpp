@@ -171,7 +171,7 @@ struct FittedLine {
 std::optional<FittedLine> fit_line(const Sweep& sweep, const SizeLine& line) {
   std::vector<double> pixels, times;
   for (std::size_t i = 0; i < line.at.size(); ++i) {
-    if (line.at[i] == nullptr || line.at[i]->result->unsettled.has_value()) continue;
+    if (line.at[i] == nullptr || line.at[i]->unsettled.has_value()) continue;
     pixels.push_back(*pixels_of(sweep.points[i].scenario->subject));
     times.push_back(line.at[i]->time().median_ms);
   }
@@ -209,7 +209,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
       items.push_back({{"value", json::array({pixels, m->time().median_ms})},
                        {"text", label_ms(m->time().median_ms)},
                        {"tip", tip.json()}});
-      if (m->result->unsettled) items.back()["itemStyle"] = hollow_style(fitted.line->role);
+      if (m->unsettled) items.back()["itemStyle"] = hollow_style(fitted.line->role);
       if (m->time().interval_ms)
         intervals.push_back(json::array({pixels, m->time().interval_ms->low, m->time().interval_ms->high}));
     }

@@ -73,7 +73,7 @@ void fit_denoise(StageRow& row, const Measurement& m) {
 }
 
 StageRow row_of(const Measurement& m) {
-  StageRow row{.name = m.shown_name(), .pieces = {}, .is_unsettled = m.result->unsettled.has_value()};
+  StageRow row{.name = m.shown_name(), .pieces = {}, .is_unsettled = m.unsettled.has_value()};
   Piece host{.name = std::string(kOnHost)};
   for (const StageRecord& stage : m.result->stages) {
     Piece piece = piece_of(m, stage);

@@ -122,7 +122,7 @@ json draw(const std::vector<Cell>& cells, std::string_view size_name) {
     Tip tip(fmt::format("{}, {}", cell.measurement->label, cell.place()));
     tip.row("seconds", exact(ms / 1e3, "s")).timing(*cell.measurement);
     items.push_back({{"value", json::array({column, row, ms})},
-                     {"text", cell.measurement->result->unsettled ? seconds(ms) + "\nunsettled" : seconds(ms)},
+                     {"text", cell.measurement->unsettled ? seconds(ms) + "\nunsettled" : seconds(ms)},
                      {"label", {{"color", color(is_strong ? "on_strong_heat" : "on_heat")}}},
                      {"tip", tip.json()}});
   }

@@ -191,7 +191,7 @@ json draw_steps(const StepLine& line, const StepMetric& metric, const std::optio
       quality_whiskers.push_back(json::array({point.steps, point.interval->low, point.interval->high}));
     const Timing& timing = point.measurement->time();
     times.push_back(step_item(point, timing.median_ms, label_ms(timing.median_ms), metric));
-    if (point.measurement->result->unsettled)
+    if (point.measurement->unsettled)
       times.back()["itemStyle"] = {{"color", color("panel")}, {"borderColor", color("base")}, {"borderWidth", 2}};
     if (timing.interval_ms)
       time_whiskers.push_back(json::array({point.steps, timing.interval_ms->low, timing.interval_ms->high}));
