@@ -52,7 +52,7 @@ struct ProfileSubject {
     if (generator)
       return {generator->session(),
               [this](const IterationObserver& observer) { static_cast<void>(generator->generate(images, observer)); }};
-    return {*session, [this](const IterationObserver& observer) { session->run(observer); }};
+    return {*session, [this](const IterationObserver& observer) { session->run(observer); }, /*is_pass=*/true};
   }
 };
 

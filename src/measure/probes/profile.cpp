@@ -274,8 +274,6 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
     result.floors.push_back({.wall_ms = {of_step}, .process = round});
     watch.end("floors", result.disturbances);
   }
-  for (const Trials& round : result.steps)
-    PhaseWatch::add_disturbance("whole steps", find_disturbance(round.conditions, round.wall_ms), result.disturbances);
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const double time_ms = median(times[at]), alone_ms = median(floors.alone_ms[at]);
@@ -287,7 +285,17 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
     (profiler.is_in_step(i) ? result.step_launches_ms : result.once_ms) += time_ms;
     if (profiler.is_in_step(i)) result.step_alone_ms += alone_ms;
   }
+  result.is_pass = run.is_pass;
+  const std::string name = result.step_name();
+  for (const Trials& round : result.steps)
+    PhaseWatch::add_disturbance(name == "pass" ? "whole passes" : "whole steps",
+                                find_disturbance(round.conditions, round.wall_ms, name), result.disturbances);
   return result;
+}
+
+const char* Profile::step_name() const {
+  const auto is_in_loop = [](std::int64_t runs) { return runs > 1; };
+  return is_pass && std::ranges::none_of(launches.runs, is_in_loop) ? "pass" : "step";
 }
 
 double Profile::step_ms() const {

@@ -34,6 +34,7 @@ using ProfileObserver = std::function<void(std::string_view phase, std::int64_t 
 struct ProfiledRun {
   Session& session;
   std::function<void(const IterationObserver& observer)> run;
+  bool is_pass = false;  ///< it runs one pass of a network, and not a request
 };
 
 /// The time of one run, launch by launch, compared with the floor of each launch.
@@ -55,7 +56,10 @@ struct Profile {
   /// Why times may be wrong, one clause for each disturbed phase: find_disturbance() of whole steps, of the launches
   /// and of the floors.
   std::vector<std::string> disturbances = {};
+  bool is_pass = false;  ///< ProfiledRun::is_pass
 
+  /// The word for what `steps` are: a step of the loop or, in a pass without a loop, the pass.
+  [[nodiscard]] const char* step_name() const;
   /// The median time of whole steps, over all rounds.
   [[nodiscard]] double step_ms() const;
   /// The median over rounds.

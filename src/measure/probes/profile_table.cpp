@@ -85,7 +85,7 @@ std::string over_floor_text(const Profile& profile) {
   const char* disturbed = profile.disturbances.empty() ? "" : ", but the measurement was disturbed";
   if (over >= 1) return fmt::format("{} over the floor{}", format_factor(over), disturbed);
   if (over >= 1 - kErrorOfFloor) return fmt::format("at the floor{}", disturbed);
-  return fmt::format("the step is faster than they are, so they do not bound it{}", disturbed);
+  return fmt::format("the {} is faster than they are, so they do not bound it{}", profile.step_name(), disturbed);
 }
 
 /// Remarks on rows below their floors and on disturbances.
@@ -102,7 +102,7 @@ std::string remarks_on(const Profile& profile, std::int64_t below) {
   return text;
 }
 
-/// `per` is the unit of work of the times: "step" or "request".
+/// `per` is the unit of work of the times: "step", "pass" or "request".
 void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms, const char* per) {
   if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
   for (const Line& line : lines) {
@@ -155,24 +155,25 @@ Printout to_profile_table(const Profile& profile, const PlanRecord& plan, Profil
   Table table;
   for (Column& column : profile_columns(rows)) table.add_column(std::move(column));
   const double step_ms = profile.step_ms();
-  add_rows(table, step, rows, step_ms, "step");
+  const char *const name = profile.step_name(), *const whole = profile.is_pass ? "pass" : "request";
+  add_rows(table, step, rows, step_ms, name);
   if (!once.empty()) {
     table.add_rule();
-    add_rows(table, once, rows, step_ms, "request");
+    add_rows(table, once, rows, step_ms, whole);
   }
   std::string text =
-      fmt::format("\na step takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n",
+      fmt::format("\na {} takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n", name,
                   format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_alone_ms),
                   format_ms(profile.step_floor_ms()), over_floor_text(profile));
   text +=
       remarks_on(profile, std::ranges::count_if(step, is_below_floor) + std::ranges::count_if(once, is_below_floor));
   if (profile.launches.idle_share)
-    text += fmt::format("the device is idle for {:.2f}% of a step\n", 100 * *profile.launches.idle_share);
+    text += fmt::format("the device is idle for {:.2f}% of a {}\n", 100 * *profile.launches.idle_share, name);
   if (const auto& [busy, loop_step] = std::pair(profile.launches.busy_ms, profile.launches.loop_step_ms);
       busy && loop_step)
     text += fmt::format("with the loop as one graph a step takes {}, for {:.2f}% of which the device is idle\n",
                         format_ms(*loop_step), 100 * std::max(0.0, 1 - *busy / *loop_step));
-  if (!once.empty()) text += fmt::format("below the rule: once a request, {}\n", format_ms(profile.once_ms));
+  if (!once.empty()) text += fmt::format("below the rule: once a {}, {}\n", whole, format_ms(profile.once_ms));
   Printout printout(std::move(table));
   printout.add(std::move(text));
   return printout;

@@ -162,6 +162,17 @@ TEST(ProfileTable, NeverTellsAFactorBelowTheFloor) {
   EXPECT_THAT(below, testing::Not(AnyOf(HasSubstr("0.06"), HasSubstr("-9.4"))));
 }
 
+TEST(ProfileTable, SaysAPassWhereAPassWasProfiled) {
+  Profile profile = one_launch(15);
+  EXPECT_THAT(table_of(profile), HasSubstr("\na step takes 15.0 ms; "));
+  profile.is_pass = true;
+  profile.launches.idle_share = 0.25;
+  EXPECT_THAT(table_of(profile), AllOf(HasSubstr("\na pass takes 15.0 ms; "), HasSubstr("idle for 25.00% of a pass\n"),
+                                       testing::Not(HasSubstr("step"))));
+  profile.launches.runs = {4};  // a frame of a stream has a loop
+  EXPECT_THAT(table_of(profile), HasSubstr("\na step takes 15.0 ms; "));
+}
+
 TEST(ProfileTable, SaysWhatDisturbedIt) {
   Profile profile = one_launch(0.6);
   profile.disturbances = {"floors: other work held the CPUs"};
