@@ -76,6 +76,9 @@ TEST_F(BenchJudge, RunsAgainstAnotherBinary) {
     if (outcome.code == 0 || outcome.code == 4) break;
   }
   EXPECT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << outcome.err;
+  const Outcome fewer = headroom("bench fashion-flux --against " + copy + " --processes 8 --max-processes 7");
+  EXPECT_EQ(fewer.code, 2);
+  EXPECT_THAT(fewer.err, HasSubstr("--max-processes is 7, expected at least the 8 pairs"));
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("fashion-flux"), HasSubstr("6 pairs"), HasSubstr("95% interval")));
   const ResultFile base = read_results(file("base.json"));
   EXPECT_EQ(base.results.at(0).trials.at(0).process.back(), 5);

@@ -328,6 +328,8 @@ TEST_F(LeftOpenProgram, OptionsThatChangeNothingAreReported) {
   EXPECT_THAT(refusal("bench " + model("sd-1.5") + " --max-error 0.1"),
               HasSubstr("--max-error would change nothing: it is for --opt auto"));
   EXPECT_THAT(refusal("ladder " + model("sd-1.5") + " --rounds 4 --max-rounds 2"), HasSubstr("--max-rounds is 2"));
+  EXPECT_THAT(refusal("ladder " + model("sd-1.5") + " --processes 3 --max-rounds 2"),
+              HasSubstr("--max-rounds is 2, expected at least the 3 rounds that --processes asks for"));
 }
 
 /// Folders of LCM have 50 steps at most, others their sampler's.

@@ -157,6 +157,9 @@ class Judge {
     PairOptions options{.compared = compared_};
     if (judging_.processes > 0) options.pairs = judging_.processes;
     options.max_pairs = judging_.max_processes > 0 ? judging_.max_processes : 4 * options.pairs;
+    if (options.max_pairs < options.pairs)
+      fail_usage("--max-processes is {}, expected at least the {} pairs that the comparison begins with (--processes)",
+                 options.max_pairs, options.pairs);
     show(0, 2 * options.pairs);
     PairedRuns runs = run_pairs(run_of(judging_.against), run_of(own), options, show);
     measured_ = std::move(runs.changed);

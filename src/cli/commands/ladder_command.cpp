@@ -241,10 +241,10 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   static_cast<void>(arguments.switches.request());  // reports an unknown name before anything is opened
   LadderOptions options = arguments.options;
   if (!arguments.precision.empty()) options.precision = parse_share(arguments.precision, "--precision");
-  if (arguments.max_rounds > 0 && arguments.max_rounds < options.rounds)
-    fail_usage("--max-rounds is {}, expected at least the {} rounds that are asked for", arguments.max_rounds,
-               options.rounds);
   if (arguments.processes > 0) options.rounds = arguments.processes;
+  if (arguments.max_rounds > 0 && arguments.max_rounds < options.rounds)
+    fail_usage("--max-rounds is {}, expected at least the {} rounds that {} asks for", arguments.max_rounds,
+               options.rounds, arguments.processes > 0 ? "--processes" : "--rounds");
   check_clock();
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   if (!arguments.prompts.empty()) options.prompts = read_prompts(arguments.prompts);

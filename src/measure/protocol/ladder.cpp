@@ -123,7 +123,10 @@ const Rung& before(const Ladder& ladder, const Rung& rung) {
 
 void climb(Ladder& ladder, int rounds, int max_rounds, const RoundRun& run) {
   if (rounds < 2) fail_usage("{} rounds were asked for; at least 2 are needed to see whether they agree", rounds);
-  for (std::int64_t round = 0; round < std::max(rounds, max_rounds); ++round) {
+  if (max_rounds < rounds)
+    fail_usage("at most {} rounds were asked for, and {} at least; the most cannot be below the least", max_rounds,
+               rounds);
+  for (std::int64_t round = 0; round < max_rounds; ++round) {
     const std::vector<std::size_t> rungs = rungs_of_round(ladder, round, round >= rounds);
     // With no other rungs, rounds still have to visit the baseline.
     const bool is_bare = ladder.rungs.size() == 1 && round < rounds && !has_visit(ladder.rungs.front(), round + 1);

@@ -85,7 +85,7 @@ using RoundRun = std::function<void(Ladder& ladder, std::int64_t round, std::spa
 
 /// Measures the ladder in rounds, alternating up and down: `rounds` visits of every rung, then the unsettled rungs,
 /// up to `max_rounds`. Rungs that turn out to equal another one are skipped. Existing measurements are kept. Finally
-/// calls settle().
+/// calls settle(). Throws a usage Error for fewer than 2 rounds, or a `max_rounds` below `rounds`.
 void climb(Ladder& ladder, int rounds, int max_rounds, const RoundRun& run);
 
 /// Computes times, factors and settled rungs from the visits. Rungs that equal another one get its figures. Visits

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,15 @@ const QualityRecord& error_of_rung(const Rung& rung) {
   EXPECT_EQ(rung.result.quality.size(), 1U) << rung.name;
   EXPECT_EQ(rung.result.quality.at(0).metric, "relative_l2") << rung.name;
   return rung.result.quality.at(0);
+}
+
+TEST_F(PassLadder, TellsOfNoMoreRoundsThanThereAre) {
+  Ladder ladder = make_ladder(SwitchSet::parse("arena"));
+  std::set<std::int64_t> told;
+  climb(ladder, 2, 2, run_rounds_here(decode(), *backend_, options(), 0, {.on_progress = [&](const LadderProgress& at) {
+                                        told.insert(at.round);
+                                      }}));
+  EXPECT_THAT(told, ElementsAre(0, 1)) << "the baseline's last visit belongs to the round before it";
 }
 
 TEST_F(PassLadder, TellsTimesAndTheErrorOfEachRung) {

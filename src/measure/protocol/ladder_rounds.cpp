@@ -79,17 +79,17 @@ RoundLogs common_rounds(std::span<const Term> terms) {
   return common;
 }
 
-/// The first disturbed round, "round 2: ...", and the number of others.
-std::string first_of(const std::map<std::int64_t, std::string>& disturbed) {
+/// The first disturbed round or visit, "round 2: ...", and the number of others.
+std::string first_of(const std::map<std::int64_t, std::string>& disturbed, std::string_view round = "round") {
   if (disturbed.empty()) return {};
-  return fmt::format(" (round {}: {}{})", disturbed.begin()->first + 1, disturbed.begin()->second,
+  return fmt::format(" ({} {}: {}{})", round, disturbed.begin()->first + 1, disturbed.begin()->second,
                      disturbed.size() == 1 ? "" : fmt::format("; and {} more", disturbed.size() - 1));
 }
 
-std::string count_sound(std::size_t sound, std::size_t all) {
-  if (sound == 1 && all == 1) return "one round says nothing of how rounds differ";
-  return sound == 0 ? fmt::format("none of {} rounds was undisturbed", all)
-                    : fmt::format("only {} of {} rounds was undisturbed", sound, all);
+std::string count_sound(std::size_t sound, std::size_t all, std::string_view round = "round") {
+  if (sound == 1 && all == 1) return fmt::format("one {0} says nothing of how {0}s differ", round);
+  return sound == 0 ? fmt::format("none of {} {}s was undisturbed", all, round)
+                    : fmt::format("only {} of {} {}s was undisturbed", sound, all, round);
 }
 
 std::string interval_of(const Factor& factor) {
@@ -311,17 +311,18 @@ RungVerdict judge_rung(std::span<const Visit> baseline, std::span<const Visit> r
 
 RungVerdict judge_baseline(std::span<const Visit> baseline) {
   RungVerdict verdict;
-  std::map<std::int64_t, std::string> disturbed;
-  for (const Visit& visit : baseline) {
-    if (visit.disturbance.empty()) continue;
-    verdict.left_out.push_back(visit.id);
-    disturbed.emplace(visit.id.round, visit.disturbance);
+  std::map<std::int64_t, std::string> disturbed;  // by index: a ladder visits it once more often than it has rounds
+  for (std::size_t i = 0; i < baseline.size(); ++i) {
+    if (baseline[i].disturbance.empty()) continue;
+    verdict.left_out.push_back(baseline[i].id);
+    disturbed.emplace(i, baseline[i].disturbance);
   }
   const std::size_t sound = baseline.size() - verdict.left_out.size();
   if (sound >= 2) return verdict;
   verdict.left_out.clear();
-  verdict.unsettled = sound == 1 && disturbed.empty() ? "it was measured once"
-                                                      : count_sound(sound, baseline.size()) + first_of(disturbed);
+  verdict.unsettled = sound == 1 && disturbed.empty()
+                          ? "it was measured once"
+                          : count_sound(sound, baseline.size(), "visit") + first_of(disturbed, "visit");
   return verdict;
 }
 

@@ -129,7 +129,8 @@ TEST(BaselineVerdict, NeedsTwoQuietVisits) {
   EXPECT_EQ(judge_baseline(baseline).unsettled, "");
   EXPECT_THAT(judge_baseline(baseline).left_out, ElementsAre(VisitId{0, 1}));
   baseline[2].disturbance = "load";
-  EXPECT_EQ(judge_baseline(baseline).unsettled, "only 1 of 3 rounds was undisturbed (round 2: load; and 1 more)");
+  EXPECT_EQ(judge_baseline(baseline).unsettled, "only 1 of 3 visits was undisturbed (visit 2: load; and 1 more)")
+      << "of two rounds";
   EXPECT_THAT(judge_baseline(baseline).left_out, IsEmpty());
 }
 

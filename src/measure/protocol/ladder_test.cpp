@@ -183,6 +183,12 @@ TEST(Climb, TellsNothingWhereTheMachineIsAlwaysBusy) {
   EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is shown: " << table;
 }
 
+TEST(Climb, NeedsAMostThatIsNotBelowTheLeast) {
+  MadeUpMachine machine("arena");
+  EXPECT_THAT(error_of([&] { machine.climb(3, 2); }), HasSubstr("at most 2 rounds were asked for, and 3 at least"));
+  EXPECT_THAT(machine.order, IsEmpty());
+}
+
 TEST(Climb, DoesNotMeasureWhatDeclines) {
   MadeUpMachine machine("arena,fp8,steps=1");
   machine.declines = "fp8";

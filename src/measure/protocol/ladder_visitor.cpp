@@ -17,20 +17,20 @@ RungVisitor::RungVisitor(Backend& backend, std::span<const Component> components
       process_(process) {}
 
 void RungVisitor::run_round(Ladder& ladder, std::int64_t round, std::span<const std::size_t> rungs) {
-  visit_baseline(ladder, round);
-  for (const std::size_t i : rungs) visit(ladder, i, round);
-  visit_baseline(ladder, round + 1);
+  visit_baseline(ladder, round, round);
+  for (const std::size_t i : rungs) visit(ladder, i, round, round);
+  visit_baseline(ladder, round + 1, round);
 }
 
 /// Runs once per round and process.
-void RungVisitor::visit_baseline(Ladder& ladder, std::int64_t round) {
-  if (std::exchange(baseline_round_, round) != round) visit(ladder, 0, round);
+void RungVisitor::visit_baseline(Ladder& ladder, std::int64_t round, std::int64_t of_round) {
+  if (std::exchange(baseline_round_, round) != round) visit(ladder, 0, round, of_round);
 }
 
-void RungVisitor::visit(Ladder& ladder, std::size_t i, std::int64_t round) {
+void RungVisitor::visit(Ladder& ladder, std::size_t i, std::int64_t round, std::int64_t of_round) {
   Rung& rung = ladder.rungs[i];
   progress_ = {.rung = rung.name,
-               .round = round,
+               .round = of_round,
                .rung_number = static_cast<std::int64_t>(i) + 1,
                .rungs = std::ssize(ladder.rungs)};
   const bool is_first = is_first_visit(rung);

@@ -56,8 +56,9 @@ class RungVisitor {
   WeightStore weights_;  // of the current rung; those shared with the previous rung stay
 
  private:
-  void visit_baseline(Ladder& ladder, std::int64_t round);
-  void visit(Ladder& ladder, std::size_t i, std::int64_t round);
+  /// `of_round` is the round that is being measured, which the visit after it belongs to as well.
+  void visit_baseline(Ladder& ladder, std::int64_t round, std::int64_t of_round);
+  void visit(Ladder& ladder, std::size_t i, std::int64_t round, std::int64_t of_round);
 
   std::int64_t process_;
   LadderProgress progress_;
