@@ -9,6 +9,7 @@
 #include "measure/protocol/ladder.hpp"
 #include "measure/protocol/stages.hpp"
 #include "measure/protocol/timing.hpp"
+#include "measure/quality/quality_loss.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -62,6 +63,17 @@ std::size_t rounds_of(const Rung& rung, std::string_view series) {
   return found == rung.result.trials.end() ? 0 : split_visits(*found).size();
 }
 
+/// What is judged on too few images, one line for each metric.
+std::string few_images(const Ladder& ladder) {
+  std::vector<std::string> lines;
+  for (const Rung& rung : ladder.rungs)
+    for (const QualityRecord& record : rung.result.quality)
+      if (const std::string few = too_few_images(record); !few.empty() && std::ranges::find(lines, few) == lines.end())
+        lines.push_back(few);
+  return lines.empty() ? ""
+                       : fmt::format("\nquality that is not settled (--quality):\n  {}\n", fmt::join(lines, "\n  "));
+}
+
 /// Additional remarks for the reader of the table.
 std::string remarks(const Ladder& ladder) {
   std::string text, same, left_out, too_large, computed;
@@ -84,6 +96,7 @@ std::string remarks(const Ladder& ladder) {
   if (!text.empty()) text = "\nunsettled: too noisy to report:\n" + text;
   if (!computed.empty()) text += "\nsteps that were computed, and not reused:\n" + computed;
   if (!left_out.empty()) text += "\nvisits that were disturbed, measured again and left out:\n" + left_out;
+  text += few_images(ladder);
   if (!too_large.empty()) text += "\nnot measured, because there is too little memory:\n" + too_large;
   if (!same.empty())
     text += "\nnot measured: what it adds declined, so that the figures are the other rung's:\n" + same;

@@ -183,6 +183,17 @@ TEST(Climb, TellsNothingWhereTheMachineIsAlwaysBusy) {
   EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is shown: " << table;
 }
 
+TEST(LadderTable, SaysWhatFewImagesDoNotSettle) {
+  MadeUpMachine machine("arena");
+  machine.climb();
+  Result& arena = machine.ladder.rungs.at(1).result;
+  arena.quality = {{.metric = "accuracy", .against = "labels of 20 images", .value = 0.95, .interval = {}, .note = {}}};
+  EXPECT_THAT(to_table(machine.ladder).text(),
+              HasSubstr("  20 images say little of the accuracy, judge at least 50\n"));
+  arena.quality[0].against = "labels of 500 images";
+  EXPECT_THAT(to_table(machine.ladder).text(), Not(HasSubstr("--quality")));
+}
+
 TEST(Climb, NeedsAMostThatIsNotBelowTheLeast) {
   MadeUpMachine machine("arena");
   EXPECT_THAT(error_of([&] { machine.climb(3, 2); }), HasSubstr("at most 2 rounds were asked for, and 3 at least"));

@@ -1,10 +1,13 @@
 #include "measure/quality/quality_loss.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "base/switches.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {
@@ -107,11 +110,58 @@ std::optional<MeasuredLoss> loss_by(const QualityMetric& metric, std::span<const
 }
 
 LossVerdict verdict_of(const MeasuredLoss& loss, double most) {
-  if (loss.at_worst() <= most) return LossVerdict::kWithin;
+  if (loss.at_worst() <= most)
+    return too_few_images(loss.own).empty() ? LossVerdict::kWithin : LossVerdict::kUnresolved;
   return loss.at_best() > most || !std::isfinite(loss.value) ? LossVerdict::kBeyond : LossVerdict::kUnresolved;
 }
 
+/// A number of percent with at most three digits.
+std::string in_percent(double share) { return fmt::format("{:.3g}", 100 * share); }
+
+/// A loss of this amount: "0.5 to 1 percentage points", "at most 1%".
+std::string loss_of_amount(const QualityMetric& metric, const std::string& amount) {
+  switch (metric.scale) {
+    case LossScale::kFraction:
+      return fmt::format("{} of {} lost", amount, metric.title);
+    case LossScale::kDecrease:
+      return fmt::format("{} of the baseline's {} lost", amount, metric.title);
+    case LossScale::kGrowth:
+      return fmt::format("{} grown by {} of the baseline's", metric.title, amount);
+    case LossScale::kPsnr:
+      return fmt::format("RMS error grown by {} of the range of values", amount);
+    case LossScale::kRatio:
+    case LossScale::kError:
+      break;
+  }
+  return fmt::format("{} grown by {}", metric.title, amount);
+}
+
+/// Whether a loss is a share of something, rather than a difference of shares, which is in percentage points.
+bool is_in_percent(LossScale scale) { return is_relative(scale) || scale == LossScale::kPsnr; }
+
 }  // namespace
+
+std::string too_few_images(const QualityRecord& record) {
+  const QualityMetric* const metric = find_metric(record.metric);
+  const bool is_of_set = metric != nullptr && (is_relative(metric->scale) || metric->scale == LossScale::kFraction);
+  const std::optional<std::int64_t> images = is_of_set ? images_of(record) : std::nullopt;
+  if (!images || *images >= kFewestImages) return {};
+  return fmt::format("{} {} little of the {}, judge at least {}", format_count(*images, "image"),
+                     *images == 1 ? "says" : "say", metric->title, kFewestImages);
+}
+
+std::string loss_text(const QualityMetric& metric, const Interval& loss) {
+  const std::string low = in_percent(loss.low), high = in_percent(loss.high);
+  return loss_of_amount(metric, is_in_percent(metric.scale) ? fmt::format("{}% to {}%", low, high)
+                                                            : fmt::format("{} to {} percentage points", low, high));
+}
+
+std::string loss_limit_text(const QualityMetric& metric, double most) {
+  const std::string amount = in_percent(most);
+  return loss_of_amount(metric, is_in_percent(metric.scale)
+                                    ? fmt::format("at most {}%", amount)
+                                    : fmt::format("at most {} percentage point{}", amount, amount == "1" ? "" : "s"));
+}
 
 std::span<const QualityMetric> quality_metrics() { return kMetrics; }
 
@@ -188,9 +238,12 @@ std::optional<std::int64_t> images_of(const QualityRecord& record) {
 
 std::optional<std::int64_t> images_to_resolve(const MeasuredLoss& loss, double most) {
   const std::optional<std::int64_t> images = images_of(loss.own);
-  if (!images || !loss.interval || !(loss.value < most)) return {};
-  const double needed =
+  const bool is_too_few = !too_few_images(loss.own).empty();
+  if (!images || !(loss.value < most)) return {};
+  if (!loss.interval) return is_too_few ? std::optional(kFewestImages) : std::nullopt;
+  const double extrapolated =
       static_cast<double>(*images) * std::pow((loss.at_worst() - loss.value) / (most - loss.value), 2);
+  const double needed = is_too_few ? std::max(extrapolated, static_cast<double>(kFewestImages)) : extrapolated;
   if (!(needed < 1e9)) return {};
   const double step = std::pow(10, std::max(0.0, std::floor(std::log10(needed)) - 1));  // two significant digits
   return static_cast<std::int64_t>(std::ceil(needed / step) * step);

@@ -40,6 +40,18 @@ struct QualityMetric {
 /// The record of a metric, or null.
 [[nodiscard]] const QualityRecord* find_quality(std::span<const QualityRecord> records, std::string_view metric);
 
+/// Fewer images than this settle no metric of a whole set of images: a share, a distance between sets, or a score.
+inline constexpr std::int64_t kFewestImages = 50;
+/// Why a record settles nothing, one clause: "20 images say little of the accuracy, judge at least 50". Empty if there
+/// are enough, if the record does not state their number, or if the metric compares images one by one.
+[[nodiscard]] std::string too_few_images(const QualityRecord& record);
+
+/// A loss in the unit of its metric, from one end to the other: "-1.8 to 1.8 percentage points of accuracy lost",
+/// "Fréchet distance grown by 5% to 9% of the baseline's".
+[[nodiscard]] std::string loss_text(const QualityMetric& metric, const Interval& loss);
+/// The same for a limit: "at most 1 percentage point of accuracy lost".
+[[nodiscard]] std::string loss_limit_text(const QualityMetric& metric, double most);
+
 /// The loss by one metric: by how much an output is worse than the baseline's, as a fraction; below 0 if it is
 /// better.
 struct MeasuredLoss {
@@ -86,14 +98,14 @@ struct QualityLoss {
 };
 
 /// The worst loss over all metrics, each at the unfavourable end of its interval. The loss is within the limit if
-/// that end is, beyond it if even the other end is over the limit, and otherwise unresolved. Exact switches have no
+/// that end is and not too_few_images(), beyond it if even the other end is over the limit, and otherwise unresolved. Exact switches have no
 /// loss unless a metric is beyond the limit. For another loop, closeness counts only if no other metric measures how
 /// good its pictures are. Nothing if nothing was measured.
 [[nodiscard]] std::optional<QualityLoss> assess_quality(std::span<const MeasuredLoss> measures, OutputKind kind,
                                                         double most);
 
-/// How many images would resolve an unresolved loss, extrapolated from its interval and number of images. Nothing if
-/// the value itself is over the limit, or has no interval.
+/// How many images would resolve an unresolved loss, extrapolated from its interval and number of images, at least
+/// kFewestImages. Nothing if the value itself is over the limit, or has no interval although it is of enough images.
 [[nodiscard]] std::optional<std::int64_t> images_to_resolve(const MeasuredLoss& loss, double most);
 /// The number of images stated in a record ("labels of 500 images"); nothing if it states none.
 [[nodiscard]] std::optional<std::int64_t> images_of(const QualityRecord& record);

@@ -105,6 +105,37 @@ TEST(AssessQuality, NeverAllowsWhatIsNotFinite) {
   EXPECT_EQ(assessed(own, {}, OutputKind::kRounded).verdict, LossVerdict::kBeyond);
 }
 
+TEST(AssessQuality, IsNotResolvedByAFewImages) {
+  const auto of_images = [](int images, double value) {
+    const std::string against = "labels of " + std::to_string(images) + " images";
+    return Records{record("accuracy", value, {}, against),
+                   record("accuracy_difference", 0, Interval{-0.004, 0.004}, "baseline")};
+  };
+  EXPECT_EQ(assessed(of_images(50, 0.98), of_images(50, 0.98), OutputKind::kRounded).verdict, LossVerdict::kWithin);
+  const QualityLoss few = assessed(of_images(49, 0.98), of_images(49, 0.98), OutputKind::kRounded);
+  EXPECT_EQ(few.verdict, LossVerdict::kUnresolved);
+  EXPECT_EQ(images_to_resolve(*few.worst, 0.01), 50);
+  EXPECT_EQ(too_few_images(few.worst->own), "49 images say little of the accuracy, judge at least 50");
+  EXPECT_EQ(assessed(of_images(49, 0.98), of_images(49, 0.98), OutputKind::kSame).at_worst, 0) << "exact switches";
+  EXPECT_EQ(too_few_images(record("frechet_distance", 1, {}, "features of the test set, 1 images")),
+            "1 image says little of the Fréchet distance, judge at least 50");
+  EXPECT_EQ(too_few_images(record("psnr_db", 40, {}, "baseline, 4 images")), "") << "of each image and its own";
+  EXPECT_EQ(too_few_images(record("accuracy", 0.9)), "") << "their number is not known";
+}
+
+TEST(LossText, HasTheUnitOfItsMetric) {
+  const auto text = [](std::string_view metric) { return loss_text(*find_metric(metric), {-0.018, 0.05}); };
+  EXPECT_EQ(text("accuracy"), "-1.8 to 5 percentage points of accuracy lost");
+  EXPECT_EQ(text("frechet_distance"), "Fréchet distance grown by -1.8% to 5% of the baseline's");
+  EXPECT_EQ(text("clip_score"), "-1.8% to 5% of the baseline's CLIP score lost");
+  EXPECT_EQ(text("psnr_db"), "RMS error grown by -1.8% to 5% of the range of values");
+  EXPECT_EQ(text("flip"), "FLIP grown by -1.8 to 5 percentage points");
+  EXPECT_EQ(text("flicker"), "flicker grown by -1.8 to 5 percentage points");
+  EXPECT_EQ(loss_limit_text(*find_metric("accuracy"), 0.01), "at most 1 percentage point of accuracy lost");
+  EXPECT_EQ(loss_limit_text(*find_metric("frechet_distance"), 0.05),
+            "Fréchet distance grown by at most 5% of the baseline's");
+}
+
 TEST(OutputKind, IsThatOfTheSwitchesThatApplied) {
   const auto kind = [](std::vector<std::string> applied) {
     Configuration configuration;

@@ -104,7 +104,8 @@ std::string card(std::string_view name, std::string_view value, std::string_view
 /// The measure that decides, the limit of it, and the other measures.
 std::string quality_card(const Candidate& c, double most) {
   const std::vector<const QualityRecord*> records = records_of(c);
-  const std::string limit = fmt::format("limit {}% lost", 100 * most);
+  const std::string limit = c.loss && c.loss->worst ? "limit: " + loss_limit_text(*c.loss->worst->metric, most)
+                                                    : fmt::format("limit {}% of each measure", 100 * most);
   if (!c.loss) return card("Quality", records.empty() ? "not measured" : quality_text(*records.front()), limit);
   const std::optional<MeasuredLoss>& worst = c.loss->worst;
   const std::string value = worst              ? quality_text(worst->own)
@@ -248,6 +249,12 @@ std::string work_text(const Scenario& scenario) {
   return details.empty() ? scenario.work : fmt::format("{} ({})", scenario.work, details);
 }
 
+/// What the recommended configuration may lose, in the measure that decides.
+std::string allowed_text(const Candidate& c, double most) {
+  if (!c.loss->worst) return "that loses no quality";
+  return escape_html("with " + loss_limit_text(*c.loss->worst->metric, most));
+}
+
 /// A sentence on what makes the times of a recommendation uncertain, or nothing.
 std::string doubt_of(const Candidate& c) {
   const Timing& timing = c.measurement->time();
@@ -270,15 +277,15 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
                 : "No configuration of Headroom has a settled time here: measure again on a quiet machine."};
   const std::string work = escape_html(work_text(*shown->scenario)), name = name_html(name_of(*shown->measurement));
   if (d.deploy)
-    return {"Deploy " + name,
-            fmt::format("The fastest that loses at most {}% of quality for {}; measured {}.{}", 100 * most, work,
-                        escape_html(day_of(shown->measurement->file->created)), doubt_of(*shown))};
+    return {"Deploy " + name, fmt::format("The fastest {} for {}; measured {}.{}", allowed_text(*shown, most), work,
+                                          escape_html(day_of(shown->measurement->file->created)), doubt_of(*shown))};
   const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
   if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
   return {"Deploy <bdi>lossless</bdi>, which was not timed here",
-          fmt::format("{0} for {1} {2} more than {3}%: {4}. {5} The figures below are of {0}.", name, work,
-                      shown->loss->verdict == LossVerdict::kBeyond ? "loses" : "may lose", 100 * most,
-                      escape_html(shown->loss->basis), exact)};
+          fmt::format("{0} for {1} {2} the limit, {3}: {4}. {5} The figures below are of {0}.", name, work,
+                      shown->loss->verdict == LossVerdict::kBeyond ? "is beyond" : "may be beyond",
+                      escape_html(loss_limit_text(*shown->loss->worst->metric, most)), escape_html(shown->loss->basis),
+                      exact)};
 }
 
 }  // namespace

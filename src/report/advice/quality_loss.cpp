@@ -13,11 +13,6 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
-/// Drops decimals that carry no information: "0.3", "81".
-std::string percent_digits(double share) {
-  return std::abs(share) < 0.0995 ? fmt::format("{:.1f}", 100 * share) : fmt::format("{:.0f}", 100 * share);
-}
-
 std::string value_in(const QualityMetric& metric, double value) {
   if (metric.scale == LossScale::kFraction) return percent(value);
   return format_significant(value) + (metric.unit.empty() ? "" : fmt::format(" {}", metric.unit));
@@ -180,8 +175,7 @@ std::string basis_of(const MeasuredLoss& loss) {
     text += fmt::format(" against {} of the baseline", quality_value(*loss.baseline));
   else if (loss.is_nearness() && loss.metric->scale == LossScale::kPsnr)
     text += " against the baseline";
-  if (loss.interval)
-    text += fmt::format(", {}% to {}% lost", percent_digits(loss.at_best()), percent_digits(loss.at_worst()));
+  if (loss.interval) text += ", " + loss_text(*loss.metric, *loss.interval);
   return text;
 }
 
@@ -229,7 +223,10 @@ std::string quality_value(const QualityRecord& record) {
 
 std::string quality_text(const QualityRecord& record) {
   const QualityMetric* metric = find_metric(record.metric);
-  return fmt::format("{} {}", metric == nullptr ? record.metric : metric->title, quality_value(record));
+  const std::string text =
+      fmt::format("{} {}", metric == nullptr ? record.metric : metric->title, quality_value(record));
+  const std::string few = too_few_images(record);
+  return few.empty() ? text : fmt::format("{} ({})", text, few);
 }
 
 const QualityRecord* find_quality(const Result& result, std::string_view metric) {
@@ -242,6 +239,17 @@ const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m
     if (other->label == m.label && other->is_peer == m.is_peer && applies_the_same(*other, m))
       if (const QualityRecord* record = find_quality(*other->result, metric)) return record;
   return nullptr;
+}
+
+void note_few_images(std::vector<std::string>& notes, std::span<const Measurement* const> shown,
+                     std::string_view metric) {
+  for (const Measurement* m : shown) {
+    const QualityRecord* const record = find_quality(*m->result, metric);
+    const std::string few = record == nullptr ? "" : too_few_images(*record);
+    if (few.empty()) continue;
+    notes.push_back(few + ".");
+    return;
+  }
 }
 
 std::vector<MeasuredLoss> measures_of(const Dataset& dataset, const Scenario& scenario, const Measurement& m) {

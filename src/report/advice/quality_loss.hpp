@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,8 @@ namespace headroom {
 
 /// The formatted value of a record: "97.8%", "45.1 dB", "identical".
 [[nodiscard]] std::string quality_value(const QualityRecord& record);
-/// The value after the metric's title, or after its name if the metric is unknown: "accuracy 97.8%".
+/// The value after the metric's title, or after its name if the metric is unknown, and too_few_images(): "accuracy
+/// 97.8%".
 [[nodiscard]] std::string quality_text(const QualityRecord& record);
 
 /// The record of a metric, or null.
@@ -21,6 +23,10 @@ namespace headroom {
 /// since the same images need not be judged again.
 [[nodiscard]] const QualityRecord* find_quality(const Scenario& scenario, const Measurement& m,
                                                 std::string_view metric);
+
+/// Adds a note to a chart of a metric if any of its measurements was judged on too_few_images().
+void note_few_images(std::vector<std::string>& notes, std::span<const Measurement* const> shown,
+                     std::string_view metric);
 
 /// The switches of a configuration that are not exact, in alphabetical order.
 [[nodiscard]] std::vector<std::string> lossy_switches(const Configuration& configuration);

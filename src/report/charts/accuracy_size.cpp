@@ -56,6 +56,7 @@ Drawn accuracy_size(const Dataset& dataset) {
          .option = draw(points),
          .notes = {pareto_note(points, kSizeAxes),
                    "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
+    note_few_images(drawn.charts.back().notes, shown, "accuracy");
     note_revisions(drawn.charts.back().notes, shown);
   }
   drawn.left_out = "no two configurations of one work were judged for accuracy (headroom ladder --quality) and differ";

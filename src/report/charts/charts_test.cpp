@@ -356,7 +356,8 @@ TEST(LossComparison, MarksTheLimitAndCutsBarsThatLeaveNoRoom) {
   EXPECT_THAT(column(chart.option["series"][0], "text"), ElementsAre("142 dB", "49.0 dB"));
   EXPECT_NEAR(chart.option["series"][0]["markLine"]["data"][0]["xAxis"].get<double>(), 40, 1e-9) << "an error of 1%";
   EXPECT_THAT(chart.notes, Contains("Bars end at 100 dB."));
-  EXPECT_THAT(chart.notes, Contains("At the dashed line, 1% is lost."));
+  EXPECT_THAT(chart.notes,
+              Contains("The dashed line is a limit: RMS error grown by at most 1% of the range of values."));
 }
 
 Subject at(std::int64_t images, std::int64_t steps, std::int64_t rows) {

@@ -77,6 +77,7 @@ Drawn frechet_time(const Dataset& dataset) {
          .notes = {pareto_note(points, kDistanceAxes),
                    "Lower is better in both. The distance is biased upwards for few images: compare only "
                    "values of equally many."}});
+    note_few_images(drawn.charts.back().notes, judged, "frechet_distance");
     note_revisions(drawn.charts.back().notes, judged);
   }
   drawn.left_out =

@@ -108,8 +108,9 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
       bars, fmt::format("{}{}{}", metric.title, metric.unit.empty() ? "" : " in ", metric.unit), metric.axis_fn);
   if (const std::optional<double> value = marked_value(dataset, scenario, metric, reference); value && *value > 0) {
     mark(chart.option, *value, longest);
-    chart.notes.push_back(fmt::format("At the dashed line, {}% is lost.", 100 * kMarkedLoss));
+    chart.notes.push_back(fmt::format("The dashed line is a limit: {}.", loss_limit_text(metric, kMarkedLoss)));
   }
+  note_few_images(chart.notes, shown, metric.name);
   note_revisions(chart.notes, shown);
   return chart;
 }

@@ -147,6 +147,7 @@ std::optional<Chart> draw_changes(const Scenario& scenario, const ComparedMetric
               .height = height_of_dots(dots)};
   chart.notes.emplace_back(metric.note);
   chart.notes.push_back(fmt::format("Held against: {}.", reference));
+  note_few_images(chart.notes, shown, metric.name);
   note_revisions(chart.notes, shown);
   return chart;
 }

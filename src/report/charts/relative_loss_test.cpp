@@ -53,6 +53,16 @@ TEST(RelativeLoss, OfAccuracyHasNewcombesInterval) {
   EXPECT_EQ(test::role_of_item(option["series"][0]["data"][0]), "purple");
 }
 
+TEST(RelativeLoss, SaysWhatFewImagesDoNotSettle) {
+  std::vector<Result> results = judged_results();
+  for (Result& result : results) result.quality.front().against = "the test set, 20 images";
+  const std::string note = "20 images say little of the Fréchet distance, judge at least 50.";
+  EXPECT_THAT(charts::relative_loss(test::make_dataset({test::make_file(results)})).charts.front().notes,
+              Contains(note));
+  EXPECT_THAT(charts::loss_comparison(test::make_dataset({test::make_file(results)})).charts.front().notes,
+              Contains(note));
+}
+
 TEST(RelativeLoss, NeedsTheBaselineOfItsOwnRun) {
   std::vector<Result> results = judged_results();
   const ResultFile baseline = test::make_file({results[0]}), others = test::make_file({results[1], results[2]});

@@ -268,6 +268,7 @@ Drawn steps_quality(const Dataset& dataset) {
                   .height = 520};
       chart.notes.push_back(fmt::format("Held against: {}. {} is better. Whiskers are 95% intervals.", line.against,
                                         metric.more_is_better ? "Higher" : "Lower"));
+      note_few_images(chart.notes, shown, metric.name);
       note_revisions(chart.notes, shown);
       drawn.charts.push_back(std::move(chart));
     }
