@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/render/html.hpp"
+#include "run/component.hpp"
 
 namespace headroom {
 namespace {
@@ -28,12 +29,24 @@ bool is_judged_by_a_teacher(const Dataset& dataset, const Subject& stream) {
   });
 }
 
-/// "headroom bench taesd --random-weights 0 --pass decode --opt lossless", in <code>.
+/// Whether the program opens a model by the name in the result: one that ships or, with random weights, one whose
+/// configuration does. Other names are those of folders, and results do not record where these are.
+bool is_opened_by_name(const Candidate& candidate) {
+  const std::vector<ShippedModel> models = list_shipped_models();
+  const auto found = std::ranges::find(models, candidate.scenario->subject.name, &ShippedModel::name);
+  return found != models.end() && (!found->folder.empty() || has_random_weights(candidate));
+}
+
+/// "headroom bench taesd --random-weights 0 --pass decode --opt lossless", in <code>; in words if the model's folder is
+/// not known.
 std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
-  const std::string pass = pass_name_of(candidate);
-  return fmt::format("<code>headroom {} {}{}{}{} {}</code>", name, escape_html(candidate.scenario->subject.name),
-                     has_random_weights(candidate) ? " --random-weights 0" : "",
-                     pass.empty() ? "" : " --pass " + escape_html(pass),
+  const std::string model = escape_html(candidate.scenario->subject.name), pass = escape_html(pass_name_of(candidate));
+  const std::string pass_option = pass.empty() ? "" : fmt::format(" --pass {}", pass);
+  if (!is_opened_by_name(candidate))
+    return fmt::format("the command {} and{} {}, given the folder of {}, which the result does not name", name,
+                       pass_option, options, model);
+  return fmt::format("<code>headroom {} {}{}{}{} {}</code>", name, model,
+                     has_random_weights(candidate) ? " --random-weights 0" : "", pass_option,
                      name == "stream" ? " --input VIDEO --out null:" : "", options);
 }
 
@@ -51,6 +64,11 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
   if (pass_name_of(candidate).empty() && !is_random)
     return "measure it with " + command("ladder", candidate, "--quality 500");
   return "measure the error of a pass with " + command("bench", candidate, "--opt auto --out error.json");
+}
+
+std::string how_to_profile(const Candidate& candidate) {
+  if (candidate.scenario->subject.kind == SubjectKind::kStream) return "not profiled";
+  return "not profiled: " + command("profile", candidate, "--out profile.json");
 }
 
 std::string how_to_time_exact(const Candidate& candidate) {

@@ -340,22 +340,46 @@ TEST(Advice, SaysWhereTooFewTrialsMakeItUncertain) {
   EXPECT_THAT(decision_text({baseline(), step({"arena"}, 50)}), testing::Not(HasSubstr("not certain")));
 }
 
+/// The same of a model by another name, with or without random weights.
+Entry named(Entry entry, const std::string& model, bool is_random = false) {
+  entry.result.subject.name = model;
+  if (is_random) entry.result.tags = {"random_weights"};
+  return entry;
+}
+
 TEST(Advice, NamesACommandThatTakesTheModel) {
-  EXPECT_THAT(decision_text({baseline(), step({"bf16"}, 20)}),
-              HasSubstr("<code>headroom ladder tiny-dit --quality 500</code>"));
-  EXPECT_THAT(decision_text({pass({}, 20, unet_pass(64)), pass({"fp16"}, 2, unet_pass(64))}),
-              HasSubstr("<code>headroom bench tiny-unet --pass forward --opt auto --out error.json</code>"));
-  Entry steps = step({"steps=5"}, 20), base = baseline(), fp8 = step({"fp8"}, 20);
-  for (Entry* one : {&base, &steps, &fp8}) one->result.tags = {"random_weights"};
-  EXPECT_THAT(decision_text({base, steps}), HasSubstr("judge it with trained weights"));
-  EXPECT_THAT(decision_text({base, fp8}),
-              HasSubstr("<code>headroom bench tiny-dit --random-weights 0 --opt auto --out error.json</code>"));
+  const std::string shipped =
+      decision_text({named(baseline(), "fashion-flux"), named(step({"bf16"}, 20), "fashion-flux")});
+  EXPECT_THAT(shipped, HasSubstr("<code>headroom ladder fashion-flux --quality 500</code>"));
+  EXPECT_THAT(shipped, HasSubstr("not profiled: <code>headroom profile fashion-flux --out profile.json</code>"));
+  Subject decode = unet_pass(64);
+  decode.request["pass"] = "decode";
+  EXPECT_THAT(
+      decision_text({named(pass({}, 20, decode), "taesd", true), named(pass({"fp16"}, 2, decode), "taesd", true)}),
+      HasSubstr("<code>headroom bench taesd --random-weights 0 --pass decode --opt auto --out error.json</code>"));
+  const Entry base = named(baseline(), "flux-dev", true);
+  EXPECT_THAT(decision_text({base, named(step({"steps=5"}, 20), "flux-dev", true)}),
+              HasSubstr("judge it with trained weights"));
+  EXPECT_THAT(decision_text({base, named(step({"fp8"}, 20), "flux-dev", true)}),
+              HasSubstr("<code>headroom bench flux-dev --random-weights 0 --opt auto --out error.json</code>"));
+}
+
+TEST(Advice, NamesNoCommandOfAModelThatItsNameDoesNotOpen) {
+  for (const char* model : {"my-folder", "text_encoder", "flux-dev"}) {  // the last has no checkpoint of its own
+    const std::string html = decision_text({named(baseline(), model), named(step({"bf16"}, 20), model)});
+    EXPECT_THAT(html, testing::Not(HasSubstr("<code>headroom"))) << model;
+    EXPECT_THAT(html,
+                HasSubstr(fmt::format("measure it with the command ladder and --quality 500, given the folder of {}, "
+                                      "which the result does not name",
+                                      model)));
+  }
 }
 
 TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {
-  const std::string beyond = decision_text({step({"fp8"}, 20).psnr(20)});
+  const std::string beyond = decision_text({named(step({"fp8"}, 20).psnr(20), "fashion-flux")});
   EXPECT_THAT(beyond, HasSubstr("<h2>Deploy <bdi>lossless</bdi>, which was not timed here</h2>"));
-  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder tiny-dit --opt lossless</code>"));
+  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder fashion-flux --opt lossless</code>"));
+  EXPECT_THAT(beyond, HasSubstr("is beyond the limit, RMS error grown by at most 1% of the range of values"));
   EXPECT_THAT(decision_text({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
 }
 

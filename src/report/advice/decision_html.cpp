@@ -220,8 +220,7 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
                   faster(*d.faster_unknown, how_to_measure_quality(dataset, *d.faster_unknown)));
   if (const Candidate* shown = d.shown()) {
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
-    lines += line("Where its time goes",
-                  where.empty() ? "not profiled: <code>headroom profile --out profile.json</code>" : name_html(where));
+    lines += line("Where its time goes", where.empty() ? how_to_profile(*shown) : name_html(where));
   }
   if (!d.unsettled.empty())
     lines += line("Unsettled, not considered", name_html(fmt::format("{}", fmt::join(d.unsettled, ", "))));
