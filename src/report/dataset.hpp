@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "measure/protocol/timing.hpp"
 #include "measure/results/result.hpp"
+#include "measure/results/timing.hpp"
 #include "report/advice/price.hpp"
 #include "report/work.hpp"
 

@@ -14,8 +14,8 @@
 #include "cli/table_output.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
-#include "measure/protocol/timing.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
 

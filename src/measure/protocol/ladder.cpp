@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "measure/protocol/timing.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/results/timing.hpp"
 
 namespace headroom {
 namespace {

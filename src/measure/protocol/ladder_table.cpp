@@ -8,8 +8,8 @@
 
 #include "measure/protocol/ladder.hpp"
 #include "measure/protocol/stages.hpp"
-#include "measure/protocol/timing.hpp"
 #include "measure/quality/quality_loss.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

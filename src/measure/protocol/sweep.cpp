@@ -10,8 +10,8 @@
 #include "base/files/file_lock.hpp"
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
-#include "measure/protocol/timing.hpp"
 #include "measure/results/fingerprint.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/test_util.hpp"
-#include "measure/protocol/timing.hpp"
+#include "measure/results/timing.hpp"
 
 namespace headroom {
 namespace {

@@ -98,9 +98,9 @@ struct QualityLoss {
 };
 
 /// The worst loss over all metrics, each at the unfavourable end of its interval. The loss is within the limit if
-/// that end is and not too_few_images(), beyond it if even the other end is over the limit, and otherwise unresolved. Exact switches have no
-/// loss unless a metric is beyond the limit. For another loop, closeness counts only if no other metric measures how
-/// good its pictures are. Nothing if nothing was measured.
+/// that end is and not too_few_images(), beyond it if even the other end is over the limit, and otherwise unresolved.
+/// Exact switches have no loss unless a metric is beyond the limit. For another loop, closeness counts only if no
+/// other metric measures how good its pictures are. Nothing if nothing was measured.
 [[nodiscard]] std::optional<QualityLoss> assess_quality(std::span<const MeasuredLoss> measures, OutputKind kind,
                                                         double most);
 

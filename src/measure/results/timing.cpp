@@ -1,4 +1,4 @@
-#include "measure/protocol/timing.hpp"
+#include "measure/results/timing.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "measure/protocol/timing.hpp"
+#include "measure/results/timing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
