@@ -213,16 +213,12 @@ std::vector<Cell> sweep_cells(const SweepRow& row) {
 
 /// What the reader needs to know of cells without an interval, and of unsettled ones.
 std::string sweep_remarks(const std::vector<SweepRow>& rows) {
-  std::string unsettled;
-  std::optional<std::int64_t> fewest;
+  std::string unsettled, few;
   for (const SweepRow& row : rows) {
     if (row.unsettled) unsettled += fmt::format("  {}: {}\n", row.result->id, *row.unsettled);
-    if (is_out_of_memory(*row.result)) continue;
-    const std::int64_t trials = series_of(*row.result, "step").statistics.n;
-    if (trials < kFewestForInterval) fewest = std::min(fewest.value_or(trials), trials);
+    if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step");
   }
-  std::string text;
-  if (fewest) text = fmt::format("\n{} (--trials)\n", too_few_for_interval(*fewest));
+  std::string text = std::move(few);
   if (!unsettled.empty()) text += "\nunsettled: too noisy to report:\n" + unsettled;
   return text;
 }

@@ -1,5 +1,7 @@
 #include "measure/results/timing.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -77,6 +79,13 @@ std::optional<Timing> timing_of(const Result& result) {
 
 std::optional<Interval> interval_of(const TrialSeries& series) {
   return is_single_visit(series) ? std::nullopt : series.statistics.median_interval;
+}
+
+std::string remark_on_few_trials(std::span<const Result> results, std::string_view series) {
+  std::int64_t fewest = kFewestForInterval;
+  for (const Result& result : results)
+    if (const TrialSeries* const found = series_named(result, series)) fewest = std::min(fewest, found->statistics.n);
+  return fewest == kFewestForInterval ? "" : fmt::format("\n{} (--trials)\n", too_few_for_interval(fewest));
 }
 
 std::optional<std::string> why_unsettled(const Result& result) {

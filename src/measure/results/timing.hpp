@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure/results/result.hpp"
@@ -27,6 +30,10 @@ struct Timing {
 /// The 95% interval of a series' median. None if it has too few trials, or is of a single visit of a ladder, which
 /// says nothing of how visits differ.
 [[nodiscard]] std::optional<Interval> interval_of(const TrialSeries& series);
+
+/// A line below a table whose intervals are of this series: how many trials one takes, by the result with the fewest.
+/// Empty if all have enough.
+[[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series);
 
 /// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
 /// requests and passes, what find_disturbance() finds in most of the processes that measured it. Nothing if no problem

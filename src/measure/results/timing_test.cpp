@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "measure/protocol/ladder_rounds.hpp"
@@ -45,6 +46,16 @@ TEST(Timing, OfFewTrialsSaysHowManyItTakes) {
   const Timing timing = *timing_of(requests({few}));
   EXPECT_FALSE(timing.interval_ms);
   EXPECT_EQ(timing.no_interval, "3 trials give no 95% interval, 6 would");
+}
+
+TEST(Timing, OfATableSaysHowManyTrialsItTakes) {
+  Trials few = six_steps(100, 0, {});
+  few.wall_ms.resize(3);
+  few.conditions = {};
+  const std::vector<Result> results = {requests({six_steps(100, 0, {})}), requests({few})};
+  EXPECT_EQ(remark_on_few_trials(results, "step"), "\n3 trials give no 95% interval, 6 would (--trials)\n");
+  EXPECT_EQ(remark_on_few_trials(std::span(results).first(1), "step"), "");
+  EXPECT_EQ(remark_on_few_trials(results, "launch"), "") << "it has none";
 }
 
 TEST(WhyUnsettled, IsWhatDisturbedMostProcesses) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/suites/kernel_suite.hpp"
 #include "measure/tables/table.hpp"
@@ -116,6 +117,7 @@ Printout to_kernel_table(const ResultFile& file) {
     table.add_row(std::move(cells));
   }
   Printout printout(std::move(table));
+  printout.add(remark_on_few_trials(file.results, "launch"));
   printout.add(
       "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
       "exponentials, whichever takes longest\n");

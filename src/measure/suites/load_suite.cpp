@@ -13,6 +13,7 @@
 #include "base/text/json.hpp"
 #include "io/checkpoint.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -131,7 +132,9 @@ Printout to_load_table(const ResultFile& file) {
                    interval_ms_cell(load.median_interval), number_cell(rate, format_significant(rate)),
                    link == 0 ? no_value() : number_cell(rate / link, fmt::format("{:.2f}", rate / link))});
   }
-  return table;
+  Printout printout(std::move(table));
+  printout.add(remark_on_few_trials(file.results, "load"));
+  return printout;
 }
 
 }  // namespace headroom
