@@ -136,7 +136,17 @@ std::vector<Trials> split_visits(const TrialSeries& series) {
   return visits;
 }
 
-std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms) {
+double steps_observed(const Result& result) {
+  return result.computed_share.empty() ? 1 : static_cast<double>(result.computed_share.size());
+}
+
+std::string find_disturbance(const Trials& trials, double observed, std::string_view trial) {
+  std::vector<double> observed_ms = trials.wall_ms;
+  for (double& ms : observed_ms) ms *= observed;
+  return find_disturbance(trials.conditions, observed_ms, trial);
+}
+
+std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms, double observed) {
   HR_CHECK_EQ(steps.time_ms.size(), image_ms.size());
   std::vector<Visit> visits;
   std::size_t first = 0;
@@ -145,7 +155,7 @@ std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> i
     first += times.size();
     Visit visit{.id = {.process = trials.process, .round = trials.round.value_or(0)},
                 .image_ms = {times.begin(), times.end()},
-                .disturbance = find_disturbance(trials.conditions, trials.wall_ms)};
+                .disturbance = find_disturbance(trials, observed)};
     if (visit.disturbance.empty()) visit.disturbance = find_drift(trials.wall_ms);
     visits.push_back(std::move(visit));
   }
@@ -195,7 +205,9 @@ std::vector<double> image_times(const Result& result) {
   return times;
 }
 
-std::vector<Visit> visits_of(const Result& result) { return visits_of(timed_series(result), image_times(result)); }
+std::vector<Visit> visits_of(const Result& result) {
+  return visits_of(timed_series(result), image_times(result), steps_observed(result));
+}
 
 bool Factor::is_settled() const {
   return rounds >= 2 && interval && interval->high <= value * (1 + kSettledShare) &&

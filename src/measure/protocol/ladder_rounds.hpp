@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure/results/result.hpp"
@@ -32,9 +33,15 @@ struct Visit {
 /// The trials of a series by visit, in the order they ran; make_series() of them restores the series.
 [[nodiscard]] std::vector<Trials> split_visits(const TrialSeries& series);
 
+/// Steps during which the conditions of a trial of "step" were observed: of a step cache the whole generation, whose
+/// mean step the trial is; otherwise one.
+[[nodiscard]] double steps_observed(const Result& result);
 /// The visits of a series of steps; `image_ms` has an entry for each of its trials. A visit is disturbed if
 /// find_disturbance() says so, or if its second half took over 15% longer or shorter than its first.
-[[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms);
+[[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms,
+                                           double observed = 1);
+/// find_disturbance() of trials that were each observed during this many steps.
+[[nodiscard]] std::string find_disturbance(const Trials& trials, double observed, std::string_view trial = "step");
 
 /// The series whose visits are compared: "step" of a request, "forward" of a pass; null if there is neither.
 [[nodiscard]] const TrialSeries* find_timed_series(const Result& result);

@@ -273,5 +273,17 @@ TEST(Visits, AreDisturbedByOtherWorkAndByTimesThatChangeOnTheWay) {
   EXPECT_EQ(visits[2].id, (VisitId{0, 2}));
 }
 
+TEST(Visits, OfAStepCacheAreObservedForWholeGenerations) {
+  Trials visit = trials_of(0, 0, around(10));
+  visit.conditions = {};
+  visit.conditions.waited_ms.assign(20, 4);
+  Result result;
+  result.subject.request = {{"images", 1}, {"steps", 10}};
+  add_visit(result, "step", visit);
+  EXPECT_THAT(visits_of(result).at(0).disturbance, HasSubstr("40%"));
+  result.computed_share = std::vector<double>(10, 0.5);
+  EXPECT_EQ(visits_of(result).at(0).disturbance, "") << "4% of the time of ten steps";
+}
+
 }  // namespace
 }  // namespace headroom

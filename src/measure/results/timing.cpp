@@ -97,7 +97,7 @@ std::optional<std::string> why_unsettled(const Result& result) {
   std::size_t disturbed = 0;
   for (const Trials& trials : processes) {
     const std::string found =
-        find_disturbance(trials.conditions, trials.wall_ms, series->what == "step" ? "step" : "pass");
+        find_disturbance(trials, steps_observed(result), series->what == "step" ? "step" : "pass");
     if (found.empty()) continue;
     if (++disturbed == 1) disturbance = found;
   }

@@ -65,6 +65,9 @@ TEST(WhyUnsettled, IsWhatDisturbedMostProcesses) {
   EXPECT_TRUE(
       why_unsettled(requests({six_steps(100, 0, {}, 40), six_steps(100, 1, {}, 40), six_steps(100, 2, {}, 1)})));
   EXPECT_FALSE(why_unsettled(requests({six_steps(100, 0, 0, 40)}))) << "a ladder judges its own rounds";
+  Result cached = requests({six_steps(100, 0, {}, 40)});
+  cached.computed_share = std::vector<double>(10, 0.5);
+  EXPECT_FALSE(why_unsettled(cached)) << "4% of a generation, whose mean step a trial of a step cache is";
   Result rung = requests({six_steps(100, 0, 0)});
   rung.unsettled = "its rounds disagree";
   EXPECT_EQ(why_unsettled(rung), "its rounds disagree");
