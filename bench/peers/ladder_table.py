@@ -7,6 +7,7 @@
 A table is identified in a document by its first line, which names the work and the machine. An image is the median of
 what runs before the loop and its steps, divided by the images made at once, as `headroom ladder` tells it; so is the factor,
 over rounds where the file has rounds, else of the medians. What is unsettled has no factor, and what declined says so.
+Times that have no interval, as of fewer than six trials, have "(-)".
 """
 
 import argparse
@@ -51,17 +52,17 @@ def factor(baseline, result):
                                     for number, time in own.items()))
 
 
-def with_interval(value, low, high, unit):
-    return f"{value}{unit} ({low} to {high})"
+def with_interval(value, *bounds, unit):
+    return f"{value}{unit} ({' to '.join(bounds) or '-'})"
 
 
 def times(result, make):
-    """The median with its interval, in one unit, to as many places as the median has three digits."""
+    """The median with its interval, if it has one, in one unit, to as many places as the median has three digits."""
     stats = series_of(result, "step")["statistics"]
-    median, *bounds = (make(stats[key]) for key in ("median_ms", "ci_low_ms", "ci_high_ms"))
+    median, *bounds = (make(stats[key]) for key in ("median_ms", "ci_low_ms", "ci_high_ms") if key in stats)
     scale, unit = (1000, " s") if median >= 999.5 else (1, " ms")
     places = max(0, 2 - math.floor(math.log10(median / scale)))
-    return with_interval(*(f"{value / scale:.{places}f}" for value in (median, *bounds)), unit)
+    return with_interval(*(f"{value / scale:.{places}f}" for value in (median, *bounds)), unit=unit)
 
 
 def times_factor(value):
@@ -79,7 +80,7 @@ def quality(result, metric):
         return f"{value:.1f} dB"
     if metric == "accuracy":
         interval = found["interval"]
-        return with_interval(*(f"{100 * share:.1f}" for share in (value, interval["low"], interval["high"])), "%")
+        return with_interval(*(f"{100 * share:.1f}" for share in (value, interval["low"], interval["high"])), unit="%")
     return f"{value:.3f}"
 
 

@@ -171,6 +171,13 @@ class LadderTable(unittest.TestCase):
         self.assertEqual(half, "| `steps=2` | 100 ms (99 to 1012) | 100 ms (99 to 1012) | 2.00x | 3.0 MiB |")
         self.assertTrue(declined.startswith("| `tile` (declined) |") and " | - | " in declined, declined)
 
+    def test_times_of_few_trials_have_no_interval(self):
+        # As headroom writes them: no ci_low_ms and no ci_high_ms.
+        few = {"n": 3, "median_ms": 50}
+        baseline, fuse = self.table(self.rung("baseline", [100]), self.rung("fuse", [40, 50, 60], statistics=few))[2:]
+        self.assertEqual(baseline, "| `baseline` | 100 ms (99 to 1012) | 200 ms (198 to 2024) | - | 3.0 MiB |")
+        self.assertEqual(fuse, "| `fuse` | 50.0 ms (-) | 100 ms (-) | 2.00x | 3.0 MiB |")
+
     def test_what_runs_before_the_loop_counts(self):
         prologue = {"what": "prologue", "time": [40, 50, 60]}
         rung = self.rung("hoist", [100])

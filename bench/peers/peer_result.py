@@ -57,7 +57,9 @@ def statistics(times):
         "p95": np.quantile(x, 0.95), "p99": np.quantile(x, 0.99), "trimmed_mean": x[beyond <= 1.5].mean(),
     }
     if len(x) > 1:
-        figures |= {"stddev": x.std(ddof=1), "ci_low": np.quantile(medians, 0.025), "ci_high": np.quantile(medians, 0.975)}
+        figures["stddev"] = x.std(ddof=1)
+    if len(x) >= 6:  # fewer trials give no 95% interval (kFewestForInterval in statistics.hpp)
+        figures |= {"ci_low": np.quantile(medians, 0.025), "ci_high": np.quantile(medians, 0.975)}
     return {"n": len(x), "outliers_mild": int(((beyond > 1.5) & (beyond <= 3)).sum()), "outliers_severe": int((beyond > 3).sum()),
             **{f"{name}_ms": float(value) for name, value in figures.items()}}
 
