@@ -42,8 +42,9 @@ const std::string kTinyLadder = std::string(kSourceDir) + "/tests/goldens/flux/t
 class LadderCommand : public ProgramTest {
  protected:
   /// A ladder of the smallest request.
-  [[nodiscard]] std::string tiny(const std::string& options) const {
-    return "ladder " + kTinyLadder + " --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds 2 " + options;
+  [[nodiscard]] std::string tiny(const std::string& options, int most_rounds = 2) const {
+    return fmt::format("ladder {} --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds {} {}",
+                       kTinyLadder, most_rounds, options);
   }
   [[nodiscard]] std::vector<std::string> names_in(const std::string& json) const {
     std::vector<std::string> names;
@@ -78,7 +79,7 @@ TEST_F(LadderCommand, MarksWhatDeclinesAndLeavesOutWhatIsForAnotherDevice) {
 }
 
 TEST_F(LadderCommand, MeasuresInProcesses) {
-  const Outcome outcome = headroom(tiny("--steps 2 --opt arena,fuse --processes 3 -q --out " + file("out")));
+  const Outcome outcome = headroom(tiny("--steps 2 --opt arena,fuse --processes 3 -q --out " + file("out"), 3));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string path = file("out") + "/results.json";
   for (const Result& result : read_results(path).results) {

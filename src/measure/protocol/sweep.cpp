@@ -193,8 +193,8 @@ std::vector<Cell> sweep_cells(const SweepRow& row) {
   const auto& [cell, result, baseline, unsettled] = row;
   std::string switches = cell->switches;
   std::ranges::replace(switches, ',', '+');
-  if (unsettled) switches += " ?";
-  std::vector<Cell> cells = {switches, pixels_cell(cell->size), size_cell(cell->steps), count_cell(cell->batch)};
+  const Cell name(unsettled ? switches + " ?" : switches, {switches});
+  std::vector<Cell> cells = {name, pixels_cell(cell->size), size_cell(cell->steps), count_cell(cell->batch)};
   if (is_out_of_memory(*result)) {
     cells.insert(cells.end(), {no_value(), no_value(), no_value("out of memory"), no_value(), no_value(), no_value(),
                                no_value(), no_value(), Cell("out of memory")});

@@ -85,9 +85,11 @@ TEST(Speedup, IsTheRatioOfMediansOfTimesOfImages) {
 
 TEST(Speedup, OfALadderIsThatOfItsRounds) {
   // The second process runs at half the speed; the ratio of medians of all trials would be 2.01.
-  const Result base = requests(
+  Result base = requests(
       {six_steps(100, 0, 0), six_steps(100, 0, 1), six_steps(100, 0, 2), six_steps(200, 1, 2), six_steps(200, 1, 3)});
-  const Result rung = requests({six_steps(50, 0, 0), six_steps(50, 0, 1), six_steps(100, 1, 2)});
+  Result rung = requests({six_steps(50, 0, 0), six_steps(50, 0, 1), six_steps(100, 1, 2)});
+  base.id = "baseline";
+  rung.id = "rung";
   EXPECT_NEAR(speedup(base, rung, /*is_one_file=*/true)->value, 2, 1e-9);
   EXPECT_EQ(speedup(base, rung, /*is_one_file=*/true)->value, round_factor(base, rung)->value);
 }
