@@ -259,9 +259,10 @@ class Gemm::Impl {
   }
 
   /// Whether algorithms are tried for roundings between the sums and the residual: number 23 of cuBLASLt 13.0 has one
-  /// in sums of two terms.
+  /// in sums of two terms. Longer sums are not tried.
   [[nodiscard]] bool tries_rounding() const {
-    return spec_.has_residual && spec_.epilogue == Epilogue::kNone && spec_.dtype == spec_.c_dtype &&
+    constexpr std::int64_t kMostTerms = 8;
+    return spec_.has_residual && spec_.k <= kMostTerms && spec_.epilogue == Epilogue::kNone && spec_.dtype == spec_.c_dtype &&
            size_of(spec_.dtype) == 2;
   }
   [[nodiscard]] bool rounds_once(const Algorithm& algorithm) const {

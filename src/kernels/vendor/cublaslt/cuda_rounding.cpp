@@ -38,11 +38,11 @@ bool RoundingTrials::rounds_once(const GemmSpec& spec, const std::string& algori
   bool is_once = false;
   try {
     is_once = run(spec, workspace_bytes, launch);
-    backend_.release_unused();  // memory reports of models must not include it
   } catch (const OutOfMemory&) {
     return true;
   } catch (const Error&) {  // refused
   }
+  backend_.release_unused();  // memory reports of models must not include it
   return known_[key] = is_once;
 }
 

@@ -65,8 +65,8 @@ struct GemmOperands {
 /// A GEMM on a GPU, with f32 sums. It holds two algorithms: one for operands at multiples of 16 bytes, and one for
 /// others that the first cannot take (f8e4m3 has none). If the library's heuristic lists several for a GEMM large
 /// enough to matter, the fastest measured here is taken. With NewWork::kTakeOver it is that of the nearest tuned
-/// size (other rows), or the heuristic's first: tune/tuner.hpp. No algorithm is taken that rounds a result of bf16 or
-/// f16 before it adds the residual (rounding.hpp). Copies are the same GEMM.
+/// size (other rows), or the heuristic's first: tune/tuner.hpp. For sums of at most eight products of bf16 or f16,
+/// no algorithm is taken that rounds before it adds the residual (rounding.hpp). Copies are the same GEMM.
 class Gemm {
  public:
   /// For a GPU, the target's backend. Throws Error if the library has no algorithm or is missing.

@@ -115,7 +115,7 @@ TEST_F(GemmRounding, IsTriedOnceForEachGemmAndAlgorithm) {
 TEST_F(GemmRounding, IsDoneOnceByEveryAlgorithmThatIsTaken) {
   int tried = 0;
   for (const DType dtype : {DType::kBF16, DType::kF16})
-    for (const std::int64_t k : {1, 2, 8, 64, 640})
+    for (const std::int64_t k : {1, 2, 8})
       for (const bool has_bias : {false, true}) {
         const GemmSpec spec = spec_of(dtype, k, has_bias);
         const std::optional<Gemm> gemm = Gemm::find(spec, target());
