@@ -14,14 +14,6 @@ std::optional<Activation> activation_for(Op op) {
   return std::nullopt;
 }
 
-Activation activation_of(const Attributes& attributes) {
-  const std::string& name = attributes.get_text("activation");
-  if (name == "none") return Activation::kNone;
-  const std::optional<Op> op = parse_op(name);
-  if (const std::optional<Activation> activation = op ? activation_for(*op) : std::nullopt) return *activation;
-  fail("activation must be \"none\", \"gelu_tanh\", \"gelu_erf\", \"silu\" or \"relu\", but was given \"{}\"", name);
-}
-
 double flops_of(Activation activation) {
   if (activation == Activation::kNone) return 0;
   const TensorType element{DType::kF32, Shape{}};

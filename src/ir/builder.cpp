@@ -82,8 +82,7 @@ ValueId Builder::param(std::string_view name, TensorType type, std::string_view 
   return known;
 }
 
-std::vector<ValueId> Builder::emit(Op op, std::vector<ValueId> inputs,
-                                   std::vector<std::pair<std::string_view, Attribute>> attributes) {
+std::vector<ValueId> Builder::emit(Op op, std::vector<ValueId> inputs, NamedAttributes attributes) {
   graph_.append(op, std::move(inputs), Attributes(op, std::move(attributes)), path_, region_);
   return graph_.nodes().back().results;
 }
@@ -96,15 +95,15 @@ ValueId Builder::gelu(ValueId x, std::string_view approximate) {
 
 ValueId Builder::cast(ValueId x, DType dtype) {
   if (graph_.type(x).dtype == dtype) return x;
-  return emit(Op::kCast, {x}, {{"dtype", dtype}})[0];
+  return emit(Op::kCast, {x}, {{attr::kDType, dtype}})[0];
 }
 
-ValueId Builder::linear(ValueId x, ValueId weight, ValueId bias, std::string_view activation) {
-  return emit_with(Op::kLinear, {x, weight}, {bias}, {{"activation", std::string(activation)}})[0];
+ValueId Builder::linear(ValueId x, ValueId weight, const Linear& with) {
+  return emit_with(Op::kLinear, {x, weight}, {with.bias}, {{attr::kActivation, with.activation}})[0];
 }
 
 std::pair<ValueId, ValueId> Builder::quantize(ValueId x, DType dtype) {
-  const std::vector<ValueId> results = emit(Op::kQuantize, {x}, {{"dtype", dtype}});
+  const std::vector<ValueId> results = emit(Op::kQuantize, {x}, {{attr::kDType, dtype}});
   return {results[0], results[1]};
 }
 
@@ -113,40 +112,42 @@ ValueId Builder::dequantize_rows(ValueId q, ValueId scale) {
 }
 
 ValueId Builder::matmul(ValueId a, ValueId b, bool transpose_b) {
-  return emit(Op::kMatmul, {a, b}, {{"transpose_b", std::int64_t{transpose_b}}})[0];
+  return emit(Op::kMatmul, {a, b}, {{attr::kTransposeB, transpose_b}})[0];
 }
 
 ValueId Builder::softmax(ValueId x) { return emit(Op::kSoftmax, {x})[0]; }
-ValueId Builder::attention(ValueId q, ValueId k, ValueId v, double scale, ValueId bias, bool causal) {
-  return emit_with(Op::kAttention, {q, k, v}, {bias}, {{"scale", scale}, {"causal", std::int64_t{causal}}})[0];
+ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const Attention& with) {
+  return emit_with(Op::kAttention, {q, k, v}, {with.bias},
+                   {{attr::kScale, with.scale}, {attr::kCausal, with.causal}})[0];
 }
-ValueId Builder::layer_norm(ValueId x, double eps, ValueId weight, ValueId bias) {
-  return emit_with(Op::kLayerNorm, {x}, {weight, bias}, {{"eps", eps}})[0];
+ValueId Builder::layer_norm(ValueId x, double eps, const Affine& with) {
+  return emit_with(Op::kLayerNorm, {x}, {with.weight, with.bias}, {{attr::kEps, eps}})[0];
 }
 ValueId Builder::rms_norm(ValueId x, ValueId weight, double eps) {
-  return emit_with(Op::kRmsNorm, {x}, {weight}, {{"eps", eps}})[0];
+  return emit_with(Op::kRmsNorm, {x}, {weight}, {{attr::kEps, eps}})[0];
 }
-ValueId Builder::group_norm(ValueId x, std::int64_t groups, double eps, ValueId weight, ValueId bias) {
-  return emit_with(Op::kGroupNorm, {x}, {weight, bias}, {{"groups", groups}, {"eps", eps}})[0];
+ValueId Builder::group_norm(ValueId x, std::int64_t groups, double eps, const Affine& with) {
+  return emit_with(Op::kGroupNorm, {x}, {with.weight, with.bias}, {{attr::kGroups, groups}, {attr::kEps, eps}})[0];
 }
 
 ValueId Builder::constant(std::vector<double> values, Shape shape, DType dtype) {
-  return emit(Op::kConstant, {}, {{"values", std::move(values)}, {"shape", extents_of(shape)}, {"dtype", dtype}})[0];
+  return emit(Op::kConstant, {},
+              {{attr::kValues, std::move(values)}, {attr::kShape, extents_of(shape)}, {attr::kDType, dtype}})[0];
 }
-ValueId Builder::random(ValueId key, ValueId offset, Shape shape, std::string_view distribution) {
-  return emit(Op::kRandom, {key, offset},
-              {{"shape", extents_of(shape)}, {"distribution", std::string(distribution)}})[0];
+ValueId Builder::random(ValueId key, ValueId offset, Shape shape, Distribution distribution) {
+  return emit(Op::kRandom, {key, offset}, {{attr::kShape, extents_of(shape)}, {attr::kDistribution, distribution}})[0];
 }
 
 std::pair<ValueId, ValueId> Builder::rope_table(ValueId ids, std::vector<std::int64_t> axes, double theta) {
-  const std::vector<ValueId> results = emit(Op::kRopeTable, {ids}, {{"axes", std::move(axes)}, {"theta", theta}});
+  const std::vector<ValueId> results =
+      emit(Op::kRopeTable, {ids}, {{attr::kAxes, std::move(axes)}, {attr::kTheta, theta}});
   return {results[0], results[1]};
 }
 
 ValueId Builder::rope(ValueId x, ValueId cos, ValueId sin) { return emit(Op::kRope, {x, cos, sin})[0]; }
 
 ValueId Builder::timestep_embedding(ValueId t, std::int64_t dim, double scale) {
-  return emit(Op::kTimestepEmbedding, {t}, {{"dim", dim}, {"scale", scale}})[0];
+  return emit(Op::kTimestepEmbedding, {t}, {{attr::kDim, dim}, {attr::kScale, scale}})[0];
 }
 
 ValueId Builder::reshape(ValueId x, std::vector<std::int64_t> shape) {
@@ -169,21 +170,22 @@ ValueId Builder::reshape(ValueId x, std::vector<std::int64_t> shape) {
     }
     *unknown = numel / known;
   }
-  return emit(Op::kReshape, {x}, {{"shape", std::move(shape)}})[0];
+  return emit(Op::kReshape, {x}, {{attr::kShape, std::move(shape)}})[0];
 }
 
 ValueId Builder::transpose(ValueId x, std::vector<std::int64_t> perm) {
-  return emit(Op::kTranspose, {x}, {{"perm", std::move(perm)}})[0];
+  return emit(Op::kTranspose, {x}, {{attr::kPerm, std::move(perm)}})[0];
 }
 
 ValueId Builder::concat(std::vector<ValueId> parts, int axis) {
   HR_CHECK(!parts.empty());
   const std::int64_t resolved = count_from_front(axis, shape(parts[0]));
-  return emit(Op::kConcat, std::move(parts), {{"axis", resolved}})[0];
+  return emit(Op::kConcat, std::move(parts), {{attr::kAxis, resolved}})[0];
 }
 
 ValueId Builder::slice(ValueId x, int axis, std::int64_t start, std::int64_t size) {
-  return emit(Op::kSlice, {x}, {{"axis", count_from_front(axis, shape(x))}, {"start", start}, {"size", size}})[0];
+  return emit(Op::kSlice, {x},
+              {{attr::kAxis, count_from_front(axis, shape(x))}, {attr::kStart, start}, {attr::kExtent, size}})[0];
 }
 
 std::vector<ValueId> Builder::chunk(ValueId x, int parts, int axis) {
@@ -203,64 +205,65 @@ ValueId Builder::scatter_add(ValueId x, ValueId ids, ValueId updates) {
   return emit(Op::kScatterAdd, {x, ids, updates})[0];
 }
 ValueId Builder::pad(ValueId x, std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value) {
-  return emit(Op::kPad, {x}, {{"before", std::move(before)}, {"after", std::move(after)}, {"value", value}})[0];
+  return emit(Op::kPad, {x},
+              {{attr::kBefore, std::move(before)}, {attr::kAfter, std::move(after)}, {attr::kValue, value}})[0];
 }
 ValueId Builder::broadcast(ValueId x, Shape shape) {
-  return emit(Op::kBroadcast, {x}, {{"shape", extents_of(shape)}})[0];
+  return emit(Op::kBroadcast, {x}, {{attr::kShape, extents_of(shape)}})[0];
 }
 ValueId Builder::where(ValueId condition, ValueId a, ValueId b) { return emit(Op::kSelect, {condition, a, b})[0]; }
 
 ValueId Builder::conv2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how) {
   return emit_with(Op::kConv2d, {x, weight}, {bias},
-                   {{"stride", as_list(how.stride)},
-                    {"padding", as_list(how.padding)},
-                    {"dilation", as_list(how.dilation)},
-                    {"groups", how.groups}})[0];
+                   {{attr::kStride, as_list(how.stride)},
+                    {attr::kPadding, as_list(how.padding)},
+                    {attr::kDilation, as_list(how.dilation)},
+                    {attr::kGroups, how.groups}})[0];
 }
 ValueId Builder::conv_transpose2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how,
                                   std::array<std::int64_t, 2> output_padding) {
   return emit_with(Op::kConvTranspose2d, {x, weight}, {bias},
-                   {{"stride", as_list(how.stride)},
-                    {"padding", as_list(how.padding)},
-                    {"output_padding", as_list(output_padding)},
-                    {"dilation", as_list(how.dilation)},
-                    {"groups", how.groups}})[0];
+                   {{attr::kStride, as_list(how.stride)},
+                    {attr::kPadding, as_list(how.padding)},
+                    {attr::kOutputPadding, as_list(output_padding)},
+                    {attr::kDilation, as_list(how.dilation)},
+                    {attr::kGroups, how.groups}})[0];
 }
-ValueId Builder::resize2d(ValueId x, std::array<std::int64_t, 2> size, std::string_view mode) {
-  return emit(Op::kResize2d, {x}, {{"size", as_list(size)}, {"mode", std::string(mode)}})[0];
+ValueId Builder::resize2d(ValueId x, std::array<std::int64_t, 2> size, ResizeMode mode) {
+  return emit(Op::kResize2d, {x}, {{attr::kImageSize, as_list(size)}, {attr::kMode, mode}})[0];
 }
 ValueId Builder::max_pool2d(ValueId x, std::int64_t window) {
-  return emit(Op::kMaxPool2d, {x}, {{"window", window}})[0];
+  return emit(Op::kMaxPool2d, {x}, {{attr::kWindow, window}})[0];
 }
 ValueId Builder::avg_pool2d(ValueId x, std::int64_t window) {
-  return emit(Op::kAvgPool2d, {x}, {{"window", window}})[0];
+  return emit(Op::kAvgPool2d, {x}, {{attr::kWindow, window}})[0];
 }
 
 ValueId Builder::reduce(Op op, ValueId x, std::vector<std::int64_t> axes) {
   for (std::int64_t& axis : axes) axis = count_from_front(static_cast<int>(axis), shape(x));
-  return emit(op, {x}, {{"axes", std::move(axes)}})[0];
+  return emit(op, {x}, {{attr::kAxes, std::move(axes)}})[0];
 }
 ValueId Builder::sum(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kSum, x, std::move(axes)); }
 ValueId Builder::mean(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kMean, x, std::move(axes)); }
 ValueId Builder::amax(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kAmax, x, std::move(axes)); }
 ValueId Builder::amin(ValueId x, std::vector<std::int64_t> axes) { return reduce(Op::kAmin, x, std::move(axes)); }
 ValueId Builder::argmax(ValueId x, int axis) {
-  return emit(Op::kArgmax, {x}, {{"axis", count_from_front(axis, shape(x))}})[0];
+  return emit(Op::kArgmax, {x}, {{attr::kAxis, count_from_front(axis, shape(x))}})[0];
 }
 std::pair<ValueId, ValueId> Builder::topk(ValueId x, std::int64_t k) {
-  const std::vector<ValueId> results = emit(Op::kTopk, {x}, {{"k", k}});
+  const std::vector<ValueId> results = emit(Op::kTopk, {x}, {{attr::kK, k}});
   return {results[0], results[1]};
 }
 
 std::vector<ValueId> Builder::emit_with(Op op, std::vector<ValueId> inputs, std::initializer_list<ValueId> optional,
-                                        std::vector<std::pair<std::string_view, Attribute>> attributes) {
+                                        NamedAttributes attributes) {
   for (const ValueId operand : optional)
     if (operand != kNoValue) inputs.push_back(operand);
   return emit(op, std::move(inputs), std::move(attributes));
 }
 
 std::vector<ValueId> Builder::fused(std::vector<ValueId> inputs, const Graph& body) {
-  return emit(Op::kFused, std::move(inputs), {{"body", canonical_text(body)}});
+  return emit(Op::kFused, std::move(inputs), {{attr::kBody, canonical_text(body)}});
 }
 
 }  // namespace headroom

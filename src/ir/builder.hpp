@@ -86,14 +86,14 @@ class Builder {
 #define HR_UNARY(enumerator, name, ...) \
   ValueId name(ValueId x) { return emit(Op::enumerator, {x})[0]; }
 #define HR_SCALAR(enumerator, name, ...) \
-  ValueId name(ValueId x, double value) { return emit(Op::enumerator, {x}, {{"value", value}})[0]; }
+  ValueId name(ValueId x, double value) { return emit(Op::enumerator, {x}, {{attr::kValue, value}})[0]; }
 #define HR_BINARY(enumerator, name, ...) \
   ValueId name(ValueId a, ValueId b) { return emit(Op::enumerator, {a, b})[0]; }
 #define HR_REAL_BINARY HR_BINARY
 #define HR_COMPARISON HR_BINARY
-#define HR_RANGE(enumerator, name, ...)                                  \
-  ValueId name(ValueId x, double low, double high) {                     \
-    return emit(Op::enumerator, {x}, {{"low", low}, {"high", high}})[0]; \
+#define HR_RANGE(enumerator, name, ...)                                            \
+  ValueId name(ValueId x, double low, double high) {                               \
+    return emit(Op::enumerator, {x}, {{attr::kLow, low}, {attr::kHigh, high}})[0]; \
   }
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
@@ -102,28 +102,44 @@ class Builder {
   /// Returns x itself if it has that dtype already.
   ValueId cast(ValueId x, DType dtype);
 
-  /// x[..., k], weight[n, k], bias[n] (or kNoValue) -> [..., n]
-  ValueId linear(ValueId x, ValueId weight, ValueId bias = kNoValue, std::string_view activation = "none");
+  struct Linear {
+    ValueId bias = kNoValue;  ///< [n]
+    Activation activation = Activation::kNone;
+  };
+  /// x[..., k], weight[n, k] -> [..., n]
+  ValueId linear(ValueId x, ValueId weight, const Linear& with);
+  ValueId linear(ValueId x, ValueId weight) { return linear(x, weight, {}); }
   /// x[..., k] -> q[..., k] in `dtype` (i8 or f8e4m3) and f32 scale[...], one per row
   std::pair<ValueId, ValueId> quantize(ValueId x, DType dtype = DType::kI8);
   /// q[n, k] times the scale of each row: the dequantized matrix, [n, k] in f32.
   ValueId dequantize_rows(ValueId q, ValueId scale);
   ValueId matmul(ValueId a, ValueId b, bool transpose_b = false);
   ValueId softmax(ValueId x);
-  /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]. `bias` is [b or 1,
-  /// h or 1, s or 1, t], or kNoValue. A float bias is added to the scores; a bool one masks the keys that a query may
-  /// attend to (true: visible).
-  ValueId attention(ValueId q, ValueId k, ValueId v, double scale = 1.0, ValueId bias = kNoValue, bool causal = false);
-  /// x[..., d] with weight[d] and bias[d], or without either (kNoValue)
-  ValueId layer_norm(ValueId x, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
+  struct Attention {
+    double scale = 1.0;
+    ValueId bias = kNoValue;  ///< [b or 1, h or 1, s or 1, t]: a float one is added to the scores; a bool one masks the
+                              ///< keys that a query may attend to (true: visible)
+    bool causal = false;
+  };
+  /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]
+  ValueId attention(ValueId q, ValueId k, ValueId v, const Attention& with);
+  /// The weight[d] and bias[d] of a norm over d channels.
+  struct Affine {
+    ValueId weight = kNoValue;
+    ValueId bias = kNoValue;  ///< only with a weight
+  };
+  /// x[..., d]
+  ValueId layer_norm(ValueId x, double eps, const Affine& with);
+  ValueId layer_norm(ValueId x, double eps) { return layer_norm(x, eps, {}); }
   ValueId rms_norm(ValueId x, ValueId weight, double eps);
-  /// x[b, c, ...] with weight[c] and bias[c], or without either
-  ValueId group_norm(ValueId x, std::int64_t groups, double eps, ValueId weight = kNoValue, ValueId bias = kNoValue);
+  /// x[b, c, ...], with weight[c] and bias[c]
+  ValueId group_norm(ValueId x, std::int64_t groups, double eps, const Affine& with);
+  ValueId group_norm(ValueId x, std::int64_t groups, double eps) { return group_norm(x, groups, eps, {}); }
 
   /// [shape...] of `dtype` with these elements in row-major order, or with one value for all elements.
   ValueId constant(std::vector<double> values, Shape shape, DType dtype = DType::kF32);
   /// key[b], offset[] -> f32 [b, shape...]
-  ValueId random(ValueId key, ValueId offset, Shape shape, std::string_view distribution = "normal");
+  ValueId random(ValueId key, ValueId offset, Shape shape, Distribution distribution = Distribution::kNormal);
 
   /// ids[s, axes] -> cos[s, d/2], sin[s, d/2]
   std::pair<ValueId, ValueId> rope_table(ValueId ids, std::vector<std::int64_t> axes, double theta = 10000.0);
@@ -161,7 +177,7 @@ class Builder {
   /// x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] (or kNoValue)
   ValueId conv_transpose2d(ValueId x, ValueId weight, ValueId bias, const Convolution& how,
                            std::array<std::int64_t, 2> output_padding = {});
-  ValueId resize2d(ValueId x, std::array<std::int64_t, 2> size, std::string_view mode = "nearest");
+  ValueId resize2d(ValueId x, std::array<std::int64_t, 2> size, ResizeMode mode = ResizeMode::kNearest);
   ValueId max_pool2d(ValueId x, std::int64_t window);
   ValueId avg_pool2d(ValueId x, std::int64_t window);
 
@@ -177,8 +193,7 @@ class Builder {
   std::vector<ValueId> fused(std::vector<ValueId> inputs, const Graph& body);
 
   /// Any op, by enum. Returns all results.
-  std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs,
-                            std::vector<std::pair<std::string_view, Attribute>> attributes = {});
+  std::vector<ValueId> emit(Op op, std::vector<ValueId> inputs, NamedAttributes attributes = {});
 
  private:
   std::vector<ValueId> build_branch(RegionId region, const Branch& branch);
@@ -186,7 +201,7 @@ class Builder {
                                    const std::vector<ValueId>& others);
   /// Emits the op on `inputs` and on those operands of `optional` that are not kNoValue.
   std::vector<ValueId> emit_with(Op op, std::vector<ValueId> inputs, std::initializer_list<ValueId> optional,
-                                 std::vector<std::pair<std::string_view, Attribute>> attributes);
+                                 NamedAttributes attributes);
   ValueId reduce(Op op, ValueId x, std::vector<std::int64_t> axes);
 
   Graph& graph_;

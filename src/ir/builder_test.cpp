@@ -73,7 +73,7 @@ TEST_F(BuilderTest, LoopsSetTheRegionWhileTheyLive) {
 TEST_F(BuilderTest, ReshapeResolvesOneUnknownExtent) {
   const ValueId x = input({4, 6});
   EXPECT_EQ(b_.shape(b_.reshape(x, {2, -1, 3})), (Shape{2, 4, 3}));
-  EXPECT_THAT(last().attributes.get_ints("shape"), ElementsAre(2, 4, 3));
+  EXPECT_THAT(last().attributes[attr::kShape], ElementsAre(2, 4, 3));
   EXPECT_THROW(b_.reshape(x, {-1, -1}), Error);
   EXPECT_THROW(b_.reshape(x, {5, -1}), Error);
   EXPECT_THROW(b_.reshape(x, {0, -1}), Error);
@@ -90,9 +90,9 @@ TEST_F(BuilderTest, CastToTheSameDTypeIsNoNode) {
 TEST_F(BuilderTest, AxesAreStoredFromTheFront) {
   const ValueId x = input({2, 3, 4});
   EXPECT_EQ(b_.shape(b_.slice(x, -1, 1, 2)), (Shape{2, 3, 2}));
-  EXPECT_EQ(last().attributes.get_int("axis"), 2);
+  EXPECT_EQ(last().attributes[attr::kAxis], 2);
   EXPECT_EQ(b_.shape(b_.concat({x, x}, -2)), (Shape{2, 6, 4}));
-  EXPECT_EQ(last().attributes.get_int("axis"), 1);
+  EXPECT_EQ(last().attributes[attr::kAxis], 1);
   EXPECT_EQ(b_.shape(b_.mean(x, {-2, -1})), (Shape{2}));
   EXPECT_THROW(b_.slice(x, -4, 0, 1), Error);
   EXPECT_THROW(b_.mean(x, {3}), Error);
@@ -103,7 +103,7 @@ TEST_F(BuilderTest, ChunksAreEqualSlices) {
   const std::vector<ValueId> parts = b_.chunk(x, 3, -1);
   ASSERT_EQ(parts.size(), 3U);
   EXPECT_EQ(b_.shape(parts[2]), (Shape{2, 2}));
-  EXPECT_EQ(last().attributes.get_int("start"), 4);
+  EXPECT_EQ(last().attributes[attr::kStart], 4);
   EXPECT_THROW(b_.chunk(x, 4, -1), Error);
 }
 
@@ -112,9 +112,9 @@ TEST_F(BuilderTest, LinearWithoutBiasHasTwoOperands) {
   const ValueId w = b_.param("w", {kF32, Shape{7, 3}});
   EXPECT_EQ(b_.shape(b_.linear(x, w)), (Shape{5, 7}));
   EXPECT_EQ(last().inputs.size(), 2U);
-  b_.linear(x, w, b_.param("b", {kF32, Shape{7}}), "silu");
+  b_.linear(x, w, {.bias = b_.param("b", {kF32, Shape{7}}), .activation = Activation::kSilu});
   EXPECT_EQ(last().inputs.size(), 3U);
-  EXPECT_EQ(last().attributes.get_text("activation"), "silu");
+  EXPECT_EQ(last().attributes[attr::kActivation], Activation::kSilu);
 }
 
 TEST_F(BuilderTest, EmitReturnsEveryResult) {

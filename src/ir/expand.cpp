@@ -1,13 +1,13 @@
 #include "ir/expand.hpp"
 
 #include "base/error.hpp"
-#include "ir/activation.hpp"
 #include "ir/op_definition.hpp"
 
 namespace headroom {
 
 bool is_fused(Op op, const Attributes& attributes) {
-  return schema_of(op).fused || (attributes.has("activation") && activation_of(attributes) != Activation::kNone);
+  return schema_of(op).fused ||
+         (attributes.has(attr::kActivation) && attributes[attr::kActivation] != Activation::kNone);
 }
 
 std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,

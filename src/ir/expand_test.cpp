@@ -41,7 +41,7 @@ TEST(IsFused, ByOpOrByActivation) {
 
 TEST(ExpandNode, GroupNormIsActivatedLast) {
   const OracleTensor x = reals({1, 3, 2}, {1, 3, 2, 4, 100, 200});
-  const std::vector<std::pair<std::string_view, Attribute>> attributes = {
+  const NamedAttributes attributes = {
       {"groups", std::int64_t{2}}, {"eps", 0.0}, {"channels", std::int64_t{2}}, {"activation", std::string("silu")}};
   const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
   EXPECT_THAT(evaluate(Op::kGroupNorm, {x, reals({3}, {1, 2, 1}), reals({3}, {0, 5, 7})}, attributes).reals,
@@ -181,7 +181,7 @@ TEST(BodyOf, IsOneForAllCopiesOfTheAttributesAndAnotherForAnotherText) {
   EXPECT_EQ(attributes, Attributes(Op::kFused, {{"body", text}})) << "equal by their text, wherever bodies are";
   Graph other("other");
   other.add_output("y", other.add_input("x", {DType::kF32, Shape{2}}));
-  const Attributes changed = attributes.with("body", canonical_text(other));
+  const Attributes changed = attributes.with(attr::kBody, canonical_text(other));
   EXPECT_EQ(body_of(changed).name(), "other");
   EXPECT_EQ(body_of(attributes).name(), "gated");
 }
@@ -266,7 +266,7 @@ TEST(Expand, RewiresOutputsAndLeavesPlainGraphsAlone) {
   Graph graph;
   Builder b(graph);
   const ValueId x = graph.add_input("x", {kF32, Shape{2, 2}});
-  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), kNoValue, "gelu_erf");
+  const ValueId fused = b.linear(x, b.param("w", {kF32, Shape{2, 2}}), {.activation = Activation::kGeluErf});
   graph.add_output("y", fused);
   const Graph expanded = expand(graph);
   verify(expanded);

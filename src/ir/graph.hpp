@@ -86,6 +86,12 @@ struct Node {
   std::vector<ValueId> results;
   std::string path;  ///< the module that it was built in: "transformer_blocks.3.attn.to_q"
   RegionId region = kTopRegion;
+
+  /// The operand with that role, which the op must have; kNoValue if the node was not given it.
+  [[nodiscard]] ValueId input(Role role) const {
+    const std::size_t position = position_of(op, role);
+    return position < inputs.size() ? inputs[position] : kNoValue;
+  }
 };
 
 /// The update of a state: at the end of each run of `region`, or of each iteration, the state `value` takes the value

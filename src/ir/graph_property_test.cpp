@@ -113,9 +113,9 @@ class RandomGraph {
       case 4:
         return b_.softmax(any());
       case 5:
-        return linear(pick(2) == 0 ? "silu" : "gelu_tanh");
+        return linear(pick(2) == 0 ? Activation::kSilu : Activation::kGeluTanh);
       case 6:
-        return linear("none");
+        return linear(Activation::kNone);
       case 7:
         return norm_modulate();
       case 8:
@@ -137,10 +137,10 @@ class RandomGraph {
     return b_.add(any(), b_.row(table_, counters_.back()));  // loops run at most three times; the table has four rows
   }
 
-  ValueId linear(const char* activation) {
+  ValueId linear(Activation activation) {
     const ValueId weight = b_.param("weight", {tokens_.dtype, Shape{kWidth, kWidth}});
     const ValueId bias = pick(2) == 0 ? kNoValue : b_.param("bias", {DType::kF32, Shape{kWidth}});
-    return b_.linear(any(), weight, bias, activation);
+    return b_.linear(any(), weight, {.bias = bias, .activation = activation});
   }
 
   ValueId norm_modulate() {
@@ -151,7 +151,7 @@ class RandomGraph {
   ValueId attention() {
     const auto heads = [&] { return b_.reshape(any(), {kBatch, 2, kSeq, kWidth / 2}); };
     const ValueId q = heads(), k = heads(), v = heads();
-    return b_.reshape(b_.attention(q, k, v, 0.25), {kBatch, kSeq, kWidth});
+    return b_.reshape(b_.attention(q, k, v, {.scale = 0.25}), {kBatch, kSeq, kWidth});
   }
 
   ValueId qk_norm_rope() {

@@ -30,10 +30,9 @@ bool takes_any_layout(const OpDefinition& known) {
 
 std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<const TensorType> in) {
   const OpSchema& schema = schema_of(op);
-  const auto given = static_cast<int>(in.size());
-  if (given < schema.min_inputs || given > schema.max_inputs) {
-    fail("{}: expected {} to {} operands, but was given {}", schema.name, schema.min_inputs, schema.max_inputs, given);
-  }
+  const std::size_t least = schema.operands.least(), most = schema.operands.most();
+  if (in.size() < least || in.size() > most)
+    fail("{}: expected {} to {} operands, but was given {}", schema.name, least, most, in.size());
   const OpDefinition& known = definition_of(op);
   if (!takes_any_layout(known))
     for (const TensorType& operand : in)

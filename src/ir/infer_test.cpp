@@ -19,7 +19,7 @@ using testing_tools::ints;
 using testing_tools::kBF16;
 using testing_tools::kF32;
 using testing_tools::kI32;
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
+using Given = NamedAttributes;
 
 TensorType f32(Shape shape) { return {kF32, shape}; }
 TensorType bf16(Shape shape) { return {kBF16, shape}; }
@@ -167,7 +167,7 @@ TEST(Infer, Norms) {
 
 TEST(Infer, GroupNorm) {
   const auto with = [](std::int64_t groups, std::int64_t channels = 0, std::string activation = "none") {
-    return std::vector<std::pair<std::string_view, Attribute>>{
+    return NamedAttributes{
         {"groups", groups}, {"eps", 1e-6}, {"channels", channels}, {"activation", std::move(activation)}};
   };
   const TensorType image{kF32, {2, 6, 4, 4}, Layout::kChannelsLast};
@@ -360,9 +360,7 @@ TEST(Infer, AMismatchNamesTheOpAndAllOperands) {
 }
 
 TEST(InferFused, HoldsTheBodyToItsRules) {
-  const auto body = [](const std::string& lines) {
-    return std::vector<std::pair<std::string_view, Attribute>>{{"body", "graph g {\n" + lines + "\n}\n"}};
-  };
+  const auto body = [](const std::string& lines) { return NamedAttributes{{"body", "graph g {\n" + lines + "\n}\n"}}; };
   const std::string relu = "input %x: f32[2]\n%1: f32[2] = relu(%x)\noutput y = %1";
   EXPECT_EQ(infer_one(Op::kFused, {f32({2})}, body(relu)), f32({2}));
   expect_refused(Op::kFused, {f32({3})}, body(relu), "f32[2] as operand 0");

@@ -228,7 +228,7 @@ TEST(OracleNorms, RmsNormNeedsNoWeight) {
 TEST(OracleNorms, GroupNormIsOverTheChannelsOfAGroup) {
   // Groups {3, 1, 3, 1}, {6, 0, 6, 0} and {-1, 1, -1, 1}, {5, 5, 5, 5} of two channels of two elements.
   const OracleTensor x = reals({2, 4, 2}, {3, 1, 3, 1, 6, 0, 6, 0, -1, 1, -1, 1, 5, 5, 5, 5});
-  const std::vector<std::pair<std::string_view, Attribute>> two = {{"groups", integer(2)}, {"eps", 0.0001}};
+  const NamedAttributes two = {{"groups", integer(2)}, {"eps", 0.0001}};
   const double a = 1 / std::sqrt(1.0001), b = 3 / std::sqrt(9.0001);
   EXPECT_THAT(evaluate(Op::kGroupNorm, {x}, two).reals, near({a, -a, a, -a, b, -b, b, -b, -a, a, -a, a, 0, 0, 0, 0}));
   const OracleTensor weight = reals({4}, {1, 2, 3, 4}), bias = reals({4}, {0, 0, 1, 10});
@@ -239,8 +239,7 @@ TEST(OracleNorms, GroupNormIsOverTheChannelsOfAGroup) {
 
 TEST(OracleNorms, GroupNormCountsTheChannelsOfItsAttribute) {
   const OracleTensor x = reals({1, 3, 2}, {3, 1, 6, 0, 70, 90});
-  const std::vector<std::pair<std::string_view, Attribute>> attributes = {
-      {"groups", integer(1)}, {"eps", 0.0}, {"channels", integer(2)}};
+  const NamedAttributes attributes = {{"groups", integer(1)}, {"eps", 0.0}, {"channels", integer(2)}};
   const double s = std::sqrt(21.0 / 4);  // of {3, 1, 6, 0} about 2.5
   EXPECT_THAT(evaluate(Op::kGroupNorm, {x, reals({3}, {1, 1, 1}), reals({3}, {0, 0, 5})}, attributes).reals,
               near({0.5 / s, -1.5 / s, 3.5 / s, -2.5 / s, 0, 0}));
@@ -268,7 +267,7 @@ TEST(OraclePositions, RopeRotatesNeighbouringPairs) {
 }
 
 TEST(OraclePositions, TimestepEmbeddingIsCosinesThenSines) {
-  const std::vector<std::pair<std::string_view, Attribute>> attributes = {{"dim", integer(4)}, {"scale", 10.0}};
+  const NamedAttributes attributes = {{"dim", integer(4)}, {"scale", 10.0}};
   EXPECT_THAT(evaluate(Op::kTimestepEmbedding, {reals({2}, {0.2, 0.5})}, attributes).reals,
               near({std::cos(2.0), std::cos(0.02), std::sin(2.0), std::sin(0.02),  //
                     std::cos(5.0), std::cos(0.05), std::sin(5.0), std::sin(0.05)}));
@@ -361,7 +360,7 @@ TEST(OracleImages, ConvTranspose2dSpreadsEachPixel) {
 TEST(OracleImages, ConvTranspose2dOfGroupsIsWhatAConvolutionHasAsTheGradientOfItsImage) {
   // <conv2d(a, w), b> = <a, conv_transpose2d(b, w)> for all a and b.
   const Attribute stride = ints({2, 1}), padding = ints({1, 0, 0, 2}), dilation = ints({1, 2});
-  const std::vector<std::pair<std::string_view, Attribute>> how = {
+  const NamedAttributes how = {
       {"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", integer(2)}};
   const OracleTensor a = reals({2, 4, 5, 4}, ramp(160)), weight = reals({6, 2, 2, 2}, ramp(48));
   const OracleTensor there = evaluate(Op::kConv2d, {a, weight}, how);

@@ -43,19 +43,6 @@ const OpDefinition& definition_of(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
-std::optional<std::uint32_t> operands_named_by(Samples samples) {
-  switch (samples) {
-    case Samples::kFirst:
-      return 0b1;
-    case Samples::kFirstAndFourth:
-      return 0b1001;
-    case Samples::kFirstTwoAndSixth:
-      return 0b100011;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node, std::int64_t samples) {
   const auto has_samples = [&](ValueId v) {
     const Shape& shape = graph.type(v).shape;
@@ -67,11 +54,12 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
   const bool holds = has_outer_axis && (known.keeps_samples == nullptr || known.keeps_samples(node.attributes));
   if (kind == Samples::kMixed || !holds || !std::ranges::all_of(node.results, has_samples)) return std::nullopt;
 
+  const OperandList& operands = schema_of(node.op).operands;
   std::vector<bool> by_sample(node.inputs.size(), false);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
-    if (const std::optional<std::uint32_t> named = operands_named_by(kind)) {
-      by_sample[k] = (*named >> k & 1U) != 0;
+    if (kind == Samples::kBatched) {
+      by_sample[k] = operands.at(k).batched;
     } else {
       const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
       by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;
@@ -97,7 +85,7 @@ std::vector<TensorType> quantized_types(Op op, DType dtype, const TensorType& x)
 }
 
 int axis_of(const TypeQuery& query) {
-  const std::int64_t axis = query.attributes.get_int("axis");
+  const std::int64_t axis = query.attributes[attr::kAxis];
   if (axis < 0 || axis >= query.in[0].shape.rank()) {
     fail("{}: axis must be in 0..{} for {}, but was given {}", name_of(query.op), query.in[0].shape.rank() - 1,
          query.in[0], axis);
@@ -129,7 +117,7 @@ double dot(const double* a, const double* b, std::size_t count) {
 }
 
 ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
-  const Activation activation = activation_of(attributes);
+  const Activation activation = attributes[attr::kActivation];
   return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];
 }
 
@@ -137,10 +125,10 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-bool is_along_inner_axis(const Attributes& attributes) { return attributes.get_int("axis") > 0; }
+bool is_along_inner_axis(const Attributes& attributes) { return attributes[attr::kAxis] > 0; }
 
 Attributes next_axis(const Attributes& attributes, std::int64_t /*extent*/) {
-  return attributes.with("axis", attributes.get_int("axis") + 1);
+  return attributes.with(attr::kAxis, attributes[attr::kAxis] + 1);
 }
 
 }  // namespace ops

@@ -54,21 +54,17 @@ enum class OpKind : std::uint8_t {
 
 /// How the operands of an op relate to the samples: the entries of the results' first axis.
 enum class Samples : std::uint8_t {
-  kFirst,             ///< operand 0 is batched, the others are not
-  kFirstAndFourth,    ///< operands 0 and 3 are batched
-  kFirstTwoAndSixth,  ///< operands 0, 1 and 5 are batched
-  kEvery,             ///< every operand is batched, unless it has one sample, which all share
-  kBroadcast,         ///< every operand of the results' rank is batched, unless it has one sample
+  kBatched,    ///< the operands that ops.def marks as batched are, the others are not
+  kEvery,      ///< every operand is batched, unless it has one sample, which all share
+  kBroadcast,  ///< every operand of the results' rank is batched, unless it has one sample
   kMixed,
 };
-/// The batched operands as a bit mask by operand number, if `samples` names them.
-[[nodiscard]] std::optional<std::uint32_t> operands_named_by(Samples samples);
 
 /// Properties of an op that ops.def does not hold: a row of the tables in ops/. Passes, plans and kernels query it
 /// and keep no lists of ops.
 struct OpDefinition {
   static constexpr int kFixedRank = -1;
-  static constexpr int kEveryOperand = std::numeric_limits<int>::max();
+  static constexpr int kEveryResult = std::numeric_limits<int>::max();
 
   Op op;
   OpKind kind = OpKind::kOther;
@@ -100,16 +96,12 @@ struct OpDefinition {
   bool goes_along_rows = false;
   bool commutative = false;
   bool reads_part = false;  ///< reads only as much of operand 0 as it produces
-  /// Operands that only scale or shift the data, as a bit mask by operand number.
-  std::uint32_t modulators = 0;
   /// bf16 and fp16 do not convert the op. Set for positions and timesteps, which need more than 16 bits; for random
   /// numbers; for ops that make or take quantized values, whose scales are f32 and whose matmuls name their result
   /// dtype; and for fused ops, whose bodies define the dtypes.
   bool stays_f32 = false;
-  /// This number of operands, from the first, is stored in the dtype of the result; the others keep their own dtype.
-  int narrow_operands = kEveryOperand;
   /// This number of results, from the first, has the dtype that the op works on; the others have their own dtype.
-  int narrow_results = kEveryOperand;
+  int narrow_results = kEveryResult;
 };
 
 [[nodiscard]] const OpDefinition& definition_of(Op op);

@@ -40,7 +40,7 @@ TEST(OpDefinitions, SortOpsByTheirKind) {
   EXPECT_EQ(names_of_all(is_matmul), "linear scaled_linear");
 }
 
-double flops(Op op, std::vector<std::pair<std::string_view, Attribute>> given, const std::vector<TensorType>& in) {
+double flops(Op op, NamedAttributes given, const std::vector<TensorType>& in) {
   const Attributes attributes(op, std::move(given));
   return definition_of(op).flops.count(attributes, in, definition_of(op).infer({op, attributes, in}));
 }

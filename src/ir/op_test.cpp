@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "ir/builder.hpp"
 
 namespace headroom {
 namespace {
@@ -26,7 +27,7 @@ TEST(OpTable, RowsStandInEnumOrderWithUniqueNames) {
     EXPECT_EQ(&schema_of(schema.op), &schema);
     EXPECT_EQ(parse_op(schema.name), schema.op);
     EXPECT_EQ(name_of(schema.op), schema.name);
-    EXPECT_LE(schema.min_inputs, schema.max_inputs) << schema.name;
+    EXPECT_LE(schema.operands.least(), schema.operands.most()) << schema.name;
     EXPECT_GE(schema.results, 1) << schema.name;
     names.insert(schema.name);
   }
@@ -40,21 +41,21 @@ TEST(OpTable, DefaultsAreOfTheirKind) {
       const std::size_t kind = static_cast<std::size_t>(attribute.kind);
       EXPECT_EQ(attribute.fallback ? attribute.fallback->index() : kind, kind) << schema.name << " " << attribute.name;
     }
-  EXPECT_EQ(Attributes(Op::kLinear, {}).get_text("activation"), "none");
-  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_ints("stride"), (std::vector<std::int64_t>{1, 1}));
-  EXPECT_EQ(Attributes(Op::kConv2d, {}).get_int("groups"), 1);
+  EXPECT_EQ(Attributes(Op::kLinear, {})[attr::kActivation], Activation::kNone);
+  EXPECT_EQ(Attributes(Op::kConv2d, {})[attr::kStride], (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(Attributes(Op::kConv2d, {})[attr::kGroups], 1);
   const Attributes embedding(Op::kTimestepEmbedding, {{"dim", std::int64_t{8}}});
-  EXPECT_EQ(embedding.get_float("max_period"), 10000.0);
-  EXPECT_EQ(embedding.get_float("scale"), 1.0);
+  EXPECT_EQ(embedding[attr::kMaxPeriod], 10000.0);
+  EXPECT_EQ(embedding[attr::kScale], 1.0);
 }
 
 TEST(AttributesTest, KeepSchemaOrderWhateverTheOrderGiven) {
   const Attributes a(Op::kSlice, {{"size", std::int64_t{3}}, {"axis", std::int64_t{1}}, {"start", std::int64_t{2}}});
   const Attributes b(Op::kSlice, {{"axis", std::int64_t{1}}, {"start", std::int64_t{2}}, {"size", std::int64_t{3}}});
   EXPECT_EQ(a, b);
-  EXPECT_EQ(a.all()[0].first, "axis");
-  EXPECT_EQ(a.all()[2].first, "size");
-  EXPECT_EQ(a.get_int("start"), 2);
+  EXPECT_EQ(a.all()[0].name, "axis");
+  EXPECT_EQ(a.all()[2].name, "size");
+  EXPECT_EQ(a[attr::kStart], 2);
 }
 
 TEST(AttributesTest, NamesOutliveTheTextTheyWereGivenAs) {
@@ -62,9 +63,9 @@ TEST(AttributesTest, NamesOutliveTheTextTheyWereGivenAs) {
   {
     const std::string name = "dtype";
     attributes = Attributes(Op::kCast, {{name, DType::kBF16}});
-    EXPECT_NE(attributes.all()[0].first.data(), name.data());
+    EXPECT_NE(attributes.all()[0].name.data(), name.data());
   }
-  EXPECT_EQ(attributes.get_dtype("dtype"), DType::kBF16);
+  EXPECT_EQ(attributes[attr::kDType], DType::kBF16);
 }
 
 TEST(AttributesTest, RefuseMissingUnknownRepeatedAndMistypedOnes) {
@@ -79,18 +80,74 @@ TEST(AttributesTest, RefuseMissingUnknownRepeatedAndMistypedOnes) {
   expect_error([] { Attributes(Op::kCast, {{"dtype", std::string("f32")}}); }, "must be a dtype");
 }
 
+TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
+  EXPECT_EQ(Attributes(Op::kMatmul, {{"tf32", std::int64_t{1}}}), Attributes(Op::kMatmul, {{attr::kTf32, true}}));
+  EXPECT_EQ(Attributes(Op::kLinear, {{"activation", std::string("gelu_erf")}}),
+            Attributes(Op::kLinear, {{attr::kActivation, Activation::kGeluErf}}));
+  expect_error(
+      [] {
+        Attributes(Op::kMatmul, {{"tf32", std::int64_t{2}}});
+      },
+      "matmul: tf32 must be 0 or 1, but was given 2");
+  expect_error(
+      [] {
+        Attributes(Op::kLinear, {{"activation", std::string("tanh")}});
+      },
+      "linear: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
+}
+
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {
-  EXPECT_FALSE(Attributes(Op::kAdd, {}).has("axis"));
-  EXPECT_THROW((void)Attributes(Op::kAdd, {}).get_int("axis"), std::logic_error);
-  EXPECT_THROW((void)Attributes(Op::kAdd, {}).with("axis", std::int64_t{1}), std::logic_error);
+  EXPECT_FALSE(Attributes(Op::kAdd, {}).has(attr::kAxis));
+  EXPECT_THROW((void)Attributes(Op::kAdd, {})[attr::kAxis], std::logic_error);
+  EXPECT_THROW((void)Attributes(Op::kAdd, {}).with(attr::kAxis, 1), std::logic_error);
+  const Attributes resize(Op::kResize2d, {{attr::kImageSize, {4, 4}}});
+  EXPECT_FALSE(resize.has(attr::kExtent)) << "a slice's, of the same name";
+  EXPECT_THROW((void)resize.with(attr::kExtent, 3), std::logic_error);
 }
 
 TEST(AttributesTest, WithChangesOneAndKeepsTheOthers) {
   const Attributes linear(Op::kLinear, {{"activation", std::string("silu")}, {"tf32", std::int64_t{1}}});
-  const Attributes plain = linear.with("activation", std::string("none"));
+  const Attributes plain = linear.with(attr::kActivation, Activation::kNone);
   EXPECT_EQ(plain, Attributes(Op::kLinear, {{"tf32", std::int64_t{1}}}));
-  EXPECT_EQ(linear.get_text("activation"), "silu");
-  EXPECT_THROW((void)linear.with("activation", 1.0), std::logic_error);
+  EXPECT_EQ(linear[attr::kActivation], Activation::kSilu);
+}
+
+TEST(OperandsTest, OptionalOnesFollowAndRolesAreNamedOnce) {
+  for (const OpSchema& schema : all_ops()) {
+    std::set<Role> roles;
+    bool optional = false;
+    for (const OperandSchema& operand : schema.operands) {
+      EXPECT_TRUE(roles.insert(operand.role).second) << schema.name;
+      EXPECT_TRUE(operand.optional || !optional) << schema.name;
+      EXPECT_TRUE(!operand.many || &operand + 1 == schema.operands.end()) << schema.name;
+      optional = operand.optional;
+    }
+    EXPECT_EQ(operands_of(schema.op).most(), schema.operands.most()) << schema.name;
+  }
+}
+
+TEST(OperandsTest, AreFoundByRole) {
+  static_assert(position_of(Op::kConv2d, Role::kResidual) == 3);
+  EXPECT_EQ(position_of(Op::kScaledLinear, Role::kWeight), 2U);
+  EXPECT_THROW((void)position_of(Op::kMatmul, Role::kWeight), std::logic_error);
+  EXPECT_EQ(operands_of(Op::kLinear).least(), 2U);
+  EXPECT_EQ(operands_of(Op::kLinear).most(), 3U);
+  EXPECT_EQ(operands_of(Op::kConcat).at(7).role, Role::kPart);
+  EXPECT_EQ(operands_of(Op::kConcat).most(), OperandList::kMost);
+  EXPECT_EQ(operands_of(Op::kConstant).most(), 0U);
+}
+
+TEST(OperandsTest, ANodeGivesThemByRole) {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, Shape{2, 3}});
+  const ValueId weight = graph.add_param("weight", {DType::kF32, Shape{4, 3}});
+  b.linear(x, weight);
+  const Node& linear = graph.nodes()[0];
+  EXPECT_EQ(linear.input(Role::kX), x);
+  EXPECT_EQ(linear.input(Role::kWeight), weight);
+  EXPECT_EQ(linear.input(Role::kBias), kNoValue);
+  EXPECT_THROW((void)linear.input(Role::kResidual), std::logic_error);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::int64_t kSamples = 3;
 struct Case {
   const char* name;
   Op op;
-  std::vector<std::pair<std::string_view, Attribute>> attributes;
+  NamedAttributes attributes;
   std::vector<Shape> inputs;
   std::vector<bool> by_sample;  // as expected; empty if samples mix
 };

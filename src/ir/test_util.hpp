@@ -32,8 +32,7 @@ inline OracleTensor integers(Shape shape, std::vector<std::int64_t> values, DTyp
 }
 
 /// The single result of an op.
-inline OracleTensor evaluate(Op op, const std::vector<OracleTensor>& inputs,
-                             std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+inline OracleTensor evaluate(Op op, const std::vector<OracleTensor>& inputs, NamedAttributes attributes = {}) {
   std::vector<OracleTensor> results = interpret_node(op, Attributes(op, std::move(attributes)), inputs);
   HR_CHECK_EQ(results.size(), std::size_t{1});
   return results[0];

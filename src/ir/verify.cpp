@@ -228,8 +228,8 @@ class Verifier {
     const auto given = node.attributes.all();
     bool match = given.size() == schema.attributes.size();
     for (std::size_t i = 0; match && i < given.size(); ++i) {
-      match = given[i].first == schema.attributes[i].name &&
-              given[i].second.index() == static_cast<std::size_t>(schema.attributes[i].kind);
+      match = given[i].name == schema.attributes[i].name &&
+              given[i].value.index() == static_cast<std::size_t>(schema.attributes[i].kind);
     }
     if (!match) broken("{} has attributes that do not match its op", describe(node));
   }

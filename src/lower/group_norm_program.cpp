@@ -30,16 +30,16 @@ class GroupNormBody {
     const Node* norm = maker_of(beneath_modulation(beneath_activation(beneath_cast(result))));
     if (norm == nullptr || norm->op != Op::kGroupNorm) refuse_body("what does not end in a group norm");
     ++read_nodes_;
-    if (norm->attributes.get_int("channels") != 0) refuse_body("a group norm of some of its channels");
-    program_.groups = norm->attributes.get_int("groups");
-    program_.eps = norm->attributes.get_float("eps");
-    if (const Activation own = activation_of(norm->attributes); own != Activation::kNone) {
+    if (norm->attributes[attr::kChannels] != 0) refuse_body("a group norm of some of its channels");
+    program_.groups = norm->attributes[attr::kGroups];
+    program_.eps = norm->attributes[attr::kEps];
+    if (const Activation own = norm->attributes[attr::kActivation]; own != Activation::kNone) {
       if (program_.activation != Activation::kNone || program_.scale >= 0) refuse_body("what follows an activation");
       program_.activation = own;
     }
-    if (norm->inputs.size() > 1) program_.weight = input_number(norm->inputs[1]);
-    if (norm->inputs.size() > 2) program_.bias = input_number(norm->inputs[2]);
-    const ValueId x = beneath_shift(norm->inputs[0]);
+    if (const ValueId weight = norm->input(Role::kWeight); weight != kNoValue) program_.weight = input_number(weight);
+    if (const ValueId bias = norm->input(Role::kBias); bias != kNoValue) program_.bias = input_number(bias);
+    const ValueId x = beneath_shift(norm->input(Role::kX));
     read_parts(x);
     read_whole(x);
     if (read_nodes_ != body_.nodes().size()) refuse_body("a group norm with ops outside its pattern");
@@ -84,7 +84,7 @@ class GroupNormBody {
         ValueId vector = node.inputs[k];
         if (const Node* more = maker_of(vector); more != nullptr && more->op == Op::kAddScalar && node.op == Op::kMul) {
           ++read_nodes_;
-          program_.more = more->attributes.get_float("value");
+          program_.more = more->attributes[attr::kValue];
           vector = more->inputs[0];
         }
         number = input_number(vector);
@@ -111,7 +111,7 @@ class GroupNormBody {
       return;
     }
     ++read_nodes_;
-    if (maker->attributes.get_int("axis") != 1 || maker->inputs.size() != 2)
+    if (maker->attributes[attr::kAxis] != 1 || maker->inputs.size() != 2)
       refuse_body("a group norm of a concatenation of anything but two images along their channels");
     for (const ValueId part : maker->inputs) program_.parts.push_back(input_number(part));
   }

@@ -117,7 +117,7 @@ class Lowering {
       cover(result);
       program_.needs_rows = true;
     } else if (is_sum_or_extreme(node.op)) {
-      const std::vector<std::int64_t>& axes = node.attributes.get_ints("axes");
+      const std::vector<std::int64_t>& axes = node.attributes[attr::kAxes];
       if (known(node.inputs[0]).is_dropped || axes != std::vector<std::int64_t>{shape(node.inputs[0]).rank() - 1})
         refuse(node, "goes over other axes than the innermost");
       cover(node.inputs[0]);
@@ -163,15 +163,15 @@ class Lowering {
 
   void survey_resize(const Node& node) const {
     const Shape &from = shape(node.inputs[0]), &to = shape(node.results[0]);
-    if (node.attributes.get_text("mode") != "nearest" || to[2] % from[2] != 0 || to[3] % from[3] != 0)
+    if (node.attributes[attr::kMode] != ResizeMode::kNearest || to[2] % from[2] != 0 || to[3] % from[3] != 0)
       refuse(node, "is not of nearest neighbours by whole factors");
     if (partly_read_input(node) == kNoValue) refuse(node, "stretches what the body computes");
   }
   void survey_gather(const Node& node) const {
-    const Shape& ids = shape(node.inputs[1]);
-    if (shape(node.inputs[0]).rank() != 1 || ids.rank() == 0 || ids[-1] != 1)
+    const Shape& ids = shape(node.input(Role::kIds));
+    if (shape(node.input(Role::kTable)).rank() != 1 || ids.rank() == 0 || ids[-1] != 1)
       refuse(node, "takes more than one element for each row");
-    if (partly_read_input(node) == kNoValue || known_[index_of(node.inputs[1])].input < 0)
+    if (partly_read_input(node) == kNoValue || known_[index_of(node.input(Role::kIds))].input < 0)
       refuse(node, "takes what the body computes, or where it does");
   }
   /// The input that a resize2d stretches, or a gather takes elements from.
@@ -214,8 +214,9 @@ class Lowering {
   int gather(const Node& node) {
     const ValueId table = partly_read_input(node);
     if (!can_be_read(type(table).dtype)) throw Unfit{fmt::format("an operand is {}", type(table).dtype)};
-    program_.loads.push_back(
-        {.operand = known(node.inputs[1]).input, .axes = axes_of(shape(node.inputs[1]), false), .repeats = {}});
+    program_.loads.push_back({.operand = known(node.input(Role::kIds)).input,
+                              .axes = axes_of(shape(node.input(Role::kIds)), false),
+                              .repeats = {}});
     program_.loads.push_back({.operand = known(table).input,
                               .axes = std::vector<int>(static_cast<std::size_t>(program_.space.rank()), -1),
                               .repeats = {},
@@ -340,9 +341,9 @@ class Lowering {
   }
 
   int constant_of(const Node& node) {
-    if (node.attributes.get_floats("values").size() != 1) refuse(node, "holds more than one number");
+    if (node.attributes[attr::kValues].size() != 1) refuse(node, "holds more than one number");
     if (!is_computed(type(node.results[0]).dtype)) refuse(node, "is no f32");
-    return constant(node.attributes.get_floats("values")[0]);
+    return constant(node.attributes[attr::kValues][0]);
   }
 
   void lower_cast(const Node& node) {
@@ -369,15 +370,15 @@ class Lowering {
 
   void lower_rope(const Node& node) {
     const int x = operand(node, 0, false);
-    if (!is_input(node.inputs[1]) || !is_input(node.inputs[2])) refuse(node, "computes its tables");
+    if (!is_input(node.input(Role::kCos)) || !is_input(node.input(Role::kSin))) refuse(node, "computes its tables");
     const auto table = [&](ValueId value) {
       const Shape& own = shape(value);  // or with leading axes
       Shape seen = own;
       seen.set(-1, 2 * own[-1]);
       return load(value, seen, false);
     };
-    const int cosine = table(node.inputs[1]);
-    const int sine = table(node.inputs[2]);
+    const int cosine = table(node.input(Role::kCos));
+    const int sine = table(node.input(Role::kSin));
     known(node.results[0]).step = push({.what = Do::kRotate, .args = {x, cosine, sine}});
   }
 
@@ -419,7 +420,7 @@ class Lowering {
     int x = row_operand(node);
     if (node.op == Op::kLayerNorm) x = formula(Op::kSub, {x, mean(node, x), -1});
     const int spread = mean(node, formula(Op::kMul, {x, x, -1}));
-    const int above = formula(Op::kAddScalar, {spread, -1, -1}, {node.attributes.get_float("eps"), 0});
+    const int above = formula(Op::kAddScalar, {spread, -1, -1}, {node.attributes[attr::kEps], 0});
     x = formula(Op::kMul, {x, formula(Op::kRsqrt, {above, -1, -1}), -1});
     if (node.inputs.size() > 1) x = formula(Op::kMul, {x, operand(node, 1, false), -1});
     if (node.inputs.size() > 2) x = formula(Op::kAdd, {x, operand(node, 2, false), -1});
@@ -428,7 +429,7 @@ class Lowering {
 
   void lower_quantize(const Node& node) {
     const int x = row_operand(node);
-    const double largest = largest_of(node.attributes.get_dtype("dtype"));
+    const double largest = largest_of(node.attributes[attr::kDType]);
     const int peak = push({.what = Do::kPeak, .args = {x, -1, -1}});
     const int inverse = push({.what = Do::kInverse, .args = {peak, -1, -1}, .numbers = {largest, 0}});
     known(node.results[0]).step = push({.what = Do::kQuantize, .args = {x, inverse, -1}});

@@ -110,7 +110,7 @@ TEST(RowProgram, RoundsWhereTheBodyCasts) {
 TEST(RowProgram, TakesNormsApart) {
   Body body;
   const ValueId x = body.input({2, 4}), weight = body.input({4}), bias = body.input({4});
-  body.output(body->layer_norm(x, 0.5, weight, bias));
+  body.output(body->layer_norm(x, 0.5, {.weight = weight, .bias = bias}));
   EXPECT_THAT(steps_of(body), ElementsAre("load 0", "sum: 0", "mul_scalar: 1 by 0.25", "sub 0 2", "mul 3 3", "sum: 4",
                                           "mul_scalar: 5 by 0.25", "add_scalar: 6 by 0.5", "rsqrt: 7", "mul 3 8",
                                           "load 1", "mul 9 10", "load 2", "add 11 12"));
@@ -239,7 +239,7 @@ TEST(RowProgram, RefusesToGatherAnythingElse) {
 
 TEST(RowProgram, RefusesToStretchAnythingElse) {
   Body bilinear;
-  bilinear.output(bilinear->resize2d(bilinear.input({1, 2, 3, 3}), {6, 6}, "bilinear"));
+  bilinear.output(bilinear->resize2d(bilinear.input({1, 2, 3, 3}), {6, 6}, ResizeMode::kBilinear));
   EXPECT_EQ(bilinear.reason(), "resize2d is not of nearest neighbours by whole factors");
   Body partly;
   partly.output(partly->resize2d(partly.input({1, 2, 3, 3}), {6, 7}));

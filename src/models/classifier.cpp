@@ -96,7 +96,7 @@ Graph build_classifier(const ClassifierConfig& config, std::int64_t batch) {
       x = b.mean(x, {2, 3});  // [batch, channels, height, width] -> [batch, channels]
       graph.add_output("features", x);
     } else {
-      x = b.linear(x, param(layer.weight, {layer.out, layer.in}), param(layer.bias, {layer.out}));
+      x = b.linear(x, param(layer.weight, {layer.out, layer.in}), {.bias = param(layer.bias, {layer.out})});
     }
   }
   graph.add_output("logits", x);

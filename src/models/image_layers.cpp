@@ -23,21 +23,21 @@ ValueId ImageLayers::conv(std::string_view name, ValueId x, std::int64_t out, st
 ValueId ImageLayers::linear(std::string_view name, ValueId x, std::int64_t out, bool has_bias) {
   const auto scope = b_.scope(name);
   const ValueId weight = param("weight", {out, b_.shape(x)[-1]});
-  return b_.linear(x, weight, has_bias ? param("bias", {out}) : kNoValue);
+  return b_.linear(x, weight, {.bias = has_bias ? param("bias", {out}) : kNoValue});
 }
 
 ValueId ImageLayers::norm(std::string_view name, ValueId x, ImageNorm how) {
   const auto scope = b_.scope(name);
   const std::int64_t width = b_.shape(x)[1];
   const ValueId weight = param("weight", {width}), bias = param("bias", {width});
-  return b_.group_norm(x, how.groups, how.eps, weight, bias);
+  return b_.group_norm(x, how.groups, how.eps, {.weight = weight, .bias = bias});
 }
 
 ValueId ImageLayers::layer_norm(std::string_view name, ValueId x, double eps) {
   const auto scope = b_.scope(name);
   const std::int64_t width = b_.shape(x)[-1];
   const ValueId weight = param("weight", {width}), bias = param("bias", {width});
-  return b_.layer_norm(x, eps, weight, bias);
+  return b_.layer_norm(x, eps, {.weight = weight, .bias = bias});
 }
 
 ValueId ImageLayers::resnet(std::string_view name, ValueId x, std::int64_t width, ValueId time) {

@@ -44,16 +44,19 @@ class Align {
  private:
   /// `out` and `in` are the axes of the weight.
   bool align_convolution(Rewriter& r, const Node& node, int out, int in) {
-    if (node.attributes.get_int("groups") != 1 || !r.is_weight(node.inputs[1])) return false;
+    if (node.attributes[attr::kGroups] != 1 || !r.is_weight(node.input(Role::kWeight))) return false;
     const std::int64_t vector = channels_in_vector(node, r.type(node.results[0]).dtype);
-    const Shape& weight = r.shape(node.inputs[1]);
+    const Shape& weight = r.shape(node.input(Role::kWeight));
     const std::int64_t made = round_up(weight[out], vector), read = round_up(weight[in], vector);
     if (made == weight[out] && read == weight[in]) return false;
     std::vector<ValueId> inputs = node.inputs;
-    inputs[0] = filled(r, inputs[0], read, node);
-    inputs[1] = pad(r, pad(r, inputs[1], in, read, node), out, made, node);
-    if (inputs.size() > 2) inputs[2] = pad(r, inputs[2], 0, made, node);  // bias
-    if (inputs.size() > 3) inputs[3] = filled(r, inputs[3], made, node);  // residual
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const Role role = schema_of(node.op).operands.at(k).role;
+      if (role == Role::kX) inputs[k] = filled(r, inputs[k], read, node);
+      if (role == Role::kWeight) inputs[k] = pad(r, pad(r, inputs[k], in, read, node), out, made, node);
+      if (role == Role::kBias) inputs[k] = pad(r, inputs[k], 0, made, node);
+      if (role == Role::kResidual) inputs[k] = filled(r, inputs[k], made, node);
+    }
     replace(r, node, r.emit_like(node, inputs, node.attributes));
     return true;
   }
@@ -66,8 +69,8 @@ class Align {
     Attributes attributes = node.attributes;
     const std::int64_t channels = r.shape(first->second)[kChannels];
     if (node.op == Op::kGroupNorm) {
-      if (attributes.get_int("channels") == 0)
-        attributes = attributes.with("channels", r.shape(node.inputs[0])[kChannels]);
+      if (attributes[attr::kChannels] == 0)
+        attributes = attributes.with(attr::kChannels, r.shape(node.inputs[0])[kChannels]);
       for (std::size_t k = 1; k < inputs.size(); ++k) inputs[k] = pad(r, inputs[k], 0, channels, node);
     } else if (is_elementwise(node.op)) {
       if (!keeps_zeros(node)) return false;
@@ -89,8 +92,7 @@ class Align {
     const std::int64_t channels = r.shape(node.results[0])[kChannels];
     if (r.shape(wide)[kChannels] == channels) return r.replace(node.results[0], wide);
     const ValueId narrow =
-        r.emit(Op::kSlice, {wide}, {{"axis", std::int64_t{kChannels}}, {"start", std::int64_t{0}}, {"size", channels}},
-               node.path);
+        r.emit(Op::kSlice, {wide}, {{attr::kAxis, kChannels}, {attr::kStart, 0}, {attr::kExtent, channels}}, node.path);
     filled_.emplace(narrow, wide);
     r.replace(node.results[0], narrow);
   }
@@ -107,7 +109,8 @@ class Align {
     if (shape[axis] == extent) return value;
     std::vector<std::int64_t> before(static_cast<std::size_t>(shape.rank())), after = before;
     after[static_cast<std::size_t>(axis)] = extent - shape[axis];
-    return r.emit(Op::kPad, {value}, {{"before", std::move(before)}, {"after", std::move(after)}}, reader.path);
+    return r.emit(Op::kPad, {value}, {{attr::kBefore, std::move(before)}, {attr::kAfter, std::move(after)}},
+                  reader.path);
   }
 
   std::map<ValueId, ValueId> filled_;  // slices of values with zeros in additional channels, and these values

@@ -6,7 +6,7 @@ namespace headroom {
 
 std::int64_t channels_in_vector(const Node& convolution, DType dtype) {
   constexpr std::int64_t kVectorBytes = 16;
-  if (dtype == DType::kF32 && convolution.attributes.get_int("tf32") == 0) return 1;
+  if (dtype == DType::kF32 && !convolution.attributes[attr::kTf32]) return 1;
   return kVectorBytes / static_cast<std::int64_t>(size_of(dtype));
 }
 

@@ -60,8 +60,8 @@ class ChannelsLast {
     const ValueId value = node.inputs[k];
     if (!is_image(value)) return false;
     if (is_elementwise(node.op)) return graph_.type(value).shape == graph_.type(node.results[0]).shape;
-    constexpr std::size_t kResidual = 3;
-    return k == 0 || node.op == Op::kConcat || (node.op == Op::kConv2d && k == kResidual);
+    const OperandSchema& operand = schema_of(node.op).operands.at(k);
+    return operand.batched || operand.many;
   }
   /// The same for a converted node, if operand k is no weight.
   [[nodiscard]] bool is_image_operand(const Node& node, std::size_t k) const {
@@ -153,7 +153,8 @@ class ChannelsLast {
 
   ValueId push_layout(ValueId value, Layout layout, const Node& at) {
     const Shape& shape = graph_.type(value).shape;
-    Attributes extents(Op::kReshape, {{"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())}});
+    Attributes extents(Op::kReshape,
+                       {{attr::kShape, std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())}});
     schedule_.push_back(graph_.make_node(Op::kReshape, {value}, std::move(extents), at.path, at.region));
     const ValueId result = schedule_.back().results[0];
     graph_.set_layout(result, layout);

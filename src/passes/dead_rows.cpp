@@ -19,8 +19,6 @@
 namespace headroom {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 /// A range of entries of an axis.
 struct Rows {
   std::int64_t axis = 0;
@@ -49,9 +47,9 @@ Rows along(Rows rows, std::int64_t axis) {
 std::int64_t extent(const Shape& shape, std::int64_t axis) { return shape[static_cast<int>(axis)]; }
 
 Rows rows_of(const Node& slice) {
-  return {.axis = slice.attributes.get_int("axis"),
-          .start = slice.attributes.get_int("start"),
-          .size = slice.attributes.get_int("size")};
+  return {.axis = slice.attributes[attr::kAxis],
+          .start = slice.attributes[attr::kStart],
+          .size = slice.attributes[attr::kExtent]};
 }
 
 /// The axis of a reshape's operand that corresponds to this axis of its result: of the same extent, with as many
@@ -62,6 +60,11 @@ std::optional<std::int64_t> axis_before(const Shape& from, const Shape& to, std:
   for (std::int64_t i = from.rank() - 1; i >= 0; behind_from *= extent(from, i--))
     if (behind_from == behind && extent(from, i) == extent(to, axis)) return i;
   return std::nullopt;
+}
+
+bool only_first_is_batched(Op op) {
+  const OperandList& operands = schema_of(op).operands;
+  return operands.at(0).batched && std::ranges::count(operands, true, &OperandSchema::batched) == 1;
 }
 
 class RowTrimmer {
@@ -83,7 +86,8 @@ class RowTrimmer {
     if (rows.size == extent(r_.shape(value), rows.axis)) return value;
     const Node* const node = pays(value, rows) ? producer(value) : nullptr;
     if (node == nullptr)
-      return r_.emit(Op::kSlice, {value}, {{"axis", rows.axis}, {"start", rows.start}, {"size", rows.size}}, path);
+      return r_.emit(Op::kSlice, {value},
+                     {{attr::kAxis, rows.axis}, {attr::kStart, rows.start}, {attr::kExtent, rows.size}}, path);
     const Part part = *part_of(*node, rows);
     std::vector<ValueId> operands;
     for (const Need& need : part.operands)
@@ -117,15 +121,15 @@ class RowTrimmer {
       part.operands[0].rows = Rows{.axis = rows.axis, .start = inner.start + rows.start, .size = rows.size};
       part.is_operand = true;
     } else if (node.op == Op::kConcat) {
-      concat_part(part, node.attributes.get_int("axis"), rows);
+      concat_part(part, node.attributes[attr::kAxis], rows);
     } else if (node.op == Op::kTranspose) {
-      first(node.attributes.get_ints("perm")[static_cast<std::size_t>(rows.axis)]);
+      first(node.attributes[attr::kPerm][static_cast<std::size_t>(rows.axis)]);
     } else if (node.op == Op::kReshape) {
       const std::optional<std::int64_t> axis = axis_before(r_.shape(node.inputs[0]), to, rows.axis);
       if (!axis) return std::nullopt;
       Ints shape(to.dims().begin(), to.dims().end());
       shape[static_cast<std::size_t>(rows.axis)] = rows.size;
-      part.attributes = node.attributes.with("shape", std::move(shape));
+      part.attributes = node.attributes.with(attr::kShape, std::move(shape));
       first(*axis);
     } else if (node.op == Op::kMatmul || node.op == Op::kRope) {
       if (rows.axis != to.rank() - 2) return std::nullopt;
@@ -133,7 +137,8 @@ class RowTrimmer {
       // The tables of a rotation have one row per position.
       if (node.op == Op::kRope)
         for (const std::size_t table : {1, 2}) part.operands[table].rows = along(rows, 0);
-    } else if (known.samples == Samples::kFirst && known.inner_axes > 0 && known.keeps_samples == nullptr) {
+    } else if (known.samples == Samples::kBatched && only_first_is_batched(node.op) && known.inner_axes > 0 &&
+               known.keeps_samples == nullptr) {
       const bool lies_outside = rows.axis < to.rank() - known.inner_axes;
       if (!lies_outside || r_.shape(node.inputs[0]).rank() != to.rank()) return std::nullopt;
       first(rows.axis);

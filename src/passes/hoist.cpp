@@ -117,13 +117,12 @@ class LoopHoister {
 
   /// The rows of a table equal its row in each iteration.
   ValueId lift_row(const Node& node) {
-    const ValueId table = node.inputs[0];
+    const ValueId table = node.input(Role::kTable);
     const std::int64_t rows = graph_.type(table).shape[0];
-    if (node.inputs[1] != region_.counter || changes(table) || rows < region_.trip_count) return kNoValue;
+    if (node.input(Role::kIndex) != region_.counter || changes(table) || rows < region_.trip_count) return kNoValue;
     if (rows == region_.trip_count) return table;
-    return emit(
-        node, Op::kSlice, {table},
-        Attributes(Op::kSlice, {{"axis", std::int64_t{0}}, {"start", std::int64_t{0}}, {"size", region_.trip_count}}));
+    return emit(node, Op::kSlice, {table},
+                Attributes(Op::kSlice, {{attr::kAxis, 0}, {attr::kStart, 0}, {attr::kExtent, region_.trip_count}}));
   }
 
   ValueId lift_node(const Node& node) {

@@ -46,19 +46,18 @@ bool is_read(const Graph& graph, ValueId value) {
 void take_first_rows(Graph& graph, ValueId counter) {
   std::vector<Node> nodes;
   for (Node& node : graph.take_nodes()) {
-    if (node.op == Op::kRow && node.inputs[1] == counter) {
+    if (node.op == Op::kRow && node.input(Role::kIndex) == counter) {
       if (graph.type(node.inputs[0]).shape[0] > 1) {
         nodes.push_back(graph.make_node(
             Op::kSlice, {node.inputs[0]},
-            Attributes(Op::kSlice, {{"axis", std::int64_t{0}}, {"start", std::int64_t{0}}, {"size", std::int64_t{1}}}),
-            node.path, node.region));
+            Attributes(Op::kSlice, {{attr::kAxis, 0}, {attr::kStart, 0}, {attr::kExtent, 1}}), node.path, node.region));
         node.inputs[0] = nodes.back().results[0];
       }
       const std::span<const std::int64_t> extents = graph.type(node.results[0]).shape.dims();
       node.op = Op::kReshape;
       node.inputs.resize(1);
       node.attributes =
-          Attributes(Op::kReshape, {{"shape", std::vector<std::int64_t>(extents.begin(), extents.end())}});
+          Attributes(Op::kReshape, {{attr::kShape, std::vector<std::int64_t>(extents.begin(), extents.end())}});
     }
     nodes.push_back(std::move(node));
   }
@@ -67,11 +66,11 @@ void take_first_rows(Graph& graph, ValueId counter) {
 
 /// The counter of the only iteration, at the start of the schedule, where all regions may read it.
 ValueId add_zero(Graph& graph) {
-  Node zero = graph.make_node(
-      Op::kConstant, {},
-      Attributes(Op::kConstant,
-                 {{"values", std::vector<double>{0}}, {"shape", std::vector<std::int64_t>{}}, {"dtype", DType::kI32}}),
-      "", kTopRegion);
+  Node zero = graph.make_node(Op::kConstant, {},
+                              Attributes(Op::kConstant, {{attr::kValues, std::vector<double>{0}},
+                                                         {attr::kShape, std::vector<std::int64_t>{}},
+                                                         {attr::kDType, DType::kI32}}),
+                              "", kTopRegion);
   const ValueId value = zero.results[0];
   std::vector<Node> nodes = graph.take_nodes();
   nodes.insert(nodes.begin(), std::move(zero));

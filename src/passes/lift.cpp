@@ -35,7 +35,7 @@ std::vector<std::int64_t> with_steps(const Site& site, const Shape& shape) {
 }
 
 ValueId reshaped(const Site& site, ValueId value, std::vector<std::int64_t> extents) {
-  return site.emit(Op::kReshape, {value}, Attributes(Op::kReshape, {{"shape", std::move(extents)}}));
+  return site.emit(Op::kReshape, {value}, Attributes(Op::kReshape, {{attr::kShape, std::move(extents)}}));
 }
 
 ValueId same_op(const Site& site, Attributes attributes) {
@@ -49,9 +49,11 @@ ValueId same_op(const Site& site, Attributes attributes) {
 /// constant would be repeated for every step.
 ValueId lift_under_axis(const Site& site) {
   const OpDefinition& known = definition_of(site.node.op);
-  const std::uint32_t by_step = operands_named_by(known.samples).value_or(~std::uint32_t{0});
-  for (std::size_t i = 0; i < site.operands.size(); ++i)
-    if (site.operands[i].lifted != ((by_step >> i & 1U) != 0)) return kNoValue;
+  const OperandList& operands = schema_of(site.node.op).operands;
+  for (std::size_t i = 0; i < site.operands.size(); ++i) {
+    const bool by_step = known.samples != Samples::kBatched || operands.at(i).batched;
+    if (site.operands[i].lifted != by_step) return kNoValue;
+  }
   if (known.under_axis != nullptr) return same_op(site, known.under_axis(site.node.attributes, site.steps));
   return known.inner_axes == OpDefinition::kFixedRank ? kNoValue : same_op(site, site.node.attributes);
 }

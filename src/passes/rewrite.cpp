@@ -88,19 +88,28 @@ const Node* Rewriter::weight_producer(ValueId weight) const {
   return producer == nullptr ? nullptr : &producer->node;
 }
 
-ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs,
-                       std::vector<std::pair<std::string_view, Attribute>> attributes, const std::string& path) {
+ValueId Rewriter::emit(Op op, std::vector<ValueId> inputs, NamedAttributes attributes, const std::string& path) {
   return emit_all(op, std::move(inputs), std::move(attributes), path).front();
 }
 
-std::vector<ValueId> Rewriter::emit_all(Op op, std::vector<ValueId> inputs,
-                                        std::vector<std::pair<std::string_view, Attribute>> attributes,
+std::vector<ValueId> Rewriter::emit_all(Op op, std::vector<ValueId> inputs, NamedAttributes attributes,
                                         const std::string& path) {
   return schedule(op, std::move(inputs), Attributes(op, std::move(attributes)), path).results;
 }
 
 ValueId Rewriter::emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes) {
   return schedule(node.op, std::move(inputs), std::move(attributes), node.path).results.front();
+}
+
+ValueId Rewriter::emit_with(const Node& node, std::initializer_list<Operand> operands) {
+  std::vector<ValueId> inputs = node.inputs;
+  for (const auto& [role, value] : operands) {
+    const std::size_t position = position_of(node.op, role);
+    HR_CHECK_LE(position, inputs.size());
+    if (position == inputs.size()) inputs.push_back(value);
+    inputs[position] = value;
+  }
+  return emit_like(node, std::move(inputs), node.attributes);
 }
 
 const Node& Rewriter::schedule(Op op, std::vector<ValueId> inputs, Attributes attributes, const std::string& path) {

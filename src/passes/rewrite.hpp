@@ -47,14 +47,19 @@ class Rewriter {
 
   /// Schedules a node before the current one, in its region, and returns its first result. A node that reads only
   /// weights goes to the start of the schedule and is a weight itself.
-  ValueId emit(Op op, std::vector<ValueId> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
-               const std::string& path);
+  ValueId emit(Op op, std::vector<ValueId> inputs, NamedAttributes attributes, const std::string& path);
   /// The same for an op with several results; returns all of them.
-  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs,
-                                std::vector<std::pair<std::string_view, Attribute>> attributes,
+  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, NamedAttributes attributes,
                                 const std::string& path);
   /// The same op as `node` at its path, on other inputs or with other attributes (`node.attributes.with(...)`).
   ValueId emit_like(const Node& node, std::vector<ValueId> inputs, Attributes attributes);
+  /// An operand of a node, by its role.
+  struct Operand {
+    Role role;
+    ValueId value;
+  };
+  /// The same op as `node`, with these operands in place of its own, or behind them if it was not given them.
+  ValueId emit_with(const Node& node, std::initializer_list<Operand> operands);
   /// Sets the layout of an image made by a view: infer() only proposes a layout.
   void set_layout(ValueId image, Layout layout) { graph_.set_layout(image, layout); }
   /// Makes everything that reads `from` read `to`, and removes the nodes that nothing reads afterwards.

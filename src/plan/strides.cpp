@@ -51,12 +51,12 @@ std::optional<View> view_over(const Graph& graph, const Node& node, const Shape&
     return strides ? std::optional(View{normalized_strides(to, *strides)}) : std::nullopt;
   }
   if (node.op == Op::kSlice) {
-    const std::int64_t step = operand[static_cast<int>(node.attributes.get_int("axis"))];
+    const std::int64_t step = operand[static_cast<int>(node.attributes[attr::kAxis])];
     return View{normalized_strides(to, operand),
-                static_cast<std::size_t>(node.attributes.get_int("start") * step) * size_of(from.dtype)};
+                static_cast<std::size_t>(node.attributes[attr::kStart] * step) * size_of(from.dtype)};
   }
   Shape strides = to.shape;
-  const auto& perm = node.attributes.get_ints("perm");
+  const auto& perm = node.attributes[attr::kPerm];
   for (int axis = 0; axis < to.shape.rank(); ++axis)
     strides.set(axis, operand[static_cast<int>(perm[static_cast<std::size_t>(axis)])]);
   return View{normalized_strides(to, strides)};
@@ -71,7 +71,7 @@ std::optional<Shape> operand_strides(const Graph& graph, const Node& node, const
     return strides ? std::optional(normalized_strides(from, *strides)) : std::nullopt;
   }
   Shape strides = from.shape;
-  const auto& perm = node.attributes.get_ints("perm");
+  const auto& perm = node.attributes[attr::kPerm];
   for (int axis = 0; axis < to.rank(); ++axis)
     strides.set(static_cast<int>(perm[static_cast<std::size_t>(axis)]), result[axis]);
   return normalized_strides(from, strides);

@@ -46,7 +46,7 @@ bool place_parts(Draft& draft, int position) {
   const Node& concat = draft.node(position);
   const ValueId whole = concat.results[0];
   const Shape at = draft.strides[index_of(whole)];
-  const auto axis = static_cast<int>(concat.attributes.get_int("axis"));
+  const auto axis = static_cast<int>(concat.attributes[attr::kAxis]);
   const std::size_t step = static_cast<std::size_t>(at[axis]) * size_of(draft.graph.type(whole).dtype);
   const std::size_t start = draft.root_of(whole).offset;
   std::vector<std::size_t> offsets;  // of the parts in the whole
@@ -103,7 +103,7 @@ std::optional<ViewOfRoot> view_of_root(const Draft& draft, ValueId v, std::size_
 
 /// Strides at which a concatenation contains its parts in their present places, or nothing.
 std::optional<Shape> strides_of_whole(const Graph& graph, const Node& concat, const std::vector<ViewOfRoot>& parts) {
-  const auto axis = static_cast<int>(concat.attributes.get_int("axis"));
+  const auto axis = static_cast<int>(concat.attributes[attr::kAxis]);
   const auto shape_of = [&](std::size_t k) -> const Shape& { return graph.type(concat.inputs[k]).shape; };
   if (parts.size() < 2) return std::nullopt;
   const auto size = static_cast<std::int64_t>(size_of(graph.type(concat.results[0]).dtype));

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/files/hash.hpp"
+#include "ir/text/text.hpp"
 
 namespace headroom {
 namespace {
@@ -20,15 +21,8 @@ std::string numbers_text(const std::vector<double>& values) {
 }
 
 std::string attribute_text(const Attribute& attribute) {
-  if (const auto* values = std::get_if<std::vector<double>>(&attribute)) return numbers_text(*values);
-  return std::visit(
-      [](const auto& value) -> std::string {
-        if constexpr (requires { value.begin(); } && !std::is_same_v<std::decay_t<decltype(value)>, std::string>)
-          return fmt::format("[{}]", fmt::join(value, ","));
-        else
-          return fmt::format("{}", value);
-      },
-      attribute);
+  const auto* numbers = std::get_if<Floats>(&attribute);
+  return numbers != nullptr ? numbers_text(*numbers) : to_text(attribute);
 }
 
 }  // namespace

@@ -401,8 +401,7 @@ Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, cons
   return {.passed = true, .relative_l2 = worst, .message = {}};
 }
 
-OpSpec make_spec(Op op, std::vector<TensorType> inputs, std::vector<std::pair<std::string_view, Attribute>> attributes,
-                 std::vector<bool> is_weight) {
+OpSpec make_spec(Op op, std::vector<TensorType> inputs, NamedAttributes attributes, std::vector<bool> is_weight) {
   OpSpec spec{.op = op,
               .attributes = Attributes(op, std::move(attributes)),
               .inputs = std::move(inputs),

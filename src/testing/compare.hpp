@@ -68,8 +68,7 @@ enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
 [[nodiscard]] inline DevicePointer host_place(const void* memory) { return {.buffer = const_cast<void*>(memory)}; }
 
 /// A spec with its output types inferred.
-[[nodiscard]] OpSpec make_spec(Op op, std::vector<TensorType> inputs,
-                               std::vector<std::pair<std::string_view, Attribute>> attributes = {},
+[[nodiscard]] OpSpec make_spec(Op op, std::vector<TensorType> inputs, NamedAttributes attributes = {},
                                std::vector<bool> is_weight = {});
 
 }  // namespace headroom

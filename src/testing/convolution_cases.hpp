@@ -35,12 +35,12 @@ struct ConvolutionCase {
                        fmt::join(how.stride, ","), fmt::join(how.padding, ","), fmt::join(how.dilation, ","),
                        how.groups, layout == Layout::kChannelsLast ? " channels last" : "");
   }
-  [[nodiscard]] std::vector<std::pair<std::string_view, Attribute>> attributes() const {
+  [[nodiscard]] NamedAttributes attributes() const {
     const auto list = [](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); };
-    return {{"stride", list(how.stride)},
-            {"padding", list(how.padding)},
-            {"dilation", list(how.dilation)},
-            {"groups", how.groups}};
+    return {{attr::kStride, list(how.stride)},
+            {attr::kPadding, list(how.padding)},
+            {attr::kDilation, list(how.dilation)},
+            {attr::kGroups, how.groups}};
   }
   [[nodiscard]] OpSpec conv2d(DType dtype, Layout layout, const ConvolutionEnd& end, bool is_weight = true) const {
     std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}};
@@ -48,7 +48,7 @@ struct ConvolutionCase {
     if (end.bias) operands.push_back({*end.bias, Shape{weight[0]}});
     if (end.has_residual) operands.push_back(make_spec(Op::kConv2d, operands, given).outputs[0]);
     given.emplace_back("activation", end.activation);
-    given.emplace_back("tf32", std::int64_t{end.allows_tf32});
+    given.emplace_back(attr::kTf32, end.allows_tf32);
     return make_spec(Op::kConv2d, std::move(operands), std::move(given), {false, is_weight, is_weight, false});
   }
   /// With a second image of `channels` channels, and a bias in f32.

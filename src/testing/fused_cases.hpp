@@ -70,8 +70,9 @@ class FusedCases {
       const ValueId sum = b->add(b->add(b.load(shape_), b.load(shape_)), b.load(shape_));
       b.store(b->rms_norm(sum, b.side_input(whole), 1e-6));
     });
-    add("layer norm with weight and bias",
-        [&](Body& b) { b.store(b->layer_norm(b.load(shape_), 1e-5, b.side_input(whole), b.side_input(whole))); });
+    add("layer norm with weight and bias", [&](Body& b) {
+      b.store(b->layer_norm(b.load(shape_), 1e-5, {.weight = b.side_input(whole), .bias = b.side_input(whole)}));
+    });
     add("layer norm far from 0", [&](Body& b) { b.store(b->layer_norm(b->add_scalar(b.load(shape_), 16), 1e-6)); });
     bodies_.back().magnitude = 16;
     add("softmax of masked scores", [&](Body& b) {
@@ -155,7 +156,7 @@ class FusedCases {
   void add(const std::string& name, const std::function<void(Body&)>& build) {
     Body body("body", stored_, side_);
     build(body);
-    bodies_.push_back({name, make_spec(Op::kFused, body.inputs, {{"body", canonical_text(body.body)}})});
+    bodies_.push_back({name, make_spec(Op::kFused, body.inputs, {{attr::kBody, canonical_text(body.body)}})});
   }
   void quantized(const std::string& name, DType dtype, const std::function<ValueId(Body&)>& build) {
     add(name, [&](Body& b) {

@@ -83,8 +83,7 @@ class RoundingCases {
     const TensorType a = made({2, 9, 4096}), b = made({2, 16, 4096});
     std::vector<double> far(4000, 0.0);
     far.front() = big_, far[2000] = 1, far.back() = 1;
-    add("matmul of 4096", make_spec(Op::kMatmul, {a, b}, {{"transpose_b", std::int64_t{1}}}),
-        {rows(a, far), all(b, 1)});
+    add("matmul of 4096", make_spec(Op::kMatmul, {a, b}, {{attr::kTransposeB, true}}), {rows(a, far), all(b, 1)});
   }
 
   void add_scaled_matmuls() {
@@ -105,7 +104,7 @@ class RoundingCases {
           operands.push_back(all(residual, 1));
         }
         add(fmt::format("scaled_linear of {}{}", narrow, has_residual ? ", residual" : ", bias"),
-            make_spec(Op::kScaledLinear, std::move(inputs), {{"dtype", made_}},
+            make_spec(Op::kScaledLinear, std::move(inputs), {{attr::kDType, made_}},
                       {false, false, true, true, true, false}),
             std::move(operands));
       }
@@ -151,8 +150,8 @@ class RoundingCases {
     const TensorType x = made({3, 5, 64}), gate{side_, {3, 1, 64}};
     const double half = epsilon_ / 2;
     // If rounded first, the scalar would be half a step, and the sum would round to 1.
-    add("add_scalar", make_spec(Op::kAddScalar, {x}, {{"value", half + 0x1p-23}}), {all(x, 1)});
-    add("mul_scalar", make_spec(Op::kMulScalar, {x}, {{"value", 1 + 0.45 * epsilon_}}), {all(x, 3)});
+    add("add_scalar", make_spec(Op::kAddScalar, {x}, {{attr::kValue, half + 0x1p-23}}), {all(x, 1)});
+    add("mul_scalar", make_spec(Op::kMulScalar, {x}, {{attr::kValue, 1 + 0.45 * epsilon_}}), {all(x, 3)});
     add("gate_residual", make_spec(Op::kGateResidual, {x, gate, x}),
         {all(x, half), all(gate, 1 + epsilon_), all(x, 1 + epsilon_)});
     Graph body("body");
@@ -160,7 +159,7 @@ class RoundingCases {
     std::vector<ValueId> parts;
     for (const char* const name : {"a", "b", "c"}) parts.push_back(b.cast(body.add_input(name, x), DType::kF32));
     body.add_output("y", b.cast(b.add(b.add(parts[0], parts[1]), parts[2]), made_));
-    add("fused sum", make_spec(Op::kFused, {x, x, x}, {{"body", canonical_text(body)}}),
+    add("fused sum", make_spec(Op::kFused, {x, x, x}, {{attr::kBody, canonical_text(body)}}),
         {all(x, big_), all(x, 1), all(x, 1)});
   }
 
@@ -168,13 +167,12 @@ class RoundingCases {
     const TensorType x = made({3, 8, 64});
     const OracleTensor sums = rows(x, {big_, 1, 1}), means = rows(x, {64 * big_, 64, 64});
     const std::vector<std::int64_t> axes = {2};
-    add("sum", make_spec(Op::kSum, {x}, {{"axes", axes}}), {sums});
+    add("sum", make_spec(Op::kSum, {x}, {{attr::kAxes, axes}}), {sums});
     if (made_ == DType::kBF16)  // beyond the range of f16
-      add("mean", make_spec(Op::kMean, {x}, {{"axes", axes}}), {means});
+      add("mean", make_spec(Op::kMean, {x}, {{attr::kAxes, axes}}), {means});
     add("cumsum", make_spec(Op::kCumsum, {x}), {sums});
     const TensorType image = made({1, 8, 4, 4});
-    add("avg_pool2d", make_spec(Op::kAvgPool2d, {image}, {{"window", std::int64_t{2}}}),
-        {tensor(image, [&](std::int64_t i) {
+    add("avg_pool2d", make_spec(Op::kAvgPool2d, {image}, {{attr::kWindow, 2}}), {tensor(image, [&](std::int64_t i) {
           const std::int64_t row = i / 4 % 2, column = i % 2;
           return row == 0 && column == 0 ? 4 * big_ : row + column == 1 ? 4.0 : 0.0;
         })});
@@ -201,7 +199,7 @@ class RoundingCases {
     const auto images = static_cast<std::int64_t>(pixels.size() / 4);
     const TensorType x = made({images, 1, 2, 2});
     add("resize2d",
-        make_spec(Op::kResize2d, {x}, {{"size", std::vector<std::int64_t>{4, 4}}, {"mode", std::string("bilinear")}}),
+        make_spec(Op::kResize2d, {x}, {{attr::kImageSize, Ints{4, 4}}, {attr::kMode, ResizeMode::kBilinear}}),
         {tensor(x, [&](std::int64_t i) { return pixels[static_cast<std::size_t>(i)]; })});
   }
 
@@ -211,12 +209,12 @@ class RoundingCases {
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
       for (const Shape& shape : {Shape{2, 8, 5, 3}, Shape{1, 64, 16, 16}}) {
         const TensorType x{made_, shape, layout};
-        add("group_norm far from 0", make_spec(Op::kGroupNorm, {x}, {{"groups", std::int64_t{4}}, {"eps", 1e-5}}),
+        add("group_norm far from 0", make_spec(Op::kGroupNorm, {x}, {{attr::kGroups, 4}, {attr::kEps, 1e-5}}),
             {tensor(x, [&](std::int64_t i) { return far + 8 * static_cast<double>(i * 7 % 5); })});
         cases_.back().tolerance = default_tolerance(made_);
       }
     const TensorType x = made({5, 64});
-    add("layer_norm far from 0", make_spec(Op::kLayerNorm, {x}, {{"eps", 1e-5}}),
+    add("layer_norm far from 0", make_spec(Op::kLayerNorm, {x}, {{attr::kEps, 1e-5}}),
         {tensor(x, [&](std::int64_t i) { return far + 8 * static_cast<double>(i * 7 % 5); })});
     cases_.back().tolerance = default_tolerance(made_);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/text/text.hpp"
 #include "testing/convolution_cases.hpp"
 #include "testing/fused_cases.hpp"
 
@@ -35,14 +36,14 @@ class SpecialCases {
     add_attention();
     for (const DType narrow : {DType::kI8, DType::kF8E4M3})
       for (const Shape& shape : {Shape{3, 17}, Shape{5, 64}, Shape{2, 3, 256}})
-        add(Op::kQuantize, {{stored_, shape}}, {{"dtype", narrow}});
+        add(Op::kQuantize, {{stored_, shape}}, {{attr::kDType, narrow}});
     for (FusedCase& body : FusedCases(stored_, side_, 5, 48).list(with_f8))
       if (body.name != "clamped to a byte") cases_.push_back({std::move(body.spec)});  // a NaN is no integer
     return std::move(cases_);
   }
 
  private:
-  using AttributeList = std::vector<std::pair<std::string_view, Attribute>>;
+  using AttributeList = NamedAttributes;
   using Types = std::vector<TensorType>;
 
   void add(Op op, Types inputs, AttributeList attributes = {}, std::vector<bool> is_weight = {}) {
@@ -51,14 +52,16 @@ class SpecialCases {
   [[nodiscard]] TensorType stored(const Shape& shape) const { return {stored_, shape}; }
   [[nodiscard]] TensorType of_side(const Shape& shape) const { return {side_, shape}; }
 
-  static std::vector<std::string> activations() { return {"none", "relu", "silu", "gelu_tanh", "gelu_erf"}; }
+  static std::vector<Activation> activations() {
+    return {Activation::kNone, Activation::kRelu, Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf};
+  }
 
   void add_elementwise() {
     const TensorType x = stored({3, 5, 33});
 #define HR_ANY(...)
 #define HR_UNARY(enumerator, ...) add(Op::enumerator, {x});
-#define HR_SCALAR(enumerator, ...) add(Op::enumerator, {x}, {{"value", 1.5}});
-#define HR_RANGE(enumerator, ...) add(Op::enumerator, {x}, {{"low", -0.5}, {"high", 0.75}});
+#define HR_SCALAR(enumerator, ...) add(Op::enumerator, {x}, {{attr::kValue, 1.5}});
+#define HR_RANGE(enumerator, ...) add(Op::enumerator, {x}, {{attr::kLow, -0.5}, {attr::kHigh, 0.75}});
 #define HR_BINARY(enumerator, ...) \
   add(Op::enumerator, {x, x});     \
   add(Op::enumerator, {x, stored({5, 1})});
@@ -67,7 +70,7 @@ class SpecialCases {
 #define HR_TERNARY(enumerator, ...) add(Op::enumerator, {x, of_side({3, 1, 33}), x});
 #include "ir/elementwise.def"
     add(Op::kSelect, {{DType::kBool, x.shape}, x, stored({33})});
-    for (const DType to : {DType::kF32, DType::kBF16, DType::kF16}) add(Op::kCast, {x}, {{"dtype", to}});
+    for (const DType to : {DType::kF32, DType::kBF16, DType::kF16}) add(Op::kCast, {x}, {{attr::kDType, to}});
   }
 
   void add_matmuls() {
@@ -75,30 +78,30 @@ class SpecialCases {
       std::int64_t rows, k, n;
     };
     for (const Sizes& size : {Sizes{1, 32, 48}, {5, 31, 7}, {33, 64, 32}, {96, 64, 64}})
-      for (const std::string& activation : activations())
+      for (const Activation activation : activations())
         for (const bool has_bias : {false, true}) {
           Types inputs = {stored({size.rows, size.k}), stored({size.n, size.k})};
           if (has_bias) inputs.push_back(of_side({size.n}));
-          add(Op::kLinear, std::move(inputs), {{"activation", activation}}, {false, true, true});
+          add(Op::kLinear, std::move(inputs), {{attr::kActivation, activation}}, {false, true, true});
         }
-    add(Op::kLinear, {stored({2, 5, 24}), stored({16, 24})}, {{"tf32", std::int64_t{1}}});
-    for (const std::int64_t transposed : {0, 1})
-      add(Op::kMatmul, {stored({2, 3, 9, 24}), stored(transposed != 0 ? Shape{2, 3, 16, 24} : Shape{2, 3, 24, 16})},
-          {{"transpose_b", transposed}});
+    add(Op::kLinear, {stored({2, 5, 24}), stored({16, 24})}, {{attr::kTf32, true}});
+    for (const bool transposed : {false, true})
+      add(Op::kMatmul, {stored({2, 3, 9, 24}), stored(transposed ? Shape{2, 3, 16, 24} : Shape{2, 3, 24, 16})},
+          {{attr::kTransposeB, transposed}});
   }
 
   void add_scaled_matmuls() {
     for (const DType narrow : {DType::kI8, DType::kF8E4M3})
       for (const std::int64_t rows : {3, 48})
-        for (const std::string& activation : activations())
+        for (const Activation activation : activations())
           for (const bool has_bias : {false, true}) {
             const Shape x{rows, 64}, weight{32, 64};
             Types inputs = {{narrow, x}, {DType::kF32, {rows}}, {narrow, weight}, {DType::kF32, {32}}};
             if (has_bias) inputs.push_back(of_side({32}));
-            const AttributeList attributes = {{"activation", activation}, {"dtype", stored_}};
+            const AttributeList attributes = {{attr::kActivation, activation}, {attr::kDType, stored_}};
             const std::vector<bool> is_weight = {false, false, true, true, true};
             add(Op::kScaledLinear, inputs, attributes, is_weight);
-            if (!has_bias || activation != "none") continue;
+            if (!has_bias || activation != Activation::kNone) continue;
             inputs.push_back(stored({rows, 32}));
             add(Op::kScaledLinear, std::move(inputs), attributes, {false, false, true, true, true, false});
           }
@@ -109,20 +112,20 @@ class SpecialCases {
       const TensorType x = stored({2, 5, columns}), vector = of_side({columns}), token = stored({2, 1, columns});
       add(Op::kSoftmax, {x});
       add(Op::kCumsum, {x});
-      add(Op::kRmsNorm, {x}, {{"eps", 1e-6}});
-      add(Op::kRmsNorm, {x, vector}, {{"eps", 1e-6}});
-      add(Op::kLayerNorm, {x}, {{"eps", 1e-5}});
-      add(Op::kLayerNorm, {x, vector, vector}, {{"eps", 1e-5}});
-      add(Op::kNormModulate, {x, token, token}, {{"eps", 1e-6}});
+      add(Op::kRmsNorm, {x}, {{attr::kEps, 1e-6}});
+      add(Op::kRmsNorm, {x, vector}, {{attr::kEps, 1e-6}});
+      add(Op::kLayerNorm, {x}, {{attr::kEps, 1e-5}});
+      add(Op::kLayerNorm, {x, vector, vector}, {{attr::kEps, 1e-5}});
+      add(Op::kNormModulate, {x, token, token}, {{attr::kEps, 1e-6}});
     }
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
       for (const Shape& shape : {Shape{2, 8, 5, 3}, Shape{1, 32, 16, 16}, Shape{2, 64, 32, 32}})
-        for (const std::string& activation : activations())
+        for (const Activation activation : activations())
           for (const bool is_affine : {false, true}) {
             Types inputs = {{stored_, shape, layout}};
             if (is_affine) inputs.insert(inputs.end(), 2, of_side({shape[1]}));
             add(Op::kGroupNorm, std::move(inputs),
-                {{"groups", std::int64_t{4}}, {"eps", 1e-5}, {"activation", activation}});
+                {{attr::kGroups, 4}, {attr::kEps, 1e-5}, {attr::kActivation, activation}});
             cases_.back().skips = infinite_factors;
           }
     add_norm_body();
@@ -147,7 +150,7 @@ class SpecialCases {
     const ValueId normed = b.group_norm(input("x", pixels), 4, 1e-5);
     const ValueId scaled = b.mul(normed, b.add_scalar(input("scale", vector), 1));
     body.add_output("y", b.cast(b.silu(b.add(scaled, input("offset", vector))), stored_));
-    add(Op::kFused, {pixels, vector, vector}, {{"body", canonical_text(body)}});
+    add(Op::kFused, {pixels, vector, vector}, {{attr::kBody, canonical_text(body)}});
     cases_.back().skips = infinite_factors;
   }
 
@@ -155,30 +158,29 @@ class SpecialCases {
     for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin})
       for (const std::vector<std::int64_t>& axes :
            std::vector<std::vector<std::int64_t>>{{2}, {0}, {1}, {0, 2}, {0, 1, 2}})
-        add(op, {stored({3, 9, 37})}, {{"axes", axes}});
-    for (const std::int64_t axis : {0, 1, 2}) add(Op::kArgmax, {stored({3, 9, 37})}, {{"axis", axis}});
-    add(Op::kTopk, {stored({5, 37})}, {{"k", std::int64_t{4}}});
+        add(op, {stored({3, 9, 37})}, {{attr::kAxes, axes}});
+    for (const std::int64_t axis : {0, 1, 2}) add(Op::kArgmax, {stored({3, 9, 37})}, {{attr::kAxis, axis}});
+    add(Op::kTopk, {stored({5, 37})}, {{attr::kK, 4}});
   }
 
   void add_positions() {
     const TensorType table{DType::kF32, {5, 16}};
     add(Op::kRope, {stored({2, 3, 5, 32}), table, table});
     add(Op::kQkNormRope, {stored({2, 5, 3 * 32}), of_side({32}), table, table},
-        {{"heads", std::int64_t{3}}, {"eps", 1e-6}});
-    add(Op::kRopeTable, {stored({5, 2})}, {{"axes", std::vector<std::int64_t>{8, 8}}});
-    add(Op::kTimestepEmbedding, {stored({3})}, {{"dim", std::int64_t{32}}});
+        {{attr::kHeads, 3}, {attr::kEps, 1e-6}});
+    add(Op::kRopeTable, {stored({5, 2})}, {{attr::kAxes, std::vector<std::int64_t>{8, 8}}});
+    add(Op::kTimestepEmbedding, {stored({3})}, {{attr::kDim, 32}});
   }
 
   void add_movements() {
     const TensorType x = stored({3, 5, 16});
-    using Ints = std::vector<std::int64_t>;
-    add(Op::kReshape, {x}, {{"shape", Ints{15, 16}}});
-    add(Op::kTranspose, {x}, {{"perm", Ints{1, 0, 2}}});
-    add(Op::kTranspose, {x}, {{"perm", Ints{2, 1, 0}}});
-    add(Op::kConcat, {x, x}, {{"axis", std::int64_t{1}}});
-    add(Op::kSlice, {x}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{1}}, {"size", std::int64_t{3}}});
-    add(Op::kPad, {x}, {{"before", Ints{0, 1, 2}}, {"after", Ints{1, 0, 3}}});
-    add(Op::kBroadcast, {stored({3, 1, 16})}, {{"shape", Ints{3, 5, 16}}});
+    add(Op::kReshape, {x}, {{attr::kShape, Ints{15, 16}}});
+    add(Op::kTranspose, {x}, {{attr::kPerm, Ints{1, 0, 2}}});
+    add(Op::kTranspose, {x}, {{attr::kPerm, Ints{2, 1, 0}}});
+    add(Op::kConcat, {x, x}, {{attr::kAxis, 1}});
+    add(Op::kSlice, {x}, {{attr::kAxis, 1}, {attr::kStart, 1}, {attr::kExtent, 3}});
+    add(Op::kPad, {x}, {{attr::kBefore, Ints{0, 1, 2}}, {attr::kAfter, Ints{1, 0, 3}}});
+    add(Op::kBroadcast, {stored({3, 1, 16})}, {{attr::kShape, Ints{3, 5, 16}}});
     add(Op::kRow, {x, {DType::kI32, Shape{}}});
     add(Op::kGather, {x, {DType::kI32, {4}}});
     add(Op::kScatterAdd, {stored({5, 16}), {DType::kI32, {7}}, stored({7, 16})});
@@ -187,13 +189,12 @@ class SpecialCases {
   void add_images() {
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
       for (const std::int64_t window : {2, 3}) {
-        add(Op::kMaxPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{"window", window}});
-        add(Op::kMaxPool2d, {{stored_, {1, 32, 8, 8}, layout}}, {{"window", window}});
-        add(Op::kAvgPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{"window", window}});
+        add(Op::kMaxPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{attr::kWindow, window}});
+        add(Op::kMaxPool2d, {{stored_, {1, 32, 8, 8}, layout}}, {{attr::kWindow, window}});
+        add(Op::kAvgPool2d, {{stored_, {2, 9, 12, 7}, layout}}, {{attr::kWindow, window}});
       }
-      for (const char* const mode : {"nearest", "bilinear"})
-        add(Op::kResize2d, {{stored_, {2, 9, 5, 7}, layout}},
-            {{"size", std::vector<std::int64_t>{10, 9}}, {"mode", std::string(mode)}});
+      for (const ResizeMode mode : {ResizeMode::kNearest, ResizeMode::kBilinear})
+        add(Op::kResize2d, {{stored_, {2, 9, 5, 7}, layout}}, {{attr::kImageSize, Ints{10, 9}}, {attr::kMode, mode}});
       for (const ConvolutionCase& c : convolution_cases())
         if (c.x.numel() <= 8192) cases_.push_back({c.conv2d(stored_, layout, {.bias = side_}), infinite_weights});
       for (const ConvolutionCase& c :
@@ -219,7 +220,7 @@ class SpecialCases {
     for (const std::int64_t dim : {16, 64, 72})
       for (const bool has_logsumexp : {false, true}) {
         const TensorType q = stored({1, 2, 9, dim}), k = stored({1, 2, 40, dim});
-        const AttributeList attributes = {{"scale", 0.3}, {"logsumexp", std::int64_t{has_logsumexp}}};
+        const AttributeList attributes = {{attr::kScale, 0.3}, {attr::kLogsumexp, has_logsumexp}};
         const auto of_keys = [](std::size_t input, Special special) {
           return (input == 1 || input == 2) && special != Special::kZeros;
         };
@@ -228,11 +229,12 @@ class SpecialCases {
         add(Op::kAttention, {q, k, k, {DType::kBool, {1, 1, 9, 40}}}, attributes);
         cases_.back().skips = of_keys;
         AttributeList causal = attributes;
-        causal.emplace_back("causal", std::int64_t{1});
+        causal.emplace_back(attr::kCausal, true);
         add(Op::kAttention, {k, k, k}, std::move(causal));
         cases_.back().skips = of_keys;
       }
-    add(Op::kAttention, {stored({1, 2, 64, 64}), stored({1, 2, 128, 64}), stored({1, 2, 128, 64})}, {{"scale", 0.125}});
+    add(Op::kAttention, {stored({1, 2, 64, 64}), stored({1, 2, 128, 64}), stored({1, 2, 128, 64})},
+        {{attr::kScale, 0.125}});
   }
 
   DType stored_, side_;
@@ -247,7 +249,7 @@ inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_pe
   std::string text(name_of(spec.op));
   for (const TensorType& input : spec.inputs) text += fmt::format(" {}", input);
   for (const auto& [name, value] : spec.attributes.all())
-    if (name == "activation" || name == "mode") text += fmt::format(" {}", std::get<std::string>(value));
+    if (name == attr::kActivation.name || name == attr::kMode.name) text += " " + to_text(value);
   return text;
 }
 

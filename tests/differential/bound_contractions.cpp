@@ -62,7 +62,7 @@ Errors contraction_errors(const Site& site) {
   double unit = (terms_of(site) + 2) * arithmetic_unit(site.covers);
   const double flushed = site.covers == Covers::kReals ? 0 : terms_of(site) * storage_unit(DType::kF32).least;
   const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul || is_convolution(site.op);
-  if (may_be_tf32 && site.attributes.get_int("tf32") != 0) unit += kTf32Unit;
+  if (may_be_tf32 && site.attributes[attr::kTf32]) unit += kTf32Unit;
   if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
     unit += terms_of(site) * kFloat8Unit;
   const Field size = evaluate(site, site.op, site.attributes, sizes);

@@ -108,7 +108,7 @@ Errors sum_errors(const Site& site) {
 }
 
 Errors scalar_errors(const Site& site) {
-  const double value = site.attributes.get_float("value");
+  const double value = site.attributes[attr::kValue];
   Field error = site.operands[0]->error;
   for (std::size_t i = 0; i < error.size(); ++i) {
     if (site.op == Op::kMulScalar)
@@ -127,7 +127,7 @@ Errors unary_errors(const Site& site) {
 
 /// Its limits are rounded to f32.
 Errors clamp_errors(const Site& site) {
-  const double low = site.attributes.get_float("low"), high = site.attributes.get_float("high");
+  const double low = site.attributes[attr::kLow], high = site.attributes[attr::kHigh];
   Field error = site.operands[0]->error;
   if (!is_float(site.results[0].type.dtype)) return {error};
   for (double& off : error) off += arithmetic_unit(site.covers) * std::max(std::fabs(low), std::fabs(high));

@@ -16,7 +16,7 @@ Errors gathered_errors(const Site& site) {
 }
 
 Errors padded_errors(const Site& site) {
-  return {evaluate(site, site.op, site.attributes.with("value", 0.0), operand_errors(site))};
+  return {evaluate(site, site.op, site.attributes.with(attr::kValue, 0.0), operand_errors(site))};
 }
 
 /// Equal on every device: constants, and random values, whose keys are integers.
@@ -28,7 +28,7 @@ Errors scattered_errors(const Site& site) {
 
 /// Three interpolations of three operations each, with rounded weights.
 Errors resized_errors(const Site& site) {
-  return with_roundings(site, site.attributes.get_text("mode") == "bilinear" ? 12 : 0, moved_errors(site));
+  return with_roundings(site, site.attributes[attr::kMode] == ResizeMode::kBilinear ? 12 : 0, moved_errors(site));
 }
 
 }  // namespace headroom::differential

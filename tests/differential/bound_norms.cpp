@@ -88,7 +88,7 @@ Errors softmax_errors(const Site& site) {
 Errors layer_norm_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
-  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const double eps = site.attributes[attr::kEps], unit = arithmetic_unit(site.covers);
   const Field normal = plain_norm(site);
   Field error(x.error.size());
   for (std::size_t start = 0; start < error.size(); start += width) {
@@ -102,7 +102,7 @@ Errors layer_norm_errors(const Site& site) {
 Errors rms_norm_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
-  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const double eps = site.attributes[attr::kEps], unit = arithmetic_unit(site.covers);
   const Field normal = plain_norm(site);
   Field error(x.error.size());
   for (std::size_t start = 0; start < error.size(); start += width) {
@@ -117,10 +117,10 @@ Errors rms_norm_errors(const Site& site) {
 
 Errors group_norm_errors(const Site& site) {
   const Bounded& x = *site.operands[0];  // [b, c, ...]
-  const double eps = site.attributes.get_float("eps"), unit = arithmetic_unit(site.covers);
+  const double eps = site.attributes[attr::kEps], unit = arithmetic_unit(site.covers);
   const auto channels = static_cast<std::size_t>(x.value.type.shape[1]);
-  const auto groups = static_cast<std::size_t>(site.attributes.get_int("groups"));
-  const auto counted_channels = static_cast<std::size_t>(site.attributes.get_int("channels"));
+  const auto groups = static_cast<std::size_t>(site.attributes[attr::kGroups]);
+  const auto counted_channels = static_cast<std::size_t>(site.attributes[attr::kChannels]);
   const std::size_t width = (counted_channels == 0 ? channels : counted_channels) / groups;
   const std::size_t pixels = x.error.size() / (static_cast<std::size_t>(x.value.type.shape[0]) * channels);
   const Field normal = plain_norm(site);

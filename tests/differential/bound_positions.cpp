@@ -18,8 +18,8 @@ void angle_errors(const Site& site, double angle, double error, double& of_cos, 
 
 Errors rope_table_errors(const Site& site) {
   const Bounded& ids = *site.operands[0];
-  const std::vector<std::int64_t>& axes = site.attributes.get_ints("axes");
-  const double theta = site.attributes.get_float("theta");
+  const std::vector<std::int64_t>& axes = site.attributes[attr::kAxes];
+  const double theta = site.attributes[attr::kTheta];
   Errors errors = {Field(site.results[0].reals.size()), Field(site.results[0].reals.size())};
   std::size_t column = 0;
   for (std::size_t source = 0; source < ids.error.size(); ++source) {
@@ -35,8 +35,8 @@ Errors rope_table_errors(const Site& site) {
 
 Errors timestep_embedding_errors(const Site& site) {
   const Bounded& t = *site.operands[0];
-  const double scale = site.attributes.get_float("scale"), period = site.attributes.get_float("max_period");
-  const auto half = static_cast<std::size_t>(site.attributes.get_int("dim") / 2);
+  const double scale = site.attributes[attr::kScale], period = site.attributes[attr::kMaxPeriod];
+  const auto half = static_cast<std::size_t>(site.attributes[attr::kDim] / 2);
   Field error(2 * half * t.error.size());
   for (std::size_t b = 0; b < t.error.size(); ++b)
     for (std::size_t i = 0; i < half; ++i) {

@@ -41,12 +41,12 @@ Errors reduced_extreme_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const OracleTensor off{{DType::kF64, x.value.type.shape}, x.error, {}};
   return {
-      interpret_node(Op::kAmax, Attributes(Op::kAmax, {{"axes", site.attributes.get_ints("axes")}}), {off})[0].reals};
+      interpret_node(Op::kAmax, Attributes(Op::kAmax, {{attr::kAxes, site.attributes[attr::kAxes]}}), {off})[0].reals};
 }
 
 Errors argmax_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
-  const auto axis = static_cast<int>(site.attributes.get_int("axis"));
+  const auto axis = static_cast<int>(site.attributes[attr::kAxis]);
   const auto count = static_cast<std::size_t>(x.value.type.shape[axis]);
   const auto step = static_cast<std::size_t>(row_major_strides(x.value.type.shape)[axis]);
   Field error(site.results[0].integers.size());
@@ -62,7 +62,7 @@ Errors argmax_errors(const Site& site) {
 Errors topk_errors(const Site& site) {
   const Bounded& x = *site.operands[0];
   const auto width = static_cast<std::size_t>(x.value.type.shape[-1]);
-  const auto k = static_cast<std::size_t>(site.attributes.get_int("k"));
+  const auto k = static_cast<std::size_t>(site.attributes[attr::kK]);
   Errors errors = {Field(site.results[0].reals.size()), Field(site.results[1].integers.size())};
   for (std::size_t i = 0; i < errors[0].size(); ++i) {
     const std::size_t first = i / k * width;

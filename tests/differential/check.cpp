@@ -79,7 +79,7 @@ BoundedResult results_of(const Session& session, const Graph& graph) {
 /// kernels_tests check the special values of convolution kernels one by one.
 bool may_read_what_is_left_out(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
-    if (node.op == Op::kAttention) return node.attributes.get_int("causal") != 0 || node.inputs.size() > 3;
+    if (node.op == Op::kAttention) return node.attributes[attr::kCausal] || node.inputs.size() > 3;
     return node.op == Op::kConv2d || node.op == Op::kConvTranspose2d || node.op == Op::kConv2dShortcut;
   });
 }

@@ -11,7 +11,8 @@ namespace headroom::differential {
 namespace {
 
 constexpr std::int64_t kMostPixels = 4096;  // elements of an image, so that graphs stay small
-constexpr std::array kActivations = {"none", "silu", "gelu_tanh", "gelu_erf", "relu"};
+constexpr std::array kActivations = {Activation::kNone, Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf,
+                                     Activation::kRelu};
 
 }  // namespace
 
@@ -110,7 +111,7 @@ void GraphMaker::add_end_of_convolution(Node plain, double magnitude) {
     plain.inputs.push_back(residual);
     magnitude = std::hypot(magnitude, size(residual));
   }
-  const Attributes whole = plain.attributes.with("activation", std::string(choose_.from(kActivations)));
+  const Attributes whole = plain.attributes.with(attr::kActivation, choose_.from(kActivations));
   keep(b_.emit(Op::kConv2d, plain.inputs, {whole.all().begin(), whole.all().end()})[0], magnitude);
 }
 
@@ -128,7 +129,7 @@ void GraphMaker::add_group_norm(ValueId x) {
   keep(b_.emit(Op::kGroupNorm, operands,
                {{"groups", groups},
                 {"eps", choose_.of({1e-6, 1e-5})},
-                {"activation", std::string(choose_.from(kActivations))},
+                {attr::kActivation, choose_.from(kActivations)},
                 {"channels", counted == channels && choose_.one_in(2) ? std::int64_t{0} : counted}})[0],
        1.5);
 }
@@ -142,7 +143,7 @@ void GraphMaker::add_resampled(ValueId x) {
   }
   std::array<std::int64_t, 2> to = {choose_.of({1, 3, 7}), choose_.of({2, 5, 8})};
   if (choose_.one_in(2)) to = {2 * shape[2], 2 * shape[3]};
-  keep(b_.resize2d(x, to, choose_.one_in(2) ? "nearest" : "bilinear"), size(x));
+  keep(b_.resize2d(x, to, choose_.one_in(2) ? ResizeMode::kNearest : ResizeMode::kBilinear), size(x));
 }
 
 /// An operation with another image in any layout: concatenation, addition, or a broadcast value per channel or pixel.
@@ -200,7 +201,7 @@ void GraphMaker::add_image_block() {
   const ValueId sum = keep(choose_.one_in(2) ? b_.add(x, y) : b_.add(y, x), size(x) + size(y));
   const Shape shape = graph_.type(sum).shape;
   if (choose_.one_in(2) || shape.numel() > kMostPixels) return;
-  const ValueId up = conv(b_.resize2d(sum, {2 * shape[2], 2 * shape[3]}, "nearest"));
+  const ValueId up = conv(b_.resize2d(sum, {2 * shape[2], 2 * shape[3]}, ResizeMode::kNearest));
   keep(up, size(sum) + 1);
 }
 

@@ -58,7 +58,9 @@ void GraphMaker::add_values() {
                                ? graph_.add_input(fresh("offset"), {DType::kI32, Shape{}})
                                : choose_.from(counters_).first;
     const Shape image{dims_.seq, dims_.width()};
-    keep(b_.cast(b_.random(keys, offset, image, choose_.one_in(2) ? "normal" : "uniform"), dtype_), 1);
+    keep(b_.cast(b_.random(keys, offset, image, choose_.one_in(2) ? Distribution::kNormal : Distribution::kUniform),
+                 dtype_),
+         1);
     return;
   }
   const bool is_one = choose_.one_in(2);
@@ -81,7 +83,7 @@ void GraphMaker::add_masked_attention() {
     bias = operand(typed(mask_shape));
   else if (choose_.one_in(2))
     bias = graph_.add_input(fresh("mask"), {DType::kBool, mask_shape});
-  keep(b_.attention(q, shared(k), shared(v), 0.25, bias, choose_.one_in(3)), size(v));
+  keep(b_.attention(q, shared(k), shared(v), {.scale = 0.25, .bias = bias, .causal = choose_.one_in(3)}), size(v));
 }
 
 }  // namespace headroom::differential

@@ -368,7 +368,7 @@ void GraphMaker::add_fused() {
     }
     default: {
       const ValueId q = split_heads(x), k = split_heads(tokens()), v = split_heads(tokens());
-      keep(b_.attention(q, k, v, 0.25), size(v));
+      keep(b_.attention(q, k, v, {.scale = 0.25}), size(v));
     }
   }
 }

@@ -22,8 +22,11 @@ ValueId GraphMaker::linear(ValueId x, std::int64_t columns, bool with_activation
   const ValueId bias = choose_.one_in(2) ? kNoValue : vector_weight(columns, dtype_, "bias");
   const bool is_fused = with_activation && choose_.one_in(6);
   const bool adds_bias = bias != kNoValue && graph_.type(bias).dtype == graph_.type(x).dtype && choose_.one_in(3);
-  ValueId y = b_.linear(x, w, adds_bias ? kNoValue : bias,
-                        is_fused ? choose_.of({"silu", "gelu_erf", "gelu_tanh", "relu"}) : "none");
+  ValueId y = b_.linear(x, w,
+                        {.bias = adds_bias ? kNoValue : bias,
+                         .activation = is_fused ? choose_.of({Activation::kSilu, Activation::kGeluErf,
+                                                              Activation::kGeluTanh, Activation::kRelu})
+                                                : Activation::kNone});
   if (adds_bias) y = choose_.one_in(2) ? b_.add(y, bias) : b_.add(bias, y);
   sizes_[y] = size(x) + (bias == kNoValue ? 0 : 1);
   if (with_activation && !is_fused) {
@@ -79,7 +82,7 @@ std::vector<ValueId> GraphMaker::projections(ValueId x, int count) {
       w = weight(shape[0], shape[1]);
     const bool has_bias = same_weights ? biased : choose_.one_in(2);
     const ValueId bias = has_bias ? graph_.add_param(fresh("bias"), {bias_dtype, Shape{shape[0]}}) : kNoValue;
-    made.push_back(b_.linear(x, w, bias));
+    made.push_back(b_.linear(x, w, {.bias = bias}));
     sizes_[made.back()] = size(x) + (has_bias ? 1 : 0);
     if (choose_.one_in(10)) visible_.push_back(made.back());
   }
@@ -127,7 +130,7 @@ ValueId GraphMaker::biased(ValueId scores) {
 /// q, k, v [b, h, s, d] -> [b, h, s, d], mostly in plain ops, with the scale in any of its positions.
 ValueId GraphMaker::attend(ValueId q, ValueId k, ValueId v) {
   const double scale = 1 / std::sqrt(static_cast<double>(dims_.head_dim));
-  if (choose_.one_in(5)) return b_.attention(q, k, v, scale);
+  if (choose_.one_in(5)) return b_.attention(q, k, v, {.scale = scale});
   const std::size_t place = choose_.below(5);
   if (place == 0 || place == 3) q = b_.mul_scalar(q, place == 3 ? std::sqrt(scale) : scale);
   if (place == 1 || place == 3) k = b_.mul_scalar(k, place == 3 ? std::sqrt(scale) : scale);

@@ -142,11 +142,12 @@ class Rebuilder {
   }
 
   Attributes attributes(const Node& node) const {
-    std::vector<std::pair<std::string_view, Attribute>> changed;
+    NamedAttributes changed;
     for (auto [name, value] : node.attributes.all()) {
-      if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value); extents != nullptr && name != "perm")
+      if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value);
+          extents != nullptr && name != attr::kPerm.name)
         for (std::int64_t& e : *extents) e = extent(e);
-      if (auto* number = std::get_if<std::int64_t>(&value); number != nullptr && name != "axis" && name != "tf32")
+      if (auto* number = std::get_if<std::int64_t>(&value); number != nullptr && name != attr::kAxis.name)
         *number = extent(*number);
       changed.emplace_back(name, std::move(value));
     }

@@ -11,8 +11,6 @@
 namespace headroom::ops {
 namespace {
 
-bool is_set(const Attributes& attributes, std::string_view name) { return attributes.get_int(name) != 0; }
-
 /// Whether its shape is [b or 1, h or 1, s or 1, t].
 bool broadcasts_to_scores(const Shape& shape, const Shape& scores) {
   if (shape.rank() != 4 || shape[3] != scores[3]) return false;
@@ -22,9 +20,6 @@ bool broadcasts_to_scores(const Shape& shape, const Shape& scores) {
 }
 
 std::vector<TensorType> attention_types(const TypeQuery& given) {
-  for (const std::string_view flag : {"causal", "logsumexp"})
-    if (const std::int64_t value = given.attributes.get_int(flag); value != 0 && value != 1)
-      fail("attention: {} must be 0 or 1, but was given {}", flag, value);
   const DType dtype = given.in[0].dtype;
   const Shape& q = given.in[0].shape;
   const Shape& k = given.in[1].shape;
@@ -38,7 +33,7 @@ std::vector<TensorType> attention_types(const TypeQuery& given) {
                       broadcasts_to_scores(given.in[3].shape, Shape{q[0], q[1], q[2], k[2]}),
                   "a bias[b or 1, h or 1, s or 1, t] in the dtype of q, or a mask of bool");
   std::vector<TensorType> types = {{dtype, Shape{q[0], q[1], q[2], v[3]}}};
-  if (is_set(given.attributes, "logsumexp")) types.push_back({DType::kF32, Shape{q[0], q[1], q[2]}});
+  if (given.attributes[attr::kLogsumexp]) types.push_back({DType::kF32, Shape{q[0], q[1], q[2]}});
   return types;
 }
 
@@ -87,24 +82,25 @@ ValueId logsumexp(Builder& builder, ValueId scores, ValueId guarded) {
 
 std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const DType dtype = builder.dtype(in[0]);
-  const std::int64_t tf32 = attributes.get_int("tf32"), heads = builder.shape(in[0])[1];
-  const ValueId q = builder.mul_scalar(in[0], attributes.get_float("scale"));  // [b, h, s, d]
-  const ValueId k = repeat_heads(builder, in[1], heads);                       // [b, h, t, d]
-  const ValueId v = repeat_heads(builder, in[2], heads);                       // [b, h, t, e]
-  ValueId scores =                                                             // [b, h, s, t]
-      builder.emit(Op::kMatmul, {q, k}, {{"transpose_b", std::int64_t{1}}, {"tf32", tf32}})[0];
+  const bool tf32 = attributes[attr::kTf32];
+  const std::int64_t heads = builder.shape(in[0])[1];
+  const ValueId q = builder.mul_scalar(in[0], attributes[attr::kScale]);  // [b, h, s, d]
+  const ValueId k = repeat_heads(builder, in[1], heads);                  // [b, h, t, d]
+  const ValueId v = repeat_heads(builder, in[2], heads);                  // [b, h, t, e]
+  ValueId scores =                                                        // [b, h, s, t]
+      builder.emit(Op::kMatmul, {q, k}, {{attr::kTransposeB, true}, {attr::kTf32, tf32}})[0];
   const Shape shape = builder.shape(scores);
   if (in.size() == 4)
     scores = builder.add(scores, builder.dtype(in[3]) == DType::kBool ? bias_of_mask(builder, in[3], dtype) : in[3]);
-  if (is_set(attributes, "causal"))
+  if (attributes[attr::kCausal])
     scores = builder.add(scores, bias_of_mask(builder, causal_mask(builder, shape[2], shape[3]), dtype));
 
   const bool may_see_none = in.size() == 4;
   const ValueId guarded = may_see_none ? with_lowest(builder, scores) : scores;
   ValueId p = builder.softmax(guarded);
   if (may_see_none) p = builder.slice(p, 3, 0, shape[3]);
-  std::vector<ValueId> results = {builder.emit(Op::kMatmul, {p, v}, {{"tf32", tf32}})[0]};  // [b, h, s, e]
-  if (is_set(attributes, "logsumexp")) results.push_back(logsumexp(builder, scores, guarded));
+  std::vector<ValueId> results = {builder.emit(Op::kMatmul, {p, v}, {{attr::kTf32, tf32}})[0]};  // [b, h, s, e]
+  if (attributes[attr::kLogsumexp]) results.push_back(logsumexp(builder, scores, guarded));
   return results;
 }
 
@@ -115,7 +111,7 @@ double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
   const auto queries = static_cast<double>(q[2]), keys = static_cast<double>(v[2]);
   const double triangle = std::min(queries, keys);
   const double pairs =
-      is_set(attributes, "causal") ? triangle * (triangle + 1) / 2 + (queries - triangle) * keys : queries * keys;
+      attributes[attr::kCausal] ? triangle * (triangle + 1) / 2 + (queries - triangle) * keys : queries * keys;
   return 2 * static_cast<double>(q[0] * q[1]) * pairs * static_cast<double>(q[3] + v[3]);
 }
 

@@ -21,7 +21,7 @@ using testing_tools::ramp;
 using testing_tools::reals;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
+using Given = NamedAttributes;
 
 auto near(const std::vector<double>& expected) { return Pointwise(DoubleNear(1e-12), expected); }
 TensorType f32(Shape shape) { return {DType::kF32, shape}; }

@@ -44,7 +44,6 @@ void require_operands(const TypeQuery& given, std::int64_t channels, std::string
 }
 
 std::vector<TensorType> conv2d_types(const TypeQuery& given) {
-  static_cast<void>(activation_of(given.attributes));
   constexpr std::string_view kForm =
       "x[b, c, h, w] and weight[o, c/groups, kh, kw] of one floating-point dtype, groups dividing c and o";
   const Convolution how = checked_convolution(given);
@@ -80,7 +79,7 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
   constexpr std::string_view kForm =
       "x[b, c, h, w] and weight[c, o/groups, kh, kw] of one floating-point dtype, groups dividing c";
   const Convolution how = checked_convolution(given);
-  const std::vector<std::int64_t>& more = given.attributes.get_ints("output_padding");
+  const std::vector<std::int64_t>& more = given.attributes[attr::kOutputPadding];
   const Shape& x = given.in[0].shape;
   const Shape& weight = given.in[1].shape;
   given.require(x.rank() == 4 && weight.rank() == 4 && weight[0] == x[1] && x[1] % how.groups == 0, kForm);
@@ -149,9 +148,9 @@ void conv_transpose2d(const Attributes& attributes, Operands in, std::span<Oracl
 
 /// The same op without its activation, followed by the activation.
 std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const Attributes plain = attributes.with("activation", std::string("none"));
+  const Attributes plain = attributes.with(attr::kActivation, Activation::kNone);
   const ValueId sums = builder.emit(Op::kConv2d, {in.begin(), in.end()}, {plain.all().begin(), plain.all().end()})[0];
-  const Activation activation = activation_of(attributes);
+  const Activation activation = attributes[attr::kActivation];
   return {activation == Activation::kNone ? sums : builder.emit(op_of(activation), {sums})[0]};
 }
 
@@ -165,7 +164,7 @@ std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& 
 double conv2d_flops(const Attributes& attributes, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
   const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);
-  return elements_of(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(activation_of(attributes)));
+  return elements_of(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(attributes[attr::kActivation]));
 }
 
 double conv2d_shortcut_flops(const Attributes& attributes, Types in, Types out) {
@@ -186,21 +185,21 @@ constexpr std::array kConvolutions = {
                  .evaluate = conv2d,
                  .expand = expand_conv2d,
                  .flops = conv2d_flops,
-                 .samples = Samples::kFirstAndFourth,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
     OpDefinition{.op = Op::kConv2dShortcut,
                  .kind = OpKind::kContraction,
                  .infer = conv2d_shortcut_types,
                  .expand = expand_conv2d_shortcut,
                  .flops = conv2d_shortcut_flops,
-                 .samples = Samples::kFirstAndFourth,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
     OpDefinition{.op = Op::kConvTranspose2d,
                  .kind = OpKind::kContraction,
                  .infer = conv_transpose2d_types,
                  .evaluate = conv_transpose2d,
                  .flops = conv_transpose2d_flops,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
 };
 

@@ -49,18 +49,18 @@ std::vector<TensorType> select_types(const TypeQuery& given) {
 }
 
 /// The operand's type, if these attributes are valid for its dtype.
-std::vector<TensorType> types_with(const TypeQuery& given, std::initializer_list<std::string_view> attributes) {
+std::vector<TensorType> types_with(const TypeQuery& given, std::initializer_list<AttributeKey<double>> attributes) {
   given.require(given.in[0].dtype != DType::kBool, "numbers");
-  for (const std::string_view name : attributes) {
-    const double value = given.attributes.get_float(name);
+  for (const AttributeKey<double> key : attributes) {
+    const double value = given.attributes[key];
     const bool integral = std::trunc(value) == value && std::fabs(value) < 0x1p53;
     given.require(is_float(given.in[0].dtype) || integral, "an integral value with integers");
   }
   return {given.in[0]};
 }
 
-std::vector<TensorType> scalar_types(const TypeQuery& given) { return types_with(given, {"value"}); }
-std::vector<TensorType> range_types(const TypeQuery& given) { return types_with(given, {"low", "high"}); }
+std::vector<TensorType> scalar_types(const TypeQuery& given) { return types_with(given, {attr::kValue}); }
+std::vector<TensorType> range_types(const TypeQuery& given) { return types_with(given, {attr::kLow, attr::kHigh}); }
 
 std::vector<TensorType> float_types(const TypeQuery& given) {
   given.require(is_float(given.in[0].dtype), "a floating-point dtype");
@@ -68,7 +68,7 @@ std::vector<TensorType> float_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> cast_types(const TypeQuery& given) {
-  return {{given.attributes.get_dtype("dtype"), given.in[0].shape, given.in[0].layout}};
+  return {{given.attributes[attr::kDType], given.in[0].shape, given.in[0].layout}};
 }
 
 /// The element strides for reading an operand of `shape` over `out`: 0 along axes that it is broadcast along.
@@ -232,11 +232,11 @@ void binary(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
 /// Passes attributes in place of the operands after the first.
 template <Op kOp, std::size_t N>
 void with_numbers(const Attributes& attributes, Operands in, std::span<OracleTensor> out,
-                  std::array<std::string_view, N> names) {
+                  std::array<AttributeKey<double>, N> keys) {
   std::array<OracleTensor, N> numbers;
   std::array<const OracleTensor*, N + 1> operands{in[0]};
   for (std::size_t i = 0; i < N; ++i) {
-    const double value = attributes.get_float(names[i]);
+    const double value = attributes[keys[i]];
     numbers[i] = {{out[0].type.dtype, Shape{}}, {value}, {}};
     // infer() admits integral ones only
     if (!is_float(out[0].type.dtype)) numbers[i].integers = {static_cast<std::int64_t>(value)};
@@ -248,11 +248,11 @@ void with_numbers(const Attributes& attributes, Operands in, std::span<OracleTen
 
 template <Op kOp>
 void scalar(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  with_numbers<kOp, 1>(attributes, in, out, {"value"});
+  with_numbers<kOp, 1>(attributes, in, out, {attr::kValue});
 }
 template <Op kOp>
 void range(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  with_numbers<kOp, 2>(attributes, in, out, {"low", "high"});
+  with_numbers<kOp, 2>(attributes, in, out, {attr::kLow, attr::kHigh});
 }
 
 void select(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {
@@ -272,7 +272,7 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .infer = infer,
           .evaluate = evaluate,
           .flops = flops,
-          .samples = Samples::kFirst,
+          .samples = Samples::kBatched,
           .inner_axes = 0,
           .any_layout = true};
 }
@@ -300,12 +300,6 @@ constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::infer) infer, dec
   return row;
 }
 
-constexpr OpDefinition each_cast() {
-  OpDefinition row = each(Op::kCast, cast_types, cast, 0);
-  row.narrow_operands = 0;
-  return row;
-}
-
 constexpr std::array kElementwise = {
 #define HR_UNARY(enumerator, name, flops, formula) \
   each_function(Op::enumerator, unary<Op::enumerator>, flops, #formula),
@@ -320,7 +314,7 @@ constexpr std::array kElementwise = {
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
     each_pair(Op::kSelect, select_types, select, 0, false),
-    each_cast(),
+    each(Op::kCast, cast_types, cast, 0),
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ Graph parse_body(const std::string& text) {
 }  // namespace
 
 const Graph& body_of(const Attributes& attributes) {
-  const std::string& text = attributes.get_text("body");
+  const std::string& text = attributes[attr::kBody];
   FusedBody* const body = attributes.fused_body();
   HR_CHECK(body != nullptr);
   std::call_once(body->is_made, [&] { body->graph.emplace(parse_body(text)); });

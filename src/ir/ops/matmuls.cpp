@@ -13,7 +13,6 @@ namespace headroom::ops {
 namespace {
 
 std::vector<TensorType> linear_types(const TypeQuery& given) {
-  static_cast<void>(activation_of(given.attributes));
   const TensorType& x = given.in[0];
   const TensorType& weight = given.in[1];
   given.require(is_float(x.dtype) && weight.dtype == x.dtype, "x and weight of one floating-point dtype");
@@ -29,8 +28,7 @@ std::vector<TensorType> linear_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
-  static_cast<void>(activation_of(given.attributes));
-  const DType dtype = given.attributes.get_dtype("dtype");
+  const DType dtype = given.attributes[attr::kDType];
   if (!is_float(dtype)) fail("scaled_linear: dtype must be a floating-point one, but was given {}", dtype);
   const TensorType& x = given.in[0];
   const TensorType& weight = given.in[2];
@@ -48,32 +46,30 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
   TensorType made{dtype, x.shape};
   made.shape.set(-1, weight.shape[0]);
   if (given.in.size() > 5) {
-    given.require(given.in[5] == made && activation_of(given.attributes) == Activation::kNone,
+    given.require(given.in[5] == made && given.attributes[attr::kActivation] == Activation::kNone,
                   "a residual of the result's type, and no activation");
   }
   return {made};
 }
 
 std::vector<TensorType> matmul_types(const TypeQuery& given) {
-  const std::int64_t transpose_b = given.attributes.get_int("transpose_b");
-  if (transpose_b != 0 && transpose_b != 1) fail("matmul: transpose_b must be 0 or 1, but was given {}", transpose_b);
+  const bool transpose_b = given.attributes[attr::kTransposeB];
   const Shape& a = given.in[0].shape;
   const Shape& b = given.in[1].shape;
-  const std::string_view form = transpose_b != 0
-                                    ? "a[batch..., m, k] and b[batch..., n, k] of one floating-point dtype"
-                                    : "a[batch..., m, k] and b[batch..., k, n] of one floating-point dtype";
+  const std::string_view form = transpose_b ? "a[batch..., m, k] and b[batch..., n, k] of one floating-point dtype"
+                                            : "a[batch..., m, k] and b[batch..., k, n] of one floating-point dtype";
   given.require(is_float(given.in[0].dtype) && given.in[0].dtype == given.in[1].dtype, form);
   given.require(a.rank() >= 2 && a.rank() == b.rank(), form);
   for (int axis = 0; axis < a.rank() - 2; ++axis) given.require(a[axis] == b[axis], form);
-  given.require(a[-1] == (transpose_b != 0 ? b[-1] : b[-2]), form);
+  given.require(a[-1] == (transpose_b ? b[-1] : b[-2]), form);
   Shape shape = a;
-  shape.set(-1, transpose_b != 0 ? b[-2] : b[-1]);
+  shape.set(-1, transpose_b ? b[-2] : b[-1]);
   return {{given.in[0].dtype, shape}};
 }
 
 std::vector<TensorType> quantize_types(const TypeQuery& given) {
   given.require(is_float(given.in[0].dtype) && given.in[0].shape.rank() >= 1, "x[..., k] of a floating-point dtype");
-  return quantized_types(Op::kQuantize, given.attributes.get_dtype("dtype"), given.in[0]);
+  return quantized_types(Op::kQuantize, given.attributes[attr::kDType], given.in[0]);
 }
 
 /// out[m, n] = a[m, k] b[n, k]^T, both read along k.
@@ -93,7 +89,7 @@ void linear(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
 }
 
 void matmul(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const bool transposed = attributes.get_int("transpose_b") != 0;
+  const bool transposed = attributes[attr::kTransposeB];
   const std::size_t m = extent(out[0], -2);
   const std::size_t n = extent(out[0], -1);
   const std::size_t k = extent(*in[0], -1);
@@ -129,7 +125,7 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
 }
 
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId y = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{"tf32", attributes.get_int("tf32")}})[0];
+  const ValueId y = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{attr::kTf32, attributes[attr::kTf32]}})[0];
   return {activated(builder, attributes, y)};
 }
 
@@ -143,7 +139,7 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   if (in.size() > 4) y = builder.add(y, builder.cast(in[4], DType::kF32));
   y = activated(builder, attributes, y);
   if (in.size() > 5) y = builder.add(y, builder.cast(in[5], DType::kF32));
-  return {builder.cast(y, attributes.get_dtype("dtype"))};
+  return {builder.cast(y, attributes[attr::kDType])};
 }
 
 /// For kScales operands after x and weight that are scales; optional bias and residual follow.
@@ -151,7 +147,7 @@ template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
   const auto added = static_cast<double>(in.size() - 2 - kScales);
   const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + added;
-  return elements_of(out[0]) * (each + flops_of(activation_of(attributes)));
+  return elements_of(out[0]) * (each + flops_of(attributes[attr::kActivation]));
 }
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
@@ -165,14 +161,14 @@ constexpr std::array kMatmuls = {
                  .evaluate = linear,
                  .expand = expand_linear,
                  .flops = linear_flops<0>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .inner_axes = 1},
     OpDefinition{.op = Op::kScaledLinear,
                  .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
                  .flops = linear_flops<2>,
-                 .samples = Samples::kFirstTwoAndSixth,
+                 .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .stays_f32 = true},
     OpDefinition{.op = Op::kMatmul,
@@ -186,7 +182,7 @@ constexpr std::array kMatmuls = {
                  .infer = quantize_types,
                  .evaluate = quantize,
                  .flops = for_each_input<3>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .goes_along_rows = true,
                  .stays_f32 = true},

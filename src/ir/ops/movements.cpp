@@ -14,7 +14,7 @@ namespace headroom::ops {
 namespace {
 
 std::vector<TensorType> reshape_types(const TypeQuery& given) {
-  const std::vector<std::int64_t>& extents = given.attributes.get_ints("shape");
+  const std::vector<std::int64_t>& extents = given.attributes[attr::kShape];
   const bool positive = std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; });
   if (!positive || extents.size() > static_cast<std::size_t>(Shape::kMaxRank) ||
       Shape(extents).numel() != given.in[0].shape.numel()) {
@@ -25,7 +25,7 @@ std::vector<TensorType> reshape_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> transpose_types(const TypeQuery& given) {
-  const std::vector<std::int64_t>& perm = given.attributes.get_ints("perm");
+  const std::vector<std::int64_t>& perm = given.attributes[attr::kPerm];
   std::vector<std::int64_t> sorted = perm;
   std::ranges::sort(sorted);
   std::vector<std::int64_t> axes(static_cast<std::size_t>(given.in[0].shape.rank()));
@@ -53,8 +53,8 @@ std::vector<TensorType> concat_types(const TypeQuery& given) {
 
 std::vector<TensorType> slice_types(const TypeQuery& given) {
   const int axis = axis_of(given);
-  const std::int64_t start = given.attributes.get_int("start");
-  const std::int64_t size = given.attributes.get_int("size");
+  const std::int64_t start = given.attributes[attr::kStart];
+  const std::int64_t size = given.attributes[attr::kExtent];
   const std::int64_t extent = given.in[0].shape[axis];
   if (start < 0 || start >= extent || size < 1 || size > extent - start) {
     fail("slice: [{}, {} + {}) is not a stretch of axis {} of {}", start, start, size, axis, given.in[0]);
@@ -71,9 +71,9 @@ bool are_margins(const std::vector<std::int64_t>& margins, const TensorType& x) 
 }
 
 std::vector<TensorType> pad_types(const TypeQuery& given) {
-  const std::vector<std::int64_t>& before = given.attributes.get_ints("before");
-  const std::vector<std::int64_t>& after = given.attributes.get_ints("after");
-  const double value = given.attributes.get_float("value");
+  const std::vector<std::int64_t>& before = given.attributes[attr::kBefore];
+  const std::vector<std::int64_t>& after = given.attributes[attr::kAfter];
+  const double value = given.attributes[attr::kValue];
   const TensorType& x = given.in[0];
   if (!are_margins(before, x) || !are_margins(after, x))
     fail("pad: before and after must be a number for each axis of {}, but were given [{}] and [{}]", x,
@@ -88,7 +88,7 @@ std::vector<TensorType> pad_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> broadcast_types(const TypeQuery& given) {
-  const std::vector<std::int64_t>& extents = given.attributes.get_ints("shape");
+  const std::vector<std::int64_t>& extents = given.attributes[attr::kShape];
   const Shape& x = given.in[0].shape;
   const bool fits = extents.size() <= static_cast<std::size_t>(Shape::kMaxRank) &&
                     std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; }) &&
@@ -136,7 +136,7 @@ void reshape(const Attributes& /*attributes*/, Operands in, std::span<OracleTens
 
 void transpose(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& x = *in[0];
-  const std::vector<std::int64_t>& perm = attributes.get_ints("perm");
+  const std::vector<std::int64_t>& perm = attributes[attr::kPerm];
   const Shape x_strides = row_major_strides(x.type.shape);
   const Shape out_strides = row_major_strides(out[0].type.shape);
   gather(x, out[0], [&](std::size_t i) {
@@ -151,7 +151,7 @@ void transpose(const Attributes& attributes, Operands in, std::span<OracleTensor
 }
 
 void concat(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const auto axis = static_cast<int>(attributes.get_int("axis"));
+  const auto axis = static_cast<int>(attributes[attr::kAxis]);
   std::int64_t start = 0;
   for (const OracleTensor* part : in) {
     const std::int64_t size = part->type.shape[axis];
@@ -162,8 +162,8 @@ void concat(const Attributes& attributes, Operands in, std::span<OracleTensor> o
 
 void slice(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& x = *in[0];
-  const auto axis = static_cast<int>(attributes.get_int("axis"));
-  copy_steps(x, attributes.get_int("start"), out[0], 0, attributes.get_int("size"), axis);
+  const auto axis = static_cast<int>(attributes[attr::kAxis]);
+  copy_steps(x, attributes[attr::kStart], out[0], 0, attributes[attr::kExtent], axis);
 }
 
 /// out[i] = x at the coordinates of i. `inside` gives the coordinate for each axis, or says that there is none; then
@@ -189,8 +189,8 @@ void take_places(const OracleTensor& x, OracleTensor& out, double value, Inside 
 }
 
 void pad(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const std::vector<std::int64_t>& before = attributes.get_ints("before");
-  take_places(*in[0], out[0], attributes.get_float("value"),
+  const std::vector<std::int64_t>& before = attributes[attr::kBefore];
+  take_places(*in[0], out[0], attributes[attr::kValue],
               [&](int axis, std::int64_t at) { return std::pair(axis, at - before[static_cast<std::size_t>(axis)]); });
 }
 
@@ -204,30 +204,30 @@ void broadcast(const Attributes& /*attributes*/, Operands in, std::span<OracleTe
 }
 
 Attributes reshape_under(const Attributes& attributes, std::int64_t extent) {
-  std::vector<std::int64_t> shape = attributes.get_ints("shape");
+  std::vector<std::int64_t> shape = attributes[attr::kShape];
   shape.insert(shape.begin(), extent);
-  return attributes.with("shape", std::move(shape));
+  return attributes.with(attr::kShape, std::move(shape));
 }
 
 Attributes transpose_under(const Attributes& attributes, std::int64_t /*extent*/) {
   std::vector<std::int64_t> perm = {0};
-  for (const std::int64_t axis : attributes.get_ints("perm")) perm.push_back(axis + 1);
-  return attributes.with("perm", std::move(perm));
+  for (const std::int64_t axis : attributes[attr::kPerm]) perm.push_back(axis + 1);
+  return attributes.with(attr::kPerm, std::move(perm));
 }
 
 Attributes pad_under(const Attributes& attributes, std::int64_t /*extent*/) {
   Attributes under = attributes;
-  for (const std::string_view side : {"before", "after"}) {
-    std::vector<std::int64_t> margins = attributes.get_ints(side);
+  for (const AttributeKey<Ints> side : {attr::kBefore, attr::kAfter}) {
+    Ints margins = attributes[side];
     margins.insert(margins.begin(), 0);
     under = under.with(side, std::move(margins));
   }
   return under;
 }
 
-bool keeps_first_axis(const Attributes& attributes) { return attributes.get_ints("perm")[0] == 0; }
+bool keeps_first_axis(const Attributes& attributes) { return attributes[attr::kPerm][0] == 0; }
 bool pads_no_samples(const Attributes& attributes) {
-  return attributes.get_ints("before")[0] == 0 && attributes.get_ints("after")[0] == 0;
+  return attributes[attr::kBefore][0] == 0 && attributes[attr::kAfter][0] == 0;
 }
 bool never(const Attributes& /*attributes*/) { return false; }
 
@@ -237,14 +237,14 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = reshape_types,
                  .evaluate = reshape,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .keeps_samples = never,
                  .under_axis = reshape_under},
     OpDefinition{.op = Op::kTranspose,
                  .kind = OpKind::kView,
                  .infer = transpose_types,
                  .evaluate = transpose,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .keeps_samples = keeps_first_axis,
                  .under_axis = transpose_under},
     OpDefinition{.op = Op::kConcat,
@@ -259,7 +259,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = slice_types,
                  .evaluate = slice,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
                  .any_layout = true,
@@ -268,7 +268,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kCopy,
                  .infer = pad_types,
                  .evaluate = pad,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .keeps_samples = pads_no_samples,
                  .under_axis = pad_under,
                  .any_layout = true},

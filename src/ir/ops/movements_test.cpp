@@ -12,8 +12,7 @@ using testing::ElementsAre;
 using testing_tools::evaluate;
 using testing_tools::integers;
 using testing_tools::reals;
-using Ints = std::vector<std::int64_t>;
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
+using Given = NamedAttributes;
 
 void expect_refused(Op op, const std::vector<TensorType>& in, Given given = {}) {
   EXPECT_THROW((void)infer(op, Attributes(op, std::move(given)), in), Error);

@@ -36,7 +36,7 @@ std::vector<TensorType> norm_types(const TypeQuery& given) {
 
 /// The number of real channels of a group_norm.
 std::int64_t counted_channels(const Attributes& attributes, const Shape& x) {
-  const std::int64_t channels = attributes.get_int("channels");
+  const std::int64_t channels = attributes[attr::kChannels];
   return channels == 0 ? x[1] : channels;
 }
 
@@ -45,11 +45,10 @@ std::vector<TensorType> group_norm_types(const TypeQuery& given) {
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype) && x.shape.rank() >= 2, kForm);
   require_affine(given, x.shape[1], kForm);
-  static_cast<void>(activation_of(given.attributes));
   const std::int64_t counted = counted_channels(given.attributes, x.shape);
   if (counted < 1 || counted > x.shape[1])
     fail("group_norm: channels must be in 1..{} for {}, or 0 for all, but was given {}", x.shape[1], x, counted);
-  const std::int64_t groups = given.attributes.get_int("groups");
+  const std::int64_t groups = given.attributes[attr::kGroups];
   if (groups < 1 || counted % groups != 0)
     fail("group_norm: groups must divide the {} channels, but was given {}", counted, groups);
   return {x};
@@ -81,7 +80,7 @@ double affine(Operands in, std::size_t i, double value) {
 }
 
 void layer_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const double eps = attributes.get_float("eps");
+  const double eps = attributes[attr::kEps];
   for_each_row(*in[0], out[0], [&](std::span<const double> row, std::span<double> result) {
     const double mean = mean_of(row);
     std::ranges::transform(row, result.begin(), [mean](double value) { return value - mean; });
@@ -91,7 +90,7 @@ void layer_norm(const Attributes& attributes, Operands in, std::span<OracleTenso
 }
 
 void rms_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const double eps = attributes.get_float("eps");
+  const double eps = attributes[attr::kEps];
   for_each_row(*in[0], out[0], [&](std::span<const double> row, std::span<double> result) {
     const double mean_square = dot(row.data(), row.data(), row.size()) / static_cast<double>(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) result[i] = affine(in, i, row[i] / std::sqrt(mean_square + eps));
@@ -100,9 +99,9 @@ void rms_norm(const Attributes& attributes, Operands in, std::span<OracleTensor>
 
 void group_norm(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& x = *in[0];  // [b, c, ...]
-  const double eps = attributes.get_float("eps");
+  const double eps = attributes[attr::kEps];
   const std::size_t channels = extent(x, 1);
-  const auto groups = static_cast<std::size_t>(attributes.get_int("groups"));
+  const auto groups = static_cast<std::size_t>(attributes[attr::kGroups]);
   const std::size_t width = static_cast<std::size_t>(counted_channels(attributes, x.type.shape)) / groups;
   const std::size_t pixels = x.reals.size() / std::max<std::size_t>(1, extent(x, 0) * channels);
   for (std::size_t b = 0; b < extent(x, 0); ++b) {
@@ -124,14 +123,14 @@ void group_norm(const Attributes& attributes, Operands in, std::span<OracleTenso
 /// With an activation: the norm, followed by the activation.
 std::vector<ValueId> expand_group_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const ValueId normed = builder.emit(Op::kGroupNorm, {in.begin(), in.end()},
-                                      {{"groups", attributes.get_int("groups")},
-                                       {"eps", attributes.get_float("eps")},
-                                       {"channels", attributes.get_int("channels")}})[0];
+                                      {{attr::kGroups, attributes[attr::kGroups]},
+                                       {attr::kEps, attributes[attr::kEps]},
+                                       {attr::kChannels, attributes[attr::kChannels]}})[0];
   return {activated(builder, attributes, normed)};
 }
 
 double group_norm_flops(const Attributes& attributes, Types in, Types out) {
-  const double each = 5 + static_cast<double>(in.size()) + flops_of(activation_of(attributes));
+  const double each = 5 + static_cast<double>(in.size()) + flops_of(attributes[attr::kActivation]);
   return each * static_cast<double>(out[0].shape.numel());
 }
 
@@ -148,7 +147,7 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
           .infer = infer,
           .evaluate = evaluate,
           .flops = flops,
-          .samples = Samples::kFirst,
+          .samples = Samples::kBatched,
           .inner_axes = 1,
           .goes_along_rows = is_fusable};
 }
@@ -169,7 +168,7 @@ constexpr std::array kNorms = {
                  .evaluate = group_norm,
                  .expand = expand_group_norm,
                  .flops = group_norm_flops,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
 };
 

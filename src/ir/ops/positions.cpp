@@ -11,10 +11,10 @@ namespace headroom::ops {
 namespace {
 
 std::vector<TensorType> rope_table_types(const TypeQuery& given) {
-  const std::vector<std::int64_t>& axes = given.attributes.get_ints("axes");
+  const std::vector<std::int64_t>& axes = given.attributes[attr::kAxes];
   const bool even = std::ranges::all_of(axes, [](std::int64_t extent) { return extent > 0 && extent % 2 == 0; });
   given.require(even && !axes.empty(), "axes that are positive and even");
-  given.require(given.attributes.get_float("theta") > 0, "a positive theta");
+  given.require(given.attributes[attr::kTheta] > 0, "a positive theta");
   given.require(given.in[0].dtype != DType::kBool && given.in[0].shape.rank() == 2 &&
                     given.in[0].shape[1] == static_cast<std::int64_t>(axes.size()),
                 "ids[s, axes] with a column for each axis");
@@ -31,17 +31,17 @@ std::vector<TensorType> rope_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> timestep_embedding_types(const TypeQuery& given) {
-  const std::int64_t dim = given.attributes.get_int("dim");
+  const std::int64_t dim = given.attributes[attr::kDim];
   given.require(given.in[0].shape.rank() == 1 && given.in[0].dtype != DType::kBool, "t[b]");
   given.require(dim > 0 && dim % 2 == 0, "a positive even dim");
-  given.require(given.attributes.get_float("max_period") > 0, "a positive max_period");
+  given.require(given.attributes[attr::kMaxPeriod] > 0, "a positive max_period");
   return {{DType::kF32, Shape{given.in[0].shape[0], dim}}};
 }
 
 void rope_table(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& ids = *in[0];
-  const std::vector<std::int64_t>& axes = attributes.get_ints("axes");
-  const double theta = attributes.get_float("theta");
+  const std::vector<std::int64_t>& axes = attributes[attr::kAxes];
+  const double theta = attributes[attr::kTheta];
   const std::size_t positions = extent(ids, 0);
   std::size_t column = 0;
   for (std::size_t position = 0; position < positions; ++position) {
@@ -73,9 +73,9 @@ void rope(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor>
 
 void timestep_embedding(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& t = *in[0];
-  const double scale = attributes.get_float("scale");
-  const double max_period = attributes.get_float("max_period");
-  const auto half = static_cast<std::size_t>(attributes.get_int("dim") / 2);
+  const double scale = attributes[attr::kScale];
+  const double max_period = attributes[attr::kMaxPeriod];
+  const auto half = static_cast<std::size_t>(attributes[attr::kDim] / 2);
   for (std::size_t b = 0; b < extent(t, 0); ++b) {
     const double time = t.reals.empty() ? static_cast<double>(t.integers[b]) : t.reals[b];
     for (std::size_t i = 0; i < half; ++i) {
@@ -93,15 +93,14 @@ constexpr std::array kPositions = {
                  .infer = rope_types,
                  .evaluate = rope,
                  .flops = 3.0,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .inner_axes = 2,
-                 .goes_along_rows = true,
-                 .narrow_operands = 1},
+                 .goes_along_rows = true},
     OpDefinition{.op = Op::kTimestepEmbedding,
                  .infer = timestep_embedding_types,
                  .evaluate = timestep_embedding,
                  .flops = 2.0,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .stays_f32 = true},
 };
 

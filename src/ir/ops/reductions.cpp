@@ -16,7 +16,7 @@ namespace {
 std::vector<TensorType> reduced_types(const TypeQuery& given) {
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype), "a floating-point dtype");
-  const std::vector<std::int64_t>& axes = given.attributes.get_ints("axes");
+  const std::vector<std::int64_t>& axes = given.attributes[attr::kAxes];
   const bool rises = std::ranges::adjacent_find(axes, std::greater_equal<>()) == axes.end();
   if (axes.empty() || !rises || axes.front() < 0 || axes.back() >= x.shape.rank())
     fail("{}: axes must be one or more of 0..{} for {}, in rising order", name_of(given.op), x.shape.rank() - 1, x);
@@ -38,7 +38,7 @@ std::vector<TensorType> argmax_types(const TypeQuery& given) {
 std::vector<TensorType> topk_types(const TypeQuery& given) {
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype) && x.shape.rank() >= 1, "x[..., d] of a floating-point dtype");
-  const std::int64_t k = given.attributes.get_int("k");
+  const std::int64_t k = given.attributes[attr::kK];
   if (k < 1 || k > x.shape[-1]) fail("topk: k must be in 1..{} for {}, but was given {}", x.shape[-1], x, k);
   Shape shape = x.shape;
   shape.set(-1, k);
@@ -61,7 +61,7 @@ Shape kept_strides(const Shape& x, const std::vector<std::int64_t>& axes) {
 template <typename Visit>
 void for_each_reduced(const Attributes& attributes, const OracleTensor& x, OracleTensor& out, Visit visit) {
   const Shape dense = row_major_strides(x.type.shape);
-  const Shape kept = kept_strides(x.type.shape, attributes.get_ints("axes"));
+  const Shape kept = kept_strides(x.type.shape, attributes[attr::kAxes]);
   for (std::size_t i = 0; i < x.reals.size(); ++i) {
     auto rest = static_cast<std::int64_t>(i);
     std::int64_t to = 0;
@@ -103,7 +103,7 @@ bool is_larger(double a, double b) { return a > b || (std::isnan(a) && !std::isn
 
 void argmax(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const OracleTensor& x = *in[0];
-  const auto axis = static_cast<int>(attributes.get_int("axis"));
+  const auto axis = static_cast<int>(attributes[attr::kAxis]);
   const std::size_t count = extent(x, axis);
   const auto step = static_cast<std::size_t>(row_major_strides(x.type.shape)[axis]);
   for (std::size_t i = 0; i < out[0].integers.size(); ++i) {
@@ -117,7 +117,7 @@ void argmax(const Attributes& attributes, Operands in, std::span<OracleTensor> o
 
 void topk(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   const std::size_t width = extent(*in[0], -1);
-  const auto k = static_cast<std::size_t>(attributes.get_int("k"));
+  const auto k = static_cast<std::size_t>(attributes[attr::kK]);
   std::vector<std::int64_t> order(width);
   for (std::size_t row = 0; row < in[0]->reals.size() / width; ++row) {
     const double* const x = in[0]->reals.data() + row * width;
@@ -130,12 +130,12 @@ void topk(const Attributes& attributes, Operands in, std::span<OracleTensor> out
   }
 }
 
-bool keeps_first_axis(const Attributes& attributes) { return attributes.get_ints("axes").front() > 0; }
+bool keeps_first_axis(const Attributes& attributes) { return attributes[attr::kAxes].front() > 0; }
 
 Attributes axes_under(const Attributes& attributes, std::int64_t /*extent*/) {
-  std::vector<std::int64_t> axes = attributes.get_ints("axes");
+  std::vector<std::int64_t> axes = attributes[attr::kAxes];
   for (std::int64_t& axis : axes) ++axis;
-  return attributes.with("axes", std::move(axes));
+  return attributes.with(attr::kAxes, std::move(axes));
 }
 
 constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluate) {
@@ -143,7 +143,7 @@ constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluat
           .infer = reduced_types,
           .evaluate = evaluate,
           .flops = for_each_input<1>,
-          .samples = Samples::kFirst,
+          .samples = Samples::kBatched,
           .keeps_samples = keeps_first_axis,
           .under_axis = axes_under,
           .goes_along_rows = true};
@@ -158,14 +158,14 @@ constexpr std::array kReductions = {
                  .infer = argmax_types,
                  .evaluate = argmax,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis},
     OpDefinition{.op = Op::kTopk,
                  .infer = topk_types,
                  .evaluate = topk,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .narrow_results = 1},
 };

@@ -20,19 +20,16 @@ void require_image(const TypeQuery& given) {
 std::vector<TensorType> resize2d_types(const TypeQuery& given) {
   require_image(given);
   const TensorType& x = given.in[0];
-  const std::vector<std::int64_t>& size = given.attributes.get_ints("size");
-  const std::string& mode = given.attributes.get_text("mode");
+  const std::vector<std::int64_t>& size = given.attributes[attr::kImageSize];
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     fail("resize2d: the size must be a height and a width, but was given [{}]", fmt::join(size, ", "));
-  if (mode != "nearest" && mode != "bilinear")
-    fail("resize2d: the mode must be \"nearest\" or \"bilinear\", but was given \"{}\"", mode);
   return {{x.dtype, Shape{x.shape[0], x.shape[1], size[0], size[1]}, x.layout}};
 }
 
 std::vector<TensorType> pool_types(const TypeQuery& given) {
   require_image(given);
   const Shape& x = given.in[0].shape;
-  const std::int64_t window = given.attributes.get_int("window");
+  const std::int64_t window = given.attributes[attr::kWindow];
   if (window < 1 || window > x[2] || window > x[3])
     fail("{}: the window must be in 1..{} for {}, but was given {}", name_of(given.op), std::min(x[2], x[3]),
          given.in[0], window);
@@ -81,13 +78,13 @@ void bilinear(const OracleTensor& x, OracleTensor& out) {
 }
 
 void resize2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  attributes.get_text("mode") == "nearest" ? nearest(*in[0], out[0]) : bilinear(*in[0], out[0]);
+  attributes[attr::kMode] == ResizeMode::kNearest ? nearest(*in[0], out[0]) : bilinear(*in[0], out[0]);
 }
 
 /// join(all values of a window).
 template <typename Join>
 void pool(const Attributes& attributes, const OracleTensor& x, OracleTensor& out, Join join) {
-  const auto window = static_cast<std::size_t>(attributes.get_int("window"));
+  const auto window = static_cast<std::size_t>(attributes[attr::kWindow]);
   std::vector<double> values(window * window);
   for_each_pixel(x, out, [&](const double* plane, std::size_t row, std::size_t column) {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -111,7 +108,7 @@ void avg_pool2d(const Attributes& attributes, Operands in, std::span<OracleTenso
 
 double resize2d_flops(const Attributes& attributes, Types /*in*/, Types out) {
   constexpr double kBilinear = 9;  // three interpolations
-  return attributes.get_text("mode") == "nearest" ? 0 : kBilinear * static_cast<double>(out[0].shape.numel());
+  return attributes[attr::kMode] == ResizeMode::kNearest ? 0 : kBilinear * static_cast<double>(out[0].shape.numel());
 }
 
 constexpr std::array kSampling = {
@@ -119,20 +116,20 @@ constexpr std::array kSampling = {
                  .infer = resize2d_types,
                  .evaluate = resize2d,
                  .flops = resize2d_flops,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .any_layout = true,
                  .goes_along_rows = true},
     OpDefinition{.op = Op::kMaxPool2d,
                  .infer = pool_types,
                  .evaluate = max_pool2d,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
     OpDefinition{.op = Op::kAvgPool2d,
                  .infer = pool_types,
                  .evaluate = avg_pool2d,
                  .flops = for_each_input<1>,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .any_layout = true},
 };
 

@@ -14,8 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing_tools::evaluate;
 using testing_tools::reals;
-using Ints = std::vector<std::int64_t>;
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
+using Given = NamedAttributes;
 
 Attribute mode(const char* name) { return std::string(name); }
 

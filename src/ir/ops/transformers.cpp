@@ -38,7 +38,7 @@ std::vector<TensorType> gate_residual_types(const TypeQuery& given) {
 
 std::vector<TensorType> qk_norm_rope_types(const TypeQuery& given) {
   const TensorType& x = given.in[0];
-  const std::int64_t heads = given.attributes.get_int("heads");
+  const std::int64_t heads = given.attributes[attr::kHeads];
   constexpr std::string_view kForm =
       "x[b, s, heads*d], weight[d] (in the dtype of x or f32), f32 cos[s, d/2] and sin[s, d/2]";
   given.require(is_float(x.dtype) && x.shape.rank() == 3 && heads > 0 && x.shape[2] % heads == 0, kForm);
@@ -66,7 +66,7 @@ ValueId modulated_norm(Builder& builder, double eps, std::span<const ValueId> in
 std::vector<ValueId> norm_modulate(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const DType dtype = builder.dtype(in[0]);
   const DType working = working_dtype(dtype, builder.dtype(in[1]));
-  return {builder.cast(modulated_norm(builder, attributes.get_float("eps"), in, working), dtype)};
+  return {builder.cast(modulated_norm(builder, attributes[attr::kEps], in, working), dtype)};
 }
 
 /// residual + gate * x in `working`, as the dtype of x.
@@ -84,39 +84,36 @@ std::vector<ValueId> gate_residual(Builder& builder, const Attributes& /*attribu
 
 std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const Shape shape = builder.shape(in[0]);  // [b, s, heads*d]
-  const std::int64_t heads = attributes.get_int("heads");
+  const std::int64_t heads = attributes[attr::kHeads];
   const ValueId split = builder.reshape(in[0], {shape[0], shape[1], heads, shape[2] / heads});
-  const ValueId normed = builder.rms_norm(split, in[1], attributes.get_float("eps"));  // [b, s, heads, d]
-  const ValueId by_head = builder.transpose(normed, {0, 2, 1, 3});                     // [b, heads, s, d]
+  const ValueId normed = builder.rms_norm(split, in[1], attributes[attr::kEps]);  // [b, s, heads, d]
+  const ValueId by_head = builder.transpose(normed, {0, 2, 1, 3});                // [b, heads, s, d]
   return {builder.rope(by_head, in[2], in[3])};
 }
 
 constexpr int kGateFlops = 2, kNormFlops = 6 + 2;
-constexpr std::uint32_t kGate = 0b010, kScaleAndShift = 0b110;
 
 /// For tokens [b, s, d] and one vector per sample.
 constexpr OpDefinition of_tokens(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::expand) expand,
-                                 Flops::Rule flops, std::uint32_t modulators) {
+                                 Flops::Rule flops) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
           .expand = expand,
           .flops = flops,
           .samples = Samples::kEvery,
-          .goes_along_rows = true,
-          .modulators = modulators};
+          .goes_along_rows = true};
 }
 
 constexpr std::array kTransformers = {
-    of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>, kScaleAndShift),
-    of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>, kGate),
+    of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>),
+    of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>),
     OpDefinition{.op = Op::kQkNormRope,
                  .kind = OpKind::kOther,
                  .infer = qk_norm_rope_types,
                  .expand = qk_norm_rope,
                  .flops = 4.0 + 3.0,
-                 .samples = Samples::kFirst,
-                 .narrow_operands = 2},
+                 .samples = Samples::kBatched},
 };
 
 }  // namespace

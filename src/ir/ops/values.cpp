@@ -15,7 +15,7 @@ namespace {
 
 /// The shape `first` followed by the attribute "shape"; throws if that is invalid.
 Shape shape_behind(const TypeQuery& given, std::initializer_list<std::int64_t> first) {
-  const std::vector<std::int64_t>& extents = given.attributes.get_ints("shape");
+  const std::vector<std::int64_t>& extents = given.attributes[attr::kShape];
   if (!std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; }) ||
       first.size() + extents.size() > static_cast<std::size_t>(Shape::kMaxRank))
     fail("{}: expected positive extents, of at most {} axes, but was given [{}]", name_of(given.op), Shape::kMaxRank,
@@ -27,8 +27,8 @@ Shape shape_behind(const TypeQuery& given, std::initializer_list<std::int64_t> f
 }
 
 std::vector<TensorType> constant_types(const TypeQuery& given) {
-  const std::vector<double>& values = given.attributes.get_floats("values");
-  const TensorType type{given.attributes.get_dtype("dtype"), shape_behind(given, {})};
+  const std::vector<double>& values = given.attributes[attr::kValues];
+  const TensorType type{given.attributes[attr::kDType], shape_behind(given, {})};
   if (values.size() != 1 && values.size() != static_cast<std::size_t>(type.shape.numel()))
     fail("constant: expected one value, or one for each element of {}, but was given {}", type, values.size());
   for (const double value : values)
@@ -38,7 +38,7 @@ std::vector<TensorType> constant_types(const TypeQuery& given) {
 }
 
 void constant(const Attributes& attributes, Operands /*in*/, std::span<OracleTensor> out) {
-  const std::vector<double>& values = attributes.get_floats("values");
+  const std::vector<double>& values = attributes[attr::kValues];
   const auto value = [&](std::size_t i) { return values[values.size() == 1 ? 0 : i]; };
   const DType dtype = out[0].type.dtype;
   for (std::size_t i = 0; i < out[0].reals.size(); ++i) out[0].reals[i] = round_to(dtype, value(i));
@@ -46,9 +46,6 @@ void constant(const Attributes& attributes, Operands /*in*/, std::span<OracleTen
 }
 
 std::vector<TensorType> random_types(const TypeQuery& given) {
-  const std::string& distribution = given.attributes.get_text("distribution");
-  if (distribution != "normal" && distribution != "uniform")
-    fail("random: the distribution must be \"normal\" or \"uniform\", but was given \"{}\"", distribution);
   const TensorType& key = given.in[0];
   given.require(is_index(key) && key.shape.rank() == 1 && is_index(given.in[1]) && given.in[1].shape == Shape{},
                 "key[b] and a scalar offset, each i32 or i64");
@@ -57,7 +54,7 @@ std::vector<TensorType> random_types(const TypeQuery& given) {
 
 /// In f32, because every kernel computes exactly these bits.
 void random(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const bool is_normal = attributes.get_text("distribution") == "normal";
+  const bool is_normal = attributes[attr::kDistribution] == Distribution::kNormal;
   const std::size_t images = extent(*in[0], 0);
   const std::size_t elements = out[0].reals.size() / images;
   const auto offset = static_cast<std::uint64_t>(in[1]->integers[0]);
@@ -77,7 +74,7 @@ constexpr std::array kValues = {
                  .infer = random_types,
                  .evaluate = random,
                  .flops = kFlopsOfARandomNumber,
-                 .samples = Samples::kFirst,
+                 .samples = Samples::kBatched,
                  .stays_f32 = true},
 };
 

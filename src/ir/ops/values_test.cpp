@@ -16,9 +16,8 @@ namespace {
 using testing::ElementsAre;
 using testing_tools::evaluate;
 using testing_tools::integers;
-using Ints = std::vector<std::int64_t>;
 using Doubles = std::vector<double>;
-using Given = std::vector<std::pair<std::string_view, Attribute>>;
+using Given = NamedAttributes;
 
 TEST(Constant, HasOneValueForAllOrOneForEach) {
   EXPECT_EQ(evaluate(Op::kConstant, {}, {{"values", Doubles{2}}, {"shape", Ints{2, 2}}}).reals, Doubles(4, 2));

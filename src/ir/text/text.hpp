@@ -41,5 +41,7 @@ namespace headroom {
 
 /// print() with results renumbered in order of appearance, so that two graphs are equal if their canonical texts are.
 [[nodiscard]] std::string canonical_text(const Graph& graph);
+/// The value of an attribute without quotes: 0.5, [1, 2], bf16, gelu_tanh; a flag is 0 or 1.
+[[nodiscard]] std::string to_text(const Attribute& value);
 
 }  // namespace headroom

@@ -269,7 +269,7 @@ class Parser {
   }
 
   Attributes parse_attributes(Op op, const Token& place) {
-    std::vector<std::pair<std::string_view, Attribute>> given;
+    NamedAttributes given;
     const auto parse_one = [&] {
       const Token name = lexer_.expect_name("an attribute");
       const auto& schemas = schema_of(op).attributes;
@@ -286,6 +286,7 @@ class Parser {
   Attribute parse_attribute(AttributeKind kind) {
     switch (kind) {
       case AttributeKind::kInt:
+      case AttributeKind::kFlag:
         return lexer_.expect_integer("an integer");
       case AttributeKind::kFloat:
         return lexer_.expect_number("a number");
@@ -293,6 +294,10 @@ class Parser {
         return parse_integers();
       case AttributeKind::kText:
         if (lexer_.at_word("graph")) return canonical_text(Parser(lexer_).run());  // a body
+        [[fallthrough]];
+      case AttributeKind::kActivation:
+      case AttributeKind::kResizeMode:
+      case AttributeKind::kDistribution:
         return lexer_.expect_string("text in quotes").text;
       case AttributeKind::kDType:
         return parse_dtype_name();

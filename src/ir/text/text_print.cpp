@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.hpp"
@@ -31,9 +32,25 @@ struct AttributeText {
   std::string operator()(const std::vector<T>& values) const {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }
-  std::string operator()(const std::string& value) const { return text_syntax::quoted(value); }
-  std::string operator()(DType value) const { return std::string(name_of(value)); }
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(bool value) const { return value ? "1" : "0"; }
+  template <class E>
+    requires std::is_enum_v<E>
+  std::string operator()(E value) const {
+    return std::string(name_of(value));
+  }
 };
+
+/// As the parser reads it: texts, and the names of enums other than dtypes, are quoted.
+std::string quoted_text(const Attribute& value) {
+  const bool is_quoted = std::visit(
+      [](const auto& it) {
+        using T = std::decay_t<decltype(it)>;
+        return std::is_same_v<T, std::string> || (std::is_enum_v<T> && !std::is_same_v<T, DType>);
+      },
+      value);
+  return is_quoted ? text_syntax::quoted(to_text(value)) : to_text(value);
+}
 
 class Printer {
  public:
@@ -121,8 +138,8 @@ class Printer {
     std::vector<std::string> attributes;
     for (const auto& [name, value] : node.attributes.all()) {
       const bool is_body = node.op == Op::kFused && name == "body";
-      attributes.push_back(fmt::format(
-          "{} = {}", name, is_body ? indented(std::get<std::string>(value)) : std::visit(AttributeText{}, value)));
+      attributes.push_back(
+          fmt::format("{} = {}", name, is_body ? indented(std::get<std::string>(value)) : quoted_text(value)));
     }
     if (!attributes.empty()) content += fmt::format(" {{{}}}", fmt::join(attributes, ", "));
     if (!node.path.empty()) content += fmt::format(" @ {}", bare_or_quoted(node.path));
@@ -170,6 +187,8 @@ class Printer {
 };
 
 }  // namespace
+
+std::string to_text(const Attribute& value) { return std::visit(AttributeText{}, value); }
 
 std::string print(const Graph& graph) { return Printer(graph, false).run(); }
 std::string canonical_text(const Graph& graph) { return Printer(graph, true).run(); }

@@ -211,7 +211,7 @@ TEST(Text, KeepsLayoutsAndSeveralResults) {
 
 TEST(Text, ReadsWhateverTheSpacingAndFillsDefaultsIn) {
   const Graph graph = parse_graph("graph g{input %x:f32[2,4]param %w:f32[3,4]%9:f32[2,3]=linear(%x,%w)output y=%9}");
-  EXPECT_EQ(graph.nodes()[0].attributes.get_text("activation"), "none");
+  EXPECT_EQ(graph.nodes()[0].attributes[attr::kActivation], Activation::kNone);
 }
 
 TEST(Text, ErrorsNameLineAndColumn) {

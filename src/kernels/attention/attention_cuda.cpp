@@ -79,8 +79,8 @@ class ChunkOfQueries {
                   v = heads(problem.v, problem.keys, problem.value_dim),
                   out = heads(problem.out, queries, problem.value_dim);
     const Operand scores = dense_operand({problem.dtype, Shape{problem.batch, groups, sharers, queries, problem.keys}});
-    score_ = prepare_gemm(binding, q, k, scores, 1);
-    weigh_ = prepare_gemm(binding, scores, v, out, 0);
+    score_ = prepare_gemm(binding, q, k, scores, true);
+    weigh_ = prepare_gemm(binding, scores, v, out, false);
     softmax_ = {.dtype = problem.dtype,
                 .scale = static_cast<float>(problem.scale),
                 .bias = static_cast<cuda::ScoreRows::Bias>(problem.bias),
@@ -121,11 +121,10 @@ class ChunkOfQueries {
 
  private:
   static std::shared_ptr<const PreparedKernel> prepare_gemm(const KernelBinding& binding, const Operand& a,
-                                                            const Operand& b, const Operand& c,
-                                                            std::int64_t transpose_b) {
-    const std::int64_t tf32 = binding.spec.attributes.get_int("tf32");
+                                                            const Operand& b, const Operand& c, bool transpose_b) {
+    const bool tf32 = binding.spec.attributes[attr::kTf32];
     const OpSpec spec{.op = Op::kMatmul,
-                      .attributes = Attributes(Op::kMatmul, {{"transpose_b", transpose_b}, {"tf32", tf32}}),
+                      .attributes = Attributes(Op::kMatmul, {{attr::kTransposeB, transpose_b}, {attr::kTf32, tf32}}),
                       .inputs = {a.type, b.type},
                       .outputs = {c.type},
                       .is_weight = {false, false}};

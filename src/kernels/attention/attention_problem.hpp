@@ -40,8 +40,9 @@ struct AttentionProblem {
 
 [[nodiscard]] inline AttentionProblem attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs) {
-  const Shape& q = inputs[0].type.shape;  // [b, h, s, d]
-  const Shape& v = inputs[2].type.shape;  // [b, g, t, e]
+  const auto at = [&](Role role) -> const Operand& { return inputs[position_of(Op::kAttention, role)]; };
+  const Shape& q = at(Role::kQ).type.shape;  // [b, h, s, d]
+  const Shape& v = at(Role::kV).type.shape;  // [b, g, t, e]
   const auto strides_of = [&](const Operand& operand) {
     const Shape &shape = operand.type.shape, &strides = operand.strides;
     HR_CHECK(shape[-1] == 1 || strides[-1] == 1);
@@ -53,16 +54,16 @@ struct AttentionProblem {
                            .keys = v[2],
                            .key_dim = q[3],
                            .value_dim = v[3],
-                           .q = strides_of(inputs[0]),
-                           .k = strides_of(inputs[1]),
-                           .v = strides_of(inputs[2]),
+                           .q = strides_of(at(Role::kQ)),
+                           .k = strides_of(at(Role::kK)),
+                           .v = strides_of(at(Role::kV)),
                            .out = strides_of(outputs[0]),
-                           .causal = spec.attributes.get_int("causal") != 0,
+                           .causal = spec.attributes[attr::kCausal],
                            .has_logsumexp = outputs.size() == 2,
-                           .scale = spec.attributes.get_float("scale"),
-                           .dtype = inputs[0].type.dtype};
-  if (inputs.size() == 4) {
-    const Operand& bias = inputs[3];
+                           .scale = spec.attributes[attr::kScale],
+                           .dtype = at(Role::kQ).type.dtype};
+  if (spec.has(Role::kBias)) {
+    const Operand& bias = at(Role::kBias);
     const auto step = [&](int axis) { return bias.type.shape[axis] == 1 ? 0 : bias.strides[axis]; };
     problem.bias = bias.type.dtype == DType::kBool ? AttentionProblem::Bias::kMask : AttentionProblem::Bias::kAdded;
     problem.bias_strides = {step(0), step(1), step(2)};
@@ -87,7 +88,7 @@ struct AttentionProblem {
 /// The same for a kernel that takes neither bias nor mask of the scores.
 [[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
   if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
-  if (spec.attributes.get_int("causal") != 0) return Rejection{"has every query see every key"};
+  if (spec.attributes[attr::kCausal]) return Rejection{"has every query see every key"};
   return std::nullopt;
 }
 

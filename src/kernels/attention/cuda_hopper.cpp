@@ -118,7 +118,7 @@ std::string name_of(const HopperTile& tile) {
 Support why_not_hopper(const OpSpec& spec, const Target& target) {
   if (target.compute_capability != 90) return Rejection{"is for GPUs of compute capability 9.0"};
   if (Support rejection = check(spec, kMostDim)) return rejection;
-  if (!(spec.attributes.get_float("scale") > 0)) return Rejection{"takes scales above 0"};
+  if (!(spec.attributes[attr::kScale] > 0)) return Rejection{"takes scales above 0"};
   for (const std::size_t index : {0U, 1U, 2U})
     if (spec.inputs[index].shape.numel() > INT32_MAX) return Rejection{"takes operands of up to 2^31 elements"};
   return std::nullopt;

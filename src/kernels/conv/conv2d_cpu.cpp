@@ -15,7 +15,6 @@
 // included. The gemm is faster only with AVX-512, and if a filter holds few elements or is 1x1, because then the
 // conversions take longer than the GEMM. Channels-last images need no conversion and beat both.
 
-#include "ir/activation.hpp"
 #include "ir/convolution.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"
 
@@ -29,14 +28,14 @@ constexpr std::int64_t kGemmFilter = 36;
 
 ImageLayout best_layout(const OpSpec& spec, const Target& target) {
   if (spec.inputs[0].layout == Layout::kChannelsLast) return ImageLayout::kGiven;
-  const Shape& weight = spec.inputs[1].shape;  // [o, c/groups, kh, kw]
+  const Shape& weight = spec.input(Role::kWeight).shape;  // [o, c/groups, kh, kw]
   const bool is_small = weight[2] * weight[3] == 1 || weight[1] * weight[2] * weight[3] <= kGemmFilter;
-  const bool is_gemm = target.cpu_isa >= CpuIsa::kAvx512 && is_small && spec.attributes.get_int("groups") == 1;
+  const bool is_gemm = target.cpu_isa >= CpuIsa::kAvx512 && is_small && spec.attributes[attr::kGroups] == 1;
   return is_gemm ? ImageLayout::kGiven : ImageLayout::kBest;
 }
 
 dnnl::memory::desc filter_of(const OpSpec& spec) {
-  return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/false);
+  return onednn::describe_filter(spec.input(Role::kWeight), spec.attributes[attr::kGroups], /*is_transposed=*/false);
 }
 
 /// Whether the result may have rows or columns that see only padding: there oneDNN's brgconv skips the epilogue, or
@@ -45,7 +44,7 @@ bool has_unseen_lines(const OpSpec& spec) {
   const Builder::Convolution how = convolution_of(spec.attributes);  // padding: top, left, bottom, right
   for (const int axis : {0, 1}) {
     const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t reach = how.dilation[at] * (spec.inputs[1].shape[2 + axis] - 1) + 1;
+    const std::int64_t reach = how.dilation[at] * (spec.input(Role::kWeight).shape[2 + axis] - 1) + 1;
     if (how.padding[at] >= reach || how.padding[at + 2] >= reach) return true;
   }
   return false;
@@ -54,13 +53,14 @@ bool has_unseen_lines(const OpSpec& spec) {
 dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layout) {
   using Forward = dnnl::convolution_forward;
   const auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
-  const auto bias = spec.inputs.size() > 2 ? onednn::describe(dense_operand(spec.inputs[2])) : dnnl::memory::desc();
+  const auto bias =
+      spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                            onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
                            onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   dnnl::post_ops end;
   if (spec.inputs.size() > 3) end.append_sum();
-  onednn::append_activation(end, activation_of(spec.attributes));
+  onednn::append_activation(end, spec.attributes[attr::kActivation]);
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
   Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
@@ -73,7 +73,7 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
 /// oneDNN's depthwise kernel for SSE4.1 crashes where it adds to channels-last images of other than whole vectors.
 bool is_broken(const OpSpec& spec, const Target& target, ImageLayout layout) {
   constexpr std::int64_t kVector = 8;
-  const std::int64_t groups = spec.attributes.get_int("groups");
+  const std::int64_t groups = spec.attributes[attr::kGroups];
   return target.cpu_isa < CpuIsa::kAvx2 && layout == ImageLayout::kGiven && groups > 1 && groups % kVector != 0;
 }
 

@@ -23,15 +23,16 @@ namespace {
 using onednn::ImageLayout;
 
 dnnl::memory::desc filter_of(const OpSpec& spec) {
-  return onednn::describe_filter(spec.inputs[1], spec.attributes.get_int("groups"), /*is_transposed=*/true);
+  return onednn::describe_filter(spec.input(Role::kWeight), spec.attributes[attr::kGroups], /*is_transposed=*/true);
 }
 
 dnnl::primitive_desc_base make_deconvolution(const OpSpec& spec, ImageLayout layout) {
   using Forward = dnnl::deconvolution_forward;
   auto [strides, dilates, before, after] = onednn::window_of(convolution_of(spec.attributes));
-  const std::vector<std::int64_t>& more = spec.attributes.get_ints("output_padding");
+  const std::vector<std::int64_t>& more = spec.attributes[attr::kOutputPadding];
   for (const std::size_t axis : {0U, 1U}) after[axis] -= more[axis];
-  const auto bias = spec.inputs.size() > 2 ? onednn::describe(dense_operand(spec.inputs[2])) : dnnl::memory::desc();
+  const auto bias =
+      spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
                            onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
                            onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);

@@ -8,7 +8,6 @@
 //
 // A thread computes one element of y, so that neighbouring threads read x at neighbouring pixels.
 
-#include "ir/activation.hpp"
 #include "ir/convolution.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
@@ -119,7 +118,7 @@ Form form_of(const KernelBinding& binding) {
   form.has_residual = in.size() > 3;
   if (form.has_bias) form.bias_stride = in[2].strides[0];
   if (form.has_residual) form.residual = axes_of(in[3]);
-  if (binding.spec.op == Op::kConv2d) form.activation = activation_of(binding.spec.attributes);
+  if (binding.spec.op == Op::kConv2d) form.activation = binding.spec.attributes[attr::kActivation];
   return form;
 }
 

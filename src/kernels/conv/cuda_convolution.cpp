@@ -201,7 +201,7 @@ Algorithm find_algorithm(const Problem& given, const Target& target) {
 Support check(const OpSpec& spec, const Target& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
-  if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
+  if (spec.input(Role::kWeight).layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   const Problem problem = problem_of(spec);
   if (problem.shortcut > 0) return why_not_hopper(problem, target);
   std::optional<std::string> reason = is_pointwise(problem) ? std::nullopt : cudnn::why_not_installed();

@@ -10,20 +10,20 @@ namespace headroom::convolutions {
 Problem problem_of(const OpSpec& spec) {
   Problem problem{.is_transposed = spec.op == Op::kConvTranspose2d,
                   .dtype = spec.inputs[0].dtype,
-                  .has_residual = spec.op == Op::kConv2d && spec.inputs.size() > 3,
+                  .has_residual = spec.op == Op::kConv2d && spec.has(Role::kResidual),
                   .rounds_to_tf32 = rounds_to_tf32(spec),
-                  .has_constant_weight = spec.has_weight_at(1),
+                  .has_constant_weight = spec.has_weight_at(position_of(spec.op, Role::kWeight)),
                   .layout = spec.inputs[0].layout,
                   .x = spec.inputs[0].shape,
-                  .weight = spec.inputs[1].shape,
+                  .weight = spec.input(Role::kWeight).shape,
                   .y = spec.outputs[0].shape,
                   .how = convolution_of(spec.attributes)};
-  if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
+  if (spec.has(Role::kBias)) problem.bias = spec.input(Role::kBias).dtype;
   if (spec.op == Op::kConv2dShortcut) {
-    problem.shortcut = spec.inputs[3].shape[1];
-    problem.has_constant_weight &= spec.has_weight_at(4);
+    problem.shortcut = spec.input(Role::kOther).shape[1];
+    problem.has_constant_weight &= spec.has_weight_at(position_of(spec.op, Role::kShortcut));
   }
-  if (!problem.is_transposed) problem.activation = activation_of(spec.attributes);
+  if (!problem.is_transposed) problem.activation = spec.attributes[attr::kActivation];
   return problem;
 }
 

@@ -13,8 +13,6 @@
 namespace headroom {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 TensorType f32(const Shape& shape) { return {DType::kF32, shape}; }
 
 /// A spec in f32 as a model would have it; nothing for an op that this test does not know yet.

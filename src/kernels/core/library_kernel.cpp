@@ -33,8 +33,6 @@ std::unique_ptr<PreparedKernel> LibraryKernel::prepare(const OpSpec& spec, std::
       traits_.plan({spec, inputs, outputs, target.threads, /*exceeds_cache=*/false, target}));
 }
 
-bool rounds_to_tf32(const OpSpec& spec) {
-  return spec.inputs[0].dtype == DType::kF32 && spec.attributes.get_int("tf32") != 0;
-}
+bool rounds_to_tf32(const OpSpec& spec) { return spec.inputs[0].dtype == DType::kF32 && spec.attributes[attr::kTf32]; }
 
 }  // namespace headroom

@@ -15,6 +15,9 @@ struct KernelBinding {
   int threads;         ///< of a CPU, that launch may use
   bool exceeds_cache;  ///< operands together: results leave it before they are read
   const Target& target;
+
+  /// The operand with that role, which the op must have been given.
+  [[nodiscard]] const Operand& input(Role role) const { return inputs[position_of(spec.op, role)]; }
 };
 
 /// All that tells one of the kernels written here from another.

@@ -18,7 +18,7 @@ KernelPlan plan_cast(const KernelBinding& binding) {
 }
 
 Support supports_rope_table(const OpSpec& spec) {
-  const std::size_t axes = spec.attributes.get_ints("axes").size();
+  const std::size_t axes = spec.attributes[attr::kAxes].size();
   if (axes > cuda::kMostRopeAxes)
     return Rejection{fmt::format("takes positions of up to {} axes, not {}", cuda::kMostRopeAxes, axes)};
   return std::nullopt;
@@ -28,11 +28,11 @@ KernelPlan plan_rope_table(const KernelBinding& binding) {
   const Operand& ids = binding.inputs[0];  // [s, axes]
   cuda::RopeTable table{.ids = ids.type.dtype,
                         .positions = ids.type.shape[0],
-                        .theta = binding.spec.attributes.get_float("theta"),
+                        .theta = binding.spec.attributes[attr::kTheta],
                         .ids_strides = {ids.strides[0], ids.strides[1]},
                         .cos_row = binding.outputs[0].strides[0],
                         .sin_row = binding.outputs[1].strides[0]};
-  for (const std::int64_t extent : binding.spec.attributes.get_ints("axes")) {
+  for (const std::int64_t extent : binding.spec.attributes[attr::kAxes]) {
     table.extents[table.axes++] = static_cast<int>(extent / 2);
     table.half += static_cast<int>(extent / 2);
   }
@@ -47,9 +47,9 @@ KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   const Operand& time = binding.inputs[0];
   const cuda::TimestepEmbedding embedding{.time = time.type.dtype,
                                           .batch = time.type.shape[0],
-                                          .half = static_cast<int>(attributes.get_int("dim") / 2),
-                                          .scale = attributes.get_float("scale"),
-                                          .max_period = attributes.get_float("max_period"),
+                                          .half = static_cast<int>(attributes[attr::kDim] / 2),
+                                          .scale = attributes[attr::kScale],
+                                          .max_period = attributes[attr::kMaxPeriod],
                                           .time_stride = time.strides[0],
                                           .row = binding.outputs[0].strides[0]};
   return {[embedding](const LaunchArguments& arguments) {

@@ -26,14 +26,11 @@ KernelPlan plan(const KernelBinding& binding) {
 KernelPlan plan_plain(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
-  const Attributes& attributes = binding.spec.attributes;
-  const auto attribute = [&](std::string_view name) {
-    return attributes.has(name) ? static_cast<std::int64_t>(attributes.get_float(name)) : 0;
-  };
+  const auto [b_value, c_value] = scalars_of<std::int64_t>(binding.spec);
   const cuda::PlainRows rows{.op = binding.spec.op,
                              .dtype = in.back().type.dtype,
-                             .b = attributes.has("value") ? attribute("value") : attribute("low"),
-                             .c = attribute("high"),
+                             .b = b_value,
+                             .c = c_value,
                              .has_b = in.size() > 1,
                              .grid = cuda::longest_grid<4>(y.type.shape, elementwise_strides(in, y))};
   return {[rows](const LaunchArguments& arguments) {

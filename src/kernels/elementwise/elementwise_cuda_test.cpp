@@ -5,8 +5,7 @@ namespace {
 
 class CudaElementwise : public cuda::KernelTest {
  protected:
-  void matches(Op op, std::vector<TensorType> inputs,
-               std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+  void matches(Op op, std::vector<TensorType> inputs, NamedAttributes attributes = {}) {
     expect_matches_oracle(fmt::format("cuda.{}", name_of(op)), make_spec(op, std::move(inputs), std::move(attributes)));
   }
 };

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/core/cpu_kernel.hpp"
+#include "kernels/elementwise/elementwise_scalars.hpp"
 
 namespace headroom {
 namespace {
@@ -121,15 +122,12 @@ Rows bind(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
-  const Attributes& attributes = binding.spec.attributes;
-  const auto attribute = [&](std::string_view name) {
-    return attributes.has(name) ? static_cast<std::int64_t>(attributes.get_float(name)) : 0;
-  };
+  const auto [b_value, c_value] = scalars_of<std::int64_t>(binding.spec);
   const Operand& b = in.size() > 1 ? in[1] : in[0];
   return {.op = binding.spec.op,
           .dtype = in[0].type.dtype,
-          .b = attributes.has("value") ? attribute("value") : attribute("low"),
-          .c = attribute("high"),
+          .b = b_value,
+          .c = c_value,
           .has_b = in.size() > 1,
           .loop = longest_rows<3>(shape, {broadcast_strides(in[0], shape), broadcast_strides(b, shape), y.strides})};
 }

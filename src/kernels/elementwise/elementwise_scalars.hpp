@@ -8,14 +8,17 @@ namespace headroom {
 
 /// The values of b and c in the formula of a unary op of elementwise.def: its attribute "value", or "low" and
 /// "high", or 0.
-struct Scalars {
-  float b = 0, c = 0;
+template <class T>
+struct ScalarsOf {
+  T b = 0, c = 0;
 };
-[[nodiscard]] inline Scalars scalars_of(const OpSpec& spec) {
-  const auto attribute = [&](std::string_view name) {
-    return spec.attributes.has(name) ? static_cast<float>(spec.attributes.get_float(name)) : 0.0F;
+using Scalars = ScalarsOf<float>;
+template <class T = float>
+[[nodiscard]] ScalarsOf<T> scalars_of(const OpSpec& spec) {
+  const auto number = [&](AttributeKey<double> key) {
+    return spec.attributes.has(key) ? static_cast<T>(spec.attributes[key]) : T{0};
   };
-  return {spec.attributes.has("value") ? attribute("value") : attribute("low"), attribute("high")};
+  return {spec.attributes.has(attr::kValue) ? number(attr::kValue) : number(attr::kLow), number(attr::kHigh)};
 }
 
 }  // namespace headroom

@@ -20,8 +20,7 @@ constexpr std::array kComparisons = {Op::kLess, Op::kLessEqual, Op::kEqual};
 class Elementwise : public testing::TestWithParam<DType> {
  protected:
   [[nodiscard]] static TensorType type(Shape shape) { return {GetParam(), shape}; }
-  static void matches(Op op, std::vector<TensorType> inputs,
-                      std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+  static void matches(Op op, std::vector<TensorType> inputs, NamedAttributes attributes = {}) {
     expect_matches_oracle(highway(op), make_spec(op, std::move(inputs), std::move(attributes)));
   }
 };
@@ -163,7 +162,7 @@ double gelu_tanh(double v) {
 }
 double quick_gelu(double v) { return v / (1 + std::exp(-1.702 * v)); }
 
-OpSpec f32_spec(Op op, std::size_t count, std::vector<std::pair<std::string_view, Attribute>> attributes = {}) {
+OpSpec f32_spec(Op op, std::size_t count, NamedAttributes attributes = {}) {
   return make_spec(op, {{DType::kF32, {static_cast<std::int64_t>(count)}}}, std::move(attributes));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 namespace {
@@ -30,25 +31,10 @@ bool is_reduction(Do what) {
          what == Do::kMaxOfNumbers || what == Do::kMin || what == Do::kPeak;
 }
 
-/// The number of operands of a formula, including constants from attributes.
-int operands_of(Op op) {
-  switch (op) {
-#define HR_ANY(enumerator, ...) \
-  case Op::enumerator:          \
-    return 2;
-#define HR_UNARY(enumerator, ...) \
-  case Op::enumerator:            \
-    return 1;
-#define HR_RANGE(enumerator, ...) \
-  case Op::enumerator:            \
-    return 3;
-#define HR_TERNARY(enumerator, ...) \
-  case Op::enumerator:              \
-    return 3;
-#include "ir/elementwise.def"
-    default:
-      HR_CHECK(false);
-  }
+/// The number of operands of a formula, including the constants from attributes.
+std::size_t operands_of_formula(Op op) {
+  HR_CHECK(is_elementwise(op));
+  return schema_of(op).operands.most() + schema_of(op).attributes.size();
 }
 
 /// Activations that are fused with a preceding sum, with a following multiplication, or with the reduction to their
@@ -221,7 +207,8 @@ class TapeWriter {
     Op op = step.op;
     std::size_t given = 0;
     while (args[given] >= 0) ++given;
-    for (std::size_t k = given, number = 0; k < at(operands_of(op)); ++k) args[k] = constant(step.numbers[number++]);
+    for (std::size_t k = given, number = 0; k < operands_of_formula(op); ++k)
+      args[k] = constant(step.numbers[number++]);
     if (op == Op::kAddScalar) op = Op::kAdd;
     if (op == Op::kMulScalar) op = Op::kMul;
     const auto [a, b] = std::pair(args[0], args[1]);

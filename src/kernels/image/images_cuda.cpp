@@ -12,7 +12,7 @@ using cuda::Resampling;
 Resampling resampling_of(const OpSpec& spec) {
   if (spec.op == Op::kMaxPool2d) return Resampling::kMax;
   if (spec.op == Op::kAvgPool2d) return Resampling::kMean;
-  return spec.attributes.get_text("mode") == "nearest" ? Resampling::kNearest : Resampling::kBilinear;
+  return spec.attributes[attr::kMode] == ResizeMode::kNearest ? Resampling::kNearest : Resampling::kBilinear;
 }
 
 KernelPlan plan(const KernelBinding& binding) {
@@ -26,7 +26,7 @@ KernelPlan plan(const KernelBinding& binding) {
                                    .from_width = from.width,
                                    .to_height = to.height,
                                    .to_width = to.width,
-                                   .window = attributes.has("window") ? attributes.get_int("window") : 1};
+                                   .window = attributes.has(attr::kWindow) ? attributes[attr::kWindow] : 1};
   return {[image](const LaunchArguments& arguments) {
     cuda::launch_resample(arguments.stream.native_handle(), image, arguments.input(0), arguments.output(0));
   }};

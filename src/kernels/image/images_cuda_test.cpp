@@ -4,7 +4,6 @@ namespace headroom {
 namespace {
 
 using CudaImages = cuda::KernelTest;
-using Ints = std::vector<std::int64_t>;
 
 constexpr Tolerance kExact{.relative_l2 = 0, .max_ulps_of_peak = 0};
 constexpr Layout kLayouts[] = {Layout::kRowMajor, Layout::kChannelsLast};

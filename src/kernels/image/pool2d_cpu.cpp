@@ -47,7 +47,7 @@ void max_row(const Planes& from, const Planes& to, std::int64_t window, const T*
 
 KernelPlan plan_max(const KernelBinding& binding) {
   const Planes from = planes_of(binding.inputs[0].type), to = planes_of(binding.outputs[0].type);
-  const std::int64_t window = binding.spec.attributes.get_int("window");
+  const std::int64_t window = binding.spec.attributes[attr::kWindow];
   const bool is_f32 = binding.inputs[0].type.dtype == DType::kF32;
   const std::int64_t x_row = from.width * from.inner, y_row = to.width * to.inner;
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
@@ -68,7 +68,7 @@ KernelPlan plan_max(const KernelBinding& binding) {
 using PoolingDesc = dnnl::pooling_forward::primitive_desc;
 
 PoolingDesc make_pooling(const OpSpec& spec) {
-  const dnnl::memory::dims window(2, spec.attributes.get_int("window"));
+  const dnnl::memory::dims window(2, spec.attributes[attr::kWindow]);
   const dnnl::memory::dims no_padding(2, 0);
   return {dnnl::pooling_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::pooling_avg_exclude_padding,
                                       onednn::describe(dense_operand(spec.inputs[0])),

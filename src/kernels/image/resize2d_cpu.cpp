@@ -58,7 +58,7 @@ void blend_row(const Axis& across, std::int64_t inner, const T* above, const T* 
 KernelPlan plan(const KernelBinding& binding) {
   const TensorType &x_type = binding.inputs[0].type, &y_type = binding.outputs[0].type;
   const Planes from = planes_of(x_type), to = planes_of(y_type);
-  const bool is_nearest = binding.spec.attributes.get_text("mode") == "nearest";
+  const bool is_nearest = binding.spec.attributes[attr::kMode] == ResizeMode::kNearest;
   const bool is_f32 = x_type.dtype == DType::kF32;
   const auto size = static_cast<std::int64_t>(size_of(x_type.dtype));
   const Axis down = axis_of(is_nearest, from.height, to.height), across = axis_of(is_nearest, from.width, to.width);

@@ -4,7 +4,6 @@ namespace headroom {
 namespace {
 
 TEST(Resize2d, MatchesTheOracle) {
-  using Ints = std::vector<std::int64_t>;
   struct Case {
     Shape x;
     Ints size;

@@ -12,7 +12,6 @@
 // Tried, at 5440x192x576 with an activation of 10 cycles for 16 elements: activating one block between the tile
 // operations of the next, and pieces of 160 rows; both take as long.
 
-#include "ir/activation.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/support.hpp"
 #include "kernels/matmul/activation_rows.hpp"
@@ -68,8 +67,8 @@ namespace {
 
 KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
-  const DType bias_dtype = binding.inputs.size() > 2 ? binding.spec.inputs[2].dtype : DType::kF32;
-  const Activation activation = activation_of(binding.spec.attributes);
+  const DType bias_dtype = binding.spec.has(Role::kBias) ? binding.spec.input(Role::kBias).dtype : DType::kF32;
+  const Activation activation = binding.spec.attributes[attr::kActivation];
   return amx::plan_gemm<amx::Bits>(binding, 1,
                                    [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
                                      with_activation(activation, [&](auto form) {
@@ -86,7 +85,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
-  if (activation_of(spec.attributes) == Activation::kNone) return Rejection{"is for products with an activation"};
+  if (spec.attributes[attr::kActivation] == Activation::kNone) return Rejection{"is for products with an activation"};
   return check_amx_gemm(spec, 1);
 }
 

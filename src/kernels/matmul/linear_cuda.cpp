@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "base/tensors/divide_up.hpp"
-#include "ir/activation.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
@@ -34,30 +33,30 @@ using cublaslt::GemmSpec;
 /// The whole linear as one GEMM of contiguous rows; nothing if the rows are not contiguous.
 std::optional<convolutions::Problem> dense_gemm(const KernelBinding& binding, const RowPlan& rows) {
   const OpSpec& spec = binding.spec;
-  const Shape& weight = spec.inputs[1].shape;  // [n, k]
+  const Shape& weight = spec.input(Role::kWeight).shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1], m = rows.rows.extent;
   const bool is_dense = rows.loops.empty() && (m == 1 || (rows.rows.x_stride == k && rows.rows.y_stride == n));
   if (!is_dense) return std::nullopt;
   convolutions::Problem gemm{.dtype = spec.inputs[0].dtype,
-                             .activation = activation_of(spec.attributes),
+                             .activation = spec.attributes[attr::kActivation],
                              .rounds_to_tf32 = rounds_to_tf32(spec),
                              .has_constant_weight = spec.has_weight_at(1),
                              .layout = Layout::kChannelsLast,
                              .x = {1, k, m, 1},
                              .weight = {n, k, 1, 1},
                              .y = {1, n, m, 1}};
-  if (spec.inputs.size() > 2) gemm.bias = spec.inputs[2].dtype;
+  if (spec.has(Role::kBias)) gemm.bias = spec.input(Role::kBias).dtype;
   return gemm;
 }
 
 /// The linear's GEMMs with bias and activation in their epilogue; nothing if the library has no such algorithm.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan& rows) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
-  const Activation activation = activation_of(binding.spec.attributes);
+  const Activation activation = binding.spec.attributes[attr::kActivation];
   if (activation != Activation::kNone && activation != Activation::kGeluTanh) return std::nullopt;
-  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.inputs[1].shape);
+  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, y.type.dtype, binding.spec.input(Role::kWeight).shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
-  spec.has_bias = binding.inputs.size() > 2;
+  spec.has_bias = binding.spec.has(Role::kBias);
   if (activation == Activation::kGeluTanh) spec.epilogue = Epilogue::kGelu;
   const std::optional<Gemm> gemm = Gemm::find(spec, binding.target);
   if (!gemm) return std::nullopt;
@@ -78,17 +77,17 @@ KernelPlan plan_in_two(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const Operand sums = dense_operand({DType::kF32, y.type.shape});
   const RowPlan rows = plan_rows(x, sums);
-  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.inputs[1].shape);
+  GemmSpec spec = cublaslt::spec_of_rows(rows, x.type.dtype, DType::kF32, binding.spec.input(Role::kWeight).shape);
   spec.rounds_to_tf32 = rounds_to_tf32(binding.spec);
   const Gemm gemm(spec, binding.target);
-  const bool has_bias = binding.inputs.size() > 2;
+  const bool has_bias = binding.spec.has(Role::kBias);
   Shape of_bias = y.type.shape;
   for (int axis = 0; axis < of_bias.rank(); ++axis) of_bias.set(axis, axis + 1 == of_bias.rank() ? 1 : 0);
   const cuda::ConvolutionEpilogue after{
-      .activation = activation_of(binding.spec.attributes),
+      .activation = binding.spec.attributes[attr::kActivation],
       .has_bias = has_bias,
       .dtype = y.type.dtype,
-      .bias = has_bias ? binding.inputs[2].type.dtype : y.type.dtype,
+      .bias = has_bias ? binding.input(Role::kBias).type.dtype : y.type.dtype,
       .grid = cuda::longest_grid<4>(y.type.shape, {of_bias, y.strides, sums.strides, y.strides})};
   const std::size_t sums_bytes = round_up(sums.type.bytes(), kAlignment);
   const auto launch = [=](const LaunchArguments& arguments) {

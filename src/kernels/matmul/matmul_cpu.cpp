@@ -55,23 +55,23 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
 }
 
 dnnl::matmul::primitive_desc make_gemm(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
-  const bool transpose_b = spec.attributes.get_int("transpose_b") != 0;
+  const bool transpose_b = spec.attributes[attr::kTransposeB];
   return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
 }
 
 Support supports(const OpSpec& spec, const Target& target) {
-  if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
+  if (Support rejection = onednn::check_dtype(spec.input(Role::kA).dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
-    return make_gemm(spec, dense_operand(spec.inputs[0]), dense_operand(spec.inputs[1]),
+    return make_gemm(spec, dense_operand(spec.input(Role::kA)), dense_operand(spec.input(Role::kB)),
                      dense_operand(spec.outputs[0]));
   });
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  return onednn::plan_call(make_gemm(binding.spec, binding.inputs[0], binding.inputs[1], binding.outputs[0]),
-                           binding.threads);
+  return onednn::plan_call(
+      make_gemm(binding.spec, binding.input(Role::kA), binding.input(Role::kB), binding.outputs[0]), binding.threads);
 }
 
 const Listed<LibraryKernel> kMatmul({.name = "onednn.matmul",

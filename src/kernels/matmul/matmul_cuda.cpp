@@ -45,7 +45,7 @@ Loop::Axis take_longest(Loop& loop) {
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  const Operand &a = binding.inputs[0], &b = binding.inputs[1], &c = binding.outputs[0];
+  const Operand &a = binding.input(Role::kA), &b = binding.input(Role::kB), &c = binding.outputs[0];
   Loop loop = batch_loop(a, b, c);  // around the library's batch
   const Loop::Axis batch = take_longest(loop);
   const Gemm gemm({.dtype = a.type.dtype,
@@ -54,7 +54,7 @@ KernelPlan plan(const KernelBinding& binding) {
                    .m = c.type.shape[-2],
                    .n = c.type.shape[-1],
                    .k = a.type.shape[-1],
-                   .transpose_b = binding.spec.attributes.get_int("transpose_b") != 0,
+                   .transpose_b = binding.spec.attributes[attr::kTransposeB],
                    .a_row = a.strides[-2],
                    .b_row = b.strides[-2],
                    .c_row = c.strides[-2],

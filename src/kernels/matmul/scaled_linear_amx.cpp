@@ -16,7 +16,6 @@
 //   scale, bias, rounding to bf16          110  3.5 operations for 16 sums, two a cycle
 //   with gelu_tanh                         340  10.5 operations
 
-#include "ir/activation.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/core/support.hpp"
 #include "kernels/matmul/activation_rows.hpp"
@@ -88,9 +87,9 @@ namespace {
 
 KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
-  const std::int64_t k = binding.spec.inputs[2].shape[1];
+  const std::int64_t k = binding.spec.input(Role::kWeight).shape[1];
   const bool is_f32 = binding.spec.outputs[0].dtype == DType::kF32;
-  const Activation activation = activation_of(binding.spec.attributes);
+  const Activation activation = binding.spec.attributes[attr::kActivation];
   return amx::plan_gemm<std::int8_t>(
       binding, 2, [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
         const amx::Operands operands{.k = k,
@@ -111,7 +110,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kI8, spec, target)) return rejection;
   if (Support rejection = check_scaled_dtypes(spec)) return rejection;
-  if (spec.outputs[0].dtype == DType::kF32 && activation_of(spec.attributes) != Activation::kNone)
+  if (spec.outputs[0].dtype == DType::kF32 && spec.attributes[attr::kActivation] != Activation::kNone)
     return Rejection{"takes activations whose results are bf16, not f32"};
   return check_amx_gemm(spec, 2);
 }

@@ -20,7 +20,6 @@
 
 #include <algorithm>
 
-#include "ir/activation.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/support.hpp"
 #include "kernels/matmul/activation_rows.hpp"
@@ -36,8 +35,8 @@ constexpr std::int64_t kMostRows = 128;  // of a piece
 
 LinearProblem problem_of(const OpSpec& spec) {
   return {.dtype = DType::kI8,
-          .n = spec.inputs[2].shape[0],
-          .k = spec.inputs[2].shape[1],
+          .n = spec.input(Role::kWeight).shape[0],
+          .k = spec.input(Role::kWeight).shape[1],
           .bias = std::nullopt,
           .activation = Activation::kNone,
           .pack = spec.has_weight_at(2)};
@@ -77,8 +76,8 @@ KernelPlan plan(const KernelBinding& binding) {
   const LinearProblem problem = problem_of(binding.spec);
   const Operand& y = binding.outputs[0];
   const RowPlan rows = plan_rows_in_order(binding.inputs[0], y);
-  const RowFinish form{.activation = activation_of(binding.spec.attributes),
-                       .bias = binding.inputs.size() > 4 ? std::optional(DType::kF32) : std::nullopt,
+  const RowFinish form{.activation = binding.spec.attributes[attr::kActivation],
+                       .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = y.type.dtype,
                        .columns = problem.n,
                        .y_stride = rows.rows.y_stride};

@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "base/tensors/divide_up.hpp"
-#include "ir/activation.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/matmul/scale_gemm_cuda.hpp"
@@ -32,36 +31,38 @@ using cublaslt::GemmSpec;
 constexpr std::int64_t kChannelMultiple = 16;
 constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
+consteval std::size_t at(Role role) { return position_of(Op::kScaledLinear, role); }
+
 /// The whole op as one GEMM of the library; nothing if it has none.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
-  const auto& inputs = binding.spec.inputs;
+  const OpSpec& given = binding.spec;
   const DType made = binding.outputs[0].type.dtype;
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
-  const Activation activation = activation_of(binding.spec.attributes);
-  GemmSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, inputs[2].shape);
+  const Activation activation = given.attributes[attr::kActivation];
+  GemmSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, given.input(Role::kWeight).shape);
   spec.has_scales = true;
-  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
-  spec.has_bias = inputs.size() > 4;
-  spec.has_residual = inputs.size() > 5;
+  spec.fast_sums = given.attributes[attr::kFastSums];
+  spec.has_bias = given.has(Role::kBias);
+  spec.has_residual = given.has(Role::kResidual);
   spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
   spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
   const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
   const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // contiguous
   const bool has_aligned_scales = rows.count() == 1 || spec.m % kScaleMultiple == 0;
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
-      (spec.has_bias && inputs[4].dtype != made))
+      (spec.has_bias && given.input(Role::kBias).dtype != made))
     return std::nullopt;
   const std::optional<Gemm> gemm = Gemm::find(spec, binding.target);
   if (!gemm) return std::nullopt;
   const auto launch = [=](const LaunchArguments& arguments) {
     cublaslt::run_rows(*gemm, spec, rows, arguments.stream.native_handle(),
-                       {.a = arguments.input(0),
-                        .b = arguments.input(2),
-                        .bias = arguments.optional_input(4),
-                        .residual = arguments.optional_input(5),
+                       {.a = arguments.input(at(Role::kX)),
+                        .b = arguments.input(at(Role::kWeight)),
+                        .bias = arguments.optional_input(at(Role::kBias)),
+                        .residual = arguments.optional_input(at(Role::kResidual)),
                         .c = arguments.output(0),
-                        .a_scale = arguments.input<float>(1),
-                        .b_scale = arguments.input<float>(3)},
+                        .a_scale = arguments.input<float>(at(Role::kXScale)),
+                        .b_scale = arguments.input<float>(at(Role::kWeightScale))},
                        arguments.scratch_memory());
   };
   return KernelPlan{launch, gemm->workspace_bytes(), gemm->implementation()};
@@ -69,33 +70,36 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
 
 /// One GEMM of all rows of x, which is dense, into scratch, and a kernel that scales the result.
 KernelPlan plan_scaled_after(const KernelBinding& binding) {
-  const auto& inputs = binding.spec.inputs;
+  const OpSpec& given = binding.spec;
   const Operand& y = binding.outputs[0];
   const Shape& shape = y.type.shape;
-  const std::int64_t n = inputs[2].shape[0], k = inputs[2].shape[1], m = shape.numel() / n;
-  GemmSpec spec =
-      cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32, inputs[2].shape);
-  spec.fast_sums = binding.spec.attributes.get_int("fast_sums") != 0;
+  const std::int64_t n = given.input(Role::kWeight).shape[0], k = given.input(Role::kWeight).shape[1],
+                     m = shape.numel() / n;
+  GemmSpec spec = cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32,
+                                         given.input(Role::kWeight).shape);
+  spec.fast_sums = given.attributes[attr::kFastSums];
   const Gemm gemm(spec, binding.target);
   const std::size_t gemm_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
-  const bool has_bias = inputs.size() > 4, has_residual = inputs.size() > 5;
-  const Shape rows = cuda::one_a_row(row_major_strides(inputs[1].shape));
+  const bool has_bias = given.has(Role::kBias), has_residual = given.has(Role::kResidual);
+  const Shape rows = cuda::one_a_row(row_major_strides(given.input(Role::kXScale).shape));
   Shape columns = shape;
   for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
   const cuda::ScaledGemm after{
-      .activation = activation_of(binding.spec.attributes),
+      .activation = given.attributes[attr::kActivation],
       .has_bias = has_bias,
       .has_residual = has_residual,
       .dtype = y.type.dtype,
-      .bias = has_bias ? inputs[4].dtype : DType::kF32,
+      .bias = has_bias ? given.input(Role::kBias).dtype : DType::kF32,
       .grid = cuda::to_grid(
           rows_of<6>(shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
-    gemm.run(stream, {.a = arguments.input(0), .b = arguments.input(2), .c = scratch}, scratch + gemm_bytes);
-    cuda::launch_scale_gemm(stream, after, reinterpret_cast<const float*>(scratch), arguments.input<float>(1),
-                            arguments.input<float>(3), arguments.optional_input(4), arguments.optional_input(5),
+    gemm.run(stream, {.a = arguments.input(at(Role::kX)), .b = arguments.input(at(Role::kWeight)), .c = scratch},
+             scratch + gemm_bytes);
+    cuda::launch_scale_gemm(stream, after, reinterpret_cast<const float*>(scratch),
+                            arguments.input<float>(at(Role::kXScale)), arguments.input<float>(at(Role::kWeightScale)),
+                            arguments.optional_input(at(Role::kBias)), arguments.optional_input(at(Role::kResidual)),
                             arguments.output(0));
   };
   return {launch, gemm_bytes + gemm.workspace_bytes(), gemm.implementation() + " + cuda"};
@@ -113,7 +117,7 @@ Support supports(const OpSpec& spec, const Target& target) {
     return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
   const DType made = spec.outputs[0].dtype;
   if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
-  const Shape& weight = spec.inputs[2].shape;
+  const Shape& weight = spec.input(Role::kWeight).shape;
   if (weight[0] % kChannelMultiple != 0 || weight[1] % kChannelMultiple != 0)
     return Rejection{
         fmt::format("takes channels in multiples of {}, not {} to {}", kChannelMultiple, weight[1], weight[0])};

@@ -2,7 +2,6 @@
 // row counts, or depths that its tiles do not support. Sums of i8 products in i32, a row at a time; the compiler
 // vectorizes the depth. Rows and columns dense, any sizes.
 
-#include "ir/activation.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/support.hpp"
@@ -18,11 +17,11 @@ std::int32_t dot(const std::int8_t* a, const std::int8_t* b, std::int64_t count)
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  const Shape& weight = binding.spec.inputs[2].shape;  // [n, k]
+  const Shape& weight = binding.spec.input(Role::kWeight).shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
-  const RowFinish form{.activation = activation_of(binding.spec.attributes),
-                       .bias = binding.inputs.size() > 4 ? std::optional(DType::kF32) : std::nullopt,
+  const RowFinish form{.activation = binding.spec.attributes[attr::kActivation],
+                       .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = binding.outputs[0].type.dtype,
                        .columns = n,
                        .y_stride = n};
@@ -51,9 +50,9 @@ Support check_scaled_dtypes(const OpSpec& spec) {
   const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
   if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
   if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
-  if (spec.inputs.size() > 5) return Rejection{"takes no residual"};
-  if (spec.inputs.size() > 4 && spec.inputs[4].dtype != DType::kF32)
-    return Rejection{fmt::format("takes a bias in f32, not {}", spec.inputs[4].dtype)};
+  if (spec.has(Role::kResidual)) return Rejection{"takes no residual"};
+  if (spec.has(Role::kBias) && spec.input(Role::kBias).dtype != DType::kF32)
+    return Rejection{fmt::format("takes a bias in f32, not {}", spec.input(Role::kBias).dtype)};
   return std::nullopt;
 }
 

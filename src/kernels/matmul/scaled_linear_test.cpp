@@ -146,8 +146,8 @@ class AmxScaledLinear : public testing::Test {
   }
   void expect_match(const OpSpec& spec, TestStrides strides, int threads) {
     SCOPED_TRACE(fmt::format("{} x{} n={} {} strides={} threads={}", spec.outputs[0].dtype, spec.inputs[0].shape,
-                             spec.inputs[2].shape[0], spec.attributes.get_text("activation"), static_cast<int>(strides),
-                             threads));
+                             spec.inputs[2].shape[0], name_of(spec.attributes[attr::kActivation]),
+                             static_cast<int>(strides), threads));
     target_.threads = threads;
     const Comparison result = compare_with_oracle(kernel_named("amx.scaled_linear"), spec, target_, seed_++,
                                                   default_tolerance(spec.outputs[0].dtype), strides);

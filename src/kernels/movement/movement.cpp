@@ -16,12 +16,12 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
     }
     case Op::kTranspose: {
       int axis = 0;
-      for (const std::int64_t source : attributes.get_ints("perm"))
+      for (const std::int64_t source : attributes[attr::kPerm])
         part.from_strides.set(axis++, x.strides[static_cast<int>(source)]);
       return {part};
     }
     case Op::kSlice:
-      part.from_elements = attributes.get_int("start") * x.strides[static_cast<int>(attributes.get_int("axis"))];
+      part.from_elements = attributes[attr::kStart] * x.strides[static_cast<int>(attributes[attr::kAxis])];
       return {part};
     case Op::kRow:
       part.from_strides = Shape(x.strides.dims().subspan(1));  // table[n, ...]
@@ -32,11 +32,11 @@ std::vector<MovedPart> moved_parts(const KernelBinding& binding) {
     case Op::kPad:
       part.extents = x.type.shape;
       for (int axis = 0; axis < x.type.shape.rank(); ++axis)
-        part.to_elements += attributes.get_ints("before")[static_cast<std::size_t>(axis)] * y.strides[axis];
+        part.to_elements += attributes[attr::kBefore][static_cast<std::size_t>(axis)] * y.strides[axis];
       return {part};
     default: {
       HR_CHECK(binding.spec.op == Op::kConcat);
-      const int axis = static_cast<int>(attributes.get_int("axis"));
+      const int axis = static_cast<int>(attributes[attr::kAxis]);
       std::vector<MovedPart> parts;
       for (const Operand& input : binding.inputs) {
         parts.push_back({input.type.shape, input.strides, y.strides, 0, part.to_elements});
@@ -53,7 +53,7 @@ std::vector<FilledPart> margins_of(const KernelBinding& binding) {
   std::vector<FilledPart> parts;
   FilledPart rest{.extents = y.type.shape, .to_strides = y.strides};
   for (int axis = 0; axis < y.type.shape.rank(); ++axis) {
-    const std::int64_t before = binding.spec.attributes.get_ints("before")[static_cast<std::size_t>(axis)];
+    const std::int64_t before = binding.spec.attributes[attr::kBefore][static_cast<std::size_t>(axis)];
     const std::int64_t inside = x.type.shape[axis], stride = y.strides[axis];
     const auto fill = [&](std::int64_t from, std::int64_t count) {
       if (count == 0) return;
@@ -76,8 +76,8 @@ std::uint64_t bits_of(double value, DType dtype) {
 }
 
 std::vector<std::byte> constant_bytes(const Attributes& attributes) {
-  const DType dtype = attributes.get_dtype("dtype");
-  const std::vector<double>& values = attributes.get_floats("values");
+  const DType dtype = attributes[attr::kDType];
+  const std::vector<double>& values = attributes[attr::kValues];
   std::vector<std::byte> bytes(values.size() * size_of(dtype));
   for (std::size_t i = 0; i < values.size(); ++i)
     store_from_double(bytes.data() + i * size_of(dtype), dtype, values[i]);

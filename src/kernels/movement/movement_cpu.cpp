@@ -63,7 +63,7 @@ KernelPlan plan_pad(const KernelBinding& binding) {
   for (const FilledPart& part : margins_of(binding))
     margins.push_back(
         {{size_of(dtype), part.extents, no_strides(part.extents), part.to_strides}, 0, part.to_elements * size});
-  const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
+  const std::uint64_t value = bits_of(binding.spec.attributes[attr::kValue], dtype);
   return {[=, part = parts_of(binding)[0], threads = binding.threads](const LaunchArguments& arguments) {
     part.run(threads, arguments.input(0), arguments.output(0));
     for (const Part& margin : margins) margin.run(threads, &value, arguments.output(0));

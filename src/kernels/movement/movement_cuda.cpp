@@ -60,7 +60,7 @@ KernelPlan plan_pad(const KernelBinding& binding) {
   for (const FilledPart& part : margins_of(binding))
     margins.push_back(
         {cuda::copy_rows(dtype, part.extents, part.to_strides, part.to_strides), 0, part.to_elements * size});
-  const std::uint64_t value = bits_of(binding.spec.attributes.get_float("value"), dtype);
+  const std::uint64_t value = bits_of(binding.spec.attributes[attr::kValue], dtype);
   return {[=, part = parts_of(binding)[0]](const LaunchArguments& arguments) {
     auto* const y = arguments.output<std::byte>(0);
     cuda::launch_copy(arguments.stream.native_handle(), part.rows, arguments.input(0), y + part.to_bytes);
@@ -73,11 +73,11 @@ KernelPlan plan_pad(const KernelBinding& binding) {
 KernelPlan plan_constant(const KernelBinding& binding) {
   const Operand& y = binding.outputs[0];
   const auto bytes = std::make_shared<const std::vector<std::byte>>(constant_bytes(binding.spec.attributes));
-  if (binding.spec.attributes.get_floats("values").size() > 1)
+  if (binding.spec.attributes[attr::kValues].size() > 1)
     return {[=](const LaunchArguments& arguments) {
       cuda::copy_to_device(arguments.stream.native_handle(), bytes->data(), arguments.output(0), bytes->size());
     }};
-  const std::uint64_t value = bits_of(binding.spec.attributes.get_floats("values")[0], y.type.dtype);
+  const std::uint64_t value = bits_of(binding.spec.attributes[attr::kValues][0], y.type.dtype);
   const cuda::CopyRows rows = cuda::copy_rows(y.type.dtype, y.type.shape, y.strides, y.strides);
   return {[=](const LaunchArguments& arguments) {
     cuda::launch_fill(arguments.stream.native_handle(), rows, value, arguments.output(0));

@@ -9,7 +9,6 @@ namespace {
 using CudaMovement = cuda::KernelTest;
 using CudaCast = cuda::KernelTest;
 using CudaPositions = cuda::KernelTest;
-using Ints = std::vector<std::int64_t>;
 
 /// One dtype of each size.
 constexpr std::array kDTypes = {DType::kU8, DType::kBF16, DType::kF32, DType::kI64};

@@ -7,8 +7,6 @@ namespace {
 /// One dtype of each size.
 constexpr std::array kDTypes = {DType::kU8, DType::kBF16, DType::kF32, DType::kI64};
 
-using Ints = std::vector<std::int64_t>;
-
 TEST(Movement, TransposeMatchesTheOracle) {
   const std::vector<std::pair<Shape, Ints>> cases = {{{7}, {0}},
                                                      {{5, 3}, {1, 0}},

@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "ir/activation.hpp"
 #include "ir/expand.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "lower/group_norm_program.hpp"
@@ -24,9 +23,9 @@ GroupNormProgram program_of_norm(const OpSpec& spec) {
   return {.parts = {0},
           .weight = side(1),
           .bias = side(2),
-          .groups = spec.attributes.get_int("groups"),
-          .eps = spec.attributes.get_float("eps"),
-          .activation = activation_of(spec.attributes)};
+          .groups = spec.attributes[attr::kGroups],
+          .eps = spec.attributes[attr::kEps],
+          .activation = spec.attributes[attr::kActivation]};
 }
 
 GroupNormProgram program_of_body(const OpSpec& spec) {
@@ -118,7 +117,7 @@ class GroupNormOnceKernel : public CudaKernel {
     if (y.shape.rank() != 4 || y.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
     if (y.shape[2] * y.shape[3] > kMostNormedPixels) return Rejection{"takes images of fewer pixels"};
     if (y.shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
-    const std::int64_t groups = spec.attributes.get_int("groups"), counted = spec.attributes.get_int("channels");
+    const std::int64_t groups = spec.attributes[attr::kGroups], counted = spec.attributes[attr::kChannels];
     if ((counted != 0 && counted != y.shape[1]) || !fits_packs(y.shape[1] / groups, y.shape[1], size_of(y.dtype)))
       return Rejection{
           "takes channels in packs of 16 bytes, and groups of an even number of them that are not too large"};

@@ -16,7 +16,6 @@
 #include <cstring>
 
 #include "base/tensors/divide_up.hpp"
-#include "ir/activation.hpp"
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
 #include "kernels/core/simd_targets.hpp"
@@ -317,12 +316,12 @@ void join_groups(const GroupNorm& bound, const LaunchArguments& arguments, std::
 GroupNorm bind(const KernelBinding& binding) {
   const TensorType& x = binding.inputs[0].type;
   const Attributes& attributes = binding.spec.attributes;
-  const std::int64_t channels = x.shape[1], groups = attributes.get_int("groups");
-  const std::int64_t counted = attributes.get_int("channels") == 0 ? channels : attributes.get_int("channels");
+  const std::int64_t channels = x.shape[1], groups = attributes[attr::kGroups];
+  const std::int64_t counted = attributes[attr::kChannels] == 0 ? channels : attributes[attr::kChannels];
   return {.dtype = x.dtype,
           .side = binding.inputs.back().type.dtype,
-          .activation = activation_of(attributes),
-          .eps = attributes.get_float("eps"),
+          .activation = attributes[attr::kActivation],
+          .eps = attributes[attr::kEps],
           .images = x.shape[0],
           .channels = channels,
           .groups = groups,

@@ -22,7 +22,6 @@
 
 #include <algorithm>
 
-#include "ir/activation.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"
@@ -353,11 +352,11 @@ GroupNorm prepare(const KernelBinding& binding) {
   const Attributes& attributes = binding.spec.attributes;
   GroupNorm norm{.dtype = x.dtype,
                  .side = binding.inputs.back().type.dtype,
-                 .activation = activation_of(attributes),
+                 .activation = attributes[attr::kActivation],
                  .channels_last = x.layout == Layout::kChannelsLast,
                  .images = x.shape[0],
                  .channels = x.shape[1]};
-  const std::int64_t groups = attributes.get_int("groups"), given = attributes.get_int("channels");
+  const std::int64_t groups = attributes[attr::kGroups], given = attributes[attr::kChannels];
   norm.counted = given == 0 ? norm.channels : given;
   norm.pixels = x.shape.numel() / std::max<std::int64_t>(1, norm.images * norm.channels);
   const auto full = static_cast<int>(16 / size_of(x.dtype));
@@ -381,7 +380,7 @@ GroupNorm prepare(const KernelBinding& binding) {
                .columns = norm.channels_last ? static_cast<int>(width) : pack,
                .lines_are_groups = !norm.channels_last,
                .side = norm.side,
-               .eps = attributes.get_float("eps")};
+               .eps = attributes[attr::kEps]};
   return norm;
 }
 

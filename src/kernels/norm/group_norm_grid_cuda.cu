@@ -32,7 +32,6 @@
 #include <vector>
 
 #include "base/tensors/divide_up.hpp"
-#include "ir/activation.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/formula.cuh"
 #include "kernels/core/cuda/hopper.cuh"
@@ -332,12 +331,12 @@ Together prepare(const OpSpec& spec, int multiprocessors) {
   Together norm;
   norm.dtype = x.dtype;
   norm.side = spec.inputs.back().dtype;
-  norm.activation = activation_of(spec.attributes);
+  norm.activation = spec.attributes[attr::kActivation];
   norm.images = static_cast<int>(x.shape[0]);
   norm.pixels = static_cast<int>(x.shape[2] * x.shape[3]);
   norm.channels = static_cast<int>(x.shape[1]);
-  norm.groups = static_cast<int>(spec.attributes.get_int("groups"));
-  norm.eps = static_cast<float>(spec.attributes.get_float("eps"));
+  norm.groups = static_cast<int>(spec.attributes[attr::kGroups]);
+  norm.eps = static_cast<float>(spec.attributes[attr::kEps]);
   norm.share = 1.0F / (static_cast<float>(norm.pixels) * static_cast<float>(norm.width()));
   norm.blocks = multiprocessors / norm.images;
   norm.chunk = divide_up(norm.pixels, norm.blocks);
@@ -392,7 +391,7 @@ class GroupNormTogether : public CudaKernel {
     const TensorType& x = spec.inputs[0];
     if (x.shape.rank() != 4 || x.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
     const std::int64_t channels = x.shape[1], pixels = x.shape[2] * x.shape[3];
-    const std::int64_t groups = spec.attributes.get_int("groups"), counted = spec.attributes.get_int("channels");
+    const std::int64_t groups = spec.attributes[attr::kGroups], counted = spec.attributes[attr::kChannels];
     const std::int64_t bytes = channels * static_cast<std::int64_t>(size_of(x.dtype));
     if ((counted != 0 && counted != channels) || channels / groups % 2 != 0 || bytes % 16 != 0 ||
         bytes / 16 > kThreads || groups > kMostGroups)

@@ -256,7 +256,7 @@ KernelPlan plan(const KernelBinding& binding) {
                        .base = op == Op::kNormModulate ? 1.0F : 0.0F,
                        .dtype = in[0].type.dtype,
                        .side_dtype = in[scale].type.dtype,
-                       .eps = binding.spec.attributes.get_float("eps"),
+                       .eps = binding.spec.attributes[attr::kEps],
                        .scale = scale,
                        .shift = shift,
                        .loop = rows_of<4>(shape, {in[0].strides, broadcast_strides(in[scale], shape),

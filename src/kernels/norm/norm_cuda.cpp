@@ -31,7 +31,7 @@ KernelPlan plan_norm(const KernelBinding& binding) {
       .form = norm_form(binding.spec.op),
       .dtype = y.type.dtype,
       .side = in.back().type.dtype,
-      .eps = static_cast<float>(binding.spec.attributes.get_float("eps")),
+      .eps = static_cast<float>(binding.spec.attributes[attr::kEps]),
       .grid = cuda::to_grid(rows_of<4>(shape, {in[0].strides, vector_strides(1), vector_strides(2), y.strides}))};
   return {[=](const LaunchArguments& arguments) {
     cuda::launch_norm(arguments.stream.native_handle(), rows,

@@ -20,7 +20,7 @@ std::uint64_t integer_at(const void* data, DType dtype, std::int64_t index) {
 }
 
 KernelPlan plan(const KernelBinding& binding) {
-  const bool is_normal = binding.spec.attributes.get_text("distribution") == "normal";
+  const bool is_normal = binding.spec.attributes[attr::kDistribution] == Distribution::kNormal;
   const DType keys = binding.inputs[0].type.dtype, offset_dtype = binding.inputs[1].type.dtype;
   const Shape& shape = binding.outputs[0].type.shape;
   const std::int64_t images = shape[0], elements = shape.numel() / images;

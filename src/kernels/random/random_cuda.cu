@@ -48,7 +48,7 @@ KernelPlan plan(const KernelBinding& binding) {
   const Random random{.images = shape[0],
                       .elements = shape.numel() / shape[0],
                       .blocks = divide_up(shape.numel() / shape[0], 4),
-                      .is_normal = binding.spec.attributes.get_text("distribution") == "normal",
+                      .is_normal = binding.spec.attributes[attr::kDistribution] == Distribution::kNormal,
                       .has_wide_keys = binding.inputs[0].type.dtype == DType::kI64,
                       .has_wide_offset = binding.inputs[1].type.dtype == DType::kI64};
   const std::int64_t threads = random.images * random.blocks;

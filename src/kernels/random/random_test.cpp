@@ -6,8 +6,6 @@
 namespace headroom {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 TEST(RandomKernel, MakesTheBitsOfTheOracle) {
   for (const char* distribution : {"normal", "uniform"})
     for (const auto& [keys, offset] : {std::pair(DType::kI64, DType::kI32), std::pair(DType::kI32, DType::kI64)})

@@ -41,7 +41,7 @@ void argmax_of(const Argmax& bound, const RowPart& part) {
 
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
-  const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
+  const auto axis = static_cast<int>(binding.spec.attributes[attr::kAxis]);
   const Argmax bound{.places = places_without(axis, x, y), .count = x.type.shape[axis], .step = x.strides[axis]};
   const RowWork work{.threads = binding.threads, .rows = bound.places.rows, .elements = bound.count};
   const auto run = x.type.dtype == DType::kF32 ? argmax_of<float> : argmax_of<Bf16>;
@@ -79,7 +79,7 @@ KernelPlan plan_topk(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Topk bound{
       .rows = rows_of<3>(x.type.shape, {x.strides, binding.outputs[0].strides, binding.outputs[1].strides}),
-      .k = binding.spec.attributes.get_int("k")};
+      .k = binding.spec.attributes[attr::kK]};
   const RowWork work{.threads = binding.threads,
                      .rows = bound.rows.rows,
                      .elements = bound.rows.inner.extent,

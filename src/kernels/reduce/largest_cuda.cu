@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
 
 KernelPlan plan_argmax(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
-  const auto axis = static_cast<int>(binding.spec.attributes.get_int("axis"));
+  const auto axis = static_cast<int>(binding.spec.attributes[attr::kAxis]);
   const GridRows<2> places = to_grid(places_without(axis, x, y));
   const std::int64_t count = x.type.shape[axis], step = x.strides[axis];
   return {[=, dtype = x.type.dtype](const LaunchArguments& arguments) {
@@ -102,7 +102,7 @@ KernelPlan plan_topk(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const GridRows<3> rows =
       to_grid(rows_of<3>(x.type.shape, {x.strides, binding.outputs[0].strides, binding.outputs[1].strides}));
-  const auto k = static_cast<int>(binding.spec.attributes.get_int("k"));
+  const auto k = static_cast<int>(binding.spec.attributes[attr::kK]);
   return {[=, dtype = x.type.dtype](const LaunchArguments& arguments) {
     if (rows.rows == 0) return;
     with_type_of(dtype, [&](auto type) {

@@ -186,7 +186,7 @@ HWY_EXPORT(reduce);
 
 KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
-  const ReducedAxes axes = split_axes(binding.spec.attributes.get_ints("axes"), x, binding.outputs[0]);
+  const ReducedAxes axes = split_axes(binding.spec.attributes[attr::kAxes], x, binding.outputs[0]);
   const std::int64_t count = std::max<std::int64_t>(1, axes.reduced.numel());
   const Reduction bound{.op = binding.spec.op,
                         .dtype = x.type.dtype,

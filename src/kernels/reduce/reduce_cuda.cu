@@ -136,7 +136,7 @@ void launch(cudaStream_t stream, const Reduction& bound, const T* x, T* y) {
 
 KernelPlan plan(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
-  const ReducedAxes axes = split_axes(binding.spec.attributes.get_ints("axes"), x, binding.outputs[0]);
+  const ReducedAxes axes = split_axes(binding.spec.attributes[attr::kAxes], x, binding.outputs[0]);
   if (binding.outputs[0].type.shape.numel() == 0) return {[](const LaunchArguments&) {}};
   Reduction bound;
   bound.op = binding.spec.op;

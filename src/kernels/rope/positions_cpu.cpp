@@ -27,11 +27,11 @@ void append_frequencies(std::vector<double>& frequencies, double base, double fa
 
 KernelPlan plan_rope_table(const KernelBinding& binding) {
   const Operand& ids = binding.inputs[0];  // [s, axes]
-  const std::vector<std::int64_t>& axes = binding.spec.attributes.get_ints("axes");
+  const std::vector<std::int64_t>& axes = binding.spec.attributes[attr::kAxes];
   std::vector<double> frequencies;      // [d/2]
   std::vector<std::int64_t> id_offset;  // [d/2]: the element of a row of ids that each frequency multiplies
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    append_frequencies(frequencies, binding.spec.attributes.get_float("theta"), 1.0, axes[axis]);
+    append_frequencies(frequencies, binding.spec.attributes[attr::kTheta], 1.0, axes[axis]);
     id_offset.resize(frequencies.size(), static_cast<std::int64_t>(axis) * ids.strides[1]);
   }
   const DType dtype = ids.type.dtype;
@@ -61,8 +61,7 @@ KernelPlan plan_rope_table(const KernelBinding& binding) {
 KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   const auto& attributes = binding.spec.attributes;
   std::vector<double> frequencies;  // [dim/2]
-  append_frequencies(frequencies, attributes.get_float("max_period"), attributes.get_float("scale"),
-                     attributes.get_int("dim"));
+  append_frequencies(frequencies, attributes[attr::kMaxPeriod], attributes[attr::kScale], attributes[attr::kDim]);
   const DType dtype = binding.inputs[0].type.dtype;
   const std::int64_t batch = binding.inputs[0].type.shape[0];
   const std::int64_t t_stride = binding.inputs[0].strides[0];

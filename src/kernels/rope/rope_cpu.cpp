@@ -324,7 +324,7 @@ KernelPlan plan(const KernelBinding& binding) {
   const bool norm = binding.spec.op == Op::kQkNormRope;
   const DType dtype = binding.inputs[0].type.dtype;
   const RopeRows bound{rope_positions(binding), dtype, binding.inputs[1].type.dtype, norm,
-                       norm ? binding.spec.attributes.get_float("eps") : 0};
+                       norm ? binding.spec.attributes[attr::kEps] : 0};
   RowWork work = row_work(binding, bound.loop);
   work.elements *= bound.heads;
   work.may_pass_cache &= bound.y_head * static_cast<std::int64_t>(size_of(dtype)) % kCacheLine == 0;

@@ -23,7 +23,7 @@ KernelPlan plan(const KernelBinding& binding) {
   const cuda::RopeRows rows{.dtype = binding.inputs[0].type.dtype,
                             .weight = binding.inputs[weight].type.dtype,
                             .has_norm = has_norm,
-                            .eps = has_norm ? static_cast<float>(binding.spec.attributes.get_float("eps")) : 0,
+                            .eps = has_norm ? static_cast<float>(binding.spec.attributes[attr::kEps]) : 0,
                             .heads = positions.heads,
                             .x_head = positions.x_head,
                             .y_head = positions.y_head,

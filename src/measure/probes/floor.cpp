@@ -33,12 +33,12 @@ OpSpec bare_gemm(std::string_view arithmetic, const GemmSize& size) {
   const TensorType x{*dtype, {size.rows, size.k}}, weight{*dtype, {size.n, size.k}};
   if (*dtype != DType::kI8 && *dtype != DType::kF8E4M3)
     return infer_spec({.op = Op::kLinear,
-                       .attributes = Attributes(Op::kLinear, {{"tf32", std::int64_t{is_tf32}}}),
+                       .attributes = Attributes(Op::kLinear, {{attr::kTf32, is_tf32}}),
                        .inputs = {x, weight},
                        .outputs = {},
                        .is_weight = {false, true}});
   return infer_spec({.op = Op::kScaledLinear,
-                     .attributes = Attributes(Op::kScaledLinear, {{"dtype", DType::kBF16}}),
+                     .attributes = Attributes(Op::kScaledLinear, {{attr::kDType, DType::kBF16}}),
                      .inputs = {x, {DType::kF32, {size.rows}}, weight, {DType::kF32, {size.n}}},
                      .outputs = {},
                      .is_weight = {false, false, true, true}});

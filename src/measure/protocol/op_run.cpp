@@ -53,7 +53,8 @@ HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
 }  // namespace
 
 OpSpec bare(OpSpec spec) {
-  if (spec.attributes.has("activation")) spec.attributes = spec.attributes.with("activation", std::string("none"));
+  if (spec.attributes.has(attr::kActivation))
+    spec.attributes = spec.attributes.with(attr::kActivation, Activation::kNone);
   return spec;
 }
 

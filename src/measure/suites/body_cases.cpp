@@ -108,7 +108,7 @@ void softmax_mask(Body& b, const Shape& size) {  // [b, h, s, t]
 
 void group_norm_silu(Body& b, const Shape& size) {
   const ValueId x = b.image(size), weight = b.input({size[1]}), bias = b.input({size[1]});
-  b.output_image(b->silu(b->group_norm(x, 32, kEps, weight, bias)));
+  b.output_image(b->silu(b->group_norm(x, 32, kEps, {.weight = weight, .bias = bias})));
 }
 
 void rms_norm_rope_heads(Body& b, const Shape& size) {  // [b, s, h, d]

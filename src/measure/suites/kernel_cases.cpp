@@ -13,8 +13,6 @@
 namespace headroom {
 namespace {
 
-using NamedAttributes = std::vector<std::pair<std::string_view, Attribute>>;
-
 // Shapes. Tokens of a small model: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
 constexpr std::int64_t kRows = 20 * 272;
 constexpr std::int64_t kBigBytes = MachineRates::kLargestCopy;
@@ -34,7 +32,7 @@ class Suite {
     attention_of_tokens();
     attention_of_unets();
     const std::int64_t rows = big_rows(DType::kF32);
-    add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{"dtype", DType::kBF16}});
+    add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{attr::kDType, DType::kBF16}});
     return std::move(cases_);
   }
 
@@ -64,7 +62,7 @@ class Suite {
   void attention(DType dtype, std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_dim) {
     const TensorType operand{dtype, {batch, heads, tokens, head_dim}};
     add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", dtype, batch, heads, tokens, head_dim),
-        Op::kAttention, {operand, operand, operand}, {{"scale", 1 / std::sqrt(static_cast<double>(head_dim))}});
+        Op::kAttention, {operand, operand, operand}, {{attr::kScale, 1 / std::sqrt(static_cast<double>(head_dim))}});
     add_apart("standard");
   }
 
@@ -78,7 +76,7 @@ class Suite {
     linear(dtype, kRows, 960, 192);
     linear(dtype, 1024, 3072, 3072);
     add(fmt::format("matmul {} scores of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
-        {{dtype, {20, 3, 272, 64}}, {dtype, {20, 3, 272, 64}}}, {{"transpose_b", std::int64_t{1}}});
+        {{dtype, {20, 3, 272, 64}}, {dtype, {20, 3, 272, 64}}}, {{attr::kTransposeB, true}});
     add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", dtype), Op::kMatmul,
         {{dtype, {20, 3, 272, 272}}, {dtype, {20, 3, 272, 64}}});
     attention(dtype, 20, 3, 272, 64);
@@ -91,7 +89,7 @@ class Suite {
   void attention_of_tokens() {
     const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
     add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
-        {{"scale", 1 / std::sqrt(128.0)}});
+        {{attr::kScale, 1 / std::sqrt(128.0)}});
   }
 
   /// Attention layers of U-Nets, with heads of 64 except Stable Diffusion 1.5's: self-attention of pixels,
@@ -123,7 +121,7 @@ class Suite {
       add(fmt::format("attention f16 of {}x{} heads, {} and {} tokens of {}, {}", layer.batch, layer.heads,
                       layer.queries, layer.keys, layer.dim, layer.network),
           Op::kAttention, {{DType::kF16, {layer.batch, layer.heads, layer.queries, layer.dim}}, keys, keys},
-          {{"scale", 1 / std::sqrt(static_cast<double>(layer.dim))}});
+          {{attr::kScale, 1 / std::sqrt(static_cast<double>(layer.dim))}});
     }
   }
 
@@ -146,17 +144,17 @@ class Suite {
                                          {3, 64, 512},
                                          {64, 3, 512}})
       add(fmt::format("conv2d {} 3x3 {} to {} channels, {}x{}", dtype, from, to, side, side), Op::kConv2d,
-          {image(from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}}, {{"padding", all_around}},
+          {image(from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}}, {{attr::kPadding, all_around}},
           {false, true, true});
     add(fmt::format("conv2d {} 1x1 256 to 128 channels, 512x512", dtype), Op::kConv2d,
         {image(256, 512), {dtype, {128, 256, 1, 1}}, {dtype, {128}}}, {}, {false, true, true});
     for (const std::int64_t channels : {256, 64})
       add(fmt::format("conv_transpose2d {} 4x4 {} to {} channels, 256x256", dtype, channels, channels),
           Op::kConvTranspose2d, {image(channels, 256), {dtype, {channels, channels, 4, 4}}, {dtype, {channels}}},
-          {{"stride", twice}, {"padding", all_around}}, {false, true, true});
+          {{attr::kStride, twice}, {attr::kPadding, all_around}}, {false, true, true});
     add(fmt::format("group_norm {} with silu, 128 channels, 512x512", dtype), Op::kGroupNorm,
         {image(128, 512), {dtype, {128}}, {dtype, {128}}},
-        {{"groups", std::int64_t{32}}, {"eps", 1e-6}, {"activation", std::string("silu")}}, {false, true, true});
+        {{attr::kGroups, 32}, {attr::kEps, 1e-6}, {attr::kActivation, Activation::kSilu}}, {false, true, true});
   }
 
   /// int8 GEMMs with results in `dtype`.
@@ -175,12 +173,12 @@ class Suite {
            {DType::kI8, {n, k}},
            {DType::kF32, {n}},
            {DType::kF32, {n}}},
-          {{"activation", activation}, {"dtype", dtype}}, {false, false, true, true, true});
+          {{"activation", activation}, {attr::kDType, dtype}}, {false, false, true, true, true});
   }
 
   /// GEMMs of the large model at 4608 tokens, and the ops that produce their operands.
   void in_fp8() {
-    const std::pair<std::string_view, Attribute> dtype{"dtype", DType::kF8E4M3};
+    const NamedAttribute dtype{attr::kDType, DType::kF8E4M3};
     for (const auto& [k, n, activation] : {std::tuple<std::int64_t, std::int64_t, std::string>{3072, 3072, "none"},
                                            {3072, 9216, "none"},
                                            {3072, 12288, "gelu_tanh"},
@@ -195,7 +193,7 @@ class Suite {
            {DType::kF8E4M3, {n, k}},
            {DType::kF32, {n}},
            {DType::kBF16, {n}}},
-          {{"activation", activation}, {"dtype", DType::kBF16}}, {false, false, true, true, true});
+          {{"activation", activation}, {attr::kDType, DType::kBF16}}, {false, false, true, true, true});
     }
     const std::int64_t elements = big_rows(DType::kBF16) * kBigDim;
     for (const std::int64_t width : {kBigDim, 4 * kBigDim, 5 * kBigDim})
@@ -216,19 +214,19 @@ class Suite {
     add(name("silu"), Op::kSilu, {tokens});
     add(name("quantize"), Op::kQuantize, {tokens});
     add(name("softmax"), Op::kSoftmax, {tokens});
-    add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{"eps", 1e-6}});
-    add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{"eps", 1e-6}}, {false, true});
-    add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{"eps", 1e-6}});
+    add(name("layer_norm"), Op::kLayerNorm, {tokens}, {{attr::kEps, 1e-6}});
+    add(name("rms_norm"), Op::kRmsNorm, {tokens, {dtype, {kBigDim}}}, {{attr::kEps, 1e-6}}, {false, true});
+    add(name("norm_modulate"), Op::kNormModulate, {tokens, vector, vector}, {{attr::kEps, 1e-6}});
     add_apart("unfused");
     add(name("gate_residual"), Op::kGateResidual, {tokens, vector, tokens});
     add_apart("unfused");
     add(name("qk_norm_rope"), Op::kQkNormRope, {tokens, {dtype, {head_dim}}, table, table},
-        {{"heads", kBigHeads}, {"eps", 1e-6}}, {false, true});
+        {{attr::kHeads, kBigHeads}, {attr::kEps, 1e-6}}, {false, true});
     add_apart("unfused");
     add(name("rope"), Op::kRope, {{dtype, {1, kBigHeads, rows, head_dim}}, table, table});
     add(name("transpose heads"), Op::kTranspose, {{dtype, {1, rows, kBigHeads, head_dim}}},
-        {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
-    add(name("concat"), Op::kConcat, {tokens, {dtype, {1, rows / 4, kBigDim}}}, {{"axis", std::int64_t{1}}});
+        {{attr::kPerm, std::vector<std::int64_t>{0, 2, 1, 3}}});
+    add(name("concat"), Op::kConcat, {tokens, {dtype, {1, rows / 4, kBigDim}}}, {{attr::kAxis, 1}});
   }
 
   std::vector<KernelCase> cases_;

@@ -7,28 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ir/text/text.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/results/describe.hpp"
 
 namespace headroom {
 namespace {
 
-std::string attribute_text(const Attribute& attribute) {
-  return std::visit(
-      [](const auto& value) {
-        if constexpr (
-            requires { value.size(); } && !requires { std::string_view(value); })
-          return fmt::format("[{}]", fmt::join(value, ", "));
-        else
-          return fmt::format("{}", value);
-      },
-      attribute);
-}
-
 nlohmann::json request_of(const KernelCase& one) {
   const OpSpec& spec = one.spec;
   nlohmann::json attributes = nlohmann::json::object();
-  for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = attribute_text(value);
+  for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = to_text(value);
   nlohmann::json request = {
       {"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
   if (one.form == OpForm::kApart) request["form"] = "apart";

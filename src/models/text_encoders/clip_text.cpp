@@ -100,14 +100,14 @@ class ClipTextModel {
   ValueId norm(std::string_view name, ValueId x) {
     const auto scope = b_.scope(name);
     const ValueId weight = param("weight", {config_.hidden_size}), bias = param("bias", {config_.hidden_size});
-    return b_.layer_norm(x, config_.layer_norm_eps, weight, bias);
+    return b_.layer_norm(x, config_.layer_norm_eps, {.weight = weight, .bias = bias});
   }
 
   /// x[..., in] -> [..., out]
   ValueId linear(std::string_view name, ValueId x, std::int64_t out) {
     const auto scope = b_.scope(name);
     const ValueId weight = param("weight", {out, b_.shape(x)[-1]}), bias = param("bias", {out});
-    return b_.linear(x, weight, bias);
+    return b_.linear(x, weight, {.bias = bias});
   }
 
   ValueId param(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }

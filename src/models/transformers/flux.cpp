@@ -63,7 +63,7 @@ class Flux {
     const auto scope = b_.scope(name);
     const ValueId w = weight("weight", {out, b_.shape(x)[-1]});
     const ValueId bias = weight("bias", {out});
-    return b_.linear(x, w, bias);
+    return b_.linear(x, w, {.bias = bias});
   }
 
   /// linear_1, SiLU, linear_2: the embedding of each conditioning signal, [batch, in] -> [batch, dim].

@@ -87,7 +87,7 @@ ValueId time_sinusoids(Builder& builder, const UNetConfig& config, ValueId t, st
   // 10000^(-i / (half - shift)) is also a power of -i / half, with another period.
   const auto half = static_cast<double>(dim) / 2;
   const double period = std::pow(10000.0, half / (half - static_cast<double>(config.freq_shift)));
-  const ValueId both = builder.emit(Op::kTimestepEmbedding, {t}, {{"dim", dim}, {"max_period", period}})[0];
+  const ValueId both = builder.emit(Op::kTimestepEmbedding, {t}, {{attr::kDim, dim}, {attr::kMaxPeriod, period}})[0];
   if (config.flip_sin_to_cos) return both;
   const std::vector<ValueId> halves = builder.chunk(both, 2, 1);  // cosines and sines
   return builder.concat({halves[1], halves[0]}, 1);

@@ -20,7 +20,7 @@ namespace {
 /// The value below any scales that have no other reader; multiplies these into `scale`.
 ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   while (const Node* scaled = r.match_single_use(value, Op::kMulScalar)) {
-    scale *= scaled->attributes.get_float("value");
+    scale *= scaled->attributes[attr::kValue];
     value = scaled->inputs[0];
   }
   return value;
@@ -52,25 +52,26 @@ ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
   std::vector<std::int64_t> extents(kRank - static_cast<std::size_t>(shape.rank()), 1);
   if (extents.empty() && layout == Layout::kRowMajor) return bias;
   extents.insert(extents.end(), shape.dims().begin(), shape.dims().end());
-  return r.emit(Op::kReshape, {bias}, {{"shape", std::move(extents)}}, path);
+  return r.emit(Op::kReshape, {bias}, {{attr::kShape, std::move(extents)}}, path);
 }
 
 bool fuse(Rewriter& r, const Node& weighted_sum) {
   constexpr int kRank = 4;  // [batch, heads, tokens, head_dim]
-  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes.get_int("transpose_b") != 0) return false;
+  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes[attr::kTransposeB]) return false;
   if (r.shape(weighted_sum.results[0]).rank() != kRank) return false;
-  const Node* softmax = r.match_single_use(weighted_sum.inputs[0], Op::kSoftmax);
+  const Node* softmax = r.match_single_use(weighted_sum.input(Role::kA), Op::kSoftmax);
   if (softmax == nullptr) return false;
   const std::optional<Biased> biased = match_bias(r, softmax->inputs[0]);
   double scale = 1;
   const Node* scores =
       r.match_single_use(strip_scale(r, biased ? biased->scores : softmax->inputs[0], scale), Op::kMatmul);
-  if (scores == nullptr || scores->attributes.get_int("transpose_b") != 1) return false;
-  const ValueId q = strip_scale(r, scores->inputs[0], scale);
-  const ValueId k = strip_scale(r, scores->inputs[1], scale);
-  std::vector<ValueId> inputs = {q, k, weighted_sum.inputs[1]};
+  if (scores == nullptr || !scores->attributes[attr::kTransposeB]) return false;
+  const ValueId q = strip_scale(r, scores->input(Role::kA), scale);
+  const ValueId k = strip_scale(r, scores->input(Role::kB), scale);
+  std::vector<ValueId> inputs = {q, k, weighted_sum.input(Role::kB)};
   if (biased) inputs.push_back(with_all_axes(r, biased->bias, weighted_sum.path));
-  r.replace(weighted_sum.results[0], r.emit(Op::kAttention, std::move(inputs), {{"scale", scale}}, weighted_sum.path));
+  r.replace(weighted_sum.results[0],
+            r.emit(Op::kAttention, std::move(inputs), {{attr::kScale, scale}}, weighted_sum.path));
   return true;
 }
 

@@ -4,7 +4,7 @@
 // epilogue: it runs on values still in registers instead of reading and writing the whole result. Applies if nothing
 // else reads the result of the op.
 
-#include <algorithm>
+#include <optional>
 
 #include "ir/activation.hpp"
 #include "passes/pass.hpp"
@@ -13,16 +13,13 @@
 namespace headroom {
 namespace {
 
-bool has_epilogue(const OpSchema& schema) {
-  return std::ranges::find(schema.attributes, "activation", &AttributeSchema::name) != schema.attributes.end();
-}
-
 bool fold_activation(Rewriter& r, const Node& node) {
-  if (!activation_for(node.op)) return false;
+  const std::optional<Activation> activation = activation_for(node.op);
+  if (!activation) return false;
   for (const OpSchema& schema : all_ops()) {
-    const Node* maker = has_epilogue(schema) ? r.match_single_use(node.inputs[0], schema.op) : nullptr;
-    if (maker == nullptr || activation_of(maker->attributes) != Activation::kNone) continue;
-    const Attributes with = maker->attributes.with("activation", std::string(name_of(node.op)));
+    const Node* maker = schema.has(attr::kActivation) ? r.match_single_use(node.inputs[0], schema.op) : nullptr;
+    if (maker == nullptr || maker->attributes[attr::kActivation] != Activation::kNone) continue;
+    const Attributes with = maker->attributes.with(attr::kActivation, *activation);
     r.replace(node.results[0], r.emit_like(*maker, maker->inputs, with));
     return true;
   }

@@ -22,8 +22,8 @@ struct QueryStream {
 std::optional<QueryStream> match_query_stream(const Rewriter& r, ValueId heads) {
   if (const Node* both = r.match_single_use(heads, Op::kQkNormRope)) return QueryStream{.norm = both};
   const Node* rope = r.match_single_use(heads, Op::kRope);
-  const Node* norm = rope == nullptr ? nullptr : r.match_single_use(rope->inputs[0], Op::kRmsNorm);
-  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;
+  const Node* norm = rope == nullptr ? nullptr : r.match_single_use(rope->input(Role::kX), Op::kRmsNorm);
+  if (norm == nullptr || norm->input(Role::kWeight) == kNoValue) return std::nullopt;
   return QueryStream{.norm = norm, .rope = rope};
 }
 
@@ -39,11 +39,11 @@ bool fold_scale(Rewriter& r, const Node& scale) {
 
   std::vector<ValueId> parts;
   for (const auto& [norm, rope] : streams) {
-    std::vector<ValueId> inputs = norm->inputs;
-    inputs[1] = r.emit(Op::kMulScalar, {inputs[1]}, {{"value", scale.attributes.get_float("value")}}, norm->path);
-    parts.push_back(r.emit_like(*norm, std::move(inputs), norm->attributes));
+    const ValueId weight = r.emit(Op::kMulScalar, {norm->input(Role::kWeight)},
+                                  {{attr::kValue, scale.attributes[attr::kValue]}}, norm->path);
+    parts.push_back(r.emit_with(*norm, {{Role::kWeight, weight}}));
     if (rope == nullptr) continue;
-    parts.back() = r.emit_like(*rope, {parts.back(), rope->inputs[1], rope->inputs[2]}, rope->attributes);
+    parts.back() = r.emit_with(*rope, {{Role::kX, parts.back()}});
   }
   const ValueId joined = concat == nullptr ? parts[0] : r.emit_like(*concat, parts, concat->attributes);
   r.replace(scale.results[0], joined);

@@ -23,7 +23,7 @@ struct Part {
 
 Part part_of(const Node& slice) {
   const Attributes& how = slice.attributes;
-  return {slice.inputs[0], how.get_int("axis"), how.get_int("start"), how.get_int("size")};
+  return {slice.inputs[0], how[attr::kAxis], how[attr::kStart], how[attr::kExtent]};
 }
 
 class ConcatFuser {
@@ -42,7 +42,7 @@ class ConcatFuser {
     const Node* const slice = r.match(first.inputs[0], Op::kSlice);
     if (slice == nullptr) return false;
     const Part part = part_of(*slice);
-    if (part.axis == first.attributes.get_int("axis")) return false;
+    if (part.axis == first.attributes[attr::kAxis]) return false;
     const auto next = slices_.find({part.whole, part.axis, part.start + part.size});
     if (next == slices_.end()) return false;
     for (const Node* second : r.readers_from_here(next->second))
@@ -70,7 +70,7 @@ class ConcatFuser {
 
   static void join(Rewriter& r, const Node& first, const Node& second, std::int64_t axis) {
     const auto slice = [&](ValueId of, std::int64_t start, std::int64_t size) {
-      return r.emit(Op::kSlice, {of}, {{"axis", axis}, {"start", start}, {"size", size}}, first.path);
+      return r.emit(Op::kSlice, {of}, {{attr::kAxis, axis}, {attr::kStart, start}, {attr::kExtent, size}}, first.path);
     };
     const ValueId made = first.results[0], made_later = second.results[0];
     std::vector<ValueId> parts;

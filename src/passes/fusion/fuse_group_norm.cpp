@@ -35,7 +35,7 @@ struct Around {
 };
 
 bool joins_two_along_channels(const Node& concat) {
-  return concat.op == Op::kConcat && concat.attributes.get_int("axis") == 1 && concat.inputs.size() == 2;
+  return concat.op == Op::kConcat && concat.attributes[attr::kAxis] == 1 && concat.inputs.size() == 2;
 }
 
 /// The norm and the ops around it as the operands and body of one op; nothing if no kernel would run that.
@@ -62,7 +62,7 @@ std::optional<Fused> fuse_norm(const Rewriter& r, const Node& norm, const Around
   if (is_shifted) x = builder.add(x, input(around.shift));
   std::vector<ValueId> operands = {x};
   for (std::size_t k = 1; k < norm.inputs.size(); ++k) operands.push_back(input(norm.inputs[k]));
-  std::vector<std::pair<std::string_view, Attribute>> attributes;
+  NamedAttributes attributes;
   for (const auto& [name, value] : norm.attributes.all()) attributes.emplace_back(name, value);
   x = builder.emit(Op::kGroupNorm, operands, attributes)[0];
   if (is_scaled) {
@@ -92,8 +92,8 @@ std::optional<ImageAndVector> image_and_vector(const Rewriter& r, const Node& no
 }
 
 void take_ops_before(const Rewriter& r, const Node& norm, Around& around) {
-  around.parts = {norm.inputs[0]};
-  if (const Node* sum = r.match_single_use(norm.inputs[0], Op::kAdd))
+  around.parts = {norm.input(Role::kX)};
+  if (const Node* sum = r.match_single_use(norm.input(Role::kX), Op::kAdd))
     if (const auto shifted = image_and_vector(r, *sum)) {
       around.parts = {shifted->image};
       around.shift = shifted->vector;
@@ -105,7 +105,7 @@ void take_ops_before(const Rewriter& r, const Node& norm, Around& around) {
 bool replace(Rewriter& r, const Node& norm, const Around& around, ValueId made) {
   const std::optional<Fused> fused = fuse_norm(r, norm, around);
   if (!fused) return false;
-  r.replace(made, r.emit(Op::kFused, fused->inputs, {{"body", canonical_text(fused->body)}}, norm.path));
+  r.replace(made, r.emit(Op::kFused, fused->inputs, {{attr::kBody, canonical_text(fused->body)}}, norm.path));
   return true;
 }
 
@@ -139,7 +139,7 @@ bool fuse_both_sides(Rewriter& r, const Node& last) {
   around.scale = scaled->vector;
   if (const Node* more = r.match(around.scale, Op::kAddScalar)) {
     around.scale = more->inputs[0];
-    around.more = more->attributes.get_float("value");
+    around.more = more->attributes[attr::kValue];
   }
   take_ops_before(r, *norm, around);
   return replace(r, *norm, around, last.results[0]);
@@ -159,7 +159,7 @@ bool fuse_shared_concat(Rewriter& r, const Node& concat) {
   if (!fused) return false;
   const std::string path = norm.path;
   const std::vector<ValueId> made =
-      r.emit_all(Op::kFused, fused->inputs, {{"body", canonical_text(fused->body)}}, path);
+      r.emit_all(Op::kFused, fused->inputs, {{attr::kBody, canonical_text(fused->body)}}, path);
   r.replace(norm.results[0], made[0]);
   r.replace(x, made[1]);
   return true;

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "ir/activation.hpp"
 #include "passes/pass.hpp"
 #include "passes/pattern.hpp"
 
@@ -32,13 +31,13 @@ Fusion linear_bias() {
   return {.pattern = op(Op::kAdd, {op(Op::kLinear, {any("x"), any("weight")}, "linear"), any("bias")}),
           .fits =
               [](const Rewriter& r, const Match& m) {
-                return activation_of(m.node("linear").attributes) == Activation::kNone && r.is_weight(m["bias"]) &&
+                return m.node("linear").attributes[attr::kActivation] == Activation::kNone && r.is_weight(m["bias"]) &&
                        r.type(m["bias"]).shape == Shape{r.type(m["weight"]).shape[0]};
               },
           .emit =
               [](Rewriter& r, const Match& m, const Node& /*root*/) {
                 const Node& linear = m.node("linear");
-                return std::vector{r.emit_like(linear, {m["x"], m["weight"], m["bias"]}, linear.attributes)};
+                return std::vector{r.emit_with(linear, {{Role::kBias, m["bias"]}})};
               }};
 }
 
@@ -50,14 +49,14 @@ Fusion norm_modulate() {
                                    any("shift")}),
           .fits =
               [](const Rewriter& r, const Match& m) {
-                return m.node("one more").attributes.get_float("value") == 1.0 &&
-                       is_vector_for(r, m["scale"], m["x"]) && is_vector_for(r, m["shift"], m["x"]);
+                return m.node("one more").attributes[attr::kValue] == 1.0 && is_vector_for(r, m["scale"], m["x"]) &&
+                       is_vector_for(r, m["shift"], m["x"]);
               },
           .emit =
               [](Rewriter& r, const Match& m, const Node& /*root*/) {
                 const Node& norm = m.node("norm");
                 return r.emit_all(Op::kNormModulate, {m["x"], m["scale"], m["shift"]},
-                                  {{"eps", norm.attributes.get_float("eps")}}, norm.path);
+                                  {{attr::kEps, norm.attributes[attr::kEps]}}, norm.path);
               }};
 }
 
@@ -82,13 +81,13 @@ Fusion conv_residual() {
           .fits =
               [](const Rewriter& r, const Match& m) {
                 const Node& conv = m.node("conv");
-                return activation_of(conv.attributes) == Activation::kNone &&
+                return conv.attributes[attr::kActivation] == Activation::kNone &&
                        r.type(m["residual"]) == r.type(conv.results[0]);
               },
           .emit =
               [](Rewriter& r, const Match& m, const Node& /*root*/) {
                 const Node& conv = m.node("conv");
-                return std::vector{r.emit_like(conv, {m["x"], m["weight"], m["bias"], m["residual"]}, conv.attributes)};
+                return std::vector{r.emit_with(conv, {{Role::kResidual, m["residual"]}})};
               }};
 }
 
@@ -98,14 +97,14 @@ Pattern quantized_matmul() {
 
 ValueId emit_with_residual(Rewriter& r, const Match& m, ValueId w_scale, ValueId bias) {
   const Node& matmul = m.node("matmul");
-  return r.emit_like(matmul, {m["xq"], m["x_scale"], m["wq"], w_scale, bias, m["residual"]}, matmul.attributes);
+  return r.emit_with(matmul, {{Role::kWeightScale, w_scale}, {Role::kBias, bias}, {Role::kResidual, m["residual"]}});
 }
 
 /// A value added to an 8-bit matmul in its epilogue, which reads the residual while the tensor cores work. This
 /// replaces a pass over memory.
 bool is_residual_of(const Rewriter& r, ValueId residual, const Node& matmul) {
-  return activation_of(matmul.attributes) == Activation::kNone && r.type(residual) == r.type(matmul.results[0]) &&
-         r.type(matmul.inputs[0]).dtype == DType::kF8E4M3;
+  return matmul.attributes[attr::kActivation] == Activation::kNone && r.type(residual) == r.type(matmul.results[0]) &&
+         r.type(matmul.input(Role::kX)).dtype == DType::kF8E4M3;
 }
 
 /// residual + scaled_linear(xq, x_scale, wq, w_scale, bias)
@@ -119,23 +118,24 @@ Fusion matmul_residual() {
 /// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate,
 /// if all rows have one gate: its elements belong to the columns of the matmul, like those of w_scale.
 Fusion matmul_gate_residual() {
-  return {.pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_matmul()}),
-          .fits =
-              [](const Rewriter& r, const Match& m) {
-                return is_residual_of(r, m["residual"], m.node("matmul")) && r.shape(m["gate"])[0] == 1;
-              },
-          .emit =
-              [](Rewriter& r, const Match& m, const Node& /*root*/) {
-                const std::string& path = m.node("matmul").path;
-                const auto cast = [&](ValueId value, DType dtype) {
-                  return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{"dtype", dtype}}, path);
-                };
-                const std::vector<std::int64_t> columns{r.shape(m["w_scale"])[0]};
-                const ValueId gate = cast(r.emit(Op::kReshape, {m["gate"]}, {{"shape", columns}}, path), DType::kF32);
-                const ValueId scale = r.emit(Op::kMul, {m["w_scale"], gate}, {}, path);
-                const ValueId bias = r.emit(Op::kMul, {cast(m["bias"], DType::kF32), gate}, {}, path);
-                return std::vector{emit_with_residual(r, m, scale, cast(bias, r.type(m["bias"]).dtype))};
-              }};
+  return {
+      .pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_matmul()}),
+      .fits =
+          [](const Rewriter& r, const Match& m) {
+            return is_residual_of(r, m["residual"], m.node("matmul")) && r.shape(m["gate"])[0] == 1;
+          },
+      .emit =
+          [](Rewriter& r, const Match& m, const Node& /*root*/) {
+            const std::string& path = m.node("matmul").path;
+            const auto cast = [&](ValueId value, DType dtype) {
+              return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{attr::kDType, dtype}}, path);
+            };
+            const std::vector<std::int64_t> columns{r.shape(m["w_scale"])[0]};
+            const ValueId gate = cast(r.emit(Op::kReshape, {m["gate"]}, {{attr::kShape, columns}}, path), DType::kF32);
+            const ValueId scale = r.emit(Op::kMul, {m["w_scale"], gate}, {}, path);
+            const ValueId bias = r.emit(Op::kMul, {cast(m["bias"], DType::kF32), gate}, {}, path);
+            return std::vector{emit_with_residual(r, m, scale, cast(bias, r.type(m["bias"]).dtype))};
+          }};
 }
 
 int fuse(Graph& graph, const Fusion& fusion) {

@@ -30,9 +30,10 @@ struct Stream {
 
 std::optional<Stream> match_stream(const Rewriter& r, ValueId normed) {
   const Node* norm = r.match_single_use(normed, Op::kRmsNorm);
-  if (norm == nullptr || norm->inputs.size() != 2) return std::nullopt;  // a norm without a weight is left unchanged
-  const Node* transpose = r.match(norm->inputs[0], Op::kTranspose);
-  if (transpose == nullptr || transpose->attributes.get_ints("perm") != kHeadsFirst) return std::nullopt;
+  if (norm == nullptr || norm->input(Role::kWeight) == kNoValue)
+    return std::nullopt;  // a norm without a weight is left unchanged
+  const Node* transpose = r.match(norm->input(Role::kX), Op::kTranspose);
+  if (transpose == nullptr || transpose->attributes[attr::kPerm] != kHeadsFirst) return std::nullopt;
   const Node* reshape = r.match(transpose->inputs[0], Op::kReshape);
   if (reshape == nullptr) return std::nullopt;
   const ValueId x = reshape->inputs[0];
@@ -46,7 +47,7 @@ std::optional<Stream> match_stream(const Rewriter& r, ValueId normed) {
 std::vector<Stream> match_streams(const Rewriter& r, ValueId x) {
   std::vector<ValueId> parts = {x};
   if (const Node* concat = r.match_single_use(x, Op::kConcat)) {
-    if (concat->attributes.get_int("axis") != kTokenAxis) return {};
+    if (concat->attributes[attr::kAxis] != kTokenAxis) return {};
     parts = concat->inputs;
   }
   std::vector<Stream> streams;
@@ -59,8 +60,8 @@ std::vector<Stream> match_streams(const Rewriter& r, ValueId x) {
 }
 
 bool merge_norm_rope(Rewriter& r, const Node& rope, bool only_parts) {
-  if (rope.op != Op::kRope || r.shape(rope.inputs[1]).rank() != 2) return false;
-  const std::vector<Stream> streams = match_streams(r, rope.inputs[0]);
+  if (rope.op != Op::kRope || r.shape(rope.input(Role::kCos)).rank() != 2) return false;
+  const std::vector<Stream> streams = match_streams(r, rope.input(Role::kX));
   if (streams.empty() || (only_parts && streams.size() == 1)) return false;
 
   std::vector<ValueId> parts;
@@ -68,18 +69,20 @@ bool merge_norm_rope(Rewriter& r, const Node& rope, bool only_parts) {
   for (const Stream& stream : streams) {
     const auto rows = [&](ValueId table) {  // [all tokens, d/2] -> [tokens, d/2]
       if (streams.size() == 1) return table;
-      return r.emit(Op::kSlice, {table}, {{"axis", std::int64_t{0}}, {"start", start}, {"size", stream.tokens}},
+      return r.emit(Op::kSlice, {table}, {{attr::kAxis, 0}, {attr::kStart, start}, {attr::kExtent, stream.tokens}},
                     rope.path);
     };
-    const ValueId cos = rows(rope.inputs[1]);
-    const ValueId sin = rows(rope.inputs[2]);
-    parts.push_back(only_parts ? r.emit_like(rope, {stream.norm->results[0], cos, sin}, rope.attributes)
-                               : r.emit(Op::kQkNormRope, {stream.x, stream.norm->inputs[1], cos, sin},
-                                        {{"heads", stream.heads}, {"eps", stream.norm->attributes.get_float("eps")}},
-                                        stream.norm->path));
+    const ValueId cos = rows(rope.input(Role::kCos));
+    const ValueId sin = rows(rope.input(Role::kSin));
+    parts.push_back(only_parts
+                        ? r.emit_like(rope, {stream.norm->results[0], cos, sin}, rope.attributes)
+                        : r.emit(Op::kQkNormRope, {stream.x, stream.norm->input(Role::kWeight), cos, sin},
+                                 {{attr::kHeads, stream.heads}, {attr::kEps, stream.norm->attributes[attr::kEps]}},
+                                 stream.norm->path));
     start += stream.tokens;
   }
-  const ValueId joined = parts.size() == 1 ? parts[0] : r.emit(Op::kConcat, parts, {{"axis", kTokenAxis}}, rope.path);
+  const ValueId joined =
+      parts.size() == 1 ? parts[0] : r.emit(Op::kConcat, parts, {{attr::kAxis, kTokenAxis}}, rope.path);
   r.replace(rope.results[0], joined);
   return true;
 }

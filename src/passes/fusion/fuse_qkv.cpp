@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "ir/activation.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
 
@@ -42,7 +41,7 @@ std::string_view parent_of(std::string_view path) {
 /// Whether the node is a linear of some module, without activation, whose weights can be joined, and which is not a
 /// weight itself. Weights are made once, one by one, and the operands of the next may not be available yet.
 bool is_projection(const Rewriter& r, const Node& node) {
-  return node.op == Op::kLinear && activation_of(node.attributes) == Activation::kNone && !node.path.empty() &&
+  return node.op == Op::kLinear && node.attributes[attr::kActivation] == Activation::kNone && !node.path.empty() &&
          !r.is_weight(node.results[0]) &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
 }
@@ -72,7 +71,8 @@ std::string common_path(const std::vector<const Node*>& linears) {
 /// Whether the rows of b's weight and bias can be appended to those of a, for one x.
 bool are_mergeable(const Rewriter& r, const Node& a, const Node& b) {
   const auto same_dtype = [&](ValueId of_a, ValueId of_b) { return r.type(of_a).dtype == r.type(of_b).dtype; };
-  return a.inputs[0] == b.inputs[0] && a.region == b.region && std::ranges::equal(a.inputs, b.inputs, same_dtype);
+  return a.input(Role::kX) == b.input(Role::kX) && a.region == b.region &&
+         std::ranges::equal(a.inputs, b.inputs, same_dtype);
 }
 
 void choose_of_module(const Rewriter& /*r*/, std::vector<const Node*>& linears) {
@@ -82,9 +82,9 @@ void choose_of_module(const Rewriter& /*r*/, std::vector<const Node*>& linears) 
 
 void choose_thin(const Rewriter& r, std::vector<const Node*>& linears, bool takes_small) {
   const auto root_of = [](const Node* linear) { return linear->path.substr(0, linear->path.find('.')); };
-  const auto elements_of = [&](const Node* linear) { return r.shape(linear->inputs[1]).numel(); };
+  const auto elements_of = [&](const Node* linear) { return r.shape(linear->input(Role::kWeight)).numel(); };
   const auto rows_of = [&](const Node* linear) {
-    return r.shape(linear->inputs[0]).numel() / r.shape(linear->inputs[1])[1];
+    return r.shape(linear->input(Role::kX)).numel() / r.shape(linear->input(Role::kWeight))[1];
   };
   const std::string root = root_of(linears.front());
   const bool is_large = elements_of(linears.front()) >= kLargeWeight;
@@ -100,16 +100,16 @@ void choose_thin(const Rewriter& r, std::vector<const Node*>& linears, bool take
   });
 }
 
-/// Input `index` of every linear, joined along the outermost axis: rows of weights, elements of biases.
-ValueId join(Rewriter& r, const std::vector<const Node*>& linears, std::size_t index, const std::string& path) {
+/// One operand of every linear, joined along the outermost axis: rows of weights, elements of biases.
+ValueId join(Rewriter& r, const std::vector<const Node*>& linears, Role role, const std::string& path) {
   std::vector<ValueId> parts;
-  for (const Node* linear : linears) parts.push_back(linear->inputs[index]);
-  return r.emit(Op::kConcat, std::move(parts), {{"axis", std::int64_t{0}}}, path);
+  for (const Node* linear : linears) parts.push_back(linear->input(role));
+  return r.emit(Op::kConcat, std::move(parts), {{attr::kAxis, 0}}, path);
 }
 
 bool merge(Rewriter& r, const Node& first, const Choose& choose) {
   if (!is_projection(r, first)) return false;
-  std::vector<const Node*> linears = r.readers_from_here(first.inputs[0]);  // `first` among them
+  std::vector<const Node*> linears = r.readers_from_here(first.input(Role::kX));  // `first` among them
   std::erase_if(linears,
                 [&](const Node* other) { return !is_projection(r, *other) || !are_mergeable(r, first, *other); });
   choose(r, linears);
@@ -117,16 +117,16 @@ bool merge(Rewriter& r, const Node& first, const Choose& choose) {
   if (linears.size() < 2) return false;
 
   const std::string path = common_path(linears);
-  std::vector<ValueId> inputs = {first.inputs[0], join(r, linears, 1, path)};  // x[..., k], weight[sum of n, k]
-  if (first.inputs.size() == 3) inputs.push_back(join(r, linears, 2, path));   // bias[sum of n]
-  const ValueId merged = r.emit(Op::kLinear, std::move(inputs), {}, path);     // [..., sum of n]
+  std::vector<ValueId> inputs = {first.input(Role::kX), join(r, linears, Role::kWeight, path)};  // weight[sum of n, k]
+  if (first.input(Role::kBias) != kNoValue) inputs.push_back(join(r, linears, Role::kBias, path));  // bias[sum of n]
+  const ValueId merged = r.emit(Op::kLinear, std::move(inputs), {}, path);                          // [..., sum of n]
 
   const std::int64_t axis = r.shape(merged).rank() - 1;
   std::int64_t start = 0;
   for (const Node* linear : linears) {
     const std::int64_t size = r.shape(linear->results[0])[-1];
     const ValueId part =  // [..., n]
-        r.emit(Op::kSlice, {merged}, {{"axis", axis}, {"start", start}, {"size", size}}, linear->path);
+        r.emit(Op::kSlice, {merged}, {{attr::kAxis, axis}, {attr::kStart, start}, {attr::kExtent, size}}, linear->path);
     r.replace(linear->results[0], part);
     start += size;
   }

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/activation.hpp"
 #include "ir/op_definition.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
@@ -22,31 +21,34 @@
 namespace headroom {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 /// Tokens [b, s, c] as pixels [b, c, h, w], s = h w, channels-last: views.
 ValueId to_pixels(Rewriter& r, ValueId tokens, std::int64_t height, std::int64_t width, const std::string& path) {
   const Shape shape = r.shape(tokens);
-  const ValueId pixels = r.emit(Op::kReshape, {tokens}, {{"shape", Ints{shape[0], height, width, shape[2]}}}, path);
-  const ValueId image = r.emit(Op::kTranspose, {pixels}, {{"perm", Ints{0, 3, 1, 2}}}, path);
+  const ValueId pixels =
+      r.emit(Op::kReshape, {tokens}, {{attr::kShape, Ints{shape[0], height, width, shape[2]}}}, path);
+  const ValueId image = r.emit(Op::kTranspose, {pixels}, {{attr::kPerm, Ints{0, 3, 1, 2}}}, path);
   r.set_layout(image, Layout::kChannelsLast);
   return image;
 }
 
 ValueId to_tokens(Rewriter& r, ValueId image, const std::string& path) {
   const Shape shape = r.shape(image);
-  const ValueId pixels = r.emit(Op::kTranspose, {image}, {{"perm", Ints{0, 2, 3, 1}}}, path);
+  const ValueId pixels = r.emit(Op::kTranspose, {image}, {{attr::kPerm, Ints{0, 2, 3, 1}}}, path);
   r.set_layout(pixels, Layout::kRowMajor);
-  return r.emit(Op::kReshape, {pixels}, {{"shape", Ints{shape[0], shape[2] * shape[3], shape[1]}}}, path);
+  return r.emit(Op::kReshape, {pixels}, {{attr::kShape, Ints{shape[0], shape[2] * shape[3], shape[1]}}}, path);
+}
+
+bool has_bias_alone(const Node& matmul) {
+  return matmul.input(Role::kBias) != kNoValue && matmul.input(Role::kResidual) == kNoValue;
 }
 
 /// The 8-bit matmul over tokens[b, s, c] that makes a value without other readers; null if there is none that can add
 /// a residual.
 const Node* quantized_behind(const Rewriter& r, ValueId value) {
   const Node* matmul = r.match_single_use(value, Op::kScaledLinear);
-  const bool can_add = matmul != nullptr && matmul->inputs.size() == 5 && r.shape(matmul->inputs[0]).rank() == 3 &&
-                       r.type(matmul->inputs[0]).dtype == DType::kF8E4M3 &&
-                       activation_of(matmul->attributes) == Activation::kNone;
+  const bool can_add = matmul != nullptr && has_bias_alone(*matmul) && r.shape(matmul->input(Role::kX)).rank() == 3 &&
+                       r.type(matmul->input(Role::kX)).dtype == DType::kF8E4M3 &&
+                       matmul->attributes[attr::kActivation] == Activation::kNone;
   return can_add ? matmul : nullptr;
 }
 
@@ -54,9 +56,11 @@ const Node* quantized_behind(const Rewriter& r, ValueId value) {
 /// convolution.
 const Node* linear_behind(const Rewriter& r, ValueId value) {
   const Node* linear = r.match_single_use(value, Op::kLinear);
-  if (linear == nullptr || linear->inputs.size() != 3 || r.shape(linear->inputs[0]).rank() != 3) return nullptr;
-  const bool is_plain = activation_of(linear->attributes) == Activation::kNone && r.is_weight(linear->inputs[1]) &&
-                        r.is_weight(linear->inputs[2]) && r.type(linear->inputs[2]).dtype == r.type(value).dtype;
+  if (linear == nullptr || r.shape(linear->input(Role::kX)).rank() != 3) return nullptr;
+  const ValueId bias = linear->input(Role::kBias);
+  const bool is_plain = linear->attributes[attr::kActivation] == Activation::kNone && bias != kNoValue &&
+                        r.is_weight(linear->input(Role::kWeight)) && r.is_weight(bias) &&
+                        r.type(bias).dtype == r.type(value).dtype;
   return is_plain && !r.is_weight(value) ? linear : nullptr;
 }
 
@@ -69,19 +73,19 @@ const Node* matmul_behind_image(const Rewriter& r, ValueId image) {
   const Shape &rows = r.shape(reshape->inputs[0]), &pixels = r.shape(image);
   const Node* transpose = r.match_single_use(reshape->inputs[0], Op::kTranspose);
   const bool is_image = rows[0] == pixels[0] && rows[1] == pixels[1] && transpose != nullptr &&
-                        transpose->attributes.get_ints("perm") == Ints{0, 2, 1};
+                        transpose->attributes[attr::kPerm] == Ints{0, 2, 1};
   if (!is_image) return nullptr;
   const Node* linear = linear_behind(r, transpose->inputs[0]);
   return linear != nullptr ? linear : quantized_behind(r, transpose->inputs[0]);
 }
 
 ValueId emit_convolution(Rewriter& r, const Node& linear, ValueId image, std::int64_t height, std::int64_t width) {
-  const Shape weight = r.shape(linear.inputs[1]);
-  const ValueId filter =
-      r.emit(Op::kReshape, {linear.inputs[1]}, {{"shape", Ints{weight[0], weight[1], 1, 1}}}, linear.path);
-  const ValueId pixels = to_pixels(r, linear.inputs[0], height, width, linear.path);
-  return r.emit(Op::kConv2d, {pixels, filter, linear.inputs[2], image}, {{"tf32", linear.attributes.get_int("tf32")}},
-                linear.path);
+  const Shape weight = r.shape(linear.input(Role::kWeight));
+  const ValueId filter = r.emit(Op::kReshape, {linear.input(Role::kWeight)},
+                                {{attr::kShape, Ints{weight[0], weight[1], 1, 1}}}, linear.path);
+  const ValueId pixels = to_pixels(r, linear.input(Role::kX), height, width, linear.path);
+  return r.emit(Op::kConv2d, {pixels, filter, linear.input(Role::kBias), image},
+                {{attr::kTf32, linear.attributes[attr::kTf32]}}, linear.path);
 }
 
 bool is_read_by_norm(const Rewriter& r, ValueId value) {
@@ -102,9 +106,7 @@ bool fuse_sum(Rewriter& r, const Node& sum) {
     if (matmul == nullptr || type.shape.numel() == 0) continue;
     const std::string path = matmul->path;
     if (matmul->op == Op::kScaledLinear) {
-      std::vector<ValueId> inputs = matmul->inputs;
-      inputs.push_back(to_tokens(r, residual, path));
-      const ValueId tokens = r.emit_like(*matmul, std::move(inputs), matmul->attributes);
+      const ValueId tokens = r.emit_with(*matmul, {{Role::kResidual, to_tokens(r, residual, path)}});
       r.replace(made, to_pixels(r, tokens, type.shape[2], type.shape[3], path));
     } else if (is_image) {
       r.replace(made, emit_convolution(r, *matmul, residual, type.shape[2], type.shape[3]));

@@ -102,8 +102,8 @@ class RowFusion {
     };
     if (!is_generated_ && node.op == Op::kGather) return false;
     if (node.op == Op::kGather)
-      return is_number(node.inputs[0]) && graph_.type(node.inputs[0]).shape.rank() == 1 &&
-             graph_.type(node.inputs[1]).shape.rank() > 1;
+      return is_number(node.input(Role::kTable)) && graph_.type(node.input(Role::kTable)).shape.rank() == 1 &&
+             graph_.type(node.input(Role::kIds)).shape.rank() > 1;
     if (!std::ranges::all_of(node.inputs, is_number) || !std::ranges::all_of(node.results, is_number)) return false;
     if (node.op == Op::kReshape) return puts_axis_back(node);
     return is_elementwise(node.op) || definition_of(node.op).goes_along_rows;
@@ -286,7 +286,7 @@ class RowFusion {
       const auto [found, is_new] = known.try_emplace(value, kNoValue);
       if (!is_new) return found->second;
       if (const std::optional<double> constant = constant_at(value)) {
-        found->second = builder.emit(Op::kConstant, {}, {{"values", std::vector<double>{*constant}}})[0];
+        found->second = builder.emit(Op::kConstant, {}, {{attr::kValues, std::vector<double>{*constant}}})[0];
         return found->second;
       }
       const ValueId own = body.graph.add_input(fmt::format("x{}", body.inputs.size()), graph_.type(value));
@@ -298,8 +298,8 @@ class RowFusion {
       const Node& node = nodes_[member];
       std::vector<ValueId> operands;
       for (const ValueId value : node.inputs) operands.push_back(input(value));
-      if (node.op == Op::kCast && wide(node.attributes.get_dtype("dtype"))) {
-        const DType to = node.attributes.get_dtype("dtype");
+      if (node.op == Op::kCast && wide(node.attributes[attr::kDType])) {
+        const DType to = node.attributes[attr::kDType];
         known[node.results[0]] = builder.cast(builder.cast(operands[0], to), DType::kF32);
         continue;
       }
@@ -334,7 +334,7 @@ class RowFusion {
     const Node& node = nodes_[static_cast<std::size_t>(maker)];
     const TensorType& type = graph_.type(value);
     if (node.op != Op::kConstant || type.dtype != DType::kF32 || type.shape.rank() != 0) return std::nullopt;
-    return node.attributes.get_floats("values")[0];
+    return node.attributes[attr::kValues][0];
   }
 
   [[nodiscard]] bool is_read_outside(ValueId value, const Members& inside) const {
@@ -390,8 +390,9 @@ class RowFusion {
       if (!is_fused(members_[group])) continue;
       Body body = body_of_members(members_[group]);
       const Node& at = node_to_name(members_[group]);
-      made[group] = graph_.make_node(
-          Op::kFused, body.inputs, Attributes(Op::kFused, {{"body", canonical_text(body.graph)}}), at.path, at.region);
+      made[group] =
+          graph_.make_node(Op::kFused, body.inputs, Attributes(Op::kFused, {{attr::kBody, canonical_text(body.graph)}}),
+                           at.path, at.region);
       for (std::size_t i = 0; i < body.results.size(); ++i)
         renamed.emplace_back(body.results[i], made[group].results[i]);
       ++count;

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 
-#include "ir/activation.hpp"
 #include "ir/convolution.hpp"
 #include "passes/pass.hpp"
 #include "passes/rewrite.hpp"
@@ -26,18 +25,18 @@ constexpr std::int64_t kMostElements = std::int64_t{32} << 20;  // of an image
 
 /// Whether it is a 1x1 convolution without padding.
 bool is_of_pixels(const Rewriter& r, const Node& conv) {
-  const Shape& weight = r.shape(conv.inputs[1]);
+  const Shape& weight = r.shape(conv.input(Role::kWeight));
   return weight[2] == 1 && weight[3] == 1 && convolution_of(conv.attributes).padding == Builder::Convolution().padding;
 }
 
 /// Whether the kernel supports a convolution: its filter, its image and its result.
 bool is_taken(const Rewriter& r, const Node& conv) {
   const Builder::Convolution how = convolution_of(conv.attributes), plain{};
-  const Shape& weight = r.shape(conv.inputs[1]);
-  if (conv.inputs.size() < 3 || how.groups != 1 || how.stride != plain.stride || how.dilation != plain.dilation ||
-      std::max(weight[2], weight[3]) > kMostTaps)
+  const Shape& weight = r.shape(conv.input(Role::kWeight));
+  if (conv.input(Role::kBias) == kNoValue || how.groups != 1 || how.stride != plain.stride ||
+      how.dilation != plain.dilation || std::max(weight[2], weight[3]) > kMostTaps)
     return false;
-  return std::ranges::all_of(std::array{conv.inputs[0], conv.results[0]}, [&](ValueId image) {
+  return std::ranges::all_of(std::array{conv.input(Role::kX), conv.results[0]}, [&](ValueId image) {
     const TensorType& type = r.type(image);
     return (type.dtype == DType::kF16 || type.dtype == DType::kBF16) && type.layout == Layout::kChannelsLast &&
            type.shape[1] % kPack == 0 && type.shape.numel() <= kMostElements;
@@ -47,26 +46,28 @@ bool is_taken(const Rewriter& r, const Node& conv) {
 /// In f32, so that the sum is not rounded.
 ValueId sum_of_biases(Rewriter& r, const Node& a, const Node& b) {
   const auto bias_of = [&](const Node& conv) {
-    return r.emit(Op::kCast, {conv.inputs[2]}, {{"dtype", DType::kF32}}, conv.path);
+    return r.emit(Op::kCast, {conv.input(Role::kBias)}, {{attr::kDType, DType::kF32}}, conv.path);
   };
   const ValueId first = bias_of(a), second = bias_of(b);
   return r.emit(Op::kAdd, {first, second}, {}, a.path);
 }
 
 bool fuse(Rewriter& r, const Node& last) {
-  if (last.op != Op::kConv2d || last.inputs.size() != 4) return false;
-  const Node* first = r.match_single_use(last.inputs[3], Op::kConv2d);
-  if (first == nullptr || first->inputs.size() != 3 || activation_of(first->attributes) != Activation::kNone)
+  if (last.op != Op::kConv2d || last.input(Role::kResidual) == kNoValue) return false;
+  const Node* first = r.match_single_use(last.input(Role::kResidual), Op::kConv2d);
+  if (first == nullptr || first->input(Role::kResidual) != kNoValue ||
+      first->attributes[attr::kActivation] != Activation::kNone)
     return false;
   const bool is_first = is_of_pixels(r, *first);
   if (is_first == is_of_pixels(r, last) || !is_taken(r, *first) || !is_taken(r, last)) return false;
   const Node& shortcut = is_first ? *first : last;
   const Node& conv = is_first ? last : *first;
-  const Attributes attributes = conv.attributes.with("activation", last.attributes.get_text("activation"));
+  const Attributes attributes = conv.attributes.with(attr::kActivation, last.attributes[attr::kActivation]);
   const ValueId bias = sum_of_biases(r, conv, shortcut);
-  r.replace(last.results[0],
-            r.emit(Op::kConv2dShortcut, {conv.inputs[0], conv.inputs[1], bias, shortcut.inputs[0], shortcut.inputs[1]},
-                   {attributes.all().begin(), attributes.all().end()}, conv.path));
+  r.replace(last.results[0], r.emit(Op::kConv2dShortcut,
+                                    {conv.input(Role::kX), conv.input(Role::kWeight), bias, shortcut.input(Role::kX),
+                                     shortcut.input(Role::kWeight)},
+                                    {attributes.all().begin(), attributes.all().end()}, conv.path));
   return true;
 }
 

@@ -92,8 +92,8 @@ TEST_P(FuseShortcut, MakesOneOfBothConvolutions) {
   const Node* fused = find_op(graph, Op::kConv2dShortcut);
   ASSERT_NE(fused, nullptr);
   EXPECT_EQ(fused->path, "conv2");
-  EXPECT_EQ(fused->attributes.get_text("activation"), "silu");
-  EXPECT_EQ(fused->attributes.get_ints("padding"), (std::vector<std::int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(fused->attributes[attr::kActivation], Activation::kSilu);
+  EXPECT_EQ(fused->attributes[attr::kPadding], (std::vector<std::int64_t>{1, 1, 1, 1}));
   EXPECT_EQ(graph.type(fused->inputs[0]).shape, (Shape{2, 8, 4, 3}));
   EXPECT_EQ(graph.type(fused->inputs[2]), (TensorType{.dtype = DType::kF32, .shape = {16}}));
   EXPECT_EQ(graph.type(fused->inputs[3]).shape, (Shape{2, 16, 4, 3}));

@@ -22,8 +22,8 @@ namespace {
 /// The properties that rows must share to be joined, as text.
 std::string group_of(const Graph& graph, const Node& row) {
   const TensorType& type = graph.type(row.results[0]);
-  std::string key =
-      fmt::format("{} {} {} {}", row.region, index_of(row.inputs[1]), type.dtype, graph.type(row.inputs[0]).shape[0]);
+  std::string key = fmt::format("{} {} {} {}", row.region, index_of(row.input(Role::kIndex)), type.dtype,
+                                graph.type(row.input(Role::kTable)).shape[0]);
   for (int axis = 0; axis + 1 < type.shape.rank(); ++axis) key += fmt::format(" {}", type.shape[axis]);
   return key;
 }
@@ -43,7 +43,8 @@ class RowMerger {
     for (std::size_t i = 0; i < loop.size(); ++i) {
       const Node& node = loop[i];
       if (node.op != Op::kRow || node.region != region_ || graph_.type(node.results[0]).shape.rank() == 0 ||
-          !made_before[index_of(node.inputs[0])] || node.inputs[1] != graph_.region(region_).counter)
+          !made_before[index_of(node.input(Role::kTable))] ||
+          node.input(Role::kIndex) != graph_.region(region_).counter)
         continue;
       const std::string key = group_of(graph_, node);
       if (groups[key].empty()) order.push_back(key);
@@ -52,7 +53,7 @@ class RowMerger {
     std::vector<Node> rows;
     int joined = 0;
     for (const std::string& key : order) {
-      const auto most = static_cast<std::size_t>(schema_of(Op::kConcat).max_inputs);
+      const auto most = schema_of(Op::kConcat).operands.most();
       for (std::span<const std::size_t> rest = groups[key]; rest.size() >= 2;) {
         const std::span<const std::size_t> members = rest.first(std::min(rest.size(), most));
         rest = rest.subspan(members.size());
@@ -70,20 +71,20 @@ class RowMerger {
   /// The joint row; the members become its slices.
   Node join(std::vector<Node>& loop, std::span<const std::size_t> members) {
     std::vector<ValueId> tables;
-    for (const std::size_t i : members) tables.push_back(loop[i].inputs[0]);
+    for (const std::size_t i : members) tables.push_back(loop[i].input(Role::kTable));
     const std::string path = loop[members.front()].path;
     const auto last = static_cast<std::int64_t>(graph_.type(loop[members.front()].results[0]).shape.rank()) - 1;
     prologue_.push_back(
-        graph_.make_node(Op::kConcat, tables, Attributes(Op::kConcat, {{"axis", last + 1}}), path, parent_));
-    Node row =
-        graph_.make_node(Op::kRow, {prologue_.back().results[0], loop[members.front()].inputs[1]}, {}, path, region_);
+        graph_.make_node(Op::kConcat, tables, Attributes(Op::kConcat, {{attr::kAxis, last + 1}}), path, parent_));
+    Node row = graph_.make_node(Op::kRow, {prologue_.back().results[0], loop[members.front()].input(Role::kIndex)}, {},
+                                path, region_);
     std::int64_t start = 0;
     for (const std::size_t i : members) {
       Node& node = loop[i];
       const std::int64_t size = graph_.type(node.results[0]).shape[-1];
       node.op = Op::kSlice;
       node.inputs = {row.results[0]};
-      node.attributes = Attributes(Op::kSlice, {{"axis", last}, {"start", start}, {"size", size}});
+      node.attributes = Attributes(Op::kSlice, {{attr::kAxis, last}, {attr::kStart, start}, {attr::kExtent, size}});
       start += size;
     }
     return row;

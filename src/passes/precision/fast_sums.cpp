@@ -9,7 +9,6 @@
 #include <set>
 
 #include "base/switches.hpp"
-#include "ir/activation.hpp"
 #include "ir/op_definition.hpp"
 
 namespace headroom {
@@ -54,7 +53,7 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
     case Op::kLinear:
     case Op::kScaledLinear:
     case Op::kGroupNorm:
-      return activation_of(node.attributes) == Activation::kRelu;
+      return node.attributes[attr::kActivation] == Activation::kRelu;
     default:
       return is_view(node.op) && from(0);
   }

@@ -152,7 +152,7 @@ TEST(Fp8, LeavesModulationsAlone) {
 std::vector<std::string> fast_modules(const Graph& graph) {
   std::vector<std::string> paths;
   for (const Node& node : graph.nodes())
-    if (node.op == Op::kScaledLinear && node.attributes.get_int("fast_sums") != 0) paths.push_back(node.path);
+    if (node.op == Op::kScaledLinear && node.attributes[attr::kFastSums]) paths.push_back(node.path);
   return paths;
 }
 

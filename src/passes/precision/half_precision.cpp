@@ -19,9 +19,7 @@ namespace headroom {
 namespace {
 
 /// Whether operand `index` of a converted node is converted with it. A cast takes any dtype.
-bool is_converted_operand(Op op, std::size_t index) {
-  return index < static_cast<std::size_t>(definition_of(op).narrow_operands);
-}
+bool is_converted_operand(Op op, std::size_t index) { return !schema_of(op).operands.at(index).own_dtype; }
 
 class HalfPrecision {
  public:
@@ -123,7 +121,7 @@ class HalfPrecision {
       const bool narrow = converted && (is_converted_operand(node.op, i) || node.op == Op::kCast);
       node.inputs[i] = narrow ? narrow_operand(node, i) : wide_operand(node.inputs[i]);
     }
-    if (converted && node.op == Op::kCast) node.attributes = node.attributes.with("dtype", half_);
+    if (converted && node.op == Op::kCast) node.attributes = node.attributes.with(attr::kDType, half_);
     for (const ValueId result : node.results)
       if (is_converted_[index_of(result)]) graph_.set_dtype(result, half_);
 
@@ -151,7 +149,8 @@ class HalfPrecision {
   }
 
   ValueId push_cast(ValueId value, DType dtype, const std::string& path, RegionId region) {
-    schedule_.push_back(graph_.make_node(Op::kCast, {value}, Attributes(Op::kCast, {{"dtype", dtype}}), path, region));
+    schedule_.push_back(
+        graph_.make_node(Op::kCast, {value}, Attributes(Op::kCast, {{attr::kDType, dtype}}), path, region));
     return schedule_.back().results[0];
   }
 

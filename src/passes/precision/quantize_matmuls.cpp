@@ -115,11 +115,11 @@ class Places {
 
   /// The reason to leave the matmul unchanged; empty if there is none.
   [[nodiscard]] std::string reason_to_keep(const Node& linear) const {
-    const TensorType& x = graph_.type(linear.inputs[0]);
-    const Shape& weight = graph_.type(linear.inputs[1]).shape;  // [n, k]
+    const TensorType& x = graph_.type(linear.input(Role::kX));
+    const Shape& weight = graph_.type(linear.input(Role::kWeight)).shape;  // [n, k]
     if (is_conditioning_[index_of(linear.results[0])])
       return "conditioning: its result scales or shifts every token of a sample";
-    if (!follows_contraction_[index_of(linear.inputs[0])]) return "first layer: it reads the model's inputs";
+    if (!follows_contraction_[index_of(linear.input(Role::kX))]) return "first layer: it reads the model's inputs";
     if (!leads_to_contraction_[index_of(linear.results[0])]) return "last layer: it makes the model's output";
     if (!is_computed_in(x.dtype)) return fmt::format("its input is {}", x.dtype);
     for (std::size_t i = 1; i < linear.inputs.size(); ++i)
@@ -157,7 +157,7 @@ class Places {
   /// Whether operand `index` only scales or shifts the data of the node, or is used to compute such an operand.
   [[nodiscard]] bool conditions(const Node& node, std::size_t index) const {
     const OpDefinition& known = definition_of(node.op);
-    if ((known.modulators >> index & 1U) != 0) return true;
+    if (schema_of(node.op).operands.at(index).modulates) return true;
     const auto numel = [&](ValueId value) { return graph_.type(value).shape.numel(); };
     if (is_elementwise(node.op) && numel(node.inputs[index]) < numel(node.results[0])) return true;  // broadcast
     const bool passes_on = is_elementwise(node.op) || is_view(node.op) || known.kind == OpKind::kCopy;
@@ -191,8 +191,8 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
   if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
     return stored_form(r, node->inputs[0], dtype, path);
   if (node->op == Op::kMul) {
-    const Node* cast = producer_at_start(r, node->inputs[0]);
-    const Node* column = producer_at_start(r, node->inputs[1]);
+    const Node* cast = producer_at_start(r, node->input(Role::kA));
+    const Node* column = producer_at_start(r, node->input(Role::kB));
     if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
       return std::nullopt;
     const Shape& elements = r.shape(cast->inputs[0]);
@@ -201,7 +201,7 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
       return std::nullopt;
     return Quantized{cast->inputs[0], column->inputs[0]};
   }
-  if (node->op != Op::kConcat || node->attributes.get_int("axis") != 0) return std::nullopt;
+  if (node->op != Op::kConcat || node->attributes[attr::kAxis] != 0) return std::nullopt;
   std::vector<ValueId> elements, scales;
   for (const ValueId part : std::vector(node->inputs)) {
     const std::optional<Quantized> stored = stored_form(r, part, dtype, path);
@@ -209,8 +209,8 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
     elements.push_back(stored->elements);
     scales.push_back(stored->scale);
   }
-  return Quantized{r.emit(Op::kConcat, std::move(elements), {{"axis", std::int64_t{0}}}, path),
-                   r.emit(Op::kConcat, std::move(scales), {{"axis", std::int64_t{0}}}, path)};
+  return Quantized{r.emit(Op::kConcat, std::move(elements), {{attr::kAxis, 0}}, path),
+                   r.emit(Op::kConcat, std::move(scales), {{attr::kAxis, 0}}, path)};
 }
 
 /// The weight before it was cast between f32, bf16 and f16: as in the checkpoint, or as computed in f32.
@@ -231,7 +231,7 @@ class Quantization {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
       if (const std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
-        quantized_.insert(node.inputs[0]);
+        quantized_.insert(node.input(Role::kX));
         if (form.dtype == DType::kF8E4M3) choose_sums(graph, node);
       } else {
         note(notes_, reason, node);
@@ -241,18 +241,18 @@ class Quantization {
 
   bool rewrite(Rewriter& r, const Node& node) {
     if (!chosen_.contains(node.results[0])) return false;
-    const Quantized x = quantized_input(r, node.inputs[0], node);
-    const Quantized weight = quantized_weight(r, node.inputs[1], node.path);
+    const Quantized x = quantized_input(r, node.input(Role::kX), node);
+    const Quantized weight = quantized_weight(r, node.input(Role::kWeight), node.path);
     std::vector<ValueId> inputs = {x.elements, x.scale, weight.elements, weight.scale};
-    if (node.inputs.size() > 2) {
-      const ValueId bias = before_casts(r, node.inputs[2], form_);
+    if (node.input(Role::kBias) != kNoValue) {
+      const ValueId bias = before_casts(r, node.input(Role::kBias), form_);
       const DType wanted = form_.bias_is_f32 ? DType::kF32 : r.type(node.results[0]).dtype;
       const bool is_wanted = r.type(bias).dtype == wanted;
-      inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{"dtype", wanted}}, node.path));
+      inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{attr::kDType, wanted}}, node.path));
     }
-    std::vector<std::pair<std::string_view, Attribute>> attributes = {
-        {"activation", node.attributes.get_text("activation")}, {"dtype", r.type(node.results[0]).dtype}};
-    if (fast_.contains(node.results[0])) attributes.emplace_back("fast_sums", std::int64_t{1});
+    NamedAttributes attributes = {{attr::kActivation, node.attributes[attr::kActivation]},
+                                  {attr::kDType, r.type(node.results[0]).dtype}};
+    if (fast_.contains(node.results[0])) attributes.emplace_back(attr::kFastSums, true);
     r.replace(node.results[0], r.emit(Op::kScaledLinear, std::move(inputs), attributes, node.path));
     return true;
   }
@@ -267,12 +267,12 @@ class Quantization {
   void choose_sums(const Graph& graph, const Node& linear) {
     if (!sums_.are_fast(linear.path)) return;
     fast_.insert(linear.results[0]);
-    if (const std::string loss = loss_of_fast_sums(graph, linear.inputs[0]); !loss.empty())
+    if (const std::string loss = loss_of_fast_sums(graph, linear.input(Role::kX)); !loss.empty())
       note(notes_, loss, linear, NoteKind::kLossy);
   }
 
   [[nodiscard]] Quantized quantize(Rewriter& r, ValueId x, const std::string& path) const {
-    const std::vector<ValueId> results = r.emit_all(Op::kQuantize, {x}, {{"dtype", form_.dtype}}, path);
+    const std::vector<ValueId> results = r.emit_all(Op::kQuantize, {x}, {{attr::kDType, form_.dtype}}, path);
     return {results[0], results[1]};
   }
 
@@ -291,17 +291,18 @@ class Quantization {
     const Quantized whole = quantized_input(r, slice.inputs[0], node);
     const auto rows_of = [&](ValueId of) {
       const Attributes& which = slice.attributes;
-      return r.emit(
-          Op::kSlice, {of},
-          {{"axis", which.get_int("axis")}, {"start", which.get_int("start")}, {"size", which.get_int("size")}},
-          node.path);
+      return r.emit(Op::kSlice, {of},
+                    {{attr::kAxis, which[attr::kAxis]},
+                     {attr::kStart, which[attr::kStart]},
+                     {attr::kExtent, which[attr::kExtent]}},
+                    node.path);
     };
     return {rows_of(whole.elements), rows_of(whole.scale)};
   }
 
   /// Whether a slice takes contiguous rows.
   static bool takes_rows_in_a_row(const Rewriter& r, const Node& slice) {
-    const auto axis = static_cast<std::size_t>(slice.attributes.get_int("axis"));
+    const auto axis = static_cast<std::size_t>(slice.attributes[attr::kAxis]);
     const std::span<const std::int64_t> extents = r.shape(slice.inputs[0]).dims();
     return axis + 1 < extents.size() &&
            std::ranges::all_of(extents.first(axis), [](std::int64_t extent) { return extent == 1; });

@@ -45,13 +45,13 @@ ValueId cast_from_source(Rewriter& r, ValueId x, DType dtype, const std::string&
     for (const ValueId part : concat->inputs) parts.push_back(cast_from_source(r, part, dtype, path));
     return r.emit_like(*concat, std::move(parts), concat->attributes);
   }
-  return r.emit(Op::kCast, {x}, {{"dtype", dtype}}, path);
+  return r.emit(Op::kCast, {x}, {{attr::kDType, dtype}}, path);
 }
 
 bool simplify(Rewriter& r, const Node& node) {
   if (node.op != Op::kCast) return false;
   const ValueId x = node.inputs[0];
-  const DType dtype = node.attributes.get_dtype("dtype");
+  const DType dtype = node.attributes[attr::kDType];
   const bool is_copy = r.type(x).dtype == dtype && can_replace_copy(r, x);
   if (!is_copy && widening_of(r, x) == nullptr && joined_weights(r, x) == nullptr) return false;
   r.replace(node.results[0], cast_from_source(r, x, dtype, node.path));

@@ -9,7 +9,7 @@ namespace headroom {
 namespace {
 
 bool is_f32_contraction(const Graph& graph, const Node& node) {
-  return node.attributes.has("tf32") && graph.type(node.results[0]).dtype == DType::kF32;
+  return node.attributes.has(attr::kTf32) && graph.type(node.results[0]).dtype == DType::kF32;
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ PassOutcome tf32(Graph& graph, const Target&) {
   std::vector<Node> nodes = graph.take_nodes();
   for (Node& node : nodes) {
     if (is_weight[index_of(node.results[0])] || !is_f32_contraction(graph, node)) continue;
-    node.attributes = node.attributes.with("tf32", std::int64_t{1});
+    node.attributes = node.attributes.with(attr::kTf32, true);
     ++rewrites;
   }
   graph.set_nodes(std::move(nodes));

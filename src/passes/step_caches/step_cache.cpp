@@ -44,11 +44,11 @@ class TokenStream {
         return kNoValue;
       case Op::kSlice:
         if (part) return kNoValue;
-        return source(node.inputs[0], Part{.axis = node.attributes.get_int("axis"),
-                                           .start = node.attributes.get_int("start"),
-                                           .size = node.attributes.get_int("size")});
+        return source(node.inputs[0], Part{.axis = node.attributes[attr::kAxis],
+                                           .start = node.attributes[attr::kStart],
+                                           .size = node.attributes[attr::kExtent]});
       case Op::kConcat:
-        return part && node.attributes.get_int("axis") == part->axis ? source_of_part(node, *part) : kNoValue;
+        return part && node.attributes[attr::kAxis] == part->axis ? source_of_part(node, *part) : kNoValue;
       default:
         return kNoValue;
     }

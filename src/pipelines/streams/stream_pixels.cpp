@@ -47,7 +47,7 @@ Decision decide(Builder& b, Graph& graph, ValueId pixels) {
   const ValueId cosine = b.div(dot(b, now, last), b.max(norms, floor));
   const ValueId distance = b.add_scalar(b.neg(cosine), 1);
   const ValueId probability = b.add_scalar(b.neg(b.mul(distance, rate)), 1);  // of skipping the frame
-  const ValueId draw = b.reshape(b.random(seed, count, {}, "uniform"), {});
+  const ValueId draw = b.reshape(b.random(seed, count, {}, Distribution::kUniform), {});
   const ValueId yes = b.constant({1}, {}, DType::kBool);
   decision.compute = b.where(b.less(decision.in_row, most), b.less(probability, draw), yes);
   return decision;

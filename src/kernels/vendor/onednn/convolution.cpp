@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "ir/activation.hpp"
 #include "kernels/vendor/onednn/relu.hpp"
 
 namespace headroom::onednn {
@@ -98,7 +97,7 @@ dnnl::primitive_desc_base choose_convolution(ImageLayout preferred, const MakeCo
 Support check_convolution(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = check_dtype(input.dtype, target)) return rejection;
-  if (spec.inputs[1].layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
+  if (spec.input(Role::kWeight).layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   for (const Shape& image : {spec.inputs[0].shape, spec.outputs[0].shape})
     if (image[2] * image[3] > kMostPixels)
       return Rejection{
@@ -127,7 +126,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   else
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
-  const bool has_relu = spec.op == Op::kConv2d && activation_of(spec.attributes) == Activation::kRelu;
+  const bool has_relu = spec.op == Op::kConv2d && spec.attributes[attr::kActivation] == Activation::kRelu;
   const DType dtype = spec.outputs[0].dtype;
   const auto elements = static_cast<std::int64_t>(y_made.get_size() / size_of(dtype));
   if (has_relu) made.implementation += " + relu";

@@ -17,12 +17,12 @@ dnnl::primitive_attr attributes_for(Activation activation) {
 
 LinearProblem linear_problem(const OpSpec& spec) {
   LinearProblem problem{.dtype = spec.inputs[0].dtype,
-                        .n = spec.inputs[1].shape[0],
-                        .k = spec.inputs[1].shape[1],
+                        .n = spec.input(Role::kWeight).shape[0],
+                        .k = spec.input(Role::kWeight).shape[1],
                         .bias = std::nullopt,
-                        .activation = activation_of(spec.attributes),
+                        .activation = spec.attributes[attr::kActivation],
                         .pack = spec.has_weight_at(1)};
-  if (spec.inputs.size() > 2) problem.bias = spec.inputs[2].dtype;
+  if (spec.has(Role::kBias)) problem.bias = spec.input(Role::kBias).dtype;
   return problem;
 }
 

@@ -70,7 +70,7 @@ Shape filter_shape(const Phase& phase, const Shape& weight) {
 class Phases {
  public:
   explicit Phases(const KernelBinding& binding)
-      : binding_(binding), how_(convolution_of(binding.spec.attributes)), weight_(binding.spec.inputs[1]) {}
+      : binding_(binding), how_(convolution_of(binding.spec.attributes)), weight_(binding.spec.input(Role::kWeight)) {}
 
   [[nodiscard]] bool add_all() {
     for (std::int64_t down = 0; down < how_.stride[0]; ++down)
@@ -151,7 +151,7 @@ class Phases {
                                                                            const dnnl::memory::desc& made) const {
     using Forward = dnnl::convolution_forward;
     const OpSpec& spec = binding_.spec;
-    const auto bias = spec.inputs.size() > 2 ? describe(dense_operand(spec.inputs[2])) : dnnl::memory::desc();
+    const auto bias = spec.has(Role::kBias) ? describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
     const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                              describe(dense_operand(spec.inputs[0])),
                              describe_any(weight_.dtype, filter_shape(phase, weight_.shape)), bias, made, {1, 1},
