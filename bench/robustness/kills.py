@@ -87,7 +87,7 @@ def jobs_of(folder):
         "run of many": (["run", str(flux), *[x for i in range(8) for x in ("--prompt", f"fox {i}")], "--steps", "4", *small, "--out", str(folder / "fox.png")], "",
                         {f"fox-{i}.png" for i in range(1, 9)}),
         "requests": (["run", str(flux), "--prompts", "-", "--device", "cpu", "--quiet"], requests, {f"r{i}.png" for i in range(20)}),
-        "convert": (["convert", str(sd), "--out", str(folder / "converted"), "--quiet"], "", {"converted"}),
+        "convert": (["convert", str(REPOSITORY / "models" / "fashion-flux"), "--out", str(folder / "converted"), "--quiet"], "", {"converted"}),
         "ladder": (["ladder", str(GOLDENS / "flux" / "tiny-guidance"), *tiny, "--opt", "arena,fuse", "--device", "cpu", "--out", str(folder / "ladder")], "", {"ladder"}),
         "stream": (["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:64x64@25:200", "--out", str(folder / "out.y4m"), "--save",
                     str(folder / "stream.json"), "--device", "cpu", "--quiet"], "", {"out.y4m", "stream.json"}),
@@ -135,6 +135,8 @@ def session(headroom, name, number, seed, kills):
             if "internal error" in err or "Sanitizer" in err or "runtime error" in err:
                 faults.append(f"{name}: {err[-500:]}")
             faults += [f"{name}, {sent.name}: {fault}" for fault in whole(folder)]
+            if code == 0:
+                shutil.rmtree(folder / "converted", ignore_errors=True)  # convert writes a new folder
         process = start(headroom, command, requests, folder)
         if process.wait() != 0:
             faults.append(f"{name}: the run after the kills fails: {(root / 'err').read_text()[-300:]}")
