@@ -145,6 +145,8 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   check_arguments(arguments);
   std::optional<double> budget_ms;
   if (!arguments.budget.empty()) budget_ms = parse_budget_ms(arguments.budget, "--budget");
+  std::optional<LiveAddress> address;
+  if (!arguments.live.empty()) address = parse_live_address(arguments.live);
   const Log log(arguments.model.quiet);
   std::unique_ptr<VideoReader> reader = open_input(arguments.video, arguments.fps);
   const VideoFormat format = reader->format();
@@ -184,7 +186,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   report_replay_obstacle(log, frames.session());
 
   std::optional<LiveServer> page;
-  if (!arguments.live.empty()) announce(log, page.emplace(view, parse_live_address(arguments.live)));
+  if (address) announce(log, page.emplace(view, *address));
 
   const Interruptible until_finished;
   StreamProgress progress(arguments.model.quiet);
