@@ -235,6 +235,7 @@ TEST_F(OptionsTest, ACalibrationIsKeptWhereItIsAskedFor) {
   EXPECT_FALSE(fs::exists(model / "transformer/meancache.json"));
   EXPECT_EQ(parse_json(read_file(file("mine.json")), "calibration")["schema"], "headroom.meancache/1");
   fs::copy(file("mine.json"), model / "transformer/meancache.json");
+  EXPECT_THAT(headroom(calibrate + out("again.json")).err, HasSubstr(", whose schedules it replaces, for meancache=K"));
   const Outcome used = headroom("run " + model.string() + " --labels 0 --steps 3 --opt meancache=2" + out("x.png"));
   EXPECT_THAT(used.err, HasSubstr("the steps are those of meancache.json"));
 }

@@ -87,8 +87,10 @@ bool is_denoiser(const Component& component) { return find_class(component) != n
 std::unique_ptr<Pipeline> make_pipeline(Component denoiser) {
   const PipelineClass* const found = find_class(denoiser);
   if (found == nullptr)
-    fail_usage("{} ({}) makes no images by itself: forward, bench, plan and profile take it", denoiser.name,
-               denoiser.kind->name);
+    fail_usage(
+        "{} ({}) makes no images by itself: forward, bench, ladder, plan and profile take it, and stream if it makes "
+        "video",
+        denoiser.name, denoiser.kind->name);
   return found->make(std::move(denoiser));
 }
 

@@ -35,8 +35,8 @@ class Printer {
     for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
     const Target& target = program_.target;
     if (target.device == DeviceKind::kCpu)
-      line("program {} for {} ({}, {} threads)", program_.graph.name(), name_of(target.device), name_of(target.cpu_isa),
-           target.threads);
+      line("program {} for {} ({}, {})", program_.graph.name(), name_of(target.device), name_of(target.cpu_isa),
+           format_count(target.threads, "thread"));
     else
       line("program {} for {} (sm_{}, {} multiprocessors)", program_.graph.name(), name_of(target.device),
            target.compute_capability, target.multiprocessors);

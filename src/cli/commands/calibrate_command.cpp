@@ -126,7 +126,10 @@ void calibrate(const CalibrateArguments& arguments) {
                    file);
   print(measured, losses, images, arguments.as_json);
   log.info("wrote {}", file.string());
-  if (!arguments.out.empty()) log.info("copy it to {} for meancache=K to find it", calibration_file(pipeline).string());
+  if (arguments.out.empty()) return;
+  const std::filesystem::path known = calibration_file(pipeline);
+  log.info("copy it to {}{} for meancache=K to find it", known.string(),
+           std::filesystem::exists(known) ? ", whose schedules it replaces," : "");
 }
 
 }  // namespace

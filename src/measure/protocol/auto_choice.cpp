@@ -181,7 +181,7 @@ class Chooser {
     note(name, exact ? !slower : faster,
          faster   ? "it pays"
          : slower ? "it is slower"
-                  : fmt::format("no difference beyond noise{}", exact ? ", and it is exact" : ""));
+                  : fmt::format("no certain difference of over 1%{}", exact ? ", and it is exact" : ""));
     AutoTrial& trial = trials_.back();
     trial.without_ms = median(times.a_ms);
     trial.with_ms = median(times.b_ms);
