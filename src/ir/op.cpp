@@ -32,16 +32,14 @@ AttributeSchema attribute_schema(AttributeKey<T> key, std::type_identity_t<std::
 
 const std::vector<OpSchema>& table() {
 #define REQUIRED std::nullopt
-#define IN(name, ...) OperandSchema{.role = Role::name, __VA_ARGS__},
 #define ATTR(key, fallback) attribute_schema(attr::key, fallback),
 #define HR_OP(enumerator, name, operands, results, fused, attributes) \
-  OpSchema{Op::enumerator, name, {operands}, results, fused, {attributes}},
+  OpSchema{Op::enumerator, name, operands_of(Op::enumerator), results, fused, {attributes}},
   static const std::vector<OpSchema> schemas = {
 #include "ir/ops.def"
   };
 #undef HR_OP
 #undef ATTR
-#undef IN
 #undef REQUIRED
   return schemas;
 }

@@ -272,9 +272,8 @@ class Parser {
     NamedAttributes given;
     const auto parse_one = [&] {
       const Token name = lexer_.expect_name("an attribute");
-      const auto& schemas = schema_of(op).attributes;
-      const auto schema = std::ranges::find(schemas, std::string_view(name.text), &AttributeSchema::name);
-      if (schema == schemas.end())
+      const AttributeSchema* const schema = schema_of(op).find(name.text);
+      if (schema == nullptr)
         Lexer::fail_at(name, fmt::format("{} has no attribute called \"{}\"", name_of(op), name.text));
       lexer_.expect('=');
       given.emplace_back(schema->name, parse_attribute(schema->kind));
