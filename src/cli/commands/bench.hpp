@@ -41,6 +41,8 @@ void bench_pass(const BenchArguments& arguments);
 /// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves the result.
 void bench_requests(const BenchArguments& arguments);
 
+/// Says why nothing should be concluded from the times of a result, if why_unsettled() does.
+void warn_if_unsettled(const Log& log, const Result& result);
 void print_memory(const MemoryReport& memory);
 
 }  // namespace headroom

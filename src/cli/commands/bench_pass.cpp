@@ -90,6 +90,11 @@ void print_start(const ReadyPass& pass, double first_ms, std::size_t weight_byte
 
 }  // namespace
 
+void warn_if_unsettled(const Log& log, const Result& result) {
+  if (const std::optional<std::string> why = why_unsettled(result))
+    log.warning("the times are unsettled, and nothing should be concluded from them: {}", *why);
+}
+
 void print_memory(const MemoryReport& memory) {
   const auto text = [](const std::optional<std::int64_t>& bytes) {
     return format_bytes(static_cast<std::uint64_t>(bytes.value_or(0)));
@@ -154,8 +159,7 @@ void bench_pass(const BenchArguments& arguments) {
   print_times(pass, result);
   print_memory(*result.memory);
   print_start(ready, first_ms, engine.weights->bytes(), first_steps);
-  if (const std::optional<std::string> why = why_unsettled(result))
-    log.warning("the times are unsettled, and nothing should be concluded from them: {}", *why);
+  warn_if_unsettled(log, result);
   if (!trials.warmup_stable) log.warning("times had not settled after {} warm-up calls", trials.warmup);
 }
 

@@ -15,7 +15,6 @@
 #include "measure/protocol/generation.hpp"
 #include "measure/protocol/stages.hpp"
 #include "measure/results/describe.hpp"
-#include "measure/results/timing.hpp"
 #include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
 
@@ -94,8 +93,7 @@ void bench_requests(const BenchArguments& arguments) {
   }
   print_times(result, std::ssize(images));
   print_memory(*result.memory);
-  if (const std::optional<std::string> why = why_unsettled(result))
-    log.warning("the times are unsettled, and nothing should be concluded from them: {}", *why);
+  warn_if_unsettled(log, result);
   if (!times.images.warmup_stable)
     log.warning("times had not settled after {} of warm-up", format_count(times.images.warmup, "request"));
 }
