@@ -43,10 +43,9 @@ class SpecialCases {
   }
 
  private:
-  using AttributeList = NamedAttributes;
   using Types = std::vector<TensorType>;
 
-  void add(Op op, Types inputs, AttributeList attributes = {}, std::vector<bool> is_weight = {}) {
+  void add(Op op, Types inputs, NamedAttributes attributes = {}, std::vector<bool> is_weight = {}) {
     cases_.push_back({make_spec(op, std::move(inputs), std::move(attributes), std::move(is_weight))});
   }
   [[nodiscard]] TensorType stored(const Shape& shape) const { return {stored_, shape}; }
@@ -98,7 +97,7 @@ class SpecialCases {
             const Shape x{rows, 64}, weight{32, 64};
             Types inputs = {{narrow, x}, {DType::kF32, {rows}}, {narrow, weight}, {DType::kF32, {32}}};
             if (has_bias) inputs.push_back(of_side({32}));
-            const AttributeList attributes = {{attr::kActivation, activation}, {attr::kDType, stored_}};
+            const NamedAttributes attributes = {{attr::kActivation, activation}, {attr::kDType, stored_}};
             const std::vector<bool> is_weight = {false, false, true, true, true};
             add(Op::kScaledLinear, inputs, attributes, is_weight);
             if (!has_bias || activation != Activation::kNone) continue;
@@ -220,7 +219,7 @@ class SpecialCases {
     for (const std::int64_t dim : {16, 64, 72})
       for (const bool has_logsumexp : {false, true}) {
         const TensorType q = stored({1, 2, 9, dim}), k = stored({1, 2, 40, dim});
-        const AttributeList attributes = {{attr::kScale, 0.3}, {attr::kLogsumexp, has_logsumexp}};
+        const NamedAttributes attributes = {{attr::kScale, 0.3}, {attr::kLogsumexp, has_logsumexp}};
         const auto of_keys = [](std::size_t input, Special special) {
           return (input == 1 || input == 2) && special != Special::kZeros;
         };
@@ -228,7 +227,7 @@ class SpecialCases {
         add(Op::kAttention, {q, k, k, stored({1, 2, 9, 40})}, attributes);
         add(Op::kAttention, {q, k, k, {DType::kBool, {1, 1, 9, 40}}}, attributes);
         cases_.back().skips = of_keys;
-        AttributeList causal = attributes;
+        NamedAttributes causal = attributes;
         causal.emplace_back(attr::kCausal, true);
         add(Op::kAttention, {k, k, k}, std::move(causal));
         cases_.back().skips = of_keys;

@@ -262,8 +262,8 @@ class Gemm::Impl {
   /// in sums of two terms. Longer sums are not tried.
   [[nodiscard]] bool tries_rounding() const {
     constexpr std::int64_t kMostTerms = 8;
-    return spec_.has_residual && spec_.k <= kMostTerms && spec_.epilogue == Epilogue::kNone && spec_.dtype == spec_.c_dtype &&
-           size_of(spec_.dtype) == 2;
+    return spec_.has_residual && spec_.k <= kMostTerms && spec_.epilogue == Epilogue::kNone &&
+           spec_.dtype == spec_.c_dtype && size_of(spec_.dtype) == 2;
   }
   [[nodiscard]] bool rounds_once(const Algorithm& algorithm) const {
     return backend_.context<RoundingTrials>()->rounds_once(
