@@ -18,11 +18,14 @@ Graph::Graph(std::string name) : name_(std::move(name)), regions_{Region{}} {}
 
 ValueId Graph::add_value(ValueKind kind, std::string name, TensorType type) {
   for (const std::int64_t extent : type.shape.dims()) HR_CHECK_LE(1, extent);
-  if (!name.empty() && find(kind, name) != kNoValue) {
+  const auto id = static_cast<ValueId>(values_.size());
+  const auto index = static_cast<std::size_t>(kind);
+  const bool is_new = index >= by_name_.size() || by_name_.at(index).try_emplace(name, id).second;
+  if (!is_new && !name.empty()) {
     throw std::logic_error(fmt::format("the graph {} has two values of one kind called \"{}\"", name_, name));
   }
   values_.push_back(Value{kind, std::move(name), type});
-  return static_cast<ValueId>(values_.size() - 1);
+  return id;
 }
 
 ValueId Graph::add_input(std::string name, TensorType type) {
@@ -170,9 +173,10 @@ std::vector<ValueId> Graph::values_of(ValueKind kind) const {
 }
 
 ValueId Graph::find(ValueKind kind, std::string_view name) const {
-  if (kind == ValueKind::kResult || kind == ValueKind::kRegionResult) return kNoValue;
-  const auto found = std::ranges::find_if(values_, [&](const Value& v) { return v.kind == kind && v.name == name; });
-  return found == values_.end() ? kNoValue : static_cast<ValueId>(found - values_.begin());
+  const auto index = static_cast<std::size_t>(kind);
+  if (index >= by_name_.size()) return kNoValue;
+  const auto found = by_name_.at(index).find(name);
+  return found == by_name_.at(index).end() ? kNoValue : found->second;
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {

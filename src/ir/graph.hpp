@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -183,6 +186,8 @@ class Graph {
 
   std::string name_;
   std::vector<Value> values_;
+  /// The index of find(): for each kind whose values have names, up to kCounter, the values by name.
+  std::array<std::map<std::string, ValueId, std::less<>>, 4> by_name_;
   std::vector<Node> nodes_;
   std::vector<Region> regions_;
   std::vector<std::string> blocks_;

@@ -41,6 +41,23 @@ TEST(GraphTest, NamesAreUniqueWithinAKindOnly) {
   EXPECT_THROW(graph.add_output("y", state), std::logic_error);
 }
 
+TEST(GraphTest, FindsEachOfManyParams) {  // by an index: a search through all values would take minutes
+  constexpr int kParams = 200'000;
+  const auto name = [](int i) { return fmt::format("layers.{}.weight", i); };
+  Graph graph;
+  for (int i = 0; i < kParams; ++i) graph.add_param(name(i), {kF32, Shape{1}});
+  const Graph copy = graph;
+  for (int i = 0; i < kParams; ++i) ASSERT_EQ(copy.find(ValueKind::kParam, name(i)), ValueId{i});
+  EXPECT_EQ(copy.find(ValueKind::kParam, name(kParams)), kNoValue);
+}
+
+TEST(GraphTest, FindsCounters) {
+  Graph graph;
+  const RegionId loop = graph.add_loop(kTopRegion, 4, "step");
+  EXPECT_EQ(graph.find(ValueKind::kCounter, "step"), graph.region(loop).counter);
+  EXPECT_EQ(graph.find(ValueKind::kRegionResult, "step"), kNoValue);
+}
+
 TEST(GraphTest, ListsValuesOfAKindInOrder) {
   Graph graph;
   const ValueId a = graph.add_param("a", {kF32, Shape{1}});
