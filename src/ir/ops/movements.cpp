@@ -225,7 +225,7 @@ Attributes pad_under(const Attributes& attributes, std::int64_t /*extent*/) {
   return under;
 }
 
-bool keeps_first_axis(const Attributes& attributes) { return attributes[attr::kPerm][0] == 0; }
+bool permutes_no_samples(const Attributes& attributes) { return attributes[attr::kPerm][0] == 0; }
 bool pads_no_samples(const Attributes& attributes) {
   return attributes[attr::kBefore][0] == 0 && attributes[attr::kAfter][0] == 0;
 }
@@ -245,7 +245,7 @@ constexpr std::array kMovements = {
                  .infer = transpose_types,
                  .evaluate = transpose,
                  .samples = Samples::kBatched,
-                 .keeps_samples = keeps_first_axis,
+                 .keeps_samples = permutes_no_samples,
                  .under_axis = transpose_under},
     OpDefinition{.op = Op::kConcat,
                  .kind = OpKind::kCopy,

@@ -130,7 +130,7 @@ void topk(const Attributes& attributes, Operands in, std::span<OracleTensor> out
   }
 }
 
-bool keeps_first_axis(const Attributes& attributes) { return attributes[attr::kAxes].front() > 0; }
+bool reduces_no_samples(const Attributes& attributes) { return attributes[attr::kAxes].front() > 0; }
 
 Attributes axes_under(const Attributes& attributes, std::int64_t /*extent*/) {
   std::vector<std::int64_t> axes = attributes[attr::kAxes];
@@ -144,7 +144,7 @@ constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluat
           .evaluate = evaluate,
           .flops = for_each_input<1>,
           .samples = Samples::kBatched,
-          .keeps_samples = keeps_first_axis,
+          .keeps_samples = reduces_no_samples,
           .under_axis = axes_under,
           .goes_along_rows = true};
 }
