@@ -87,7 +87,7 @@ struct AttentionProblem {
 
 /// The same for a kernel that takes neither bias nor mask of the scores.
 [[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
-  if (spec.inputs.size() == 4) return Rejection{"takes no bias and no mask"};
+  if (spec.has(Role::kBias)) return Rejection{"takes no bias and no mask"};
   if (spec.attributes[attr::kCausal]) return Rejection{"has every query see every key"};
   return std::nullopt;
 }

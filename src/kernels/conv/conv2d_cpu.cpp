@@ -27,7 +27,7 @@ using onednn::ImageLayout;
 constexpr std::int64_t kGemmFilter = 36;
 
 ImageLayout best_layout(const OpSpec& spec, const Target& target) {
-  if (spec.inputs[0].layout == Layout::kChannelsLast) return ImageLayout::kGiven;
+  if (spec.input(Role::kX).layout == Layout::kChannelsLast) return ImageLayout::kGiven;
   const Shape& weight = spec.input(Role::kWeight).shape;  // [o, c/groups, kh, kw]
   const bool is_small = weight[2] * weight[3] == 1 || weight[1] * weight[2] * weight[3] <= kGemmFilter;
   const bool is_gemm = target.cpu_isa >= CpuIsa::kAvx512 && is_small && spec.attributes[attr::kGroups] == 1;
@@ -56,10 +56,10 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   const auto bias =
       spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                           onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
-                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+                           onednn::describe_image(spec.input(Role::kX), layout), onednn::any_layout_of(filter_of(spec)),
+                           bias, onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   dnnl::post_ops end;
-  if (spec.inputs.size() > 3) end.append_sum();
+  if (spec.has(Role::kResidual)) end.append_sum();
   onednn::append_activation(end, spec.attributes[attr::kActivation]);
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
@@ -96,7 +96,7 @@ const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
                                      .supports = supports,
                                      .strides_output = false,
-                                     .overwrites = 0b1000,
+                                     .overwrites = 1U << position_of(Op::kConv2d, Role::kResidual),
                                      .plan = onednn::planned<plan>});
 
 }  // namespace

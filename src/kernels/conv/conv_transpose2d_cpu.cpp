@@ -34,14 +34,14 @@ dnnl::primitive_desc_base make_deconvolution(const OpSpec& spec, ImageLayout lay
   const auto bias =
       spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-                           onednn::describe_image(spec.inputs[0], layout), onednn::any_layout_of(filter_of(spec)), bias,
-                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+                           onednn::describe_image(spec.input(Role::kX), layout), onednn::any_layout_of(filter_of(spec)),
+                           bias, onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   return Forward::primitive_desc(desc, onednn::attributes_with_user_scratch(), onednn::cpu_engine(),
                                  /*allow_empty=*/true);
 }
 
 dnnl::primitive_desc_base choose(const OpSpec& spec) {
-  const bool is_channels_last = spec.inputs[0].layout == Layout::kChannelsLast;
+  const bool is_channels_last = spec.input(Role::kX).layout == Layout::kChannelsLast;
   return onednn::choose_convolution(is_channels_last ? ImageLayout::kGiven : ImageLayout::kBest,
                                     [&](ImageLayout layout) { return make_deconvolution(spec, layout); });
 }

@@ -106,19 +106,22 @@ Axes axes_of(const Operand& operand) {
 }
 
 Form form_of(const KernelBinding& binding) {
-  const std::span<const Operand> in = binding.inputs;
-  const Builder::Convolution how = convolution_of(binding.spec.attributes);
-  Form form{.x = axes_of(in[0]), .weight = axes_of(in[1]), .y = axes_of(binding.outputs[0]), .groups = how.groups};
+  const OpSpec& spec = binding.spec;
+  const Builder::Convolution how = convolution_of(spec.attributes);
+  Form form{.x = axes_of(binding.input(Role::kX)),
+            .weight = axes_of(binding.input(Role::kWeight)),
+            .y = axes_of(binding.outputs[0]),
+            .groups = how.groups};
   for (const int axis : {0, 1}) {
     form.stride[axis] = how.stride[axis];
     form.dilation[axis] = how.dilation[axis];
     form.before[axis] = how.padding[axis];
   }
-  form.has_bias = in.size() > 2;
-  form.has_residual = in.size() > 3;
-  if (form.has_bias) form.bias_stride = in[2].strides[0];
-  if (form.has_residual) form.residual = axes_of(in[3]);
-  if (binding.spec.op == Op::kConv2d) form.activation = binding.spec.attributes[attr::kActivation];
+  form.has_bias = spec.has(Role::kBias);
+  form.has_residual = spec.op == Op::kConv2d && spec.has(Role::kResidual);
+  if (form.has_bias) form.bias_stride = binding.input(Role::kBias).strides[0];
+  if (form.has_residual) form.residual = axes_of(binding.input(Role::kResidual));
+  if (spec.op == Op::kConv2d) form.activation = spec.attributes[attr::kActivation];
   return form;
 }
 
@@ -126,7 +129,10 @@ template <bool kTransposed>
 KernelPlan plan(const KernelBinding& binding) {
   const Form form = form_of(binding);
   const TensorType& made = binding.outputs[0].type;
-  const DType bias = form.has_bias ? binding.inputs[2].type.dtype : made.dtype;
+  const DType bias = form.has_bias ? binding.input(Role::kBias).type.dtype : made.dtype;
+  constexpr Op kOp = kTransposed ? Op::kConvTranspose2d : Op::kConv2d;
+  constexpr std::size_t kX = position_of(kOp, Role::kX), kWeight = position_of(kOp, Role::kWeight);
+  constexpr std::size_t kBias = position_of(kOp, Role::kBias);
   return {[=, dtype = made.dtype, elements = made.shape.numel()](const LaunchArguments& arguments) {
     if (elements == 0) return;
     cuda::with_types_of(dtype, bias, [&](auto type, auto side) {
@@ -135,8 +141,9 @@ KernelPlan plan(const KernelBinding& binding) {
       cuda::launch_early(convolution_kernel<kTransposed, T, S>,
                          {cuda::blocks_along_x(divide_up(elements, kThreads)), kThreads,
                           static_cast<cudaStream_t>(arguments.stream.native_handle())},
-                         form, arguments.input<T>(0), arguments.input<T>(1), arguments.optional_input<S>(2),
-                         arguments.optional_input<T>(3), arguments.output<T>(0));
+                         form, arguments.input<T>(kX), arguments.input<T>(kWeight), arguments.optional_input<S>(kBias),
+                         form.has_residual ? arguments.input<T>(position_of(Op::kConv2d, Role::kResidual)) : nullptr,
+                         arguments.output<T>(0));
     });
     cuda::check_launched("cuda convolution kernel");
   }};

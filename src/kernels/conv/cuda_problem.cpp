@@ -9,12 +9,12 @@ namespace headroom::convolutions {
 
 Problem problem_of(const OpSpec& spec) {
   Problem problem{.is_transposed = spec.op == Op::kConvTranspose2d,
-                  .dtype = spec.inputs[0].dtype,
+                  .dtype = spec.input(Role::kX).dtype,
                   .has_residual = spec.op == Op::kConv2d && spec.has(Role::kResidual),
                   .rounds_to_tf32 = rounds_to_tf32(spec),
                   .has_constant_weight = spec.has_weight_at(position_of(spec.op, Role::kWeight)),
-                  .layout = spec.inputs[0].layout,
-                  .x = spec.inputs[0].shape,
+                  .layout = spec.input(Role::kX).layout,
+                  .x = spec.input(Role::kX).shape,
                   .weight = spec.input(Role::kWeight).shape,
                   .y = spec.outputs[0].shape,
                   .how = convolution_of(spec.attributes)};

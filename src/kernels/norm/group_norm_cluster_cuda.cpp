@@ -19,10 +19,10 @@ using cuda::GroupNormOnce;
 
 /// The program of a group_norm by itself.
 GroupNormProgram program_of_norm(const OpSpec& spec) {
-  const auto side = [&](std::size_t input) { return spec.inputs.size() > input ? static_cast<int>(input) : -1; };
+  const auto at = [&](Role role) { return spec.has(role) ? static_cast<int>(position_of(spec.op, role)) : -1; };
   return {.parts = {0},
-          .weight = side(1),
-          .bias = side(2),
+          .weight = at(Role::kWeight),
+          .bias = at(Role::kBias),
           .groups = spec.attributes[attr::kGroups],
           .eps = spec.attributes[attr::kEps],
           .activation = spec.attributes[attr::kActivation]};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "kernels/vendor/onednn/relu.hpp"
@@ -98,7 +99,7 @@ Support check_convolution(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = check_dtype(input.dtype, target)) return rejection;
   if (spec.input(Role::kWeight).layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
-  for (const Shape& image : {spec.inputs[0].shape, spec.outputs[0].shape})
+  for (const Shape& image : {spec.input(Role::kX).shape, spec.outputs[0].shape})
     if (image[2] * image[3] > kMostPixels)
       return Rejection{
           fmt::format("oneDNN takes images of at most {} pixels, not {} x {}", kMostPixels, image[2], image[3])};
@@ -109,7 +110,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
                             const dnnl::memory::desc& filter) {
   const OpSpec& spec = binding.spec;
   const auto desc_of = [&](dnnl::query which) { return convolution.query_md(which, 0); };
-  const dnnl::memory::desc x_given = describe_image(spec.inputs[0], ImageLayout::kGiven);
+  const dnnl::memory::desc x_given = describe_image(spec.input(Role::kX), ImageLayout::kGiven);
   const dnnl::memory::desc y_given = describe_image(spec.outputs[0], ImageLayout::kGiven);
   const dnnl::memory::desc y_made = desc_of(dnnl::query::dst_md);
   Staging staging(binding.threads);
@@ -118,11 +119,14 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   const std::size_t call_offset = staging.take(convolution.scratchpad_desc().get_size());
   const Reorder x = staging.make_unless_equal(x_given, desc_of(dnnl::query::src_md));
   const Reorder y = staging.make_unless_equal(y_made, y_given);
-  const bool has_residual = spec.inputs.size() > 3;
-  const Reorder residual = has_residual ? staging.make(y_given, y_made, Copy::kNone) : Reorder{};
+  const std::size_t x_at = position_of(spec.op, Role::kX), weight_at = position_of(spec.op, Role::kWeight);
+  const std::size_t bias_at = position_of(spec.op, Role::kBias);
+  std::optional<std::size_t> residual_at;
+  if (spec.op == Op::kConv2d && spec.has(Role::kResidual)) residual_at = position_of(spec.op, Role::kResidual);
+  const Reorder residual = residual_at ? staging.make(y_given, y_made, Copy::kNone) : Reorder{};
   Reorder weight;
-  if (spec.has_weight_at(1))
-    pack_weight(made, 1, filter, desc_of(dnnl::query::weights_md));
+  if (spec.has_weight_at(weight_at))
+    pack_weight(made, static_cast<int>(weight_at), filter, desc_of(dnnl::query::weights_md));
   else
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
@@ -132,12 +136,12 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   if (has_relu) made.implementation += " + relu";
   made.launch = [=, threads = binding.threads](const LaunchArguments& arguments) {
     auto* const scratch = arguments.scratch_memory<std::byte>();
-    const void* const from = x.of_input(arguments.input(0), scratch);
+    const void* const from = x.of_input(arguments.input(x_at), scratch);
     void* const to = y.call ? scratch + y.copy_offset : arguments.output(0);
-    if (has_residual && arguments.input(3) != to) residual.run(arguments.input(3), to, scratch);
+    if (residual_at && arguments.input(*residual_at) != to) residual.run(arguments.input(*residual_at), to, scratch);
     call->run({.src = from,
-               .weights = weight.of_input(arguments.input(1), scratch),
-               .bias = arguments.optional_input(2),
+               .weights = weight.of_input(arguments.input(weight_at), scratch),
+               .bias = arguments.optional_input(bias_at),
                .dst = to,
                .scratch = scratch + call_offset});
     if (has_relu) relu_in_place(dtype, to, elements, threads);

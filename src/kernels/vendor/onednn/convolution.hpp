@@ -34,8 +34,8 @@ using MakeConvolution = std::function<dnnl::primitive_desc_base(ImageLayout)>;
 [[nodiscard]] Support check_convolution(const OpSpec& spec, const Target& target);
 
 /// Runs x, weight and bias through the primitive. A folded weight is packed; images, and other weights, are
-/// converted if the primitive wants another layout. Operand 3, if there is one, already lies where the result goes.
-/// A relu is a pass of its own.
+/// converted if the primitive wants another layout. A residual already lies where the result goes, or is copied
+/// there. A relu is a pass of its own.
 [[nodiscard]] KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_desc_base& convolution,
                                           const dnnl::memory::desc& filter);
 
