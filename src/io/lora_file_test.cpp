@@ -84,6 +84,8 @@ TEST_F(LoraFiles, AreOfModulesWithoutWrappersAndAdaptersNames) {
   EXPECT_EQ(module_of("x.y.lora_down.default.weight", "x.y.lora_up.default.weight"), "x.y");
   EXPECT_EQ(module_of("base_model.model.x.lora_A.weight", "base_model.model.x.lora_B.weight"), "x");
   EXPECT_EQ(module_of("unet.base_model.model.x.lora_A.weight", "unet.base_model.model.x.lora_B.weight"), "unet.x");
+  EXPECT_EQ(module_of("transformer.base_model.model.x.lora_A.weight", "transformer.base_model.model.x.lora_B.weight"),
+            "transformer.x");
   EXPECT_EQ(module_of("transformer._orig_mod.x.lora_A.a.weight", "transformer._orig_mod.x.lora_B.a.weight"),
             "transformer.x");
   EXPECT_EQ(module_of("my_base_model.model.x.lora_A.weight", "my_base_model.model.x.lora_B.weight"),
