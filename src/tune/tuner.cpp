@@ -9,13 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/tensors/divide_up.hpp"
 
 namespace headroom::tune {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{4} << 30;
-constexpr std::size_t kAlignment = 256;
 constexpr double kWarmUpMs = 40;     // until an idle GPU reaches its clocks under load
 constexpr double kTimedMs = 1;       // launches in a row: hides the timer's resolution and the first launch's latency
 constexpr int kMostLaunches = 32;    // in a row
@@ -23,8 +21,6 @@ constexpr int kRounds = 5;           // over all candidates; the median counts
 constexpr double kHopeless = 1.25;   // times the fastest first timing: not timed again
 constexpr double kLeastGain = 0.02;  // below this the first candidate stays: the next measurement might differ
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
 /// The operands of some work and the largest workspace, in one block of memory, and a stream to run on.
 class Trial {
@@ -36,7 +32,7 @@ class Trial {
     std::size_t bytes = 0;
     for (const TrialOperand& operand : work.operands) {
       offsets_.push_back(bytes);
-      bytes += operand.copies * aligned(operand.bytes);
+      bytes += operand.copies * part_bytes(operand.bytes);
     }
     workspace_ = bytes;
     bytes += std::ranges::max(candidates, {}, &Candidate::workspace_bytes).workspace_bytes;
@@ -44,7 +40,7 @@ class Trial {
     memory_ = backend.allocate(bytes, MemoryCategory::kWorkspace);
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       if (const TrialOperand& operand = work.operands[i]; !operand.is_result)
-        fill_random(*stream_, operand.dtype, memory_.at(offsets_[i]), operand.copies * aligned(operand.bytes));
+        fill_random(*stream_, operand.dtype, memory_.at(offsets_[i]), operand.copies * part_bytes(operand.bytes));
     begin_ = backend.make_event();
     end_ = backend.make_event();
   }
@@ -53,7 +49,7 @@ class Trial {
     std::vector<void*> operands;
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       operands.push_back(
-          memory_.at(offsets_[i] + turn_ % work_.operands[i].copies * aligned(work_.operands[i].bytes)).address());
+          memory_.at(offsets_[i] + turn_ % work_.operands[i].copies * part_bytes(work_.operands[i].bytes)).address());
     ++turn_;
     launch_(candidate, stream_->native_handle(), operands, memory_.at(workspace_).address());
   }

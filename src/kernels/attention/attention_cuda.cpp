@@ -19,7 +19,6 @@
 #include <string>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "kernels/attention/algorithm.hpp"
 #include "kernels/attention/attention_problem.hpp"
 #include "kernels/attention/attention_softmax_cuda.hpp"
@@ -87,7 +86,7 @@ class ChunkOfQueries {
                 .causal = problem.causal,
                 .queries = queries,
                 .grid = score_grid()};
-    scores_bytes_ = divide_up(scores.type.bytes(), 256) * 256;
+    scores_bytes_ = part_bytes(scores.type.bytes());
   }
 
   [[nodiscard]] std::size_t scratch_bytes() const {

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/out_of_memory.hpp"
-#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/direct.hpp"
 #include "kernels/conv/gemv.hpp"
@@ -19,8 +18,7 @@
 namespace headroom::convolutions {
 namespace {
 
-constexpr double kLeastFlops = 2e8;  // of work that is timed: an engine takes up to a second to compile
-constexpr std::size_t kAlignment = 256;
+constexpr double kLeastFlops = 2e8;              // of work that is timed: an engine takes up to a second to compile
 constexpr std::string_view kInTwo = "in two: ";  // prefix of such an algorithm's name
 /// Copies of the weight are rotated, so that it comes from memory as in a model: more than twice any L2.
 constexpr std::size_t kRotatedBytes = std::size_t{160} << 20;
@@ -86,7 +84,7 @@ Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {
   rest.shortcut = 0, rest.has_residual = true;
   const Algorithm first = find_algorithm(gemm, target);
   Algorithm made = find_algorithm(rest, target);
-  const std::size_t made_bytes = round_up(bytes_of(problem, problem.y), kAlignment);
+  const std::size_t made_bytes = part_bytes(bytes_of(problem, problem.y));
   made.name = fmt::format("{}{} and then {}", kInTwo, first.name, made.name);
   made.workspace_bytes = made_bytes + std::max(first.workspace_bytes, made.workspace_bytes);
   made.run = [=, run = std::move(made.run)](void* stream, const Operands& operands, void* workspace) {
@@ -221,7 +219,7 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
       pack(stream.native_handle(), from.address(), to.address());
     };
   }
-  const std::size_t copy_bytes = copies ? round_up(packing->bytes, kAlignment) : 0;
+  const std::size_t copy_bytes = copies ? part_bytes(packing->bytes) : 0;
   made.scratch_bytes += copy_bytes;
   const auto pack = copies ? packing->pack : nullptr;
   made.launch = [=, has_shortcut = problem.shortcut > 0,

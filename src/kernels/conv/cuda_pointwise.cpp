@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/conv/gemv.hpp"
 #include "kernels/conv/pointwise.hpp"
@@ -14,7 +13,6 @@ namespace headroom::convolutions {
 namespace {
 
 constexpr std::int64_t kLine = 8;
-constexpr std::size_t kAlignment = 256;
 
 /// Whether anything is left for a kernel after the GEMM.
 bool follows(const cuda::ConvolutionEpilogue& after) {
@@ -80,7 +78,7 @@ Algorithm make_pointwise_algorithm(const Problem& gemm, const Target& target) {
                                   .grid = cuda::longest_grid<4>(Shape{m, n}, {row, rows, rows, rows})};
   const cublaslt::Gemm multiply = take_in(spec, after, target);
   const bool has_kernel = follows(after), has_sums = spec.c_dtype != gemm.dtype;
-  const std::size_t sums_bytes = has_sums ? round_up(static_cast<std::size_t>(m * n) * sizeof(float), kAlignment) : 0;
+  const std::size_t sums_bytes = has_sums ? part_bytes(static_cast<std::size_t>(m * n) * sizeof(float)) : 0;
   return {.name = fmt::format("{}{}{}", kPointwiseAlgorithm, multiply.implementation(), has_kernel ? " + cuda" : ""),
           .workspace_bytes = sums_bytes + multiply.workspace_bytes(),
           .run = [=](void* stream, const Operands& operands, void* workspace) {

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/tensors/divide_up.hpp"
 #include "run/session/session.hpp"
 
 namespace headroom {
 namespace {
 
 /// The bytes of a tensor in a buffer, with alignment for the next one.
-std::size_t room_for(const FoldingInput& input) {
-  constexpr std::size_t kAlignment = 256;  // of buffers on any device
-  return round_up(std::max<std::size_t>(input.type.bytes(), 1), kAlignment);
-}
+std::size_t room_for(const FoldingInput& input) { return part_bytes(std::max<std::size_t>(input.type.bytes(), 1)); }
 
 /// The memory of one weight's params until it is folded.
 struct Slot {

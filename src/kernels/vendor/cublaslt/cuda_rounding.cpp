@@ -5,14 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/tensors/divide_up.hpp"
 #include "kernels/core/cuda/fill_words.hpp"
 #include "kernels/vendor/cublaslt/rounding.hpp"
 
 namespace headroom::cublaslt {
 namespace {
-
-constexpr std::size_t kAlignment = 256;
 
 /// The bits of numbers near 1, where e is the step after 1.
 struct Bits {
@@ -52,11 +49,12 @@ bool RoundingTrials::rounds_once(const GemmSpec& spec, const std::string& algori
 bool RoundingTrials::run(const GemmSpec& spec, std::size_t workspace_bytes, const Launch& launch) {
   const Bits bits = bits_of(spec.dtype);
   const tune::Work work = trial_of(spec);
-  const auto aligned = [&](std::size_t i) { return round_up(work.operands[i].bytes, kAlignment); };
+  const auto aligned = [&](std::size_t i) { return part_bytes(work.operands[i].bytes); };
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < work.operands.size(); bytes += aligned(i++)) offsets.push_back(bytes);
-  const Buffer memory = backend_.allocate(bytes + std::max(workspace_bytes, kAlignment), MemoryCategory::kWorkspace);
+  const Buffer memory =
+      backend_.allocate(bytes + std::max(workspace_bytes, kPartAlignment), MemoryCategory::kWorkspace);
   std::vector<void*> operands;
   for (const std::size_t offset : offsets) operands.push_back(memory.at(offset).address());
   const std::unique_ptr<Stream> stream = backend_.make_stream();
