@@ -45,6 +45,21 @@ TEST_F(CudnnConvolution, FindsEachOfItsAlgorithmsByName) {
   }
 }
 
+/// One allocation for the operands of all trials, and one each time that an engine needs more workspace.
+TEST_F(CudnnConvolution, TrialsShareTheirMemory) {
+  const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
+  const Problem problem = convolutions::problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {}));
+  ConvolutionTrial trial(problem, backend());
+  const std::uint64_t before = backend().memory_use().allocations;
+  void* const large = trial.workspace(1 << 20);
+  EXPECT_EQ(trial.workspace(1), large);
+  EXPECT_EQ(trial.workspace(1 << 20), large);
+  EXPECT_EQ(backend().memory_use().allocations, before + 1);
+  const std::size_t used = backend().memory_use().total;
+  ASSERT_GT(make_algorithms(problem, backend(), /*is_large=*/true).size(), 0U);
+  EXPECT_EQ(backend().memory_use().total, used);
+}
+
 TEST_F(CudnnConvolution, FindsNothingByOtherNames) {
   const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
   const Problem problem = convolutions::problem_of(c.conv2d(DType::kF16, Layout::kChannelsLast, {}));
@@ -85,7 +100,7 @@ TEST_F(CudnnConvolution, AllAlgorithmsKeepSpecialValuesInRecordings) {
       const Problem problem = convolutions::problem_of(spec);
       for (const Algorithm& algorithm : algorithms_of(problem, backend(), is_large)) {
         SCOPED_TRACE(to_text(problem) + " by " + algorithm.name);
-        ConvolutionTrial trial(problem, backend(), algorithm.workspace_bytes);
+        ConvolutionTrial trial(problem, backend());
         const auto record = [&](void* native, const Operands& operands, void* workspace) {
           const std::unique_ptr<Stream> stream = backend().adopt_stream(native);
           const std::unique_ptr<Recording> recording =
@@ -94,7 +109,7 @@ TEST_F(CudnnConvolution, AllAlgorithmsKeepSpecialValuesInRecordings) {
           stream->synchronize();
         };
         ++tried;
-        EXPECT_TRUE(trial.keeps_special_values(record));
+        EXPECT_TRUE(trial.keeps_special_values(record, algorithm.workspace_bytes));
       }
     }
   EXPECT_GT(tried, 0);
@@ -106,8 +121,8 @@ class CudnnTrial : public CudnnConvolution {
   bool passes(std::string_view kernel, const OpSpec& spec, const OpSpec& made) {
     const std::shared_ptr<const PreparedKernel> prepared = prepare_dense(kernel, made, target());
     const Problem problem = convolutions::problem_of(spec);
-    ConvolutionTrial trial(problem, backend(), prepared->scratch_bytes());
-    return trial.keeps_special_values([&](void* native, const Operands& operands, void* workspace) {
+    ConvolutionTrial trial(problem, backend());
+    const auto launch = [&](void* native, const Operands& operands, void* workspace) {
       const std::unique_ptr<Stream> stream = backend().adopt_stream(native);
       const auto at = [](const void* address) { return DevicePointer{.buffer = const_cast<void*>(address)}; };
       const std::array<DevicePointer, 3> inputs{at(operands.x), at(operands.weight), at(operands.bias)};
@@ -116,7 +131,8 @@ class CudnnTrial : public CudnnConvolution {
                         .inputs = std::span(inputs).first(spec.inputs.size()),
                         .outputs = outputs,
                         .scratch = at(workspace)});
-    });
+    };
+    return trial.keeps_special_values(launch, prepared->scratch_bytes());
   }
 };
 

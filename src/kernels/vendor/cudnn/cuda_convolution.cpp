@@ -2,11 +2,11 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/out_of_memory.hpp"
-#include "base/tensors/divide_up.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/elementwise/elementwise_cuda.hpp"
@@ -24,7 +24,7 @@ using convolutions::Problem;
 constexpr std::size_t kListed = 48;  // of each heuristic: in f32 most of the first round to TF32
 constexpr std::size_t kMostFused = 3, kMostPlain = 3;
 constexpr std::size_t kMostRefused = 8;  // by trials: each engine may have to be compiled
-constexpr std::uintptr_t kAlignment = 16, kSumsAlignment = 256;
+constexpr std::uintptr_t kAlignment = 16;
 
 /// Whether an engine computes the sums directly (no Winograd or FFT), with the rounding that the problem allows,
 /// deterministically.
@@ -69,7 +69,7 @@ class EngineRun {
         relu_(make_relu(problem)),
         sums_bytes_(made_dtype(problem, fusion) == problem.dtype
                         ? 0
-                        : round_up(static_cast<std::size_t>(problem.y.numel()) * sizeof(float), kSumsAlignment)),
+                        : part_bytes(static_cast<std::size_t>(problem.y.numel()) * sizeof(float))),
         plan_(std::move(plan)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const { return sums_bytes_ + plan_.workspace_bytes(); }
@@ -162,6 +162,9 @@ class Engines {
     }
   }
 
+  /// Frees the memory of trials.
+  void end_trials() { trial_.reset(); }
+
   /// The library's message if it took no such graph.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
@@ -204,11 +207,12 @@ class Engines {
 
   /// Whether the engine can be recorded and, with the epilogue in its graph, keeps NaN and infinities: some engines
   /// for one channel make 0 of -infinity (cuDNN 9.19, f16). True if there is no memory for the trial.
-  [[nodiscard]] bool passes_trial(const EngineRun& run, Fusion fusion) const {
+  [[nodiscard]] bool passes_trial(const EngineRun& run, Fusion fusion) {
     try {
-      ConvolutionTrial trial(problem_, backend_, run.workspace_bytes());
-      if (!run.can_be_recorded(trial.operands(), trial.workspace())) return false;
-      return fusion == Fusion::kSums || trial.keeps_special_values(std::cref(run));
+      if (!trial_) trial_.emplace(problem_, backend_);
+      const std::size_t bytes = run.workspace_bytes();
+      if (!run.can_be_recorded(trial_->operands(), trial_->workspace(bytes))) return false;
+      return fusion == Fusion::kSums || trial_->keeps_special_values(std::cref(run), bytes);
     } catch (const OutOfMemory&) {
       return true;
     } catch (const Error&) {  // refused at its launch
@@ -227,6 +231,7 @@ class Engines {
   const Problem& problem_;
   Backend& backend_;
   std::shared_ptr<Context> context_;
+  std::optional<ConvolutionTrial> trial_;  ///< shared by the engines
   std::string why_not_;
 };
 
@@ -241,6 +246,7 @@ std::vector<Algorithm> make_algorithms(const Problem& problem, Backend& backend,
   if (has_epilogue(problem) && is_large) add(Fusion::kWhole, kMostFused);
   add(Fusion::kSums, is_large ? kMostPlain : 1);
   if (has_epilogue(problem) && algorithms.empty()) add(Fusion::kWhole, 1);
+  engines.end_trials();
   backend.release_unused();  // memory reports of models must not include that of trials
   if (algorithms.empty())
     fail("{} has no engine that passes its trial for {}{}", version_text(), to_text(problem), engines.why_not());

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/tensors/divide_up.hpp"
 #include "kernels/core/cuda/fill_words.hpp"
 #include "kernels/vendor/cudnn/convolution_trial.hpp"
 
@@ -13,7 +12,6 @@ namespace {
 
 using convolutions::Problem;
 
-constexpr std::size_t kAlignment = 256;
 constexpr std::int64_t kMostRead = 16384;
 constexpr std::uint32_t kEven = 0xFFFF;  // of a word with two elements: the first
 
@@ -28,7 +26,6 @@ Words words_of(DType dtype) {
   return {0x3C003C00U, 0x7C007C00U, 0x7E007E00U, 0x80008000U};
 }
 
-std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 std::size_t bytes_of(DType dtype, const Shape& shape) {
   return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
 }
@@ -87,15 +84,14 @@ struct ConvolutionTrial::Contents {
   bool is_odd_only = false;  ///< elements of x at even indices are finite
 };
 
-ConvolutionTrial::ConvolutionTrial(const Problem& problem, Backend& backend, std::size_t workspace_bytes)
+ConvolutionTrial::ConvolutionTrial(const Problem& problem, Backend& backend)
     : problem_(problem), backend_(backend), stream_(backend.make_stream()) {
-  const std::size_t x = aligned(bytes_of(problem.dtype, problem.x));
-  const std::size_t weight = aligned(bytes_of(problem.dtype, problem.weight));
-  const std::size_t bias = problem.bias ? aligned(bytes_of(*problem.bias, {problem.y[1]})) : 0;
-  const std::size_t y = aligned(bytes_of(problem.dtype, problem.y)), residual = problem.has_residual ? y : 0;
+  const std::size_t x = part_bytes(bytes_of(problem.dtype, problem.x));
+  const std::size_t weight = part_bytes(bytes_of(problem.dtype, problem.weight));
+  const std::size_t bias = problem.bias ? part_bytes(bytes_of(*problem.bias, {problem.y[1]})) : 0;
+  const std::size_t y = part_bytes(bytes_of(problem.dtype, problem.y)), residual = problem.has_residual ? y : 0;
   y_ = x + weight + bias + residual;
-  workspace_ = y_ + y;
-  memory_ = backend.allocate(workspace_ + std::max(workspace_bytes, kAlignment), MemoryCategory::kWorkspace);
+  memory_ = backend.allocate(y_ + y, MemoryCategory::kWorkspace);
   operands_ = {.x = memory_.at().address(),
                .weight = memory_.at(x).address(),
                .bias = problem.bias ? memory_.at(x + weight).address() : nullptr,
@@ -105,7 +101,16 @@ ConvolutionTrial::ConvolutionTrial(const Problem& problem, Backend& backend, std
     cuda::launch_fill_words(stream_->native_handle(), 0, 0, memory_.at(x + weight).address(), (bias + residual) / 4);
 }
 
-bool ConvolutionTrial::keeps_special_values(const Launch& launch) {
+void* ConvolutionTrial::workspace(std::size_t bytes) {
+  if (const std::size_t wanted = std::max(bytes, kPartAlignment); workspace_.bytes() < wanted) {
+    workspace_ = {};  // before the larger one is there
+    workspace_ = backend_.allocate(wanted, MemoryCategory::kWorkspace);
+  }
+  return workspace_.at().address();
+}
+
+bool ConvolutionTrial::keeps_special_values(const Launch& launch, std::size_t workspace_bytes) {
+  void* const memory = workspace(workspace_bytes);
   const Words words = words_of(problem_.dtype);
   const std::uint32_t negative = words.infinity | words.sign;
   std::vector<Contents> contents = {
@@ -117,19 +122,19 @@ bool ConvolutionTrial::keeps_special_values(const Launch& launch) {
       contents.push_back({(negative & ~kEven) | (words.one & kEven), words.one, true});
     }
   }
-  return std::ranges::all_of(contents, [&](const Contents& each) { return keeps(launch, each); });
+  return std::ranges::all_of(contents, [&](const Contents& each) { return keeps(launch, memory, each); });
 }
 
 void ConvolutionTrial::fill(std::uint32_t word, const void* operand, std::size_t bytes) {
-  cuda::launch_fill_words(stream_->native_handle(), 0, word, const_cast<void*>(operand), aligned(bytes) / 4);
+  cuda::launch_fill_words(stream_->native_handle(), 0, word, const_cast<void*>(operand), part_bytes(bytes) / 4);
 }
 
-bool ConvolutionTrial::keeps(const Launch& launch, const Contents& contents) {
+bool ConvolutionTrial::keeps(const Launch& launch, void* workspace, const Contents& contents) {
   const Words words = words_of(problem_.dtype);
   fill(contents.x, operands_.x, bytes_of(problem_.dtype, problem_.x));
   fill(contents.weight, operands_.weight, bytes_of(problem_.dtype, problem_.weight));
   fill(words.one, operands_.y, bytes_of(problem_.dtype, problem_.y));
-  launch(stream_->native_handle(), operands_, workspace());
+  launch(stream_->native_handle(), operands_, workspace);
   const std::int64_t results = problem_.y.numel(), count = std::min(results, kMostRead);
   const std::int64_t first = (results - count) / 2;
   const std::size_t size = size_of(problem_.dtype);
