@@ -18,11 +18,6 @@
 namespace headroom {
 namespace {
 
-const TrialSeries* find_series(const Result& result, std::string_view what) {
-  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
-  return found == result.trials.end() ? nullptr : &*found;
-}
-
 std::string label_of(const Machine& machine, const Result& result) {
   if (is_imported(result)) return result.name;
   if (result.source.name != "headroom") {
@@ -233,7 +228,8 @@ std::vector<const Scenario*> Dataset::scenarios_of(std::span<const Measurement* 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {
   const auto [found, is_new] = factors_.try_emplace({&base, &other});
   if (!is_new) return found->second;
-  found->second = speedup(*base.result, *other.result, base.file == other.file);
+  if (!base.unsettled && !other.unsettled)
+    found->second = speedup(*base.result, *other.result, base.file == other.file);
   return found->second;
 }
 

@@ -95,7 +95,7 @@ class Dataset {
   /// For each file that is left out, a sentence with its name and the reason.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// speedup() of `other` over `base`.
+  /// speedup() of `other` over `base`; nothing if either is unsettled.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
  private:

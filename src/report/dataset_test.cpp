@@ -99,6 +99,15 @@ TEST(Dataset, AFactorNeedsTimesAndIntervals) {
   EXPECT_FALSE(dataset.factor(m[0], m[3]));            // a time of zero
 }
 
+TEST(Dataset, AFactorOfAnUnsettledTimeIsNone) {
+  std::vector<Result> results = {make_result({}, {10, 10, 10, 10, 10, 10}), make_result({"arena"}, {5, 5, 5, 5, 5, 5})};
+  results[1].trials[0].conditions.waited_ms.assign(6, 4);
+  const Dataset dataset = make_dataset({make_file(results)});
+  const auto& m = dataset.measurements();
+  EXPECT_FALSE(dataset.factor(m[0], m[1]));
+  EXPECT_FALSE(dataset.factor(m[1], m[0]));
+}
+
 TEST(Dataset, ReadsFilesAndFolders) {
   const TempFolder folder;
   write_results(folder / "b.json", make_file({make_result({}, {1, 2})}));

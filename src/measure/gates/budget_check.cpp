@@ -100,8 +100,7 @@ struct Figure {
 
 const TrialSeries* times_of(const Result& result, const std::string& series) {
   if (result.trials.empty()) return nullptr;
-  const auto named = std::ranges::find(result.trials, series.empty() ? "image" : series, &TrialSeries::what);
-  if (named != result.trials.end()) return &*named;
+  if (const TrialSeries* const named = find_series(result, series.empty() ? "image" : series)) return named;
   return series.empty() ? &result.trials.front() : nullptr;
 }
 

@@ -87,7 +87,7 @@ std::string first_of(const std::map<std::int64_t, std::string>& disturbed, std::
 }
 
 std::string count_sound(std::size_t sound, std::size_t all, std::string_view round = "round") {
-  if (sound == 1 && all == 1) return fmt::format("one {0} says nothing of how {0}s differ", round);
+  if (sound == 1 && all == 1) return one_says_nothing(round);
   return sound == 0 ? fmt::format("none of {} {}s was undisturbed", all, round)
                     : fmt::format("only {} of {} {}s was undisturbed", sound, all, round);
 }
@@ -113,6 +113,10 @@ std::string why_not_settled(const RoundLogs& sound) {
 }
 
 }  // namespace
+
+std::string one_says_nothing(std::string_view visit) {
+  return fmt::format("one {0} says nothing of how {0}s differ", visit);
+}
 
 std::vector<Trials> split_visits(const TrialSeries& series) {
   std::vector<Trials> visits;
@@ -164,8 +168,7 @@ std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> i
 
 const TrialSeries* find_timed_series(const Result& result) {
   for (const char* what : {"step", "forward"})
-    if (const auto found = std::ranges::find(result.trials, what, &TrialSeries::what); found != result.trials.end())
-      return &*found;
+    if (const TrialSeries* const found = find_series(result, what)) return found;
   return nullptr;
 }
 
@@ -198,8 +201,8 @@ double steps_run(const Result& result) {
 std::vector<double> image_times(const Result& result) {
   if (is_of_pass(result)) return timed_series(result).time_ms;
   const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
-  const auto prologue = std::ranges::find(result.trials, "prologue", &TrialSeries::what);
-  const double prologue_ms = prologue == result.trials.end() ? 0 : prologue->statistics.median;
+  const TrialSeries* const prologue = find_series(result, "prologue");
+  const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
   std::vector<double> times = series_of(result, "step").time_ms;
   for (double& time : times) time = (prologue_ms + steps * time) / images;
   return times;

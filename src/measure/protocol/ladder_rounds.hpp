@@ -33,6 +33,9 @@ struct Visit {
 /// The trials of a series by visit, in the order they ran; make_series() of them restores the series.
 [[nodiscard]] std::vector<Trials> split_visits(const TrialSeries& series);
 
+/// "one round says nothing of how rounds differ".
+[[nodiscard]] std::string one_says_nothing(std::string_view visit = "round");
+
 /// Steps during which the conditions of a trial of "step" were observed: of a step cache the whole generation, whose
 /// mean step the trial is; otherwise one.
 [[nodiscard]] double steps_observed(const Result& result);

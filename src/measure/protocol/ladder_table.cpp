@@ -59,8 +59,8 @@ std::vector<Cell> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
 }
 
 std::size_t rounds_of(const Rung& rung, std::string_view series) {
-  const auto found = std::ranges::find(rung.result.trials, series, &TrialSeries::what);
-  return found == rung.result.trials.end() ? 0 : split_visits(*found).size();
+  const TrialSeries* const found = find_series(rung.result, series);
+  return found == nullptr ? 0 : split_visits(*found).size();
 }
 
 /// What is judged on too few images, one line for each metric.

@@ -27,8 +27,8 @@ std::int64_t runs_of(const StageRun& stage, const Request& request) {
 /// Null if the result has no such stage, or no times for it.
 const Summary* find_times_of_stage(const Result& result, const std::string& name) {
   if (find_stage(result, name) == nullptr) return nullptr;
-  const auto series = std::ranges::find(result.trials, name, &TrialSeries::what);
-  return series == result.trials.end() ? nullptr : &series->statistics;
+  const TrialSeries* const series = find_series(result, name);
+  return series == nullptr ? nullptr : &series->statistics;
 }
 
 std::string time_of_stage(const Result& result, const std::string& name) {

@@ -49,9 +49,8 @@ bool is_of_switches(const Result& cell, const std::vector<std::string>& switches
 /// Why an existing cell must be measured again; empty if it is kept.
 std::string why_again(const Result& cell, const SweepTask& task) {
   if (is_out_of_memory(cell)) return {};
-  const auto steps = std::ranges::find(cell.trials, "step", &TrialSeries::what);
-  if (steps == cell.trials.end() || std::ranges::find(cell.trials, "image", &TrialSeries::what) == cell.trials.end())
-    return "it has no times of steps and images";
+  const TrialSeries* const steps = find_series(cell, "step");
+  if (steps == nullptr || find_series(cell, "image") == nullptr) return "it has no times of steps and images";
   const auto trials = std::ssize(steps->time_ms);
   const auto processes = std::ssize(std::set(steps->process.begin(), steps->process.end()));
   if (processes < task.processes)

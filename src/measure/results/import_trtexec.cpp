@@ -20,10 +20,6 @@ bool is_profile(const json& document) {
          document[1].contains("averageMs");
 }
 
-bool has_series(const Result& result, std::string_view what) {
-  return std::ranges::find(result.trials, what, &TrialSeries::what) != result.trials.end();
-}
-
 /// The engine has no name in the file, so the file name is used.
 void read_queries(const json& document, const std::filesystem::path& path, ImportedFile& imported) {
   // "inMs" and "outMs" are the older names of the copies.
@@ -33,7 +29,7 @@ void read_queries(const json& document, const std::filesystem::path& path, Impor
   Result& result = imported.add(path.stem().string());
   result.tags.emplace_back("may hold warm-up queries");
   for (const auto& [member, what] : kSeries) {
-    if (!document[0].contains(member) || has_series(result, what)) continue;
+    if (!document[0].contains(member) || find_series(result, what) != nullptr) continue;
     std::vector<double> times;
     for (const json& query : document)
       times.push_back(

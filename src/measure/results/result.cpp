@@ -92,9 +92,13 @@ bool is_out_of_memory(const Result& result) {
   return result.trials.empty() && std::ranges::find(result.tags, kOutOfMemoryTag) != result.tags.end();
 }
 
-const TrialSeries& series_of(const Result& result, std::string_view what) {
+const TrialSeries* find_series(const Result& result, std::string_view what) {
   const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
-  if (found != result.trials.end()) return *found;
+  return found == result.trials.end() ? nullptr : &*found;
+}
+
+const TrialSeries& series_of(const Result& result, std::string_view what) {
+  if (const TrialSeries* const found = find_series(result, what)) return *found;
   std::vector<std::string_view> names;
   for (const TrialSeries& series : result.trials) names.push_back(series.what);
   fail("result '{}' has no trials of '{}' (it has: {})", result.id, what, fmt::join(names, ", "));

@@ -228,7 +228,9 @@ struct Result {
   std::optional<std::string> same_as = {};
   friend bool operator==(const Result&, const Result&) = default;
 };
-/// The series of that name; if there is none, throws Error naming the result and its series.
+/// The series of that name; null if there is none.
+[[nodiscard]] const TrialSeries* find_series(const Result& result, std::string_view what);
+/// The same; if there is none, throws Error naming the result and its series.
 [[nodiscard]] const TrialSeries& series_of(const Result& result, std::string_view what);
 
 /// Tag of a result without trials, because the request needs more memory than there is.

@@ -99,7 +99,7 @@ void check_stages(const Result& result, const std::string& place) {
   std::set<std::string_view> seen;
   for (const StageRecord& stage : result.stages) {
     if (!seen.insert(stage.name).second) fail("{} has the stage '{}' twice", place, stage.name);
-    if (std::ranges::find(result.trials, stage.name, &TrialSeries::what) == result.trials.end())
+    if (find_series(result, stage.name) == nullptr)
       fail("{} has the stage '{}', but no series of its times", place, stage.name);
   }
 }

@@ -11,18 +11,13 @@
 namespace headroom {
 namespace {
 
-const TrialSeries* series_named(const Result& result, std::string_view what) {
-  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
-  return found == result.trials.end() ? nullptr : &*found;
-}
-
 bool is_single_visit(const TrialSeries& series) { return !series.round.empty() && split_visits(series).size() == 1; }
 
 std::string why_no_interval(const TrialSeries& series) {
   if (interval_of(series)) return {};
   const std::int64_t trials = std::ssize(series.time_ms);
   if (trials < kFewestForInterval) return too_few_for_interval(trials);
-  return is_single_visit(series) ? "one round says nothing of how rounds differ" : "the result has none";
+  return is_single_visit(series) ? one_says_nothing() : "the result has none";
 }
 
 Timing timing_of_series(const TrialSeries& series) {
@@ -38,14 +33,14 @@ Timing timing_of_series(const TrialSeries& series) {
 bool has_timed_steps(const Result& result) {
   const nlohmann::json& request = result.subject.request;
   const auto is_number = [&](const char* key) { return request.contains(key) && request[key].is_number(); };
-  return series_named(result, "step") != nullptr && is_number("steps") && is_number("images") &&
+  return find_series(result, "step") != nullptr && is_number("steps") && is_number("images") &&
          request["images"].get<double>() > 0;
 }
 
 Timing timing_of_images(const Result& result) {
-  Timing timing = timing_of_series(*series_named(result, "step"));
+  Timing timing = timing_of_series(*find_series(result, "step"));
   const double steps = steps_run(result), images = result.subject.request["images"].get<double>();
-  const TrialSeries* const prologue = series_named(result, "prologue");
+  const TrialSeries* const prologue = find_series(result, "prologue");
   const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
   const auto of_image = [&](double step_ms) { return (prologue_ms + steps * step_ms) / images; };
   timing.unit = "image";
@@ -73,7 +68,7 @@ std::optional<Timing> timing_of(const Result& result) {
   if (result.trials.empty()) return {};
   if (has_timed_steps(result)) return timing_of_images(result);
   for (const char* preferred : {"image", "forward", "launch"})
-    if (const TrialSeries* const series = series_named(result, preferred)) return timing_of_series(*series);
+    if (const TrialSeries* const series = find_series(result, preferred)) return timing_of_series(*series);
   return timing_of_series(result.trials.front());
 }
 
@@ -84,7 +79,7 @@ std::optional<Interval> interval_of(const TrialSeries& series) {
 std::string remark_on_few_trials(std::span<const Result> results, std::string_view series) {
   std::int64_t fewest = kFewestForInterval;
   for (const Result& result : results)
-    if (const TrialSeries* const found = series_named(result, series)) fewest = std::min(fewest, found->statistics.n);
+    if (const TrialSeries* const found = find_series(result, series)) fewest = std::min(fewest, found->statistics.n);
   return fewest == kFewestForInterval ? "" : fmt::format("\n{} (--trials)\n", too_few_for_interval(fewest));
 }
 
@@ -107,7 +102,6 @@ std::optional<std::string> why_unsettled(const Result& result) {
 std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file) {
   const std::optional<Timing> before = timing_of(base), after = timing_of(other);
   if (!before || !after || before->unit != after->unit || !is_over_zero(*before) || !is_over_zero(*after)) return {};
-  if (why_unsettled(base) || why_unsettled(other)) return {};
   if (is_one_file)
     if (const std::optional<Estimate> factor = round_factor(base, other)) return factor;
   Estimate factor = ratio_with_interval(before->trials_ms, after->trials_ms);

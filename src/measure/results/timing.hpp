@@ -42,8 +42,8 @@ struct Timing {
 
 /// How many times as fast `other` is as `base`, with its 95% interval. Between rungs of one ladder, and so of one
 /// file, it comes from their rounds (round_factor()); otherwise it is the ratio of medians (ratio_with_interval()).
-/// Empty if either has no time over zero or why_unsettled() speaks against it, or if their units differ. The interval
-/// is absent if either time has none.
+/// Empty if either has no time over zero, or if their units differ. The interval is absent if either time has none.
+/// Callers ask why_unsettled() of both first: an unsettled time has no factor.
 [[nodiscard]] std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file);
 
 }  // namespace headroom

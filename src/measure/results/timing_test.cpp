@@ -94,11 +94,5 @@ TEST(Speedup, OfALadderIsThatOfItsRounds) {
   EXPECT_EQ(speedup(base, rung, /*is_one_file=*/true)->value, round_factor(base, rung)->value);
 }
 
-TEST(Speedup, OfAnUnsettledTimeIsNone) {
-  const Result base = requests({six_steps(100, 0, {})}), disturbed = requests({six_steps(50, 0, {}, 25)});
-  EXPECT_FALSE(speedup(base, disturbed, true));
-  EXPECT_FALSE(speedup(disturbed, base, true));
-}
-
 }  // namespace
 }  // namespace headroom

@@ -77,8 +77,7 @@ std::vector<std::string> series_names(const Result& base, const Result& changed,
   if (wanted != "all") return {wanted};
   std::vector<std::string> names;
   for (const TrialSeries& series : base.trials)
-    if (std::ranges::find(changed.trials, series.what, &TrialSeries::what) != changed.trials.end())
-      names.push_back(series.what);
+    if (find_series(changed, series.what) != nullptr) names.push_back(series.what);
   return names;
 }
 

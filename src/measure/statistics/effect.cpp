@@ -248,7 +248,7 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
                 .paired = false};
   const bool has_several = base.size() + changed.size() > 2;
   if (!has_several && !process_noise) {
-    effect.limit = "one process on each side says nothing of how processes differ";
+    effect.limit = kOneProcessEach;
     return effect;
   }
   const std::size_t trials = std::min(base.front().size(), changed.front().size());

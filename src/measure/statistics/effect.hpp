@@ -16,6 +16,9 @@ namespace headroom {
 /// Trials of a benchmark, in ms, by process.
 using ProcessTrials = std::vector<std::vector<double>>;
 
+/// Why two results of one process each have no interval.
+inline constexpr const char* kOneProcessEach = "one process on each side says nothing of how processes differ";
+
 /// A difference between two builds.
 struct Effect {
   double ratio = 1;                  ///< of times, new / base: over 1 where new is slower

@@ -16,7 +16,7 @@ std::string why_not_compared(const Effect& effect) {
   if (!effect.limit.empty()) return effect.limit;
   if (effect.paired)
     return fmt::format("{} pairs of processes are too few for a 95% interval; 6 are the least", effect.base_processes);
-  return "one process on each side says nothing of how processes differ";
+  return kOneProcessEach;
 }
 
 /// Why a difference is not evidence although its estimate is beyond the threshold.

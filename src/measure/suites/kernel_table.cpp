@@ -56,17 +56,14 @@ Rate rate_of(const ResultFile& file, const Result& result) {
 }
 
 /// Null if launches were not timed with cold caches.
-const TrialSeries* find_cold(const Result& result) {
-  const auto found = std::ranges::find(result.trials, "cold", &TrialSeries::what);
-  return found == result.trials.end() ? nullptr : &*found;
-}
+const TrialSeries* find_cold(const Result& result) { return find_series(result, "cold"); }
 
 /// The ratio of a case's time to its floor. With several rounds it is the median over rounds of each
 /// round's ratio.
 double over_floor(const Result& result) {
   const TrialSeries& launches = series_of(result, "launch");
-  const auto floors = std::ranges::find(result.trials, "floor", &TrialSeries::what);
-  if (floors == result.trials.end()) return launches.statistics.median / result.floor->ms;
+  const TrialSeries* const floors = find_series(result, "floor");
+  if (floors == nullptr) return launches.statistics.median / result.floor->ms;
   const auto by_round = [](const TrialSeries& series) {
     std::map<std::int64_t, std::vector<double>> rounds;
     for (std::size_t i = 0; i < series.time_ms.size(); ++i) rounds[series.process[i]].push_back(series.time_ms[i]);

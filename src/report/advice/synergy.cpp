@@ -11,8 +11,8 @@ namespace headroom {
 namespace {
 
 bool has_rounds(const Measurement& m) {
-  const auto series = std::ranges::find(m.result->trials, m.time().series, &TrialSeries::what);
-  return series != m.result->trials.end() && !series->round.empty();
+  const TrialSeries* const series = find_series(*m.result, m.time().series);
+  return series != nullptr && !series->round.empty();
 }
 
 /// Over rounds, so that a baseline's time counts equally often in each factor. Empty if a rung shares no round with

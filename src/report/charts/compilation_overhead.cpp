@@ -32,15 +32,10 @@ struct Start {
   [[nodiscard]] double total_ms() const { return plan_ms + load_ms + std::max(first_ms, later_ms); }
 };
 
-const TrialSeries* find_start_series(const Result& result, std::string_view what) {
-  const auto found = std::ranges::find(result.trials, what, &TrialSeries::what);
-  return found == result.trials.end() ? nullptr : &*found;
-}
-
 /// The series of the first run; peers name it after their pass.
 const TrialSeries* first_run_of(const Measurement& m) {
-  const TrialSeries* const first = find_start_series(*m.result, "first_run");
-  return first != nullptr ? first : find_start_series(*m.result, "first_forward");
+  const TrialSeries* const first = find_series(*m.result, "first_run");
+  return first != nullptr ? first : find_series(*m.result, "first_forward");
 }
 
 bool has_start(const Measurement& m) {
@@ -67,8 +62,8 @@ Start start_of(const Scenario& scenario, const Measurement& m) {
   Start start{
       .measurement = &m, .later_ms = m.time().median_ms, .later_interval = m.time().interval_ms, .processes = 0};
   start.first_ms = median_over(processes, first_run_of);
-  start.plan_ms = median_over(processes, [](const Measurement& one) { return find_start_series(*one.result, "plan"); });
-  start.load_ms = median_over(processes, [](const Measurement& one) { return find_start_series(*one.result, "load"); });
+  start.plan_ms = median_over(processes, [](const Measurement& one) { return find_series(*one.result, "plan"); });
+  start.load_ms = median_over(processes, [](const Measurement& one) { return find_series(*one.result, "load"); });
   for (const Measurement* one : processes) start.processes += first_run_of(*one)->time_ms.size();
   return start;
 }
