@@ -9,6 +9,7 @@
 
 #include "base/test_paths.hpp"
 #include "base/text/json.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/statistics/process_pairs.hpp"
 #include "program_fixture.hpp"
 
@@ -106,15 +107,18 @@ TEST_F(BenchJudge, SavesAndComparesInOneRun) {
 
 TEST_F(BenchJudge, JudgesABudget) {
   const std::string bench = "bench fashion-flux --token-rows 2 --token-columns 2 --budget ";
+  // Other programs on the machine may disturb the times, so the file says which verdict is right.
+  const auto is_disturbed = [&](const char* name) { return why_unsettled(read_results(file(name)).results.at(0)); };
   const Outcome met = headroom(bench + "60s --save " + file("met.json"));
-  EXPECT_EQ(met.code, 0) << met.out;
+  EXPECT_EQ(met.code, is_disturbed("met.json") ? 4 : 0) << met.out;
   EXPECT_EQ(read_results(file("met.json")).results.at(0).trials.at(0).statistics.n, 100) << "as the p99 takes";
-  const Outcome few = headroom(bench + "60s --trials 5");
+  const Outcome few = headroom(bench + "60s --trials 5 --save " + file("few.json"));
   EXPECT_EQ(few.code, 4);
-  EXPECT_THAT(few.out, HasSubstr("5 trials say little of the p99"));
-  const Outcome missed = headroom(bench + "1us --trials 6");
-  EXPECT_EQ(missed.code, 3) << missed.err;
-  EXPECT_THAT(missed.out, AllOf(HasSubstr("MISSED"), HasSubstr("1.00 µs")));
+  EXPECT_THAT(few.out, HasSubstr(is_disturbed("few.json") ? "unsettled: " : "5 trials say little of the p99"));
+  const Outcome missed = headroom(bench + "1us --trials 6 --save " + file("missed.json"));
+  EXPECT_EQ(missed.code, is_disturbed("missed.json") ? 4 : 3) << missed.err;
+  EXPECT_THAT(missed.out,
+              AllOf(HasSubstr(is_disturbed("missed.json") ? "INCONCLUSIVE" : "MISSED"), HasSubstr("1.00 µs")));
   EXPECT_EQ(headroom(bench + "fast").code, 2);
 }
 

@@ -11,6 +11,7 @@
 #include "base/test_paths.hpp"
 #include "base/text/json.hpp"
 #include "measure/results/result.hpp"
+#include "measure/results/timing.hpp"
 #include "program_fixture.hpp"
 
 namespace headroom {
@@ -53,7 +54,9 @@ TEST_F(PipelineStagesTest, BenchTimesWholeRequests) {
   }
   EXPECT_EQ(command("bench", options + "--budget 3600s").code, 4) << "3 trials say nothing of the p99";
   EXPECT_EQ(command("bench", options + "--budget 1us").code, 4) << "nor of the median";
-  EXPECT_EQ(command("bench", work + "--trials 6 --budget 1us").code, 3);
+  const Outcome missed = command("bench", work + "--trials 6 --budget 1us --out " + file("missed.json"));
+  EXPECT_EQ(missed.code, why_unsettled(read_results(file("missed.json")).results.at(0)) ? 4 : 3)
+      << "other programs may disturb the times";
   const Outcome compared = command("bench", options + "--process-noise 1% --compare " + file("base.json"));
   EXPECT_THAT(compared.out, HasSubstr("image")) << compared.err;
 

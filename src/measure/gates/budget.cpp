@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "measure/results/timing.hpp"
 #include "measure/statistics/tail.hpp"
 #include "measure/suites/benchmark_names.hpp"
 #include "measure/tables/table.hpp"
@@ -42,9 +43,15 @@ std::string_view name_of(BudgetVerdict verdict) {
   return verdict == BudgetVerdict::kMissed ? "MISSED" : "INCONCLUSIVE";
 }
 
-BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms) {
-  return judge_times({.name = std::move(name), .p50_ms = statistics.median, .p99_ms = statistics.p99, .why = {}},
-                     {.trials = statistics.n, .median = statistics.median_interval, .dropped = {}}, budget_ms);
+BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms,
+                        const std::optional<std::string>& unsettled) {
+  BudgetLine line{.name = std::move(name), .p50_ms = statistics.median, .p99_ms = statistics.p99, .why = {}};
+  if (unsettled) {
+    line.why = fmt::format("unsettled: {}", *unsettled);
+    return line;
+  }
+  return judge_times(std::move(line), {.trials = statistics.n, .median = statistics.median_interval, .dropped = {}},
+                     budget_ms);
 }
 
 BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms) {
@@ -71,7 +78,7 @@ std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) 
                                                  ? result.name
                                                  : fmt::format("{} {}", result.subject.name, shown_name(result)),
                                              result.trials.front().what),
-                                 result.trials.front().statistics, budget_ms));
+                                 result.trials.front().statistics, budget_ms, why_unsettled(result)));
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,12 @@ struct BudgetLine {
   std::string why;
 };
 
-/// Judges median and p99 of a series, in this order. Missed if the interval of the median lies above the budget.
+/// Judges median and p99 of a series, in this order. Inconclusive if `unsettled` says why the times are not reliable
+/// (why_unsettled()). Missed if the interval of the median lies above the budget.
 /// Inconclusive if there are fewer trials than kTrialsOfP99 or the interval of the median contains the budget. Missed
 /// if p99 exceeds it. Met otherwise.
-[[nodiscard]] BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms);
+[[nodiscard]] BudgetLine judge_budget(std::string name, const Summary& statistics, double budget_ms,
+                                      const std::optional<std::string>& unsettled = {});
 
 /// The same for the latencies of a stream, with frames as trials. A dropped frame misses the budget.
 [[nodiscard]] BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms);

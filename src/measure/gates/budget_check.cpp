@@ -13,6 +13,7 @@
 #include "base/text/format.hpp"
 #include "measure/gates/budget.hpp"
 #include "measure/gates/budget_file.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/statistics/tail.hpp"
 #include "measure/suites/benchmark_names.hpp"
 
@@ -105,25 +106,22 @@ const TrialSeries* times_of(const Result& result, const std::string& series) {
 }
 
 std::string obstacle_of_times(const Result& result) {
-  return result.unsettled ? fmt::format("unsettled: {}", *result.unsettled) : "";
-}
-
-/// Why this number of trials gives no interval; empty if it does.
-std::string too_few_of(std::int64_t trials, std::string_view trial) {
-  return trials < kFewestForInterval ? too_few_for_interval(trials, trial) : "";
+  const std::optional<std::string> why = why_unsettled(result);
+  return why ? fmt::format("unsettled: {}", *why) : "";
 }
 
 std::optional<Figure> time_of(const Result& result, const std::string& series) {
-  if (result.latency && series.empty())
+  if (result.latency && series.empty()) {
+    const std::int64_t frames = std::ssize(result.latency->latency_ms);
     return Figure{.value = result.latency->statistics.p50_ms,
                   .interval = exact_median_interval(result.latency->latency_ms),
-                  .obstacle = too_few_of(std::ssize(result.latency->latency_ms), "frame")};
+                  .obstacle = frames < kFewestForInterval ? too_few_for_interval(frames, "frame") : ""};
+  }
   const TrialSeries* times = times_of(result, series);
   if (times == nullptr) return std::nullopt;
-  Figure figure{.value = times->statistics.median,
-                .interval = times->statistics.median_interval,
-                .obstacle = obstacle_of_times(result)};
-  if (!figure.interval) figure.obstacle = too_few_of(times->statistics.n, "trial");
+  Figure figure{
+      .value = times->statistics.median, .interval = interval_of(*times), .obstacle = obstacle_of_times(result)};
+  if (figure.obstacle.empty()) figure.obstacle = why_no_interval(*times);
   return figure;
 }
 
@@ -141,7 +139,8 @@ std::optional<Figure> p99_of_result(const Result& result, const std::string& ser
   const TrialSeries* times = times_of(result, series);
   if (times == nullptr) return std::nullopt;
   Figure figure{.value = times->statistics.p99, .interval = {}, .obstacle = obstacle_of_times(result)};
-  if (times->statistics.n < kTrialsOfP99) figure.obstacle = too_few_for_p99(times->statistics.n);
+  if (figure.obstacle.empty() && times->statistics.n < kTrialsOfP99)
+    figure.obstacle = too_few_for_p99(times->statistics.n);
   return figure;
 }
 

@@ -63,7 +63,8 @@ struct BudgetRow {
 
 /// One line for each limit of each row and each selected result. The verdicts:
 /// - PASS or MISSED; a value without an interval is compared directly with the limit;
-/// - INCONCLUSIVE if the 95% interval contains the limit, a p99 has too few trials, or a ladder's rung is unsettled;
+/// - INCONCLUSIVE if the 95% interval contains the limit, a p99 has too few trials, or why_unsettled() finds a
+///   reason;
 /// - NOT MEASURED if no result has the quantity, which is a failure unless the row is not `required`.
 [[nodiscard]] GateReport check_budget(std::span<const BudgetRow> rows, std::span<const NamedResults> files);
 

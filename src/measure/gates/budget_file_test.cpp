@@ -100,6 +100,11 @@ TEST(BudgetFile, IsInconclusiveWhereTheFilesDoNotTell) {
   unsettled.unsettled = "its rounds disagree";
   EXPECT_EQ(verdict_on({{"time", "11ms"}}, unsettled), "INCONCLUSIVE");
   EXPECT_EQ(verdict_on({{"memory", "1MB"}}, unsettled), "PASS");
+  Result disturbed = measured_pass();
+  disturbed.trials[0].conditions.waited_ms.assign(200, 4);
+  for (const char* limit : {"11ms", "9ms"}) EXPECT_EQ(verdict_on({{"time", limit}}, disturbed), "INCONCLUSIVE");
+  EXPECT_EQ(verdict_on({{"p99", "16ms"}}, disturbed), "INCONCLUSIVE");
+  EXPECT_EQ(verdict_on({{"throughput", "390/s"}}, disturbed), "INCONCLUSIVE");
 }
 
 TEST(BudgetFile, WhatNobodyMeasuredIsAFailureUnlessTheRowAllowsIt) {

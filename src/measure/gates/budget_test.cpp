@@ -40,6 +40,26 @@ TEST(Budget, SaysNothingOfTheTailOfTooFewTrials) {
   EXPECT_EQ(judge_budget("a", few, 20).verdict, BudgetVerdict::kMissed) << "the median is enough for that";
 }
 
+TEST(Budget, ClaimsNothingOfUnsettledTimes) {
+  for (const double ms : {30.0, 50.0}) {
+    const BudgetLine line = judge_budget("a", times(ms, 0), 40, "other work held the CPUs");
+    EXPECT_EQ(line.verdict, BudgetVerdict::kInconclusive) << ms;
+    EXPECT_EQ(line.why, "unsettled: other work held the CPUs");
+  }
+}
+
+TEST(Budget, OfAFileAsksWhetherItsTimesAreSettled) {
+  Trials trials{.wall_ms = std::vector<double>(100, 30.0), .conditions = {}};
+  const auto verdict = [&] {
+    ResultFile file;
+    file.results.emplace_back().trials = {make_series("forward", trials)};
+    return judge_budgets(file, 40).at(0).verdict;
+  };
+  EXPECT_EQ(verdict(), BudgetVerdict::kMet);
+  trials.conditions.waited_ms.assign(100, 12);
+  EXPECT_EQ(verdict(), BudgetVerdict::kInconclusive);
+}
+
 TEST(Budget, GivesTheWorstExitCode) {
   const BudgetLine met{.name = "a", .verdict = BudgetVerdict::kMet, .why = {}};
   const BudgetLine missed{.name = "b", .verdict = BudgetVerdict::kMissed, .why = {}};

@@ -13,13 +13,6 @@ namespace {
 
 bool is_single_visit(const TrialSeries& series) { return !series.round.empty() && split_visits(series).size() == 1; }
 
-std::string why_no_interval(const TrialSeries& series) {
-  if (interval_of(series)) return {};
-  const std::int64_t trials = std::ssize(series.time_ms);
-  if (trials < kFewestForInterval) return too_few_for_interval(trials);
-  return is_single_visit(series) ? one_says_nothing() : "the result has none";
-}
-
 Timing timing_of_series(const TrialSeries& series) {
   return {.unit = series.what == "forward" ? "forward pass" : series.what,
           .series = series.what,
@@ -74,6 +67,13 @@ std::optional<Timing> timing_of(const Result& result) {
 
 std::optional<Interval> interval_of(const TrialSeries& series) {
   return is_single_visit(series) ? std::nullopt : series.statistics.median_interval;
+}
+
+std::string why_no_interval(const TrialSeries& series) {
+  if (interval_of(series)) return {};
+  const std::int64_t trials = std::ssize(series.time_ms);
+  if (trials < kFewestForInterval) return too_few_for_interval(trials);
+  return is_single_visit(series) ? one_says_nothing() : "the result has none";
 }
 
 std::string remark_on_few_trials(std::span<const Result> results, std::string_view series) {

@@ -31,6 +31,9 @@ struct Timing {
 /// says nothing of how visits differ.
 [[nodiscard]] std::optional<Interval> interval_of(const TrialSeries& series);
 
+/// Why a series has no interval_of(), one clause; empty if it has one.
+[[nodiscard]] std::string why_no_interval(const TrialSeries& series);
+
 /// A line below a table whose intervals are of this series: how many trials one takes, by the result with the fewest.
 /// Empty if all have enough.
 [[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series);

@@ -9,6 +9,7 @@
 
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/import.hpp"
+#include "measure/results/timing.hpp"
 #include "measure/statistics/holm.hpp"
 #include "measure/suites/benchmark_names.hpp"
 
@@ -88,6 +89,14 @@ bool failed_elsewhere(const Result& result) { return result.trials.empty() && is
 ProcessTrials trials_of(const Result& result, const std::string& what) {
   if (result.latency) return {result.latency->latency_ms};
   return trials_by_process(series_of(result, what));
+}
+
+/// Why the times of either side are not reliable; empty if both are.
+std::string unsettled_side(const Result& base, const Result& changed) {
+  if (const std::optional<std::string> why = why_unsettled(base)) return fmt::format("the base is unsettled: {}", *why);
+  if (const std::optional<std::string> why = why_unsettled(changed))
+    return fmt::format("the new is unsettled: {}", *why);
+  return {};
 }
 
 bool has_times(const Result& result) { return !result.trials.empty() || result.latency; }
@@ -213,13 +222,15 @@ class Comparer {
     one.name = base.trials.size() > 1 ? fmt::format("{}, {}", name, what) : name;
     one.base_ms = median_of_medians(base_trials);
     one.new_ms = median_of_medians(new_trials);
+    one.unsettled = unsettled_side(base, changed);
     one.effect = options_.paired ? paired_effect(base_trials, new_trials)
                                  : unpaired_effect(base_trials, new_trials, options_.process_noise);
     if (!options_.limits.is_off(Quantity::kP99))
       one.quantities.push_back(compare_p99(base_trials, new_trials, one.effect, options_.limits));
   }
 
-  /// Holm's adjustment covers every p: the times of all benchmarks, their p99s and their qualities.
+  /// Holm's adjustment covers every p: the times of all benchmarks, their p99s and their qualities. Unsettled times
+  /// and their p99s are INCONCLUSIVE.
   void judge() {
     std::vector<double> p_values;
     for (const ComparedBenchmark& one : comparison_.benchmarks) {
@@ -232,11 +243,14 @@ class Comparer {
     for (ComparedBenchmark& one : comparison_.benchmarks) {
       if (one.is_timed) {
         one.p = *next++;
-        one.judged = judge_effect(one.effect, one.p, options_.rule);
+        one.judged = one.unsettled.empty() ? judge_effect(one.effect, one.p, options_.rule)
+                                           : Judged{Verdict::kInconclusive, one.unsettled};
       }
       for (ComparedQuantity& quantity : one.quantities) {
         if (quantity.p) quantity.p = *next++;
-        quantity.judged = judge_quantity(quantity, options_.limits, options_.rule.alpha);
+        quantity.judged = quantity.effect && !one.unsettled.empty()
+                              ? Judged{Verdict::kInconclusive, one.unsettled}
+                              : judge_quantity(quantity, options_.limits, options_.rule.alpha);
       }
     }
   }

@@ -44,6 +44,7 @@ struct ComparedBenchmark {
   Effect effect;
   double p = 1;  ///< adjusted for the number of benchmarks (Holm)
   Judged judged;
+  std::string unsettled = {};      ///< why no difference of times is evidence; empty if both sides are settled
   std::vector<std::string> notes;  ///< other differences: the switches that were applied
   bool is_timed = true;            ///< false if neither side has times: only quantities are compared
   std::vector<ComparedQuantity> quantities = {};

@@ -75,6 +75,47 @@ TEST(Compare, JudgesEveryBenchmark) {
   EXPECT_FALSE(comparison.benchmarks[0].effect.paired);
 }
 
+/// Makes the threads of every trial wait for a CPU during 40% of its time.
+Result disturbed(Result one) {
+  TrialSeries& series = one.trials.front();
+  series.conditions.waited_ms = series.time_ms;
+  for (double& ms : series.conditions.waited_ms) ms *= 0.4;
+  return one;
+}
+
+TEST(Compare, ClaimsNothingOfUnsettledTimes) {
+  for (const double new_ms : {8.0, 10.0, 12.0}) {
+    const Comparison comparison =
+        compare_results(file({result("a", 10, 8)}), file({disturbed(result("a", new_ms, 8))}));
+    EXPECT_EQ(comparison.benchmarks[0].judged.verdict, Verdict::kInconclusive) << new_ms;
+    EXPECT_THAT(comparison.benchmarks[0].judged.why,
+                HasSubstr("the new is unsettled: other work held the CPUs: threads waited for one for 40%"));
+    EXPECT_EQ(exit_code_of(comparison), ExitCode::kInconclusive);
+    EXPECT_FALSE(is_settled(comparison)) << "more processes are run";
+  }
+  Result rung = result("a", 10, 8);
+  rung.unsettled = "its rounds disagree";
+  const Comparison comparison = compare_results(file({rung}), file({result("a", 12, 8)}));
+  EXPECT_EQ(comparison.benchmarks[0].judged.why, "the base is unsettled: its rounds disagree");
+}
+
+TEST(Compare, ClaimsNothingOfTheTailOfUnsettledTimes) {
+  const auto with_p99 = [](double ms) {
+    Result one = result("a", ms, 8);
+    Trials many;
+    for (int i = 0; i < 400; ++i) many.wall_ms.push_back(ms * (1 + 0.001 * (i % 7)));
+    one.trials = {make_series("forward", many)};
+    return one;
+  };
+  ComparisonOptions options;
+  options.process_noise = 0.001;
+  options.limits.set(Quantity::kP99, 0.1);
+  const Comparison comparison = compare_results(file({with_p99(10)}), file({disturbed(with_p99(10))}), options);
+  const std::vector<ComparedQuantity>& quantities = comparison.benchmarks[0].quantities;
+  ASSERT_EQ(quantities.front().quantity, Quantity::kP99);
+  EXPECT_THAT(quantities.front().judged.why, HasSubstr("unsettled"));
+}
+
 TEST(Compare, AdjustsForTheNumberOfBenchmarks) {
   // Four against four: p is 2 / 70 = 0.029 for each. That is evidence for a single benchmark, but not for two.
   const Comparison alone = compare_results(file({result("a", 10, 4)}), file({result("a", 12, 4)}));
