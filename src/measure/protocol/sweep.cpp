@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files/file_lock.hpp"
 #include "measure/protocol/generation.hpp"
+#include "measure/protocol/ladder_rounds.hpp"
 #include "measure/protocol/stages.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/timing.hpp"
@@ -180,19 +181,53 @@ std::vector<Column> sweep_columns(bool has_factors) {
           {.header = "state", .shown = Shown::kOnlyInCsv}};
 }
 
+/// Whether every switch that was asked for declined, so that the cell ran as the baseline does.
+bool is_declined(const Result& result) {
+  return result.configuration.applied.empty() && !result.configuration.declined.empty();
+}
+
+std::string declined_names(const Result& result) {
+  std::vector<std::string> names;
+  for (const DeclinedSwitch& one : result.configuration.declined) names.push_back(one.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "fuse", "fuse+fp8 (fp8 declined)", "fp8 (declined)".
+std::string label_of(const std::string& switches, const Result& result) {
+  if (result.configuration.declined.empty()) return switches;
+  return is_declined(result) ? switches + " (declined)"
+                             : fmt::format("{} ({} declined)", switches, declined_names(result));
+}
+
+bool is_one_process(const Result& result) {
+  const std::vector<std::int64_t>& process = series_of(result, "step").process;
+  return std::ranges::all_of(process, [&](std::int64_t one) { return one == process.front(); });
+}
+
+/// One process says nothing of how processes differ, so its factor has no interval.
+bool has_lone_process(const SweepRow& row) { return is_one_process(*row.baseline) || is_one_process(*row.result); }
+
 std::vector<Cell> factor_cells(const SweepRow& row) {
   if (row.baseline == nullptr) return {no_value(), no_value()};
+  if (is_declined(*row.result)) return {no_value("declined"), no_value()};
   if (row.unsettled || why_unsettled(*row.baseline)) return {no_value("unsettled"), no_value()};
   const std::optional<Estimate> factor = speedup(*row.baseline, *row.result, /*is_one_file=*/true);
   if (!factor) return {no_value(), no_value()};
-  return {factor_cell(factor->value), interval_cell(factor->interval)};
+  return {factor_cell(factor->value), has_lone_process(row) ? no_value() : interval_cell(factor->interval)};
+}
+
+/// The state of a cell that fits, in CSV.
+std::string state_of(const SweepRow& row) {
+  if (row.unsettled) return "unsettled: " + *row.unsettled;
+  return row.result->configuration.declined.empty() ? "measured" : "declined: " + declined_names(*row.result);
 }
 
 std::vector<Cell> sweep_cells(const SweepRow& row) {
   const auto& [cell, result, baseline, unsettled] = row;
   std::string switches = cell->switches;
   std::ranges::replace(switches, ',', '+');
-  const Cell name(unsettled ? switches + " ?" : switches, {switches});
+  const std::string label = label_of(switches, *result);
+  const Cell name(unsettled ? label + " ?" : label, {switches});
   std::vector<Cell> cells = {name, pixels_cell(cell->size), size_cell(cell->steps), count_cell(cell->batch)};
   if (is_out_of_memory(*result)) {
     cells.insert(cells.end(), {no_value(), no_value(), no_value("out of memory"), no_value(), no_value(), no_value(),
@@ -204,20 +239,26 @@ std::vector<Cell> sweep_cells(const SweepRow& row) {
   cells.insert(cells.end(), {ms_cell(step.statistics.median), interval_ms_cell(interval_of(step)),
                              ms_cell(image.median_ms), interval_ms_cell(image.interval_ms)});
   for (Cell& value : factor_cells(row)) cells.push_back(std::move(value));
-  cells.insert(cells.end(), {number_cell(1000 / image.median_ms, format_significant(1000 / image.median_ms)),
-                             bytes_cell(result->memory ? result->memory->peak_bytes : std::nullopt),
-                             Cell(unsettled ? "unsettled: " + *unsettled : "measured")});
+  cells.insert(cells.end(),
+               {number_cell(1000 / image.median_ms, format_significant(1000 / image.median_ms)),
+                bytes_cell(result->memory ? result->memory->peak_bytes : std::nullopt), Cell(state_of(row))});
   return cells;
 }
 
 /// What the reader needs to know of cells without an interval, and of unsettled ones.
 std::string sweep_remarks(const std::vector<SweepRow>& rows) {
-  std::string unsettled, few;
+  std::string unsettled, few, declined;
+  bool has_lone = false;
   for (const SweepRow& row : rows) {
+    for (const DeclinedSwitch& one : row.result->configuration.declined)
+      declined += fmt::format("  {}: {}: {}\n", row.result->id, one.name, one.reason);
+    has_lone = has_lone || (row.baseline != nullptr && !row.unsettled && has_lone_process(row));
     if (row.unsettled) unsettled += fmt::format("  {}: {}\n", row.result->id, *row.unsettled);
     if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step");
   }
   std::string text = std::move(few);
+  if (has_lone) text += fmt::format("\nfactors have no interval: {} (--processes)\n", one_says_nothing("process"));
+  if (!declined.empty()) text += "\ndeclined, so that the cell was measured without it:\n" + declined;
   if (!unsettled.empty()) text += "\nunsettled: too noisy to report:\n" + unsettled;
   return text;
 }

@@ -168,8 +168,38 @@ TEST_F(Sweep, TableHasTheFactorOnTheBaselineOfTheSameWork) {
   file.results.at(1).trials.at(0) = steps(256);
   const std::string csv = to_sweep_table(file, task()).to_string(TableFormat::kCsv);
   EXPECT_THAT(csv, HasSubstr("baseline,512x512,4,1,512,512,512,2048,2048,2048,,,,"));
-  EXPECT_THAT(csv, HasSubstr("fast,512x512,4,1,256,256,256,1024,1024,1024,2,2,2,"));
+  EXPECT_THAT(csv, HasSubstr("fast,512x512,4,1,256,256,256,1024,1024,1024,2,,,"));
+  EXPECT_THAT(to_sweep_table(file, task()).text(),
+              HasSubstr("factors have no interval: one process says nothing of how processes differ (--processes)"));
   EXPECT_EQ(speedup(file.results[0], file.results[1], true)->value, 2) << "as in a report";
+}
+
+TEST_F(Sweep, FactorOfSeveralProcessesHasAnInterval) {
+  trials_ = 6;
+  processes_ = 2;
+  cells_ = two_cells();
+  ResultFile file = sweep_all();
+  file.results.at(1).trials.at(0) = steps(256);
+  const Printout table = to_sweep_table(file, task());
+  EXPECT_THAT(table.to_string(TableFormat::kCsv), HasSubstr("fast,512x512,4,1,256,256,256,1024,1024,1024,2,2,2,"));
+  EXPECT_THAT(table.text(), testing::Not(HasSubstr("--processes")));
+}
+
+TEST_F(Sweep, MarksACellWhoseSwitchesDeclined) {
+  trials_ = 6;
+  cells_ = two_cells();
+  ResultFile file = sweep_all();
+  Configuration& configuration = file.results.at(1).configuration;
+  configuration.applied.clear();
+  configuration.declined = {{.name = "fast", .reason = "there is no loop"}};
+  EXPECT_THAT(to_sweep_table(file, task()).text(),
+              testing::AllOf(testing::ContainsRegex("\nfast \\(declined\\)  .*  declined "),
+                             HasSubstr("\ndeclined, so that the cell was measured without it:\n"
+                                       "  m fast, 512x512, 4 steps, batch 1: fast: there is no loop\n")));
+  EXPECT_THAT(to_sweep_table(file, task()).to_string(TableFormat::kCsv), HasSubstr(",declined: fast"));
+  configuration.asked = {"fast", "graph"};
+  configuration.applied = {"graph"};
+  EXPECT_THAT(to_sweep_table(file, task()).text(), testing::ContainsRegex("\nfast \\(fast declined\\)  .* 1.00x"));
 }
 
 TEST_F(Sweep, MarksACellThatOtherWorkDisturbed) {
