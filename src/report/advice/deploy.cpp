@@ -130,10 +130,12 @@ std::vector<std::string> labels_of(const Candidates& candidates) {
   return labels;
 }
 
+constexpr std::string_view kFaster = "faster";
+
 /// The verdict of the interval of a factor over the configurations before.
 std::string_view evidence_of(const std::optional<Estimate>& factor) {
   if (!factor || !factor->interval) return "no interval to judge by";
-  if (factor->interval->low > 1) return "faster";
+  if (factor->interval->low > 1) return kFaster;
   if (factor->interval->high < 1) return "slower";
   return "no difference beyond noise";
 }
@@ -156,6 +158,9 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
     const std::optional<KnownLoss> loss = quality_loss(dataset, *ladder.scenario, *rung.measurement, max_quality_loss);
     if (rung.is_declined())
       one.reason = "does nothing here";
+    else if (one.adopt && (rung.is_unsettled() || one.reason != kFaster))
+      one.reason = fmt::format("part of the recommended configuration; over the one before it: {}",
+                               rung.is_unsettled() ? "unsettled" : one.reason);
     else if (rung.is_unsettled())
       one.reason = "unsettled: measure again";
     else if (!one.adopt && !loss)

@@ -27,7 +27,7 @@ struct Candidate {
 struct Adoption {
   std::vector<std::string> switches;
   bool adopt = false;
-  std::string reason;                   ///< verdict of the measurement: "faster", "beyond the quality limit"
+  std::string reason;                   ///< why it is adopted or not: "faster", "beyond the quality limit"
   std::optional<Estimate> alone;        ///< speedup over the baseline
   std::optional<Estimate> on_previous;  ///< speedup over the configuration before it in the ladder
 };

@@ -121,6 +121,21 @@ TEST(Decide, DoesNotBlameAnExactSwitchForWhatIsBelowIt) {
   EXPECT_EQ(d.adoption[1].reason, "exact, but measured only on top of switches that are beyond the quality limit");
 }
 
+TEST(Decide, ReasonOfASlowerSwitchThatIsAdoptedIsTheRecommendedConfiguration) {
+  // fuse is slower than arena alone, but the fastest configuration was measured only with it.
+  const std::vector<Result> results = {make_result({}, twice({20, 20, 20, 20})),
+                                       make_result({"arena"}, twice({10, 10, 10, 10})),
+                                       make_result({"arena", "fuse"}, twice({12, 12, 12, 12})),
+                                       make_result({"arena", "fuse", "graph"}, twice({5, 5, 5, 5}))};
+  const Dataset dataset = make_dataset({make_file(results)});
+  const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+  ASSERT_THAT(d.adoption, SizeIs(3));
+  EXPECT_EQ(d.adoption[0].reason, "faster");
+  EXPECT_TRUE(d.adoption[1].adopt);
+  EXPECT_EQ(d.adoption[1].reason, "part of the recommended configuration; over the one before it: slower");
+  EXPECT_EQ(d.adoption[2].reason, "faster");
+}
+
 // Invariant: the adopted switches are the deployed ones, for any measurements.
 TEST(Decide, NeverContradictsItself) {
   std::mt19937 random(7);
@@ -150,6 +165,7 @@ TEST(Decide, NeverContradictsItself) {
     ASSERT_THAT(d.adoption, SizeIs(order.size()));
     for (const Adoption& one : d.adoption) {
       if (one.adopt) adopted.insert(adopted.end(), one.switches.begin(), one.switches.end());
+      EXPECT_FALSE(one.adopt && one.reason == "slower");
       left_out += one.adopt ? 0 : 1;
     }
     EXPECT_EQ(adopted, d.deploy->measurement->switches());
