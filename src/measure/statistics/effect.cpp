@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text/format.hpp"
 #include "measure/probes/clock_tick.hpp"
 #include "measure/statistics/bootstrap.hpp"
 #include "measure/statistics/mann_whitney.hpp"
@@ -127,11 +126,9 @@ class DifferenceReach {
   /// Student's interval with each side's own variance.
   void add_own() {
     for (const auto& [side, reach] : {std::pair{&base_, &base_reach_}, std::pair{&changed_, &new_reach_}}) {
-      constexpr std::size_t kFree = 6;  // with 6 values an interval needs no assumptions
       const double n = static_cast<double>(side->size()), inflated = inflation(*side);
       const double variance = median_variance(sum_of_squares(*side), n - 1, n - inflated, inflated, side->size());
-      const double share = side->size() < kFree ? 0.995 : 0.975;
-      const double student = quantile(boost::math::students_t(n - 1), share) * std::sqrt(variance);
+      const double student = quantile(boost::math::students_t(n - 1), 0.975) * std::sqrt(variance);
       *reach = {std::max(reach->down, student), std::max(reach->up, student)};
     }
   }
@@ -236,7 +233,6 @@ Effect paired_effect(std::span<const std::vector<double>> base, std::span<const 
 
 Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<const std::vector<double>> changed,
                        std::optional<double> process_noise) {
-  constexpr std::size_t kFewestTrials = 4;
   const std::vector<double> base_medians = medians_of(base, "base");
   const std::vector<double> new_medians = medians_of(changed, "new");
   const double base_ms = median(base_medians), new_ms = median(new_medians);
@@ -251,11 +247,9 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
     effect.limit = kOneProcessEach;
     return effect;
   }
-  const std::size_t trials = std::min(base.front().size(), changed.front().size());
-  if (!has_several && trials < kFewestTrials) {
-    effect.limit = fmt::format("{} of one process {} too few to say how trials differ; {} are the least",
-                               format_count(static_cast<std::int64_t>(trials), "trial"), trials == 1 ? "is" : "are",
-                               kFewestTrials);
+  const std::int64_t trials = std::min(std::ssize(base.front()), std::ssize(changed.front()));
+  if (!has_several && trials < kFewestForInterval) {
+    effect.limit = too_few_for_interval(trials);
     return effect;
   }
   const std::optional<double> tick = clock_tick(joined_where_single(base), joined_where_single(changed));

@@ -19,10 +19,9 @@ bool base_goes_first(int pair, std::uint64_t seed) {
 
 PairedRuns run_pairs(const BenchRun& base, const BenchRun& changed, const PairOptions& options,
                      const std::function<void(int done, int total)>& on_progress) {
-  constexpr int kFewest = 6;
-  if (options.pairs < kFewest)
+  if (options.pairs < kFewestForInterval)
     fail_usage("{} pairs of processes were asked for; {} are the fewest that give a 95% interval", options.pairs,
-               kFewest);
+               kFewestForInterval);
   ComparisonOptions compared = options.compared;
   compared.paired = true;
   std::vector<ResultFile> base_files, new_files;

@@ -15,7 +15,8 @@ std::string distance(double ratio) {
 std::string why_not_compared(const Effect& effect) {
   if (!effect.limit.empty()) return effect.limit;
   if (effect.paired)
-    return fmt::format("{} pairs of processes are too few for a 95% interval; 6 are the least", effect.base_processes);
+    return fmt::format("{} pairs of processes are too few for a 95% interval; {} are the least", effect.base_processes,
+                       kFewestForInterval);
   return kOneProcessEach;
 }
 
