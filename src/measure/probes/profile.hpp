@@ -71,7 +71,8 @@ struct Profile {
 [[nodiscard]] Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& options = {},
                               const ProfileObserver& observer = {});
 
-/// The profile as a table with time, bytes, the kernel alone, floor and headroom; disturbances are listed below it. A
+/// The profile as a table with time, bytes, the kernel alone, floor and headroom. A share is that of the launches' time
+/// in a whole request or pass, as in reports. Disturbances are listed below it. A
 /// launch that took up to 5% less than its floor is shown as at its floor. One that took even less is marked, without
 /// a factor: the floor does not bound it.
 [[nodiscard]] Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);

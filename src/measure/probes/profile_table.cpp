@@ -21,6 +21,7 @@ struct Line {
   std::string floor_of;
   std::int64_t launches = 0;
   double time_ms = 0;
+  double request_ms = 0;  ///< in a whole request or pass
   double bytes = 0;       ///< least bytes to move
   bool is_timed = false;  ///< whether any of them was timed alone
   double alone_ms = 0;
@@ -52,6 +53,7 @@ Line line_of(const Profile& profile, const PlanRecord& plan, std::size_t i, Prof
           .floor_of = profile.launches.floor_of[i],
           .launches = 1,
           .time_ms = profile.launches.time_ms[i],
+          .request_ms = static_cast<double>(profile.launches.runs[i]) * profile.launches.time_ms[i],
           .bytes = node.cost_bytes,
           .is_timed = node.cost_unit == "matrix",
           .alone_ms = profile.launches.alone_ms[i],
@@ -65,6 +67,7 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
         if (known.floor_of != line.floor_of) known.floor_of = "both";
         ++known.launches;
         known.time_ms += line.time_ms;
+        known.request_ms += line.request_ms;
         known.bytes += line.bytes;
         known.is_timed |= line.is_timed;
         known.alone_ms += line.alone_ms;
@@ -102,13 +105,14 @@ std::string remarks_on(const Profile& profile, std::int64_t below) {
   return text;
 }
 
-/// `per` is the unit of work of the times: "step", "pass" or "request".
-void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double total_ms, const char* per) {
+/// `per` is the unit of work of the times: "step", "pass" or "request". `request_ms` is the time of all launches of a
+/// request or pass.
+void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double request_ms, const char* per) {
   if (rows != ProfileRows::kLaunch) std::ranges::stable_sort(lines, std::ranges::greater(), &Line::time_ms);
   for (const Line& line : lines) {
     std::vector<Cell> cells = {line.label};
     if (rows != ProfileRows::kModule) cells.emplace_back(line.kernel);
-    const double over = line.time_ms / line.floor_ms, share = line.time_ms / total_ms;
+    const double over = line.time_ms / line.floor_ms, share = line.request_ms / request_ms;
     const bool is_below = is_below_floor(line);
     for (Cell cell :
          {count_cell(line.launches), ms_cell(line.time_ms), number_cell(share, fmt::format("{:.1f}%", 100 * share)),
@@ -131,7 +135,7 @@ std::vector<Column> profile_columns(ProfileRows rows) {
   };
   add("launches", 3, "launches");
   add("time", 0, "time_ms");
-  add("share", 0, "share");
+  add("share of launches", 0, "share");
   add("bytes", 6, "bytes");
   add("alone", 4, "alone_ms");
   add("floor", 2, "floor_ms");
@@ -155,11 +159,14 @@ Printout to_profile_table(const Profile& profile, const PlanRecord& plan, Profil
   Table table;
   for (Column& column : profile_columns(rows)) table.add_column(std::move(column));
   const double step_ms = profile.step_ms();
+  double request_ms = 0;
+  for (const std::vector<Line>* lines : {&step, &once})
+    for (const Line& line : *lines) request_ms += line.request_ms;
   const char *const name = profile.step_name(), *const whole = profile.is_pass ? "pass" : "request";
-  add_rows(table, step, rows, step_ms, name);
+  add_rows(table, step, rows, request_ms, name);
   if (!once.empty()) {
     table.add_rule();
-    add_rows(table, once, rows, step_ms, whole);
+    add_rows(table, once, rows, request_ms, whole);
   }
   std::string text =
       fmt::format("\na {} takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n", name,

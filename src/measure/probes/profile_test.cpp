@@ -173,6 +173,25 @@ TEST(ProfileTable, SaysAPassWhereAPassWasProfiled) {
   EXPECT_THAT(table_of(profile), HasSubstr("\na step takes 15.0 ms; "));
 }
 
+TEST(ProfileTable, SharesAreThoseOfAllLaunchesOfARequest) {
+  Profile profile = one_launch(2);
+  profile.launches.time_ms = {2, 4};
+  profile.launches.alone_ms = profile.launches.floor_ms = {1, 1};
+  profile.launches.floor_of = {"copy", "copy"};
+  profile.launches.runs = {3, 1};  // a step of 2 ms three times, and 4 ms once
+  PlanRecord plan;
+  for (const char* op : {"add", "mul"})
+    plan.nodes.push_back({.node = op,
+                          .op = op,
+                          .kernel = "k",
+                          .implementation = "i",
+                          .compute_type = "f32",
+                          .cost_unit = "vector",
+                          .rejections = {}});
+  const Printout table = to_profile_table(profile, plan, ProfileRows::kOp);
+  EXPECT_THAT(table.text(), AllOf(HasSubstr("share of launches"), HasSubstr("60.0%"), HasSubstr("40.0%")));
+}
+
 TEST(ProfileTable, SaysWhatDisturbedIt) {
   Profile profile = one_launch(0.6);
   profile.disturbances = {"floors: other work held the CPUs"};

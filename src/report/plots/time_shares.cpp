@@ -93,7 +93,8 @@ json draw(const std::vector<TimeShare>& shares) {
   for (const TimeShare& share : shares) {
     const double floor_ms = std::min(share.floor_ms.value_or(0), share.ms);
     Tip tip(share.name);
-    tip.row("time in a request", exact(share.ms, "ms")).row("share", fmt::format("{} %", 100 * share.ms / total));
+    tip.row("time in a request", exact(share.ms, "ms"))
+        .row("share of launches", fmt::format("{} %", 100 * share.ms / total));
     tip.row("launches", fmt::format("{}", share.launches));
     if (share.floor_ms) tip.row("floor", exact(*share.floor_ms, "ms"));
     std::string text = fmt::format("{}  {}%", label_ms(share.ms), format_significant(100 * share.ms / total));
@@ -159,7 +160,7 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
       for (const TimeShare& share : shares) names.push_back(share.name);
       Chart chart{.file = numbered(file, drawn.charts.size()),
                   .title = fmt::format("Where the time of a request goes, by {}: {}", what, m->label),
-                  .subtitle = subtitle_of(scenario),
+                  .subtitle = subtitle_of(scenario) + "; time and share of launches",
                   .of = {},
                   .option = draw(shares),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
