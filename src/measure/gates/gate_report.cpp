@@ -128,6 +128,8 @@ std::string markdown_rows(const GateReport& report, const std::vector<const Gate
   return text;
 }
 
+constexpr std::size_t kWholeVerdict = 12;  // of "INCONCLUSIVE" and "NOT MEASURED"
+
 /// Column::priority: the change and its interval stay longest.
 int priority_of(std::string_view column) {
   constexpr std::array<std::pair<std::string_view, int>, 4> kFirstToGo = {
@@ -147,7 +149,7 @@ Printout gate_table(const GateReport& report) {
     table.add_column(Column{.header = report.columns[i],
                             .priority = priority_of(report.columns[i]),
                             .fields = report.fields.empty() ? std::vector<std::string>() : report.fields[i]});
-  table.add_column(Column{.header = "verdict", .align = Align::kLeft, .least = 10});
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft, .least = kWholeVerdict});
   table.add_column(Column{.header = "why", .align = Align::kLeft, .least = 18});
   for (const GateLine& line : report.lines) {
     if (!is_shown(line)) continue;

@@ -53,6 +53,27 @@ GateReport hostile_gate() {
   return one;
 }
 
+TEST(GateReport, BreaksNoVerdictInANarrowTerminal) {
+  GateReport report = gate_of_four();
+  report.columns = {"base", "new", "new/base", "95% interval", "p", "processes"};
+  for (GateLine& line : report.lines) {
+    line.name = "stable-diffusion-xl-base arena+flash+fuse+hoist+int8+tile+steps=14";
+    line.quantity = "PSNR (the teacher's pictures)";
+    line.cells = {"9.99 ms", "10.1 ms", "+10.0 points", "[-10.0, +10.0] points", "<0.001", "8, 8"};
+    line.outcome = GateOutcome::kUndecided;
+  }
+  report.lines[0].verdict = "NOT MEASURED";
+  report.lines[1].verdict = "INCONCLUSIVE";
+  report.lines[1].why =
+      "the base is unsettled: other work held the CPUs: threads waited for one for 40% of a typical pass";
+  for (const std::size_t columns : {80U, 120U}) {
+    const std::string text = gate_table(report).to_string(TableFormat::kText, columns);
+    for (const char* verdict : {"NOT MEASURED", "INCONCLUSIVE", "OK"}) EXPECT_THAT(text, HasSubstr(verdict)) << text;
+    for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+      EXPECT_LE(end - begin, columns) << text;
+  }
+}
+
 TEST(GateReport, EndsWithTheWorstOutcome) {
   GateReport one = gate_of_four();
   EXPECT_EQ(exit_code_of(one), ExitCode::kRegression);

@@ -11,7 +11,8 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kColumnGap = 2;
-constexpr std::size_t kIndentOfMore = 2;  // of continuation lines in a cell of the first column
+constexpr std::size_t kIndentOfMore = 2;               // of continuation lines in a cell of the first column
+constexpr std::string_view kSeparators = "+,/_.:=-|";  // after which a word may be broken
 
 void append_line(std::string& out, std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
@@ -24,13 +25,22 @@ std::string padded(const std::string& cell, std::size_t width, Align align) {
   return align == Align::kLeft ? cell + blanks : blanks + cell;
 }
 
-std::size_t longest_word(std::string_view text) {
-  std::size_t longest = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    longest = std::max(longest, display_width(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
+/// The longest part of a text between blanks, and after `separators`.
+std::size_t longest_word(std::string_view text, std::string_view separators = {}) {
+  std::size_t longest = 0, begin = 0;
+  const auto end_word = [&](std::size_t end) {
+    longest = std::max(longest, display_width(text.substr(begin, end - begin)));
+    begin = end;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ') {
+      end_word(i);
+      begin = i + 1;
+    } else if (separators.find(text[i]) != std::string_view::npos) {
+      end_word(i + 1);
+    }
   }
+  end_word(text.size());
   return longest;
 }
 
@@ -102,6 +112,16 @@ std::size_t Table::least_width(std::size_t column) const {
   return width;
 }
 
+/// The width below which words of the column would be broken elsewhere than after a separator.
+std::size_t Table::word_width(std::size_t column) const {
+  const Column& of = columns_[column];
+  const std::string_view separators = of.align == Align::kLeft ? kSeparators : std::string_view();
+  std::size_t width = longest_word(of.header);
+  for (const Row& row : rows_)
+    if (!row.empty()) width = std::max(width, longest_word(row[column].text, separators));
+  return width;
+}
+
 /// The name of an omitted column below the table; a duplicate header is preceded by the previous column's.
 std::string Table::name_of(std::size_t column) const {
   const std::string& header = columns_[column].header;
@@ -127,10 +147,22 @@ Table::Layout Table::lay_out(std::size_t width) const {
     layout.columns.erase(layout.columns.begin() + static_cast<std::ptrdiff_t>(last));
     layout.widths.erase(layout.widths.begin() + static_cast<std::ptrdiff_t>(last));
   }
-  while (layout.width() > width) {  // the remaining columns must stay
-    std::size_t& widest = *std::ranges::max_element(layout.widths);
-    if (widest <= kIndentOfMore + 1) break;
-    --widest;
+  std::vector<std::size_t> words;
+  for (const std::size_t column : layout.columns) words.push_back(word_width(column));
+  while (layout.width() > width) {  // the remaining columns must stay; words are broken last
+    std::size_t widest = layout.widths.size();
+    bool keeps_words = false;
+    for (std::size_t i = 0; i < layout.widths.size(); ++i) {
+      if (layout.widths[i] <= kIndentOfMore + 1) continue;
+      const bool keeps = layout.widths[i] > words[i];
+      if (widest == layout.widths.size() || (keeps && !keeps_words) ||
+          (keeps == keeps_words && layout.widths[i] > layout.widths[widest])) {
+        widest = i;
+        keeps_words = keeps;
+      }
+    }
+    if (widest == layout.widths.size()) break;
+    --layout.widths[widest];
   }
   for (bool is_wider = true; is_wider && layout.width() < width;) {  // distribute the remaining width
     is_wider = false;
@@ -153,7 +185,7 @@ void Table::append_row(std::string& out, const Layout& layout, const std::vector
         i == 0 && columns_[layout.columns[i]].align == Align::kLeft && layout.widths[i] > kIndentOfMore;
     lines.push_back(wrap_line(cells[i], {.width = layout.widths[i],
                                          .indent = goes_on_further_in ? kIndentOfMore : 0,
-                                         .separators = "+,/_.:=-|",
+                                         .separators = kSeparators,
                                          .breaks_words = true}));
     height = std::max(height, lines.back().size());
   }

@@ -89,7 +89,8 @@ class Table {
 
   /// For a terminal of `width` columns: two blanks between columns, a rule under the header, no trailing blanks, each
   /// line ended by a newline. If that is too wide, headers and left-aligned cells first take several lines. Then
-  /// columns are omitted by priority; a line below names them and ends in `all_are_in`. No text is cut.
+  /// columns are omitted by priority; a line below names them and ends in `all_are_in`. Words are broken only if that
+  /// is still too wide. No text is cut.
   [[nodiscard]] std::string render(std::size_t width = kAnyWidth, std::string_view all_are_in = {}) const;
   /// All columns and fields, with all digits (RFC 4180, lines ended by a newline).
   [[nodiscard]] std::string to_csv() const;
@@ -107,6 +108,7 @@ class Table {
   [[nodiscard]] std::vector<std::size_t> shown_columns() const;
   [[nodiscard]] std::size_t full_width(std::size_t column) const;
   [[nodiscard]] std::size_t least_width(std::size_t column) const;
+  [[nodiscard]] std::size_t word_width(std::size_t column) const;
   [[nodiscard]] std::string name_of(std::size_t column) const;
   void append_row(std::string& out, const Layout& layout, const std::vector<std::string>& cells) const;
 

@@ -155,6 +155,19 @@ TEST(Table, TakesSeveralLinesForALabelAndCutsNone) {
             "  step), an image\n");
 }
 
+TEST(Table, BreaksWordsLast) {
+  Table table;
+  table.add_column(Column{.header = "verdict", .align = Align::kLeft, .least = 12});
+  table.add_column(Column{.header = "why", .align = Align::kLeft, .least = 12});
+  table.add_row({"INCONCLUSIVE", "not so few of them"});
+  EXPECT_EQ(table.render(20),
+            "verdict       why\n"
+            "------------  ------\n"
+            "INCONCLUSIVE  not so\n"
+            "              few of\n"
+            "              them\n");
+}
+
 TEST(Table, IsNotChangedWhereItFits) {
   EXPECT_EQ(wide_table().render(), wide_table().render(200));
   EXPECT_EQ(wide_table().render().find("not shown"), std::string::npos);
