@@ -279,6 +279,8 @@ TEST_F(OptionsTest, AModelInTheHubsCacheOpensByItsNameAndItsFolder) {
   EXPECT_THAT(missing.err, AllOf(HasSubstr(file("hf") + "/hub does not hold it"),
                                  HasSubstr("hf download black-forest-labs/FLUX.1-dev")));
   EXPECT_THAT(headroom("run tiny --prompt x").err, HasSubstr("holds 'fox/tiny'"));
+  EXPECT_THAT(run("cd " + file("hf") + " && " + kHeadroomBinary + " run models/live-ink --prompt x").err,
+              HasSubstr("'live-ink' ships with the program and is opened by that name"));
   EXPECT_THAT(headroom("run nosuch --prompt x").err, HasSubstr("models that ship were looked for in "));
 }
 

@@ -176,13 +176,18 @@ std::string searched_folders() {
   return fmt::format("{}", fmt::join(there, " and "));
 }
 
-/// Reports a path, or ORG/NAME, without a folder.
-[[noreturn]] void refuse_missing_folder(const std::string& name) {
-  const fs::path parent = fs::path(name).parent_path();
+/// Reports a path, or ORG/NAME, without a folder. `models/NAME` is a path: the hub has no organization of that name,
+/// which is part of its own addresses.
+[[noreturn]] void refuse_missing_folder(const std::string& name, const std::vector<std::string>& shipped) {
+  const fs::path path(name), parent = path.parent_path();
   const std::optional<fs::path> cache = hub_cache_folder();
-  if (is_hub_name(name) && cache && !is_folder(parent))
+  if (is_hub_name(name) && parent != "models" && cache && !is_folder(parent))
     fail_usage("no model '{}': there is no such folder, and {} does not hold it; to download it there: hf download {}",
                name, cache->native(), name);
+  const std::string last = path.filename().string();
+  if (std::ranges::find(shipped, last) != shipped.end())
+    fail_usage("no model '{}': there is no such folder; '{}' ships with the program and is opened by that name", name,
+               last);
   std::vector<std::string> siblings;
   std::error_code unknown;
   if (fs::is_directory(parent, unknown))
@@ -238,7 +243,7 @@ Component open_component(const std::string& name_or_folder, std::optional<std::u
     if (name == name_or_folder) return open_folder(folder, name, random_seed);
     names.push_back(name);
   }
-  if (name_or_folder.find('/') != std::string::npos) refuse_missing_folder(name_or_folder);
+  if (name_or_folder.find('/') != std::string::npos) refuse_missing_folder(name_or_folder, names);
   refuse_unknown_name(name_or_folder, std::move(names));
 }
 

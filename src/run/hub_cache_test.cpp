@@ -105,6 +105,7 @@ TEST_F(HubCacheTest, AnUnknownModelIsReportedWithTheCommandThatGetsIt) {
                              HasSubstr("hf download black-forest-labs/FLUX.1-dev")));
   add("models--fox--small", "one");
   EXPECT_THAT(refusal("small"), HasSubstr("the cache of the Hugging Face hub holds 'fox/small'"));
+  EXPECT_THAT(refusal("models/no-such"), testing::Not(HasSubstr("hf download")));
   EXPECT_THAT(refusal("no-such"), HasSubstr("models that ship were looked for in "));
   EXPECT_THAT(refusal(folder_.path().string() + "/hbu"), HasSubstr("did you mean '" + (folder_ / "hub").string()));
 }

@@ -1,6 +1,6 @@
 #include "report/advice/advice_command.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -50,25 +50,33 @@ std::string command(std::string_view name, const Candidate& candidate, std::stri
                      name == "stream" ? " --input VIDEO --out null:" : "", options);
 }
 
+/// "--opt arena,bf16 --quality 500": the options with the candidate's switches, so that it is what the command measures.
+std::string with_switches(const Candidate& candidate, std::string_view options) {
+  const std::vector<std::string>& switches = candidate.measurement->switches();
+  return switches.empty()
+             ? std::string(options)
+             : fmt::format("--opt {} {}", escape_html(fmt::format("{}", fmt::join(switches, ","))), options);
+}
+
 }  // namespace
 
 std::string how_to_measure_quality(const Dataset& dataset, const Candidate& candidate) {
   const Subject& subject = candidate.scenario->subject;
   if (subject.kind == SubjectKind::kStream)
     return is_judged_by_a_teacher(dataset, subject)
-               ? "measure it with " + command("stream", candidate, "--quality 16")
+               ? "measure it with " + command("stream", candidate, with_switches(candidate, "--quality 16"))
                : "compare frames of the video with those under <code>--opt lossless</code>";
   const bool is_random = has_random_weights(candidate);
   if (is_random && output_kind_of(candidate.measurement->result->configuration) == OutputKind::kOtherLoop)
     return "judge it with trained weights";
   if (pass_name_of(candidate).empty() && !is_random)
-    return "measure it with " + command("ladder", candidate, "--quality 500");
+    return "measure it with " + command("ladder", candidate, with_switches(candidate, "--quality 500"));
   return "measure the error of a pass with " + command("bench", candidate, "--opt auto --out error.json");
 }
 
 std::string how_to_profile(const Candidate& candidate) {
   if (candidate.scenario->subject.kind == SubjectKind::kStream) return "not profiled";
-  return "not profiled: " + command("profile", candidate, "--out profile.json");
+  return "not profiled: " + command("profile", candidate, with_switches(candidate, "--out profile.json"));
 }
 
 std::string how_to_time_exact(const Candidate& candidate) {

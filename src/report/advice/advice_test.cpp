@@ -350,8 +350,10 @@ Entry named(Entry entry, const std::string& model, bool is_random = false) {
 TEST(Advice, NamesACommandThatTakesTheModel) {
   const std::string shipped =
       decision_text({named(baseline(), "fashion-flux"), named(step({"bf16"}, 20), "fashion-flux")});
-  EXPECT_THAT(shipped, HasSubstr("<code>headroom ladder fashion-flux --quality 500</code>"));
+  EXPECT_THAT(shipped, HasSubstr("<code>headroom ladder fashion-flux --opt bf16 --quality 500</code>"));
   EXPECT_THAT(shipped, HasSubstr("not profiled: <code>headroom profile fashion-flux --out profile.json</code>"));
+  EXPECT_THAT(decision_text({named(baseline(), "fashion-flux"), named(step({"arena", "fuse"}, 20), "fashion-flux")}),
+              HasSubstr("<code>headroom profile fashion-flux --opt arena,fuse --out profile.json</code>"));
   Subject decode = unet_pass(64);
   decode.request["pass"] = "decode";
   EXPECT_THAT(
@@ -368,10 +370,10 @@ TEST(Advice, NamesNoCommandOfAModelThatItsNameDoesNotOpen) {
   for (const char* model : {"my-folder", "text_encoder", "flux-dev"}) {  // the last has no checkpoint of its own
     const std::string html = decision_text({named(baseline(), model), named(step({"bf16"}, 20), model)});
     EXPECT_THAT(html, testing::Not(HasSubstr("<code>headroom"))) << model;
-    EXPECT_THAT(html,
-                HasSubstr(fmt::format("measure it with the command ladder and --quality 500, given the folder of {}, "
-                                      "which the result does not name",
-                                      model)));
+    EXPECT_THAT(html, HasSubstr(fmt::format(
+                          "measure it with the command ladder and --opt bf16 --quality 500, given the folder of {}, "
+                          "which the result does not name",
+                          model)));
   }
 }
 
