@@ -28,13 +28,34 @@ void check_positive(std::span<const double> values) {
   }
 }
 
-bool is_enough(const std::vector<double>& trials) { return std::ssize(trials) >= kFewestForInterval; }
+/// The probability that fewer than k of n values, or more than n - k, lie below the median: that the interval from the
+/// k-th smallest to the k-th largest value misses it.
+double miss_probability(std::size_t n, std::size_t k) {
+  if (k == 0) return 0;
+  const boost::math::binomial below_median(static_cast<double>(n), 0.5);
+  return 2 * cdf(below_median, static_cast<double>(k - 1));
+}
 
-std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted, const Bootstrap& bootstrap) {
-  if (!is_enough(sorted)) return std::nullopt;
-  MedianResampler resampler(sorted);
-  IndexStream stream(bootstrap.seed, 0);
-  return percentile_interval(bootstrap.resamples, [&] { return resampler.draw(stream); });
+constexpr double kMissed = 0.05;  // by a 95% interval
+
+/// The largest k whose interval misses the median in at most 5%; 0 if there is none.
+std::size_t largest_exact(std::size_t n) {
+  std::size_t k = 0;
+  while (2 * (k + 1) <= n && miss_probability(n, k + 1) <= kMissed) ++k;
+  return k;
+}
+
+std::optional<Interval> interval_of_sorted(const std::vector<double>& sorted) {
+  if (std::ssize(sorted) < kFewestForInterval) return std::nullopt;
+  const std::size_t n = sorted.size(), k = largest_exact(n);
+  HR_CHECK_LT(2 * k, n);
+  const double wide = miss_probability(n, k), narrow = miss_probability(n, k + 1);
+  const double share = (kMissed - wide) / (narrow - wide);
+  const auto values = static_cast<double>(n), rank = static_cast<double>(k);
+  // exact for symmetric exponential distributions
+  const double weight = (values - rank) * share / (rank + (values - 2 * rank) * share);
+  const auto between = [&](double outer, double inner) { return outer + weight * (inner - outer); };
+  return Interval{between(sorted[k - 1], sorted[k]), between(sorted[n - k], sorted[n - k - 1])};
 }
 
 // Clamped, because rounding may move the mean of equal values just beyond them and make a constant series look
@@ -94,23 +115,20 @@ double median(std::span<const double> values) {
   return quantile_of_sorted(sorted_copy(values), 0.5);
 }
 
-std::optional<Interval> bootstrap_median_interval(std::span<const double> trials, const Bootstrap& bootstrap) {
+std::optional<Interval> median_interval(std::span<const double> trials) {
   check_finite(trials);
-  return interval_of_sorted(sorted_copy(trials), bootstrap);
+  return interval_of_sorted(sorted_copy(trials));
 }
 
 std::optional<Interval> exact_median_interval(std::span<const double> values) {
   check_finite(values);
   const std::vector<double> sorted = sorted_copy(values);
-  const boost::math::binomial below_median(static_cast<double>(sorted.size()), 0.5);
-  // The largest k with P(fewer than k values lie below the median) <= 2.5%.
-  std::size_t k = 0;
-  while (2 * (k + 1) <= sorted.size() && cdf(below_median, static_cast<double>(k)) <= 0.025) ++k;
+  const std::size_t k = largest_exact(sorted.size());
   if (k == 0) return std::nullopt;
   return Interval{sorted[k - 1], sorted[sorted.size() - k]};
 }
 
-Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap) {
+Summary summarize(std::span<const double> trials) {
   check_finite(trials);
   const std::vector<double> sorted = sorted_copy(trials);
   Summary summary;
@@ -124,23 +142,23 @@ Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap) {
   summary.max = sorted.back();
   summary.p95 = quantile_of_sorted(sorted, 0.95);
   summary.p99 = quantile_of_sorted(sorted, 0.99);
-  summary.median_interval = interval_of_sorted(sorted, bootstrap);
+  summary.median_interval = interval_of_sorted(sorted);
   apply_tukey_fences(sorted, summary);
   return summary;
 }
 
-Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials,
-                             const Bootstrap& bootstrap) {
+Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials) {
   check_positive(base_trials);
   check_positive(new_trials);
   const std::vector<double> base = sorted_copy(base_trials);
   const std::vector<double> changed = sorted_copy(new_trials);
   Estimate ratio{quantile_of_sorted(base, 0.5) / quantile_of_sorted(changed, 0.5), std::nullopt};
-  if (is_enough(base) && is_enough(changed)) {
-    MedianResampler base_medians(base), new_medians(changed);
-    IndexStream base_stream(bootstrap.seed, 0), new_stream(bootstrap.seed, 1);
-    ratio.interval = percentile_interval(bootstrap.resamples,
-                                         [&] { return base_medians.draw(base_stream) / new_medians.draw(new_stream); });
+  const std::optional<Interval> of_base = interval_of_sorted(base), of_new = interval_of_sorted(changed);
+  if (of_base && of_new) {
+    const double base_ms = quantile_of_sorted(base, 0.5), new_ms = quantile_of_sorted(changed, 0.5);
+    const double down = std::hypot(std::log(base_ms / of_base->low), std::log(of_new->high / new_ms));
+    const double up = std::hypot(std::log(of_base->high / base_ms), std::log(new_ms / of_new->low));
+    ratio.interval = Interval{ratio.value * std::exp(-down), ratio.value * std::exp(up)};
   }
   return ratio;
 }

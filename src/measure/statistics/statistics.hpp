@@ -46,7 +46,7 @@ struct Summary {
   double max = 0;
   double p95 = 0;
   double p99 = 0;
-  std::optional<Interval> median_interval;  ///< 95%, bootstrap of the median; absent below kFewestForInterval
+  std::optional<Interval> median_interval;  ///< 95%, median_interval(); absent below kFewestForInterval
   std::int64_t outliers_mild = 0;           ///< beyond 1.5 but within 3 interquartile ranges of the quartiles
   std::int64_t outliers_severe = 0;         ///< beyond 3 interquartile ranges
   double trimmed_mean = 0;  ///< of the n - outliers_mild - outliers_severe other trials; shown only, decides nothing
@@ -63,26 +63,27 @@ struct Summary {
 /// finite.
 [[nodiscard]] double median(std::span<const double> values);
 
-/// 95% interval of the median: the 2.5% and 97.5% quantiles of the medians of resamples with replacement (percentile
-/// method, Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.3). Absent below
+/// 95% interval of the median: between the exact interval of at least 95% and the next narrower one, interpolated so that
+/// it covers 95% (Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", Statistics
+/// and Probability Letters 4, 1986). It covers 94% to 96% for normal, heavy-tailed and skewed trials, from 6 on, while
+/// the percentile bootstrap covers 87% for 7 trials. For many trials both are equally wide. Absent below
 /// kFewestForInterval. Throws Error if `trials` is empty or holds a NaN or infinity.
-[[nodiscard]] std::optional<Interval> bootstrap_median_interval(std::span<const double> trials,
-                                                                const Bootstrap& bootstrap = {});
+[[nodiscard]] std::optional<Interval> median_interval(std::span<const double> trials);
 
 /// Distribution-free interval of the median with at least 95% coverage, from the k-th smallest to the k-th largest
 /// value. k follows from the binomial distribution of how many values lie below the median (Conover, "Practical
-/// Nonparametric Statistics", 1999, section 3.2). Meant for small samples, for which the bootstrap interval is too
-/// narrow. Absent below kFewestForInterval. Throws Error if `values` is empty or holds a NaN or infinity.
+/// Nonparametric Statistics", 1999, section 3.2). Absent below kFewestForInterval. Throws Error if `values` is empty or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> exact_median_interval(std::span<const double> values);
 
 /// All statistics of `trials`, in any order. Outliers are classified by the fences of Tukey, "Exploratory Data
 /// Analysis", 1977. Throws Error if `trials` is empty or holds a NaN or infinity.
-[[nodiscard]] Summary summarize(std::span<const double> trials, const Bootstrap& bootstrap = {});
+[[nodiscard]] Summary summarize(std::span<const double> trials);
 
 /// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
-/// interval comes from resampling both sides independently; it is absent if either side has fewer trials than
-/// kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite and positive.
-[[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials,
-                                           const Bootstrap& bootstrap = {});
+/// interval combines the median_interval() of both sides as independent errors of the logarithms (Zou and Donner,
+/// "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008); it is absent if either
+/// side has fewer trials than kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite and
+/// positive.
+[[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials);
 
 }  // namespace headroom

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "measure/protocol/ladder_rounds.hpp"
-#include "measure/statistics/bootstrap.hpp"
 
 namespace headroom {
 namespace {
@@ -36,16 +36,16 @@ Estimate quotient_of_medians(const Measurement& base, const Measurement& alone, 
   const std::array<const Measurement*, 4> all = {&before, &alone, &base, &together};
   if (!std::ranges::all_of(all, [](const Measurement* m) { return m->time().interval_ms.has_value(); }))
     return quotient;
-  const Bootstrap bootstrap;
-  std::vector<MedianResampler> samples;
-  for (const Measurement* m : all) samples.emplace_back(sorted_copy(m->time().trials_ms));
-  IndexStream stream(bootstrap.seed, /*stream=*/0);
-  quotient.interval = percentile_interval(bootstrap.resamples, [&] {
-    double value = samples[0].draw(stream);
-    value *= samples[1].draw(stream);
-    value /= samples[2].draw(stream);
-    return value / samples[3].draw(stream);
-  });
+  double down = 0, up = 0;  // as ratio_with_interval() combines independent errors
+  const auto add = [&](const Measurement& m, bool is_divisor) {
+    const Interval& interval = *m.time().interval_ms;
+    const double below = std::log(median_of(m) / interval.low), above = std::log(interval.high / median_of(m));
+    down = std::hypot(down, is_divisor ? above : below);
+    up = std::hypot(up, is_divisor ? below : above);
+  };
+  for (const Measurement* m : {&before, &alone}) add(*m, /*is_divisor=*/false);
+  for (const Measurement* m : {&base, &together}) add(*m, /*is_divisor=*/true);
+  quotient.interval = Interval{quotient.value * std::exp(-down), quotient.value * std::exp(up)};
   return quotient;
 }
 

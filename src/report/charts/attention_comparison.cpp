@@ -49,7 +49,7 @@ Drawn attention_comparison(const Dataset& dataset) {
          .of = dataset.scenarios_of(measurements_of(set)),
          .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
          .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
-                   "them. Whiskers are the 95% bootstrap interval of the median."},
+                   "them. Whiskers are the 95% interval of the median."},
          .height = height_of_bars(names_of(bars))});
     note_revisions(drawn.charts.back().notes, shown);
   }

@@ -31,7 +31,7 @@ std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, s
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = sweep_option(sweep, lines, fmt::format("{}s at once", one_of(sweep)), quantity_of(sweep)),
-         .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+         .notes = {"Whiskers are the 95% interval of the median."}});
     fit_sweep(charts.back());
     for (std::string& note : notes_on(sweep, lines, "{} at once")) charts.back().notes.push_back(std::move(note));
   }

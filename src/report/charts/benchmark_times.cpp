@@ -41,7 +41,7 @@ std::vector<std::string> notes_on_benchmarks(const Dataset& dataset, const Bench
   std::vector<std::string> notes;
   const auto has_interval = [](const Measurement* m) { return m->time().interval_ms.has_value(); };
   if (std::ranges::any_of(set.measurements, has_interval))
-    notes.emplace_back("Whiskers are the 95% bootstrap interval of the median.");
+    notes.emplace_back("Whiskers are the 95% interval of the median.");
   if (!std::ranges::all_of(set.measurements, has_interval))
     notes.emplace_back("Bars without a whisker are of a single time in the file.");
   std::map<std::string, std::vector<std::string>> tagged;

@@ -26,7 +26,7 @@ Drawn resolution_scaling(const Dataset& dataset) {
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = sweep_option(sweep, lines, in_pixels ? "size of an image in pixels" : "size of an image",
                                 {.name = y_name, .of_time = [](double, double ms) { return ms; }}),
-         .notes = {"Whiskers are the 95% bootstrap interval of the median."}});
+         .notes = {"Whiskers are the 95% interval of the median."}});
     fit_sweep(drawn.charts.back());
     for (std::string& note : notes_on(sweep, lines, "{}")) drawn.charts.back().notes.push_back(std::move(note));
   }

@@ -37,13 +37,12 @@ Drawn size_scaling(const Dataset& dataset) {
     make_logarithmic(option["xAxis"]);
     make_logarithmic(option["yAxis"]);
     option["xAxis"]["axisLabel"]["formatter"] = fn("axis_si");
-    drawn.charts.push_back(
-        {.file = numbered("size_scaling", drawn.charts.size()),
-         .title = "How time grows with the model",
-         .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
-         .of = dataset.scenarios_of(measurements_of(lines)),
-         .option = std::move(option),
-         .notes = {"Both axes are logarithmic. Whiskers are the 95% bootstrap interval of the median."}});
+    drawn.charts.push_back({.file = numbered("size_scaling", drawn.charts.size()),
+                            .title = "How time grows with the model",
+                            .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+                            .of = dataset.scenarios_of(measurements_of(lines)),
+                            .option = std::move(option),
+                            .notes = {"Both axes are logarithmic. Whiskers are the 95% interval of the median."}});
     fit_sweep(drawn.charts.back());
     for (std::string& note : notes_on(sweep, lines, "{} parameters"))
       drawn.charts.back().notes.push_back(std::move(note));

@@ -413,7 +413,7 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
     if (m->timing && m->time().interval_ms) has_interval = true;
     tags.insert(m->result->tags.begin(), m->result->tags.end());
   }
-  if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% bootstrap interval of the median.");
+  if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% interval of the median.");
   if (!without.empty()) notes.push_back(fmt::format("Drawn without an interval: {}.", fmt::join(without, ", ")));
   for (std::string& note : notes_on_unsettled(drawn)) notes.push_back(std::move(note));
   for (const std::string& tag : tags) {
