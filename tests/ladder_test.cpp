@@ -106,8 +106,13 @@ TEST_F(LadderCommand, TwoAreNotClimbedIntoOneFolder) {
   }
   EXPECT_EQ(headroom(tiny("--steps 2 --opt arena --out " + file("elsewhere"))).code, 0);
   other.reset();
-  EXPECT_EQ(headroom(tiny("--steps 2 --opt arena --out " + out)).code, 0);
+  const Outcome first = headroom(tiny("--steps 2 --opt arena --out " + out));
+  EXPECT_EQ(first.code, 0);
+  EXPECT_THAT(first.err, Not(HasSubstr("finished ladder")));
   EXPECT_FALSE(fs::exists(out + "/results.json.lock"));
+  EXPECT_THAT(
+      headroom(tiny("--steps 2 --opt arena --out " + out)).err,
+      HasSubstr("out/results.json is of a finished ladder: all is measured again, and it is replaced at the end"));
 }
 
 /// Runs the program and kills it after so many milliseconds.

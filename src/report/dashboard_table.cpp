@@ -63,14 +63,16 @@ std::string row_of(const Measurement& m, std::string_view name, const std::optio
   } else {
     row += cell("not timed") + cell("none");
   }
-  row += m.unsettled ? cell("unsettled") : factor ? cell(label_factor(factor->value), factor->value) : cell("");
+  if (m.unsettled || !factor)
+    row += cell(m.unsettled ? "unsettled" : "");
+  else
+    row += cell(m.switches().empty() && !m.is_peer ? "baseline" : label_factor(factor->value), factor->value);
   const std::optional<MemoryReport>& memory = result.memory;
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))
              : cell("");
   row += cell(qualities_of(result));
-  std::size_t trials = 0;
-  for (const TrialSeries& series : result.trials) trials += series.time_ms.size();
+  const std::size_t trials = m.timing ? m.time().trials_ms.size() : 0;  // as in the tables of the report
   row += fmt::format(
       "<td class=\"n\" data-key=\"{0}\"><button type=\"button\" class=\"trials\" data-index=\"{1}\" "
       "aria-expanded=\"false\">{0}<span "

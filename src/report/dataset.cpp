@@ -228,7 +228,10 @@ std::vector<const Scenario*> Dataset::scenarios_of(std::span<const Measurement* 
 std::optional<Estimate> Dataset::factor(const Measurement& base, const Measurement& other) const {
   const auto [found, is_new] = factors_.try_emplace({&base, &other});
   if (!is_new) return found->second;
-  if (!base.unsettled && !other.unsettled)
+  if (base.unsettled || other.unsettled) return {};
+  if (base.result == other.result)
+    found->second = Estimate{.value = 1, .interval = {}};
+  else
     found->second = speedup(*base.result, *other.result, base.file == other.file);
   return found->second;
 }

@@ -95,7 +95,8 @@ class Dataset {
   /// For each file that is left out, a sentence with its name and the reason.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
 
-  /// speedup() of `other` over `base`; nothing if either is unsettled.
+  /// speedup() of `other` over `base`; nothing if either is unsettled. Exactly 1 of
+  /// a measurement over itself.
   [[nodiscard]] std::optional<Estimate> factor(const Measurement& base, const Measurement& other) const;
 
  private:

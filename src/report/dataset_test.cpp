@@ -99,6 +99,13 @@ TEST(Dataset, AFactorNeedsTimesAndIntervals) {
   EXPECT_FALSE(dataset.factor(m[0], m[3]));            // a time of zero
 }
 
+TEST(Dataset, AFactorOverItselfIsOne) {
+  const Dataset dataset = make_dataset({make_file({make_result({}, {9, 10, 10, 10, 10, 11})})});
+  const Estimate factor = *dataset.factor(dataset.measurements()[0], dataset.measurements()[0]);
+  EXPECT_EQ(factor.value, 1);
+  EXPECT_FALSE(factor.interval);
+}
+
 TEST(Dataset, AFactorOfAnUnsettledTimeIsNone) {
   std::vector<Result> results = {make_result({}, {10, 10, 10, 10, 10, 10}), make_result({"arena"}, {5, 5, 5, 5, 5, 5})};
   results[1].trials[0].conditions.waited_ms.assign(6, 4);

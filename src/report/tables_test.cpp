@@ -9,6 +9,7 @@
 
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
+#include "report/dashboard_table.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {
@@ -38,6 +39,12 @@ TEST(ReportTables, HaveAFactorWhereThereIsABaseline) {
   EXPECT_THAT(table, testing::ContainsRegex("arena\\+fuse,image,250,[^,]*,[^,]*,(2|2\\.00000|1\\.99999)"));
 }
 
+TEST(ReportTables, ShowTheBaselineAsItself) {
+  const Table table = report_tables(make_dataset({make_file(test::ladder_results())}))[1].table;
+  EXPECT_THAT(table.to_markdown(), HasSubstr("| baseline | - |"));
+  EXPECT_THAT(table.to_csv(), testing::ContainsRegex("baseline,image,500,[^,]*,[^,]*,1,,,"));
+}
+
 TEST(ReportTables, HaveColumnsOfTheQualityThatWasMeasured) {
   Result judged = test::make_result({"fuse"}, {1, 2});
   test::set_quality(judged, "accuracy", 0.5, Interval{0.4, 0.6});
@@ -46,6 +53,15 @@ TEST(ReportTables, HaveColumnsOfTheQualityThatWasMeasured) {
   EXPECT_THAT(table.to_csv(), HasSubstr("accuracy,accuracy_low,accuracy_high,psnr_db,"));
   EXPECT_THAT(table.to_csv(), HasSubstr(",0.5,0.4,0.6,,,,"));
   EXPECT_THAT(table.to_markdown(), HasSubstr("| 0.500 [0.400, 0.600] | identical |"));
+}
+
+TEST(MeasurementTable, HasTheNumberOfTimedTrialsAndTheBaselineAsItself) {
+  std::vector<Result> results = test::ladder_results();  // of six steps each
+  results[0].trials.push_back(make_series("load", Trials{.wall_ms = {1, 2, 3}}));
+  const Dataset dataset = make_dataset({make_file(results)});
+  const std::string html = measurement_table(dataset, views_of(dataset));
+  EXPECT_THAT(html, HasSubstr("data-key=\"6\"><button type=\"button\" class=\"trials\" data-index=\"0\""));
+  EXPECT_THAT(html, HasSubstr("<td class=\"n\" data-key=\"1\">baseline</td>"));
 }
 
 TEST(ReportTables, AreNamedByWhatTheyAreOf) {

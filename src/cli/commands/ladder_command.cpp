@@ -184,6 +184,8 @@ void climb_and_save(const LadderArguments& arguments, const CLI::App& command, c
                        describe_options(arguments, engine, subject, options));
     if (const std::int64_t visits = unfinished->restore(ladder); visits > 0)
       log.info("going on with the ladder that was stopped: {} are there", format_count(visits, "visit"));
+    else if (fs::exists(results))
+      log.info("{} is of a finished ladder: all is measured again, and it is replaced at the end", results.string());
   }
   const auto save = [&] {
     if (unfinished) unfinished->save(ladder);
@@ -331,8 +333,10 @@ void add_ladder_command(CLI::App& app) {
       "--floors", arguments->options.floors,
       "also measure the floor of each stage, its least possible time on this machine; takes some seconds per rung");
   command
-      ->add_option("--out", arguments->out,
-                   "folder for results.json and a PNG grid for each rung; a stopped ladder can be resumed from it")
+      ->add_option(
+          "--out", arguments->out,
+          "folder for results.json and a PNG grid for each rung; a stopped ladder is resumed from it, a finished one "
+          "is measured again and replaced")
       ->check(folder_name())
       ->type_name("DIR");
   // Internal options for the processes of --processes.

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -53,7 +54,8 @@ Cell on_before_cell(const Ladder& ladder, const Rung& rung) {
 }
 
 std::vector<Cell> on_baseline_cells(const Ladder& ladder, const Rung& rung) {
-  if (rung.switches.empty() || rung.result.same_as == ladder.rungs.front().name) return {no_value(), no_value()};
+  if (rung.switches.empty()) return {baseline_cell(), no_value()};
+  if (rung.result.same_as == ladder.rungs.front().name) return {no_value(), no_value()};
   if (is_unsettled(rung)) return {no_value("unsettled"), no_value()};
   return {factor_cell(rung.on_baseline.value), interval_cell(rung.on_baseline.interval)};
 }
@@ -101,6 +103,27 @@ std::string remarks(const Ladder& ladder) {
   if (!same.empty())
     text += "\nnot measured: what it adds declined, so that the figures are the other rung's:\n" + same;
   return text;
+}
+
+/// Names the rungs whose factor differs from the quotient of the times in the table by more than half its interval.
+std::string of_rounds(const Ladder& ladder) {
+  const Rung& baseline = ladder.rungs.front();
+  if (is_out_of_memory(baseline.result) || is_unsettled(baseline)) return {};
+  std::vector<std::string> differ;
+  for (const Rung& rung : ladder.rungs) {
+    const std::optional<Interval>& interval = rung.on_baseline.interval;
+    if (rung.switches.empty() || rung.result.same_as || is_out_of_memory(rung.result) || is_unsettled(rung) ||
+        !interval || rung.image_ms <= 0)
+      continue;
+    const double of_times = baseline.image_ms / rung.image_ms;
+    if (std::abs(of_times - rung.on_baseline.value) > (interval->high - interval->low) / 2)
+      differ.push_back(fmt::format("{} ({})", rung.name, format_factor(of_times)));
+  }
+  return differ.empty() ? ""
+                        : fmt::format(
+                              "\nfactors compare each round with the baseline around it, times are of all rounds; the "
+                              "quotient of the times differs for {}\n",
+                              fmt::join(differ, ", "));
 }
 
 std::string synergy(const Ladder& ladder) {
@@ -236,6 +259,7 @@ Table rung_table(const Ladder& ladder) {
 Printout to_table(const Ladder& ladder) {
   Printout printout(rung_table(ladder));
   printout.add(remarks(ladder));
+  printout.add(of_rounds(ladder));
   std::vector<std::pair<std::string, const Result*>> results;
   for (const Rung& rung : ladder.rungs)
     if (!is_out_of_memory(rung.result) && !rung.result.same_as) results.emplace_back(label_of(rung), &rung.result);

@@ -355,5 +355,22 @@ TEST(RunRoundsHere, TellsHowManyStepsAVisitTakesAndWhatDeclines) {
   EXPECT_EQ(steps.process.front(), 3);
 }
 
+TEST(LadderTable, SaysWhereTimesAndFactorsDiffer) {
+  MadeUpMachine machine("arena,fuse");
+  machine.climb();
+  EXPECT_THAT(to_table(machine.ladder).text(), Not(HasSubstr("quotient of the times")));
+  machine.ladder.rungs[1].image_ms /= 2;
+  EXPECT_THAT(
+      to_table(machine.ladder).text(),
+      HasSubstr("\nfactors compare each round with the baseline around it, times are of all rounds; the quotient of "
+                "the times differs for arena (4.00x)\n"));
+}
+
+TEST(LadderTable, ShowsTheBaselineAsItself) {
+  MadeUpMachine machine("arena");
+  machine.climb();
+  EXPECT_THAT(to_table(machine.ladder).text(), testing::ContainsRegex("\nbaseline .* - +baseline +- "));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -18,6 +18,8 @@
 namespace headroom {
 namespace {
 
+constexpr const char* kBaseline = "baseline";  // SweepCell::switches
+
 const Result* find_cell(const ResultFile& file, const std::string& id) {
   const auto found = std::ranges::find(file.results, id, &Result::id);
   return found == file.results.end() ? nullptr : &*found;
@@ -208,6 +210,7 @@ bool is_one_process(const Result& result) {
 bool has_lone_process(const SweepRow& row) { return is_one_process(*row.baseline) || is_one_process(*row.result); }
 
 std::vector<Cell> factor_cells(const SweepRow& row) {
+  if (row.cell->switches == kBaseline) return {baseline_cell(), no_value()};
   if (row.baseline == nullptr) return {no_value(), no_value()};
   if (is_declined(*row.result)) return {no_value("declined"), no_value()};
   if (row.unsettled || why_unsettled(*row.baseline)) return {no_value("unsettled"), no_value()};
@@ -298,7 +301,7 @@ Printout to_sweep_table(const ResultFile& file, const SweepTask& task) {
     if (result == nullptr) continue;
     SweepRow row{.cell = &cell, .result = result};
     SweepCell base = cell;
-    base.switches = "baseline";
+    base.switches = kBaseline;
     const Result* const baseline = find_cell(file, cell_id(task, base));
     if (baseline != nullptr && baseline != result && !is_out_of_memory(*baseline) && !is_out_of_memory(*result))
       row.baseline = baseline;

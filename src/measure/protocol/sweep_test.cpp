@@ -167,7 +167,7 @@ TEST_F(Sweep, TableHasTheFactorOnTheBaselineOfTheSameWork) {
   ResultFile file = sweep_all();
   file.results.at(1).trials.at(0) = steps(256);
   const std::string csv = to_sweep_table(file, task()).to_string(TableFormat::kCsv);
-  EXPECT_THAT(csv, HasSubstr("baseline,512x512,4,1,512,512,512,2048,2048,2048,,,,"));
+  EXPECT_THAT(csv, HasSubstr("baseline,512x512,4,1,512,512,512,2048,2048,2048,1,,,"));
   EXPECT_THAT(csv, HasSubstr("fast,512x512,4,1,256,256,256,1024,1024,1024,2,,,"));
   EXPECT_THAT(to_sweep_table(file, task()).text(),
               HasSubstr("factors have no interval: one process says nothing of how processes differ (--processes)"));

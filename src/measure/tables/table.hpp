@@ -63,6 +63,8 @@ struct Cell {
 [[nodiscard]] Cell ms_cell(std::optional<double> ms);
 [[nodiscard]] Cell interval_ms_cell(const std::optional<Interval>& interval_ms);
 [[nodiscard]] Cell factor_cell(std::optional<double> factor);
+/// The factor of the baseline over itself: "baseline", in CSV 1.
+[[nodiscard]] Cell baseline_cell();
 [[nodiscard]] Cell interval_cell(const std::optional<Interval>& interval);
 [[nodiscard]] Cell bytes_cell(std::optional<std::int64_t> bytes);
 /// A number with its displayed text.

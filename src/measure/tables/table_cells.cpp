@@ -89,6 +89,8 @@ Cell factor_cell(std::optional<double> factor) {
   return factor ? number_cell(*factor, format_factor(*factor)) : no_value();
 }
 
+Cell baseline_cell() { return number_cell(1, "baseline"); }
+
 Cell interval_cell(const std::optional<Interval>& interval) {
   if (!interval) return no_value();
   return {format_interval(*interval), {exact_number(interval->low), exact_number(interval->high)}};

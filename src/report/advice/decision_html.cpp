@@ -317,7 +317,9 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
   if (d.deploy) {
     cell_of_html(name_html(name_of(*shown->measurement)));
     cell(time(*shown));
-    cell(shown->on_baseline ? label_factor(shown->on_baseline->value) : "");
+    cell(shown->measurement->switches().empty() ? "baseline"
+         : shown->on_baseline                   ? label_factor(shown->on_baseline->value)
+                                                : "");
     cell(quality_of(*shown));
     if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {
