@@ -113,6 +113,8 @@ TEST_F(StreamCommandTest, KeepsWhatEachFrameTookAndJudgesIt) {
   EXPECT_EQ(result.latency->shown, 120);
   EXPECT_EQ(stream("--input test:16x16@30:120 --out null: --budget 1000s").code, 0);
   EXPECT_EQ(stream("--input test:16x16@30:9 --out null: --budget 1000s").code, 4);
+  EXPECT_THAT(stream("--input test:16x16@30:1 --out null:").out, ContainsRegex("1 frame, .* -\n"))
+      << "one frame has no jitter";
 }
 
 TEST_F(StreamCommandTest, WhatWasReadOfABrokenInputIsWrittenAndTheRestReported) {

@@ -107,9 +107,10 @@ Table summary_of(const LatencyRecord& latency) {
   Table table;
   table.add_column("frame in to frame out", Align::kLeft);
   for (const char* header : {"p50", "p90", "p99", "p99.9", "most", "jitter"}) table.add_column(header);
+  const std::size_t frames = latency.latency_ms.size();  // the jitter is between two
   const auto add = [&](std::string what, const LatencySummary& of) {
     table.add_row({std::move(what), ms_cell(of.p50_ms), ms_cell(of.p90_ms), ms_cell(of.p99_ms), ms_cell(of.p99_9_ms),
-                   ms_cell(of.max_ms), ms_cell(of.jitter_ms)});
+                   ms_cell(of.max_ms), frames > 1 ? ms_cell(of.jitter_ms) : no_value()});
   };
   add(fmt::format("{}, {:.1f} in a second{}", format_count(latency.shown, "frame"),
                   static_cast<double>(latency.shown) / std::max(latency.seconds, 1e-9),

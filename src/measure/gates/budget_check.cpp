@@ -16,6 +16,7 @@
 #include "measure/results/timing.hpp"
 #include "measure/statistics/tail.hpp"
 #include "measure/suites/benchmark_names.hpp"
+#include "measure/tables/table.hpp"
 
 /// Checks results against the rows of a budget file.
 namespace headroom {
@@ -194,6 +195,7 @@ class BudgetChecker {
   GateReport check(std::span<const BudgetRow> rows) {
     report_ = {.command = "headroom compare --budget",
                .columns = {"limit", "measured", "95% interval"},
+               .fields = {{"limit"}, {"measured"}, {"measured_low", "measured_high"}},
                .lines = {},
                .notes = {},
                .summary = {}};
@@ -215,7 +217,7 @@ class BudgetChecker {
       for (const Result& result : file.second.results)
         if (row.selector.matches(result)) {
           is_found = true;
-          check_result(row, result);
+          check_result(row, result, file.first);
         }
     if (is_found) return;
     for (const auto& [quantity, limit] : row.limits.of)
@@ -224,9 +226,9 @@ class BudgetChecker {
       add_missing(row, row.name, "throughput", rate_text(*row.limits.throughput), "no result fits the row");
   }
 
-  void check_result(const BudgetRow& row, const Result& result) {
-    const std::string name =
-        names_.of(result) == row.name ? row.name : fmt::format("{}: {}", row.name, names_.of(result));
+  void check_result(const BudgetRow& row, const Result& result, const std::string& file) {
+    std::string name = names_.of(result) == row.name ? row.name : fmt::format("{}: {}", row.name, names_.of(result));
+    if (files_.size() > 1) name += fmt::format(" in {}", file);
     for (const auto& [quantity, limit] : row.limits.of) {
       const std::vector<Figure> figures = figures_of(result, quantity, row.series);
       const std::string text = limit_text(quantity, limit);
@@ -236,12 +238,14 @@ class BudgetChecker {
             is_out_of_memory(result) ? "it needs more memory than the device has" : "the result does not have it");
       const auto format = [shown = quantity](double value) { return format_quantity(shown, value); };
       for (const Figure& figure : figures)
-        add({name, std::string(info_of(quantity).words), text, limit, info_of(quantity).is_difference, format}, figure);
+        add({name, std::string(info_of(quantity).words), text, limit, info_of(quantity).is_difference, format,
+             std::string(unit_of(quantity))},
+            figure);
     }
     if (!row.limits.throughput) return;
     const std::string text = rate_text(*row.limits.throughput);
     if (const auto figure = throughput_of(result, row.series))
-      add({name, "throughput", text, *row.limits.throughput, true, number_rate}, *figure);
+      add({name, "throughput", text, *row.limits.throughput, true, number_rate, "1/s"}, *figure);
     else
       add_missing(row, name, "throughput", text, "the result does not have it");
   }
@@ -252,6 +256,7 @@ class BudgetChecker {
     double limit;
     bool is_least;  ///< lower limit; otherwise an upper limit
     std::function<std::string(double)> format;
+    std::string unit;  ///< of the numbers in CSV
   };
 
   void add(const Held& held, const Figure& figure) {
@@ -262,12 +267,14 @@ class BudgetChecker {
     GateLine line{
         .name = held.name,
         .quantity = held.quantity,
-        .cells = {held.limit_text, held.format(figure.value),
-                  figure.interval ? fmt::format("{} to {}", held.format(interval.low), held.format(interval.high))
-                                  : "-"},
+        .cells = {number_cell(held.limit, held.limit_text), number_cell(figure.value, held.format(figure.value)),
+                  figure.interval ? Cell(fmt::format("{} to {}", held.format(interval.low), held.format(interval.high)),
+                                         {exact_number(interval.low), exact_number(interval.high)})
+                                  : no_value()},
         .verdict = "PASS",
         .why = figure.interval ? fmt::format("{} at worst", held.format(worst)) : held.format(figure.value),
-        .outcome = GateOutcome::kPassed};
+        .outcome = GateOutcome::kPassed,
+        .unit = held.unit};
     if (!figure.fault.empty()) {
       line.verdict = "MISSED";
       line.why = figure.fault;
@@ -293,7 +300,7 @@ class BudgetChecker {
                    std::string why) {
     report_.lines.push_back({.name = std::move(name),
                              .quantity = std::string(quantity),
-                             .cells = {std::move(limit), "-", "-"},
+                             .cells = {no_value(std::move(limit)), no_value(), no_value()},
                              .verdict = kNotMeasured,
                              .why = std::move(why),
                              .outcome = row.required ? GateOutcome::kFailed : GateOutcome::kLeftOut});

@@ -121,6 +121,32 @@ TEST(BudgetFile, WhatNobodyMeasuredIsAFailureUnlessTheRowAllowsIt) {
   EXPECT_EQ(allowed.at(0).outcome, GateOutcome::kLeftOut);
 }
 
+TEST(BudgetFile, LinesOfSeveralFilesNameTheirFile) {
+  ResultFile file;
+  file.results = {measured_pass()};
+  const std::vector<NamedResults> files = {{"a.json", file}, {"b.json", file}};
+  const std::vector<BudgetRow> budget = budget_from_json(
+      {{"schema", "headroom.budget/1"}, {"rows", json::array({json{{"name", "r"}, {"limits", {{"time", "1s"}}}}})}},
+      "budget.json");
+  const std::vector<GateLine> lines = check_budget(budget, files).lines;
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[0].name, "r: m arena,fuse in a.json");
+  EXPECT_EQ(lines[1].name, "r: m arena,fuse in b.json");
+  EXPECT_EQ(check_budget(budget, std::span(files).first(1)).lines[0].name, "r: m arena,fuse");
+}
+
+TEST(BudgetFile, CsvHasNumbersAndTheirUnit) {
+  ResultFile file;
+  file.results = {measured_pass()};
+  const NamedResults named("r.json", file);
+  const std::vector<BudgetRow> budget = budget_from_json(
+      {{"schema", "headroom.budget/1"}, {"rows", json::array({json{{"name", "r"}, {"limits", {{"memory", "2MB"}}}}})}},
+      "budget.json");
+  const std::string csv = gate_table(check_budget(budget, {&named, 1})).to_string(TableFormat::kCsv);
+  EXPECT_THAT(csv, HasSubstr("benchmark,quantity,unit,limit,measured,measured_low,measured_high,verdict,why\n"));
+  EXPECT_THAT(csv, HasSubstr(",peak memory,bytes,2000000,1000000,,,PASS,"));
+}
+
 TEST(BudgetFile, RowsSelectByAllThatTheyName) {
   for (const json& row :
        {json{{"model", "m"}}, json{{"model", "[a-m]"}}, json{{"opt", "arena,fuse"}}, json{{"opt", "arena+fuse"}},

@@ -15,7 +15,12 @@
 namespace headroom {
 namespace {
 
-std::string p_text(double p) { return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p); }
+/// Three decimals, of which none hides that a p is neither 0 nor 1 (American Psychological Association, 7th edition,
+/// section 6.36).
+std::string p_text(double p) {
+  if (p < 0.001) return "<0.001";
+  return p > 0.999 ? ">0.999" : fmt::format("{:.3f}", p);
+}
 
 /// Additional remarks for the reader of a table, one line each.
 std::vector<std::string> notes_of(const Comparison& comparison) {

@@ -116,6 +116,12 @@ TEST(Compare, ClaimsNothingOfTheTailOfUnsettledTimes) {
   EXPECT_THAT(quantities.front().judged.why, HasSubstr("unsettled"));
 }
 
+TEST(Compare, ShowsNoPOfOne) {
+  const Comparison comparison = compare_results(file({result("a", 10, 8)}), file({result("a", 10, 8)}));
+  EXPECT_EQ(comparison.benchmarks[0].p, 1);
+  EXPECT_THAT(gate_table(report_of(comparison)).text(), AllOf(HasSubstr(">0.999"), Not(HasSubstr("1.000 "))));
+}
+
 TEST(Compare, AdjustsForTheNumberOfBenchmarks) {
   // Four against four: p is 2 / 70 = 0.029 for each. That is evidence for a single benchmark, but not for two.
   const Comparison alone = compare_results(file({result("a", 10, 4)}), file({result("a", 12, 4)}));

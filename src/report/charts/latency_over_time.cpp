@@ -74,11 +74,13 @@ Drawn latency_over_time(const Dataset& dataset) {
            .subtitle = subtitle_of(scenario),
            .of = {&scenario},
            .option = draw(record, before == nullptr ? nullptr : &*before->result->latency),
-           .notes = {fmt::format(
-               "{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}; from one to the next {}.",
-               format_count(record.came, "frame"), record.dropped, label_ms(record.statistics.p50_ms),
-               label_ms(record.statistics.p99_ms), label_ms(record.statistics.p99_9_ms),
-               label_ms(record.statistics.max_ms), label_ms(record.statistics.jitter_ms))},
+           .notes = {fmt::format("{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.",
+                                 format_count(record.came, "frame"), record.dropped, label_ms(record.statistics.p50_ms),
+                                 label_ms(record.statistics.p99_ms), label_ms(record.statistics.p99_9_ms),
+                                 label_ms(record.statistics.max_ms),
+                                 record.latency_ms.size() > 1
+                                     ? fmt::format("; from one to the next {}", label_ms(record.statistics.jitter_ms))
+                                     : "")},
            .height = 420});
       if (record.latency_ms.size() > kMostSlices)
         drawn.charts.back().notes.push_back(
