@@ -86,8 +86,8 @@ struct SweepCalls {
 ResultFile sweep(const std::filesystem::path& path, const SweepTask& task, const SweepCalls& calls);
 
 /// One line for each cell: time of a step and of an image, speedup() over the baseline's cell of the same work, and
-/// memory, or that the cell ran out of memory. Cells that are unsettled or whose switches declined are marked and listed
-/// below it. A factor has an interval if both cells were measured in several processes.
+/// memory, or that the cell ran out of memory. Cells that are unsettled or whose switches declined are marked and
+/// listed below it. A factor has an interval if both cells were measured in several processes.
 [[nodiscard]] Printout to_sweep_table(const ResultFile& file, const SweepTask& task);
 
 }  // namespace headroom

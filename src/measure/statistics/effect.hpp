@@ -57,8 +57,8 @@ struct Effect {
 /// With one process on each side, the variance between processes is unknown. There is then no interval, unless
 /// `process_noise` (the standard deviation between processes, as a fraction) is given. With it, the interval has the
 /// same parts, computed from trials instead of processes and with each side's own variance. The noise is added as an
-/// estimate from 6 processes. This needs kFewestForInterval trials on each side. p is that of a normal distribution with
-/// such an interval. Throws Error as paired_effect() does, but the numbers of processes may differ.
+/// estimate from 6 processes. This needs kFewestForInterval trials on each side. p is that of a normal distribution
+/// with such an interval. Throws Error as paired_effect() does, but the numbers of processes may differ.
 [[nodiscard]] Effect unpaired_effect(std::span<const std::vector<double>> base,
                                      std::span<const std::vector<double>> changed,
                                      std::optional<double> process_noise = std::nullopt);

@@ -63,16 +63,17 @@ struct Summary {
 /// finite.
 [[nodiscard]] double median(std::span<const double> values);
 
-/// 95% interval of the median: between the exact interval of at least 95% and the next narrower one, interpolated so that
-/// it covers 95% (Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", Statistics
-/// and Probability Letters 4, 1986). It covers 94% to 96% for normal, heavy-tailed and skewed trials, from 6 on, while
-/// the percentile bootstrap covers 87% for 7 trials. For many trials both are equally wide. Absent below
+/// 95% interval of the median: between the exact interval of at least 95% and the next narrower one, interpolated so
+/// that it covers 95% (Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics",
+/// Statistics and Probability Letters 4, 1986). It covers 94% to 96% for normal, heavy-tailed and skewed trials, from
+/// 6 on, while the percentile bootstrap covers 87% for 7 trials. For many trials both are equally wide. Absent below
 /// kFewestForInterval. Throws Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> median_interval(std::span<const double> trials);
 
 /// Distribution-free interval of the median with at least 95% coverage, from the k-th smallest to the k-th largest
 /// value. k follows from the binomial distribution of how many values lie below the median (Conover, "Practical
-/// Nonparametric Statistics", 1999, section 3.2). Absent below kFewestForInterval. Throws Error if `values` is empty or holds a NaN or infinity.
+/// Nonparametric Statistics", 1999, section 3.2). Absent below kFewestForInterval. Throws Error if `values` is empty
+/// or holds a NaN or infinity.
 [[nodiscard]] std::optional<Interval> exact_median_interval(std::span<const double> values);
 
 /// All statistics of `trials`, in any order. Outliers are classified by the fences of Tukey, "Exploratory Data
@@ -82,8 +83,8 @@ struct Summary {
 /// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
 /// interval combines the median_interval() of both sides as independent errors of the logarithms (Zou and Donner,
 /// "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008); it is absent if either
-/// side has fewer trials than kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite and
-/// positive.
+/// side has fewer trials than kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite
+/// and positive.
 [[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials);
 
 }  // namespace headroom

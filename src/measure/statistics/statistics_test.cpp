@@ -90,7 +90,8 @@ TEST(Quantile, InterpolatesAsType7) {
 }
 
 // For n = 11 the interval from x_(2) to x_(10) misses the median with 2 * 12 / 2048 = 1.17%, that from x_(3) to x_(9)
-// with 2 * 67 / 2048 = 6.54%. The share of the narrower is 0.7127, and its weight 9 * 0.7127 / (2 + 7 * 0.7127) = 0.9178.
+// with 2 * 67 / 2048 = 6.54%. The share of the narrower is 0.7127, and its weight 9 * 0.7127 / (2 + 7 * 0.7127) =
+// 0.9178.
 TEST(MedianInterval, InterpolatesBetweenOrderStatistics) {
   std::vector<double> values(11);
   std::iota(values.begin(), values.end(), 1);

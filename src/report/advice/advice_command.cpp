@@ -50,7 +50,8 @@ std::string command(std::string_view name, const Candidate& candidate, std::stri
                      name == "stream" ? " --input VIDEO --out null:" : "", options);
 }
 
-/// "--opt arena,bf16 --quality 500": the options with the candidate's switches, so that it is what the command measures.
+/// "--opt arena,bf16 --quality 500": the options with the candidate's switches, so that it is what the command
+/// measures.
 std::string with_switches(const Candidate& candidate, std::string_view options) {
   const std::vector<std::string>& switches = candidate.measurement->switches();
   return switches.empty()
