@@ -75,6 +75,7 @@ bool RungView::is_declined() const {
 
 std::string RungView::mark(const std::optional<Estimate>& factor) const {
   if (is_unsettled()) return "  unsettled";
+  if (factor && !measurement->is_peer && measurement->switches().empty()) return "  baseline";
   return factor && !is_declined() ? "  " + label_factor(*factor) : "";
 }
 

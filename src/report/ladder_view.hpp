@@ -21,7 +21,7 @@ struct RungView {
   [[nodiscard]] bool is_declined() const;
   /// Its times are not settled, and it has no factors.
   [[nodiscard]] bool is_unsettled() const { return measurement->unsettled.has_value(); }
-  /// The text after its time: "  1.87x [1.80, 1.95]", "  unsettled", or nothing.
+  /// The text after its time: "  1.87x [1.80, 1.95]", "  baseline", "  unsettled", or nothing.
   [[nodiscard]] std::string mark(const std::optional<Estimate>& factor) const;
 };
 

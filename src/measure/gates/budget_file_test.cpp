@@ -130,9 +130,9 @@ TEST(BudgetFile, LinesOfSeveralFilesNameTheirFile) {
       "budget.json");
   const std::vector<GateLine> lines = check_budget(budget, files).lines;
   ASSERT_THAT(lines, SizeIs(2));
-  EXPECT_EQ(lines[0].name, "r: m arena,fuse in a.json");
-  EXPECT_EQ(lines[1].name, "r: m arena,fuse in b.json");
-  EXPECT_EQ(check_budget(budget, std::span(files).first(1)).lines[0].name, "r: m arena,fuse");
+  EXPECT_EQ(lines[0].name, "r: m arena+fuse in a.json");
+  EXPECT_EQ(lines[1].name, "r: m arena+fuse in b.json");
+  EXPECT_EQ(check_budget(budget, std::span(files).first(1)).lines[0].name, "r: m arena+fuse");
 }
 
 TEST(BudgetFile, CsvHasNumbersAndTheirUnit) {

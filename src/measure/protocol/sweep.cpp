@@ -9,10 +9,10 @@
 #include "base/error.hpp"
 #include "base/files/file_lock.hpp"
 #include "measure/protocol/generation.hpp"
-#include "measure/protocol/ladder_rounds.hpp"
 #include "measure/protocol/stages.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/timing.hpp"
+#include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -260,7 +260,7 @@ std::string sweep_remarks(const std::vector<SweepRow>& rows) {
     if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step");
   }
   std::string text = std::move(few);
-  if (has_lone) text += fmt::format("\nfactors have no interval: {} (--processes)\n", one_says_nothing("process"));
+  if (has_lone) text += fmt::format("\nfactors have no interval: {} (--processes)\n", kOneProcessEach);
   if (!declined.empty()) text += "\ndeclined, so that the cell was measured without it:\n" + declined;
   if (!unsettled.empty()) text += "\nunsettled: too noisy to report:\n" + unsettled;
   return text;

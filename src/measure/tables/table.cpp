@@ -106,7 +106,10 @@ std::size_t Table::full_width(std::size_t column) const {
 std::size_t Table::least_width(std::size_t column) const {
   const Column& of = columns_[column];
   std::size_t width = longest_word(of.header);
-  if (of.align == Align::kLeft) return std::max(width, std::min(of.least, full_width(column)));
+  if (of.align == Align::kLeft) {
+    const std::size_t words = std::min(word_width(column), Column{}.least);  // longer ones are broken
+    return std::max(width, std::min(std::max(of.least, words), full_width(column)));
+  }
   for (const Row& row : rows_)
     if (!row.empty()) width = std::max(width, display_width(row[column].text));
   return width;
