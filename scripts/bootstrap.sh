@@ -52,6 +52,10 @@ toolkit=false
 environment=false
 for argument in "$@"; do
   case $argument in
+    -h | --help)
+      sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' scripts/bootstrap.sh
+      exit 0
+      ;;
     --list) list=true ;;
     test) packages+=("${test[@]}") ;;
     tools) packages+=("${tools[@]}") ;;
