@@ -11,13 +11,13 @@
 
 #include "ir/interpreter.hpp"
 #include "models/transformers/flux.hpp"
-#include "passes/pass.hpp"
 #include "passes/test_util.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr Target kHopper{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+constexpr Target kHopper{
+    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kGpuRules};
 constexpr double kParamScale = 0.25;  // about 1 / sqrt(dim), so that activations keep their size through the blocks
 
 FluxConfig small_config(std::int64_t layers, std::int64_t single_layers) {
@@ -120,7 +120,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     std::erase(exact, pass);  // have nothing to do where there is no loop
   for (const char* pass : {"fuse-upsample", "fuse-concats"})
     std::erase(exact, pass);  // nor these where there are no images, and no memory whose keys are behind others
-  for (const char* pass : {"fuse-rows", "fuse-residual", "fuse-shortcut", "fuse-group-norm"})
+  for (const char* pass : {"fuse-rows", "fuse-epilogue", "fuse-shortcut", "fuse-group-norm"})
     std::erase(exact, pass);  // nor these on a CPU
   std::erase(exact, "fuse-quantized-patterns");
   std::erase(exact, "fuse-conditioning");  // nor this for weights as small as these

@@ -11,13 +11,16 @@
 #include "ir/expand.hpp"
 #include "models/unets/unet2d.hpp"
 #include "models/unets/unet2d_condition.hpp"
-#include "passes/pass.hpp"
+#include "passes/test_util.hpp"
 
 namespace headroom {
 namespace {
 
-constexpr Target kH200{
-    .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};
+constexpr Target kH200{.device = DeviceKind::kCuda,
+                       .compute_capability = 90,
+                       .multiprocessors = 132,
+                       .has_compiler = true,
+                       .fusion = &kGpuRules};
 
 /// A U-Net's graph in f16 as every exact switch leaves it.
 Graph optimized(const ComponentClass& unet, const nlohmann::json& config, OptimizeReport& report) {
@@ -51,7 +54,7 @@ void expect_nothing_between(const Graph& graph, const OptimizeReport& report, in
         << describe(node);
   EXPECT_EQ(count_bodies(graph, "concat_group_norm"), skips) << "those joined with what comes from below";
   EXPECT_EQ(count_bodies(graph, "add_group_norm"), steps) << "the time, added to each channel";
-  EXPECT_EQ(rewrites(report, "fuse-residual"), sums) << "of transformers and of their feed-forwards";
+  EXPECT_EQ(rewrites(report, "fuse-epilogue"), sums) << "of transformers and of their feed-forwards";
   EXPECT_EQ(count(graph, Op::kConv2dShortcut), shortcuts) << "around residual blocks whose channels change";
 }
 

@@ -10,6 +10,7 @@
 namespace headroom {
 
 class Backend;
+class FusionRules;  // ir/fusion_rules.hpp
 
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
 [[nodiscard]] constexpr std::string_view name_of(DeviceKind device) {
@@ -42,6 +43,7 @@ struct Target {
   bool has_compiler = false;             ///< of a GPU: kernels can be compiled at run time
   NewWork new_work = NewWork::kMeasure;  ///< of a GPU
   Backend* backend = nullptr;            ///< of a GPU: the device itself, for queries and timing of libraries
+  const FusionRules* fusion = nullptr;   ///< what its kernels fuse, for passes; null: nothing
 };
 
 /// Capabilities that only some targets have.

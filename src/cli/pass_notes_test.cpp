@@ -30,11 +30,11 @@ std::vector<std::string> losses_under(std::string_view list) {
   param %w: bf16[4096, 4096]
   param %up: bf16[12288, 4096]
   param %down: bf16[4096, 12288]
-  %0: bf16[1, 128, 4096] = linear(%x, %w) {activation = "relu"} @ first
-  %1: bf16[1, 128, 4096] = linear(%0, %w) {activation = "none"} @ blocks.0.positive
-  %2: bf16[1, 128, 12288] = linear(%1, %up) {activation = "none"} @ blocks.0.up
-  %3: bf16[1, 128, 4096] = linear(%2, %down) {activation = "none"} @ blocks.0.down
-  %4: bf16[1, 128, 4096] = linear(%3, %w) {activation = "none"} @ last
+  %0: bf16[1, 128, 4096] = linear(%x, %w) {epilogue = relu(sum)} @ first
+  %1: bf16[1, 128, 4096] = linear(%0, %w) {epilogue = sum} @ blocks.0.positive
+  %2: bf16[1, 128, 12288] = linear(%1, %up) {epilogue = sum} @ blocks.0.up
+  %3: bf16[1, 128, 4096] = linear(%2, %down) {epilogue = sum} @ blocks.0.down
+  %4: bf16[1, 128, 4096] = linear(%3, %w) {epilogue = sum} @ last
   output y = %4
 })");
   const SwitchSet switches = SwitchSet::parse(list);

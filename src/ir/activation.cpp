@@ -14,10 +14,14 @@ std::optional<Activation> activation_for(Op op) {
   return std::nullopt;
 }
 
-double flops_of(Activation activation) {
-  if (activation == Activation::kNone) return 0;
+double flops_of(const Epilogue& epilogue) {
   const TensorType element{DType::kF32, Shape{}};
-  return definition_of(op_of(activation)).flops.count({}, {&element, 1}, {&element, 1});
+  double flops = 0;
+  for (const Epilogue::Term& term : epilogue.terms())
+    if (term.kind == Epilogue::Term::kOp) flops += definition_of(term.op).flops.count({}, {&element, 1}, {&element, 1});
+  return flops;
 }
+
+double flops_of(Activation activation) { return flops_of(Epilogue(activation)); }
 
 }  // namespace headroom

@@ -10,5 +10,6 @@ namespace headroom {
 [[nodiscard]] std::optional<Activation> activation_for(Op op);
 /// FLOPs per element.
 [[nodiscard]] double flops_of(Activation activation);
+[[nodiscard]] double flops_of(const Epilogue& epilogue);
 
 }  // namespace headroom

@@ -99,7 +99,7 @@ ValueId Builder::cast(ValueId x, DType dtype) {
 }
 
 ValueId Builder::linear(ValueId x, ValueId weight, const Linear& with) {
-  return emit_with(Op::kLinear, {x, weight}, {with.bias}, {{attr::kActivation, with.activation}})[0];
+  return emit_with(Op::kLinear, {x, weight}, {with.bias}, {{attr::kEpilogue, Epilogue(with.activation)}})[0];
 }
 
 std::pair<ValueId, ValueId> Builder::quantize(ValueId x, DType dtype) {

@@ -114,7 +114,7 @@ TEST_F(BuilderTest, LinearWithoutBiasHasTwoOperands) {
   EXPECT_EQ(last().inputs.size(), 2U);
   b_.linear(x, w, {.bias = b_.param("b", {kF32, Shape{7}}), .activation = Activation::kSilu});
   EXPECT_EQ(last().inputs.size(), 3U);
-  EXPECT_EQ(last().attributes[attr::kActivation], Activation::kSilu);
+  EXPECT_EQ(last().attributes[attr::kEpilogue], Epilogue(Activation::kSilu));
 }
 
 TEST_F(BuilderTest, EmitReturnsEveryResult) {

@@ -29,7 +29,7 @@ TEST(IsFused, ByOpOrByActivation) {
     EXPECT_EQ(is_fused(schema.op, {}), schema.fused) << schema.name;
   }
   EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
-  EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{"activation", std::string("silu")}})));
+  EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kSilu)}})));
   EXPECT_FALSE(is_fused(Op::kGeluErf, {}));
   const auto group_norm = [](std::string activation) {
     return Attributes(Op::kGroupNorm,
@@ -134,18 +134,24 @@ TEST(ExpandNode, AttentionIsItsFormula) {
   EXPECT_EQ(evaluate(Op::kAttention, {q, k, v}).reals, evaluate(Op::kAttention, {q, k, v}, {{"scale", 1.0}}).reals);
 }
 
-TEST(ExpandNode, LinearActivationsAreThoseOfThePlainOps) {
+TEST(ExpandNode, LinearEpiloguesAreThePlainOps) {
   const OracleTensor x = reals({3, 2}, {1, 2, -3, 0.5, 0, -1});
   const OracleTensor weight = reals({2, 2}, {0.5, -1, 0.25, 1});
   const OracleTensor bias = reals({2}, {0.1, -0.2});
   const OracleTensor linear = evaluate(Op::kLinear, {x, weight, bias});
-  const auto fused = [&](const char* activation) {
-    return evaluate(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}).reals;
+  const OracleTensor residual = reals({3, 2}, {3, -1, 2, 0, 0.25, 8}), gate = reals({2}, {0.5, -2});
+  const auto fused = [&](std::vector<OracleTensor> operands, std::string_view epilogue) {
+    return evaluate(Op::kLinear, std::move(operands), {{attr::kEpilogue, Epilogue::parse(epilogue)}}).reals;
   };
-  EXPECT_EQ(fused("silu"), evaluate(Op::kSilu, {linear}).reals);
-  EXPECT_EQ(fused("gelu_tanh"), evaluate(Op::kGeluTanh, {linear}).reals);
-  EXPECT_EQ(fused("gelu_erf"), evaluate(Op::kGeluErf, {linear}).reals);
-  EXPECT_NE(fused("gelu_erf"), fused("gelu_tanh"));
+  EXPECT_EQ(fused({x, weight, bias}, "silu(sum)"), evaluate(Op::kSilu, {linear}).reals);
+  EXPECT_EQ(fused({x, weight, bias}, "gelu_tanh(sum)"), evaluate(Op::kGeluTanh, {linear}).reals);
+  EXPECT_EQ(fused({x, weight, bias}, "gelu_erf(sum)"), evaluate(Op::kGeluErf, {linear}).reals);
+  EXPECT_NE(fused({x, weight, bias}, "gelu_erf(sum)"), fused({x, weight, bias}, "gelu_tanh(sum)"));
+  EXPECT_EQ(fused({x, weight, bias, residual, gate}, "sub(e0, mul(e1, sum))"),
+            evaluate(Op::kSub, {residual, evaluate(Op::kMul, {gate, linear})}).reals);
+  EXPECT_EQ(fused({x, weight, residual}, "add(e0, sum)"),
+            evaluate(Op::kAdd, {residual, evaluate(Op::kLinear, {x, weight})}).reals)
+      << "without a bias";
 }
 
 /// silu(a) * b and silu(a), with the multiplication rounded to bf16.
@@ -233,7 +239,7 @@ graph toy {
   state %s: f32[1, 3, 4]
   loop 2 %i {
     %0: f32[1, 3, 4] = norm_modulate(%s, %mod, %mod) {eps = 0.5} @ block.norm
-    %1: f32[1, 3, 4] = linear(%0, %w) {activation = "silu"} @ block.mlp
+    %1: f32[1, 3, 4] = linear(%0, %w) {epilogue = silu(sum)} @ block.mlp
     %2: f32[1, 3, 4] = gate_residual(%x, %mod, %1) @ block
     next %s = %2
   }
@@ -251,7 +257,7 @@ graph toy {
     %1: f32[1, 1, 4] = add_scalar(%mod) {value = 1} @ block.norm
     %2: f32[1, 3, 4] = mul(%0, %1) @ block.norm
     %3: f32[1, 3, 4] = add(%2, %mod) @ block.norm
-    %4: f32[1, 3, 4] = linear(%3, %w) {activation = "none", tf32 = 0} @ block.mlp
+    %4: f32[1, 3, 4] = linear(%3, %w) {epilogue = sum, tf32 = 0} @ block.mlp
     %5: f32[1, 3, 4] = silu(%4) @ block.mlp
     %6: f32[1, 3, 4] = mul(%mod, %5) @ block
     %7: f32[1, 3, 4] = add(%x, %6) @ block

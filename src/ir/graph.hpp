@@ -93,8 +93,10 @@ struct Node {
   /// The operand with that role, which the op must have; kNoValue if the node was not given it.
   [[nodiscard]] ValueId input(Role role) const {
     const std::size_t position = position_of(op, role);
-    return position < inputs.size() ? inputs[position] : kNoValue;
+    return position < own_operands() ? inputs[position] : kNoValue;
   }
+  /// How many of the inputs are operands of the op itself; those of its epilogue follow.
+  [[nodiscard]] std::size_t own_operands() const { return inputs.size() - attributes.epilogue_operands(); }
 };
 
 /// The update of a state: at the end of each run of `region`, or of each iteration, the state `value` takes the value

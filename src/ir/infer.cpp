@@ -31,8 +31,9 @@ bool takes_any_layout(const OpDefinition& known) {
 std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<const TensorType> in) {
   const OpSchema& schema = schema_of(op);
   const std::size_t least = schema.operands.least(), most = schema.operands.most();
-  if (in.size() < least || in.size() > most)
-    fail("{}: expected {} to {} operands, but was given {}", schema.name, least, most, in.size());
+  const std::size_t ending = attributes.epilogue_operands();
+  if (in.size() < least + ending || in.size() > most + ending)
+    fail("{}: expected {} to {} operands, but was given {}", schema.name, least + ending, most + ending, in.size());
   const OpDefinition& known = definition_of(op);
   if (!takes_any_layout(known))
     for (const TensorType& operand : in)

@@ -96,11 +96,18 @@ TEST(Infer, Linear) {
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({2, 5, 3}), bf16({7, 3})}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
-  for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
-    EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string(activation)}}),
+  for (const char* activation : {"gelu_tanh(sum)", "gelu_erf(sum)", "silu(sum)", "relu(sum)"}) {
+    EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"epilogue", std::string(activation)}}),
               f32({5, 7}));
   }
-  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"activation", std::string("elu")}}, "\"elu\"");
+  expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"epilogue", std::string("elu(sum)")}}, "\"elu\"");
+  const NamedAttributes gated = {{"epilogue", std::string("add(e0, mul(e1, sum))")}};
+  EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), bf16({5, 7}), bf16({7})}, gated), bf16({5, 7}));
+  EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7}), bf16({5, 7}), bf16({7})}, gated),
+            bf16({5, 7}));
+  expect_refused(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), bf16({5, 7})}, gated, "expected 4 to 5 operands");
+  expect_refused(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), bf16({5, 7}), f32({7})}, gated, "operands of the epilogue");
+  expect_refused(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), bf16({5, 1}), bf16({7})}, gated, "operands of the epilogue");
   expect_refused(Op::kLinear, {f32({5, 3}), f32({3, 7})});
   expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3}), f32({3})}, {}, "bias[n]");
   expect_refused(Op::kLinear, {bf16({5, 3}), f32({7, 3})}, {}, "one floating-point dtype");

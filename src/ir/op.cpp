@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-static_assert(std::variant_size_v<Attribute> == static_cast<std::size_t>(AttributeKind::kDistribution) + 1);
+static_assert(std::variant_size_v<Attribute> == static_cast<std::size_t>(AttributeKind::kEpilogue) + 1);
 template <AttributeKind kKind>
 using TypeOf = std::variant_alternative_t<static_cast<std::size_t>(kKind), Attribute>;
 static_assert(std::is_same_v<TypeOf<AttributeKind::kInt>, std::int64_t> &&
@@ -23,7 +23,8 @@ static_assert(std::is_same_v<TypeOf<AttributeKind::kInt>, std::int64_t> &&
               std::is_same_v<TypeOf<AttributeKind::kFlag>, bool> &&
               std::is_same_v<TypeOf<AttributeKind::kActivation>, Activation> &&
               std::is_same_v<TypeOf<AttributeKind::kResizeMode>, ResizeMode> &&
-              std::is_same_v<TypeOf<AttributeKind::kDistribution>, Distribution>);
+              std::is_same_v<TypeOf<AttributeKind::kDistribution>, Distribution> &&
+              std::is_same_v<TypeOf<AttributeKind::kEpilogue>, Epilogue>);
 
 template <class T>
 AttributeSchema attribute_schema(AttributeKey<T> key, std::type_identity_t<std::optional<T>> fallback) {
@@ -45,9 +46,9 @@ const std::vector<OpSchema>& table() {
 }
 
 std::string_view name_of(AttributeKind kind) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "an integer",        "a number", "a list of integers", "text",          "a dtype",
-      "a list of numbers", "0 or 1",   "an activation",      "a resize mode", "a distribution"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "an integer", "a number",      "a list of integers", "text",           "a dtype",    "a list of numbers",
+      "0 or 1",     "an activation", "a resize mode",      "a distribution", "an epilogue"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
@@ -68,7 +69,7 @@ Attribute parse_name(const OpSchema& op, const AttributeSchema& schema, const st
   fail("{}: {} must be one of {}, but was given \"{}\"", op.name, schema.name, fmt::join(names, ", "), given);
 }
 
-/// The value as the type of the attribute: flags may be given as 0 or 1, and enums by name.
+/// The value as the type of the attribute: flags may be given as 0 or 1, enums by name and epilogues by their text.
 Attribute converted(const OpSchema& op, const AttributeSchema& schema, Attribute given) {
   const auto* number = std::get_if<std::int64_t>(&given);
   if (schema.kind == AttributeKind::kFlag && number != nullptr) {
@@ -79,6 +80,7 @@ Attribute converted(const OpSchema& op, const AttributeSchema& schema, Attribute
     if (schema.kind == AttributeKind::kActivation) return parse_name(op, schema, kActivations, *name);
     if (schema.kind == AttributeKind::kResizeMode) return parse_name(op, schema, kResizeModes, *name);
     if (schema.kind == AttributeKind::kDistribution) return parse_name(op, schema, kDistributions, *name);
+    if (schema.kind == AttributeKind::kEpilogue) return Epilogue::parse(*name);
   }
   return given;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/tensors/dtype.hpp"
+#include "ir/epilogue.hpp"
 #include "ir/op_code.hpp"
 #include "ir/operands.hpp"
 
@@ -31,12 +32,13 @@ enum class AttributeKind : std::uint8_t {
   kFlag,
   kActivation,
   kResizeMode,
-  kDistribution
+  kDistribution,
+  kEpilogue
 };
 
 /// The value of one attribute.
-using Attribute =
-    std::variant<std::int64_t, double, Ints, std::string, DType, Floats, bool, Activation, ResizeMode, Distribution>;
+using Attribute = std::variant<std::int64_t, double, Ints, std::string, DType, Floats, bool, Activation, ResizeMode,
+                               Distribution, Epilogue>;
 
 /// The kind of attributes of type T.
 template <class T>
@@ -109,7 +111,7 @@ struct FusedBody;
 class Attributes {
  public:
   Attributes() = default;
-  /// Fills in defaults. A flag may also be given as 0 or 1, and an enum by its name, as in text. Throws Error on a
+  /// Fills in defaults. A flag may also be given as 0 or 1, an enum by its name and an epilogue by its text. Throws Error on a
   /// missing, unknown or wrongly typed attribute.
   Attributes(Op op, NamedAttributes given);
 
@@ -128,6 +130,11 @@ class Attributes {
   template <class T>
   [[nodiscard]] Attributes with(AttributeKey<T> key, std::type_identity_t<T> value) const {
     return replaced(key.name, std::move(value));
+  }
+
+  /// How many operands the epilogue of a node has; they follow the node's own. 0 for an op without epilogues.
+  [[nodiscard]] std::size_t epilogue_operands() const {
+    return has(attr::kEpilogue) ? (*this)[attr::kEpilogue].operand_count() : 0;
   }
 
   [[nodiscard]] std::span<const NamedAttribute> all() const noexcept { return values_; }

@@ -59,7 +59,8 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
     if (kind == Samples::kBatched) {
-      by_sample[k] = operands.at(k).batched;
+      const bool is_own = k < node.own_operands();  // an operand of an epilogue has the result's shape, or is [n]
+      by_sample[k] = is_own ? operands.at(k).batched : shape == graph.type(node.results[0]).shape;
     } else {
       const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
       by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;

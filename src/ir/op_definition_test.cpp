@@ -22,8 +22,7 @@ TEST(OpDefinitions, SayWhatEachOpIs) {
     EXPECT_EQ(definition.op, schema.op);
     EXPECT_NE(definition.infer, nullptr) << schema.name;
     EXPECT_EQ(definition.evaluate == nullptr, schema.fused) << schema.name;
-    const bool may_be_fused =
-        schema.fused || std::ranges::count(schema.attributes, "activation", &AttributeSchema::name) > 0;
+    const bool may_be_fused = schema.fused || schema.has(attr::kActivation) || schema.has(attr::kEpilogue);
     EXPECT_EQ(definition.expand != nullptr, may_be_fused) << schema.name;
   }
 }
@@ -52,7 +51,7 @@ TEST(OpDefinitions, CountArithmetic) {
   EXPECT_EQ(flops(Op::kAdd, {}, {x, vector}), 24);
   EXPECT_EQ(flops(Op::kReshape, {{"shape", std::vector<std::int64_t>{24}}}, {x}), 0);
   EXPECT_EQ(flops(Op::kLinear, {}, {x, weight}), 2 * 3 * 5 * (2 * 4));
-  EXPECT_EQ(flops(Op::kLinear, {{"activation", std::string("silu")}}, {x, weight, {DType::kF32, {5}}}),
+  EXPECT_EQ(flops(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kSilu)}}, {x, weight, {DType::kF32, {5}}}),
             2 * 3 * 5 * (2 * 4 + 1 + 4));
   EXPECT_EQ(flops(Op::kQuantize, {}, {x}), 24 * 3);
   EXPECT_EQ(flops(Op::kNormModulate, {{"eps", 1e-6}}, {x, vector, vector}), 24 * 8);

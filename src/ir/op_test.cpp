@@ -41,7 +41,7 @@ TEST(OpTable, DefaultsAreOfTheirKind) {
       const std::size_t kind = static_cast<std::size_t>(attribute.kind);
       EXPECT_EQ(attribute.fallback ? attribute.fallback->index() : kind, kind) << schema.name << " " << attribute.name;
     }
-  EXPECT_EQ(Attributes(Op::kLinear, {})[attr::kActivation], Activation::kNone);
+  EXPECT_EQ(Attributes(Op::kLinear, {})[attr::kEpilogue], Epilogue());
   EXPECT_EQ(Attributes(Op::kConv2d, {})[attr::kStride], (std::vector<std::int64_t>{1, 1}));
   EXPECT_EQ(Attributes(Op::kConv2d, {})[attr::kGroups], 1);
   const Attributes embedding(Op::kTimestepEmbedding, {{"dim", std::int64_t{8}}});
@@ -82,8 +82,10 @@ TEST(AttributesTest, RefuseMissingUnknownRepeatedAndMistypedOnes) {
 
 TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
   EXPECT_EQ(Attributes(Op::kMatmul, {{"tf32", std::int64_t{1}}}), Attributes(Op::kMatmul, {{attr::kTf32, true}}));
-  EXPECT_EQ(Attributes(Op::kLinear, {{"activation", std::string("gelu_erf")}}),
-            Attributes(Op::kLinear, {{attr::kActivation, Activation::kGeluErf}}));
+  EXPECT_EQ(Attributes(Op::kLinear, {{"epilogue", std::string("gelu_erf(sum)")}}),
+            Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kGeluErf)}}));
+  EXPECT_EQ(Attributes(Op::kConv2d, {{"activation", std::string("gelu_erf")}}),
+            Attributes(Op::kConv2d, {{attr::kActivation, Activation::kGeluErf}}));
   expect_error(
       [] {
         Attributes(Op::kMatmul, {{"tf32", std::int64_t{2}}});
@@ -91,9 +93,9 @@ TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
       "matmul: tf32 must be 0 or 1, but was given 2");
   expect_error(
       [] {
-        Attributes(Op::kLinear, {{"activation", std::string("tanh")}});
+        Attributes(Op::kScaledLinear, {{"activation", std::string("tanh")}});
       },
-      "linear: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
+      "scaled_linear: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
 }
 
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {
@@ -106,10 +108,10 @@ TEST(AttributesTest, AskingForAnUnknownOneIsABug) {
 }
 
 TEST(AttributesTest, WithChangesOneAndKeepsTheOthers) {
-  const Attributes linear(Op::kLinear, {{"activation", std::string("silu")}, {"tf32", std::int64_t{1}}});
-  const Attributes plain = linear.with(attr::kActivation, Activation::kNone);
+  const Attributes linear(Op::kLinear, {{"epilogue", std::string("silu(sum)")}, {"tf32", std::int64_t{1}}});
+  const Attributes plain = linear.with(attr::kEpilogue, Epilogue());
   EXPECT_EQ(plain, Attributes(Op::kLinear, {{"tf32", std::int64_t{1}}}));
-  EXPECT_EQ(linear[attr::kActivation], Activation::kSilu);
+  EXPECT_EQ(linear[attr::kEpilogue], Epilogue(Activation::kSilu));
 }
 
 TEST(OperandsTest, OptionalOnesFollowAndRolesAreNamedOnce) {

@@ -47,7 +47,7 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
     if (pass.rewrite_as != nullptr) continue;
     // Some passes of `fuse` and `hoist` absorb ops that precision has left.
     constexpr std::array<std::string_view, 6> kBehindPrecision = {
-        "fuse-quantized-patterns", "hoist-scales", "fuse-residual", "fuse-shortcut", "fuse-group-norm", "fuse-rows"};
+        "fuse-quantized-patterns", "hoist-scales", "fuse-epilogue", "fuse-shortcut", "fuse-group-norm", "fuse-rows"};
     if (pass.switch_name.empty() || std::ranges::find(kBehindPrecision, pass.name) != kBehindPrecision.end()) continue;
     const auto place = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name) - all_switches().begin();
     EXPECT_LT(place, std::ssize(all_switches())) << pass.switch_name;
@@ -94,7 +94,7 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
       ElementsAre("inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns", "fuse-activation",
                   "fuse-qkv", "fuse-concats", "fuse-qk-norm-rope", "fuse-attention-scale", "fuse-common-subexpressions",
                   "fuse-conditioning", "fuse-quantized-patterns", "simplify-casts", "merge-rows", "dead-code",
-                  "fuse-residual", "fuse-shortcut", "fuse-group-norm", "fuse-rows"));
+                  "fuse-epilogue", "fuse-shortcut", "fuse-group-norm", "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-activation");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);
@@ -110,7 +110,7 @@ TEST(Optimize, FoldsTheCheckpointsOwnBf16Back) {
       input %x: f32[3, 4]
       param %w: bf16[4, 4]
       %1: bf16[3, 4] = cast(%x) {dtype = bf16} @ fc
-      %2: bf16[3, 4] = linear(%1, %w) {activation = "gelu_tanh"} @ fc
+      %2: bf16[3, 4] = linear(%1, %w) {epilogue = gelu_tanh(sum)} @ fc
       %3: f32[3, 4] = cast(%2) {dtype = f32} @ fc
       output y = %3
     })")));

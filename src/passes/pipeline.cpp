@@ -35,7 +35,7 @@ PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
-PassOutcome fuse_residual(Graph& graph, const Target& target);
+PassOutcome fuse_epilogue(Graph& graph, const Target& target);
 PassOutcome fuse_shortcut(Graph& graph, const Target& target);
 PassOutcome fuse_group_norm(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
@@ -72,7 +72,7 @@ constexpr std::array kPipeline = {
     Pass{"fuse-upsample", "fuse", fuse_upsample},
     // Before the passes that fuse ops into a matmul, with all that a pattern has added to it.
     Pass{"fuse-patterns", "fuse", fuse_patterns},
-    // Before fuse-qkv, which ignores linears with an activation: an epilogue saves a pass over the whole result, and
+    // Before fuse-qkv, which ignores linears with an epilogue: an epilogue saves a pass over the whole result, and
     // merging such a matmul with its neighbours would put a slice between it and its activation.
     Pass{"fuse-activation", "fuse", fuse_activation},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
@@ -125,7 +125,7 @@ constexpr std::array kPipeline = {
     Pass{"dead-code", "", dead_code},
     // After precision, whose 8-bit matmuls have a residual of their own, and after layout, which turns transposes
     // into views.
-    Pass{"fuse-residual", "fuse", fuse_residual},
+    Pass{"fuse-epilogue", "fuse", fuse_epilogue},
     // After fuse-patterns, which makes one convolution the residual of the other, and after layout, which its kernel
     // needs.
     Pass{"fuse-shortcut", "fuse", fuse_shortcut},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
+#include "ir/fusion_rules.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
@@ -25,8 +27,21 @@ namespace headroom {
 /// A CPU on which no pass declines because a matrix or vector unit is missing.
 inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
 
+/// Kernels whose linears have the epilogues of GPU libraries: an activation, or the sum with a residual.
+class GpuRules final : public FusionRules {
+ public:
+  [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
+                          const std::vector<TensorType>& inputs, const TensorType& result) const override {
+    if (target.device != DeviceKind::kCuda || op != Op::kLinear) return false;
+    const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
+    return form && (!form->adds_operand || (form->activation == Activation::kNone && inputs.back() == result));
+  }
+};
+inline const GpuRules kGpuRules;
+
 /// A GPU for which kernels are generated.
-inline constexpr Target kGeneratingGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
+inline constexpr Target kGeneratingGpu{
+    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kGpuRules};
 
 /// Runs the pipeline's pass of that name, between two verifications; with the argument of its switch, if any.
 inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu,
@@ -102,10 +117,10 @@ inline std::string graph_text(std::string_view common, std::string_view lines) {
 /// Expects the pass to turn the first graph of the diff into the second, with `rewrites` rewrites, and both to compute
 /// the same on random tensors up to `tolerance` (relative, in the 2-norm).
 inline void expect_rewrite(std::string_view pass, std::string_view diff, int rewrites = 1, double tolerance = 1e-12,
-                           std::string_view argument = {}) {
+                           std::string_view argument = {}, const Target& target = kCapableCpu) {
   const Graph original = graph_before(diff);
   Graph graph = original;
-  const PassOutcome outcome = run_pass(pass, graph, kCapableCpu, argument);
+  const PassOutcome outcome = run_pass(pass, graph, target, argument);
   EXPECT_EQ(outcome.rewrites, rewrites);
   EXPECT_EQ(outcome.declined, std::nullopt);
   EXPECT_EQ(canonical_text(graph), canonical_text(graph_after(diff)));

@@ -117,7 +117,7 @@ TEST(Tiling, MatmulsKeepRowsEnough) {
     input %x: f32[16, ROWS, 256]
     param %w: f32[1024, 256]
     param %v: f32[256, 1024]
-    %3: f32[16, ROWS, 1024] = linear(%x, %w) {activation = "gelu_tanh"}
+    %3: f32[16, ROWS, 1024] = linear(%x, %w) {epilogue = gelu_tanh(sum)}
     %4: f32[16, ROWS, 256] = linear(%3, %v)
     output y = %4
   })";

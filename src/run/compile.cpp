@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "kernels/core/fusion_rules.hpp"
 #include "passes/split_setup.hpp"
 #include "plan/plan.hpp"
 
@@ -38,7 +39,9 @@ Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, c
   const bool is_bf16 = options.baseline == DType::kBF16;
   Compiled compiled{.program = {}, .passes = {}, .applied = {}, .declined = {}, .baseline = options.baseline};
   const auto optimize_start = std::chrono::steady_clock::now();
-  OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, target);
+  Target with_rules = target;
+  with_rules.fusion = &kernel_rules();
+  OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, with_rules);
   std::optional<Graph> setup;
   if (switches.has("hoist") && !options.fresh_inputs.empty()) setup = split_setup(graph, options.fresh_inputs);
   compiled.optimize_ms = milliseconds_since(optimize_start);

@@ -72,14 +72,19 @@ class RoundingCases {
   [[nodiscard]] TensorType made(const Shape& shape) const { return {made_, shape}; }
 
   void add_matmuls() {
-    for (const std::int64_t rows_of_x : {1, 4, 40, 128})
-      for (const char* const activation :
-           {"none", "relu", "silu", "gelu_tanh", "gelu_erf"}) {  // of numbers so large nothing
-        const TensorType x = made({rows_of_x, 64}), weight = made({32, 64}), bias{side_, {32}};
-        add(fmt::format("linear of {} rows, bias, {}", rows_of_x, activation),
-            make_spec(Op::kLinear, {x, weight, bias}, {{"activation", std::string(activation)}}, {false, true, true}),
+    for (const std::int64_t rows_of_x : {1, 4, 40, 128}) {
+      const TensorType x = made({rows_of_x, 64}), weight = made({32, 64}), bias{side_, {32}};
+      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu,
+                                          Activation::kGeluTanh, Activation::kGeluErf})  // of numbers so large nothing
+        add(fmt::format("linear of {} rows, bias, {}", rows_of_x, name_of(activation)),
+            make_spec(Op::kLinear, {x, weight, bias}, {{attr::kEpilogue, Epilogue(activation)}}, {false, true, true}),
             {rows(x, {big_, 1}), all(weight, 1), all(bias, 1)});
-      }
+      const TensorType residual = made({rows_of_x, 32});
+      add(fmt::format("linear of {} rows, residual", rows_of_x),
+          make_spec(Op::kLinear, {x, weight, residual}, {{attr::kEpilogue, Epilogue().then(Op::kAdd)}},
+                    {false, true, false}),
+          {rows(x, {big_, 1}), all(weight, 1), all(residual, 1)});
+    }
     const TensorType a = made({2, 9, 4096}), b = made({2, 16, 4096});
     std::vector<double> far(4000, 0.0);
     far.front() = big_, far[2000] = 1, far.back() = 1;

@@ -81,7 +81,10 @@ class SpecialCases {
         for (const bool has_bias : {false, true}) {
           Types inputs = {stored({size.rows, size.k}), stored({size.n, size.k})};
           if (has_bias) inputs.push_back(of_side({size.n}));
-          add(Op::kLinear, std::move(inputs), {{attr::kActivation, activation}}, {false, true, true});
+          add(Op::kLinear, inputs, {{attr::kEpilogue, Epilogue(activation)}}, {false, true, true});
+          if (activation != Activation::kNone) continue;
+          inputs.push_back(stored({size.rows, size.n}));
+          add(Op::kLinear, std::move(inputs), {{attr::kEpilogue, Epilogue().then(Op::kAdd)}}, {false, true, has_bias});
         }
     add(Op::kLinear, {stored({2, 5, 24}), stored({16, 24})}, {{attr::kTf32, true}});
     for (const bool transposed : {false, true})
@@ -248,7 +251,8 @@ inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_pe
   std::string text(name_of(spec.op));
   for (const TensorType& input : spec.inputs) text += fmt::format(" {}", input);
   for (const auto& [name, value] : spec.attributes.all())
-    if (name == attr::kActivation.name || name == attr::kMode.name) text += " " + to_text(value);
+    if (name == attr::kActivation.name || name == attr::kEpilogue.name || name == attr::kMode.name)
+      text += " " + to_text(value);
   return text;
 }
 

@@ -182,23 +182,23 @@ TEST(DifferentialBounds, KnowTheGeluOfAMatmulOnAGpu) {
   const Graph graph = parse_graph(R"(graph g {
       input %x: f32[64, 1]
       param %w: f32[1, 1]
-      %1: f32[64, 1] = linear(%x, %w) {activation = "gelu_tanh", tf32 = 0}
+      %1: f32[64, 1] = linear(%x, %w) {epilogue = gelu_tanh(sum), tf32 = 0}
       output y = %1
-    })");
+})");
   const auto largest = [&](Covers covers) {
-    const BoundedResult result =
-        interpret_bounded(graph, random_inputs(graph, 3, 0), random_params(graph, 3), {}, covers);
-    return std::ranges::max(result.outputs.at("y").error);
+  const BoundedResult result =
+      interpret_bounded(graph, random_inputs(graph, 3, 0), random_params(graph, 3), {}, covers);
+  return std::ranges::max(result.outputs.at("y").error);
   };
-  EXPECT_GT(largest(Covers::kCudaKernels), 2 * largest(Covers::kKernels));
-  EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
+EXPECT_GT(largest(Covers::kCudaKernels), 2 * largest(Covers::kKernels));
+EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
 }
 
 TEST(DifferentialBounds, KnowThatAMatmulOnAGpuMayBeRoundedBeforeItsBias) {
   const auto error = [](Covers covers, DType dtype) {
     const OracleTensor x{{dtype, {1, 1}}, {1.0}, {}}, w{{dtype, {1, 1}}, {-0.96875}, {}}, bias{{dtype, {1}}, {1.0}, {}};
     const std::vector<Bounded> operands = {{x, {0}}, {w, {0}}, {bias, {0}}};
-    const Attributes gelu(Op::kLinear, {{"activation", "gelu_tanh"}, {"tf32", std::int64_t{0}}});
+    const Attributes gelu(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kGeluTanh)}});
     return bound_node(Op::kLinear, gelu, {&operands[0], &operands[1], &operands[2]}, covers)[0].error[0];
   };
   constexpr double kHalfStep = 0x1p-9;  // of bf16 from 1/2 to 1

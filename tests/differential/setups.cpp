@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/switches.hpp"
+#include "kernels/core/fusion_rules.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -30,6 +31,7 @@ const Target& target_of(const Pass& pass, DeviceKind device) {
 
 PassSet make_set(std::string name, const Target& target, const std::function<bool(const Pass&)>& wants) {
   PassSet set{.name = std::move(name), .passes = {}, .target = target};
+  set.target.fusion = &kernel_rules();
   for (const Pass& pass : pipeline()) {
     if (!wants(pass)) continue;
     set.passes.emplace_back(pass.name);

@@ -18,13 +18,18 @@ std::vector<TensorType> linear_types(const TypeQuery& given) {
   given.require(is_float(x.dtype) && weight.dtype == x.dtype, "x and weight of one floating-point dtype");
   given.require(x.shape.rank() >= 1 && weight.shape.rank() == 2 && weight.shape[1] == x.shape[-1],
                 "x[..., k] and weight[n, k]");
-  if (given.in.size() == 3) {
-    given.require(given.in[2].shape == Shape{weight.shape[0]}, "x[..., k], weight[n, k] and bias[n]");
-    given.require(is_vector_dtype(given.in[2].dtype, x.dtype), "bias in the dtype of x or f32");
+  const Types own = given.in.first(given.in.size() - given.attributes.epilogue_operands());
+  const Shape columns{weight.shape[0]};
+  if (own.size() == 3) {
+    given.require(own[2].shape == columns, "x[..., k], weight[n, k] and bias[n]");
+    given.require(is_vector_dtype(own[2].dtype, x.dtype), "bias in the dtype of x or f32");
   }
-  Shape shape = x.shape;
-  shape.set(-1, weight.shape[0]);
-  return {{x.dtype, shape}};
+  TensorType made{x.dtype, x.shape};
+  made.shape.set(-1, weight.shape[0]);
+  for (const TensorType& operand : given.in.subspan(own.size()))
+    given.require(operand.dtype == made.dtype && (operand.shape == made.shape || operand.shape == columns),
+                  "operands of the epilogue of the result's type, or [n] in its dtype");
+  return {made};
 }
 
 std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
@@ -125,8 +130,12 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
 }
 
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId y = builder.emit(Op::kLinear, {in.begin(), in.end()}, {{attr::kTf32, attributes[attr::kTf32]}})[0];
-  return {activated(builder, attributes, y)};
+  const std::span<const ValueId> own = in.first(in.size() - attributes.epilogue_operands());
+  const ValueId y = builder.emit(Op::kLinear, {own.begin(), own.end()}, {{attr::kTf32, attributes[attr::kTf32]}})[0];
+  const auto emit = [&](Op op, std::span<const ValueId> args) {
+    return builder.emit(op, {args.begin(), args.end()})[0];
+  };
+  return {attributes[attr::kEpilogue].evaluate(y, in.subspan(own.size()), emit)};
 }
 
 std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -142,11 +151,16 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   return {builder.cast(y, attributes[attr::kDType])};
 }
 
-/// For kScales operands after x and weight that are scales; optional bias and residual follow.
-template <int kScales>
 double linear_flops(const Attributes& attributes, Types in, Types out) {
-  const auto added = static_cast<double>(in.size() - 2 - kScales);
-  const double each = 2 * static_cast<double>(in[0].shape[-1]) + kScales + added;
+  const Epilogue& epilogue = attributes[attr::kEpilogue];
+  const bool has_bias = in.size() - epilogue.operand_count() == 3;
+  const double each = 2 * static_cast<double>(in[0].shape[-1]) + (has_bias ? 1 : 0);
+  return elements_of(out[0]) * (each + flops_of(epilogue));
+}
+
+/// Two scales; optional bias and residual follow.
+double scaled_linear_flops(const Attributes& attributes, Types in, Types out) {
+  const double each = 2 * static_cast<double>(in[0].shape[-1]) + static_cast<double>(in.size() - 2);
   return elements_of(out[0]) * (each + flops_of(attributes[attr::kActivation]));
 }
 
@@ -160,14 +174,14 @@ constexpr std::array kMatmuls = {
                  .infer = linear_types,
                  .evaluate = linear,
                  .expand = expand_linear,
-                 .flops = linear_flops<0>,
+                 .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1},
     OpDefinition{.op = Op::kScaledLinear,
                  .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
-                 .flops = linear_flops<2>,
+                 .flops = scaled_linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .stays_f32 = true},

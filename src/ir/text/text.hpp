@@ -16,7 +16,7 @@ namespace headroom {
 ///       block fc
 ///       %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
 ///       loop 28 %step {
-///         %4: f32[2, 8] = linear(%x, %3) {activation = "none", tf32 = 0} @ fc
+///         %4: f32[2, 8] = linear(%x, %3) {epilogue = sum, tf32 = 0} @ fc
 ///         next %latents = %4
 ///         yield %5: f32[2, 8] = %4
 ///       }

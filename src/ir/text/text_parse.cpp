@@ -282,6 +282,17 @@ class Parser {
     return located(place, [&] { return Attributes(op, std::move(given)); });
   }
 
+  /// "sum" or "add(e0, sum)", which Epilogue reads.
+  std::string parse_epilogue(int depth = 0) {
+    constexpr int kMostDepth = 64;  // Epilogue takes less
+    const Token word = lexer_.expect_name("an epilogue");
+    if (depth > kMostDepth) Lexer::fail_at(word, "the epilogue is nested too deep");
+    if (!lexer_.at_symbol('(')) return word.text;
+    std::string text = word.text + "(";
+    parse_list('(', ')', [&] { text += (text.ends_with('(') ? "" : ", ") + parse_epilogue(depth + 1); });
+    return text + ')';
+  }
+
   Attribute parse_attribute(AttributeKind kind) {
     switch (kind) {
       case AttributeKind::kInt:
@@ -300,6 +311,8 @@ class Parser {
         return lexer_.expect_string("text in quotes").text;
       case AttributeKind::kDType:
         return parse_dtype_name();
+      case AttributeKind::kEpilogue:
+        return parse_epilogue();
       case AttributeKind::kFloats: {
         std::vector<double> values;
         parse_list('[', ']', [&] { values.push_back(lexer_.expect_number("a number")); });

@@ -33,6 +33,7 @@ struct AttributeText {
     return fmt::format("[{}]", fmt::join(values, ", "));
   }
   std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const Epilogue& value) const { return value.to_text(); }
   std::string operator()(bool value) const { return value ? "1" : "0"; }
   template <class E>
     requires std::is_enum_v<E>

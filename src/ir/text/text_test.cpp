@@ -24,7 +24,7 @@ constexpr const char* kToy = R"(graph toy {
   state %latents: f32[2, 8]
   %3: f32[8, 4] = cast(%fc.weight) {dtype = f32} @ fc
   loop 28 %step {
-    %5: f32[2, 8] = linear(%x, %3) {activation = "none", tf32 = 0} @ fc
+    %5: f32[2, 8] = linear(%x, %3) {epilogue = sum, tf32 = 0} @ fc
     next %latents = %5
   }
   output sample = %latents
@@ -74,7 +74,7 @@ TEST(Text, KeepsEveryKindOfAttribute) {
   const ValueId x = graph.add_input("x", {kF32, Shape{2, 4}});
   b.reshape(x, {4, -1});
   b.emit(Op::kReshape, {b.mean(x, {0, 1})}, {{"shape", std::vector<std::int64_t>{}}});
-  b.emit(Op::kLinear, {x, x}, {{"activation", std::string("silu")}});
+  b.emit(Op::kLinear, {x, x}, {{"epilogue", std::string("silu(sum)")}});
   b.cast(x, DType::kF8E5M2);
   b.slice(x, 1, 3, 1);
   for (const double value : {0.1, -1e-300, 1e+30, 0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(), -5.0}) {
@@ -211,7 +211,7 @@ TEST(Text, KeepsLayoutsAndSeveralResults) {
 
 TEST(Text, ReadsWhateverTheSpacingAndFillsDefaultsIn) {
   const Graph graph = parse_graph("graph g{input %x:f32[2,4]param %w:f32[3,4]%9:f32[2,3]=linear(%x,%w)output y=%9}");
-  EXPECT_EQ(graph.nodes()[0].attributes[attr::kActivation], Activation::kNone);
+  EXPECT_EQ(graph.nodes()[0].attributes[attr::kEpilogue], Epilogue());
 }
 
 TEST(Text, ErrorsNameLineAndColumn) {
@@ -244,8 +244,8 @@ TEST(Text, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x)")), HasSubstr("needs the attribute value"));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x) {value = x}")), HasSubstr("expected a number"));
   EXPECT_THAT(message_of(wrap("  %1: f32[2] = mul_scalar(%x) {value = 1, value = 2}")), HasSubstr("twice"));
-  EXPECT_THAT(message_of(wrap("  %1: f32[2] = linear(%x, %x) {activation = silu}")),
-              HasSubstr("expected text in quotes"));
+  EXPECT_THAT(message_of(wrap("  %1: f32[2] = linear(%x, %x) {epilogue = silu}")),
+              HasSubstr("the epilogue \"silu\" has no '('"));
   EXPECT_THAT(message_of(wrap("  next %x = %x")), HasSubstr("only a state"));
   EXPECT_THAT(message_of(wrap("  state %s: f32[2]\n  next %s = %x\n  next %s = %x")),
               HasSubstr("line 5, column 8: the state has"));

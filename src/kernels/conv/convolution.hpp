@@ -29,7 +29,7 @@ namespace headroom::convolutions {
 
 /// Runs an algorithm. With channels-last images the weight has its channels last too, or a layout of the
 /// algorithm's own: a folded one is packed once, others are rearranged in every run. Inputs are those of the op: x,
-/// weight, bias and residual, or a shortcut and its weight.
+/// weight, bias if the problem has one, and residual, or a shortcut and its weight.
 [[nodiscard]] KernelPlan bind(const Problem& problem, Algorithm algorithm);
 
 /// Finds the fastest algorithm and binds it. Throws Error if there is none.

@@ -222,7 +222,8 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
   const std::size_t copy_bytes = copies ? part_bytes(packing->bytes) : 0;
   made.scratch_bytes += copy_bytes;
   const auto pack = copies ? packing->pack : nullptr;
-  made.launch = [=, has_shortcut = problem.shortcut > 0,
+  const std::size_t others = problem.bias ? 3 : 2;  // inputs before the residual
+  made.launch = [=, has_shortcut = problem.shortcut > 0, has_bias = problem.bias.has_value(),
                  run = std::move(algorithm.run)](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
@@ -230,8 +231,8 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
     run(stream,
         {.x = arguments.input(0),
          .weight = copies ? scratch : arguments.input(1),
-         .bias = arguments.optional_input(2),
-         .residual = has_shortcut ? nullptr : arguments.optional_input(3),
+         .bias = has_bias ? arguments.input(2) : nullptr,
+         .residual = has_shortcut ? nullptr : arguments.optional_input(others),
          .shortcut = has_shortcut ? arguments.input(3) : nullptr,
          .shortcut_weight = has_shortcut ? arguments.input(4) : nullptr,
          .y = arguments.output(0)},

@@ -32,6 +32,18 @@ Support check_amx_gemm(const OpSpec& spec, std::size_t weight) {
   return std::nullopt;
 }
 
+Support check_epilogue(const OpSpec& spec, bool adds) {
+  const Epilogue& epilogue = spec.attributes[attr::kEpilogue];
+  const std::optional<EpilogueForm> form = form_of(epilogue);
+  const bool has_residual = form && form->adds_operand;
+  const bool is_taken = form && (!has_residual || (adds && form->activation == Activation::kNone &&
+                                                   spec.inputs.back().shape == spec.outputs[0].shape));
+  if (is_taken) return std::nullopt;
+  return Rejection{fmt::format("takes {}, not the epilogue {}",
+                               adds ? "an activation or a residual after the sum" : "an activation after the sum",
+                               epilogue.to_text())};
+}
+
 Support check_float_gemm(const OpSpec& spec, const Target& /*target*/) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)

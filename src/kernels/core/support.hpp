@@ -14,6 +14,10 @@ namespace headroom {
 /// Why amx_gemm_inl.hpp does not take the GEMM of input 0 with a weight, which is input `weight`.
 [[nodiscard]] Support check_amx_gemm(const OpSpec& spec, std::size_t weight);
 
+/// Why a kernel cannot compute the epilogue of a linear: it takes an activation, or, with `adds`, an operand of the
+/// result's shape to add to the sum.
+[[nodiscard]] Support check_epilogue(const OpSpec& spec, bool adds);
+
 /// Why GEMMs on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
 [[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);
 

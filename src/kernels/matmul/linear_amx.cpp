@@ -68,7 +68,7 @@ namespace {
 KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const DType bias_dtype = binding.spec.has(Role::kBias) ? binding.spec.input(Role::kBias).dtype : DType::kF32;
-  const Activation activation = binding.spec.attributes[attr::kActivation];
+  const Activation activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation;
   return amx::plan_gemm<amx::Bits>(binding, 1,
                                    [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
                                      with_activation(activation, [&](auto form) {
@@ -85,7 +85,8 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 
 Support supports(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
-  if (spec.attributes[attr::kActivation] == Activation::kNone) return Rejection{"is for products with an activation"};
+  if (spec.attributes[attr::kEpilogue].is_empty()) return Rejection{"is for linears with an activation"};
+  if (Support rejection = check_epilogue(spec, false)) return rejection;
   return check_amx_gemm(spec, 1);
 }
 

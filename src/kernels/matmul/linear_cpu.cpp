@@ -1,4 +1,4 @@
-// linear: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j])
+// linear: y[..., j] = activation(sum_i x[..., i] * weight[j, i] + bias[j]); it declines other epilogues
 //
 // Shapes     x[..., k], weight[n, k], bias[n] or none -> y[..., n]. Leading axes become one of m rows, or several
 //            launches where strides do not let them.
@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/pieces.hpp"
 #include "kernels/vendor/onednn/relu.hpp"
 
@@ -113,6 +114,7 @@ Support supports(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
+  if (Support rejection = check_epilogue(spec, false)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
     const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
     return choose_gemm(onednn::linear_problem(spec), rows.rows, GemmEpilogue::kActivated);

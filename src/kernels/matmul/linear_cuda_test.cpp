@@ -11,7 +11,8 @@ namespace {
 using CudaLinear = cuda::KernelTest;
 using CublasltMatmul = cuda::KernelTest;
 
-OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, const std::string& activation,
+/// With as many operands of the result's type as the epilogue has.
+OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, std::string_view epilogue,
                    bool tf32 = false) {
   std::vector<TensorType> inputs = {{dtype, x}, {dtype, {n, x[-1]}}};
   std::vector<bool> is_weight = {false, true};
@@ -19,20 +20,23 @@ OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, bool has_bias, c
     inputs.push_back({dtype, {n}});
     is_weight.push_back(true);
   }
-  return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}, {"tf32", std::int64_t{tf32}}},
-                   std::move(is_weight));
+  const Epilogue end = Epilogue::parse(epilogue);
+  TensorType result{dtype, x};
+  result.shape.set(-1, n);
+  inputs.insert(inputs.end(), end.operand_count(), result);
+  return make_spec(Op::kLinear, std::move(inputs), {{attr::kEpilogue, end}, {attr::kTf32, tf32}}, std::move(is_weight));
 }
 
 /// The library's epilogue computes gelu with a tanh that is accurate to about 5e-6. An activation in a kernel of its
 /// own reads a value that was rounded once already.
-Tolerance tolerance_of(DType dtype, const std::string& activation) {
-  if (dtype == DType::kF32 && activation == "gelu_tanh") return {.relative_l2 = 1e-5};
-  if (dtype == DType::kBF16 && activation != "none") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
-  if (dtype == DType::kF16 && activation != "none") return {.relative_l2 = 3e-3, .max_ulps_of_peak = 4};
+Tolerance tolerance_of(DType dtype, const std::string& epilogue) {
+  if (dtype == DType::kF32 && epilogue == "gelu_tanh(sum)") return {.relative_l2 = 1e-5};
+  if (dtype == DType::kBF16 && epilogue != "sum") return {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
+  if (dtype == DType::kF16 && epilogue != "sum") return {.relative_l2 = 3e-3, .max_ulps_of_peak = 4};
   return default_tolerance(dtype);
 }
 
-TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndActivation) {
+TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndEpilogue) {
   struct Case {
     Shape x;
     std::int64_t n;
@@ -41,10 +45,11 @@ TEST_F(CudaLinear, MatchesTheOracleForEveryShapeAndActivation) {
     for (const Case& c : {Case{{1, 1}, 1}, Case{{5, 3}, 7}, Case{{1, 64}, 200}, Case{{2, 17, 32}, 48},
                           Case{{2, 9, 33}, 65}, Case{{3, 2, 4, 16}, 24}, Case{{130, 256}, 264}})
       for (const bool has_bias : {false, true})
-        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
-          SCOPED_TRACE(fmt::format("n={} bias={} {}", c.n, has_bias, activation));
-          expect_matches_oracle("fastest.linear", linear_spec(dtype, c.x, c.n, has_bias, activation),
-                                tolerance_of(dtype, activation));
+        for (const char* epilogue :
+             {"sum", "gelu_tanh(sum)", "gelu_erf(sum)", "silu(sum)", "relu(sum)", "add(e0, sum)"}) {
+          SCOPED_TRACE(fmt::format("n={} bias={} {}", c.n, has_bias, epilogue));
+          expect_matches_oracle("fastest.linear", linear_spec(dtype, c.x, c.n, has_bias, epilogue),
+                                tolerance_of(dtype, epilogue));
         }
 }
 
@@ -55,33 +60,33 @@ TEST_F(CudaLinear, MatchesTheOracleForAFewRows) {
     for (const std::int64_t rows : {1, 2, 3, 4})
       for (const auto& [k, n] : {std::pair{8, 1}, {264, 17}, {1280, 320}, {3080, 33}}) {
         SCOPED_TRACE(fmt::format("n={}", n));
-        const OpSpec spec = linear_spec(dtype, {rows, k}, n, n % 2 == 1, n == 320 ? "silu" : "none");
+        const OpSpec spec = linear_spec(dtype, {rows, k}, n, n % 2 == 1, n == 320 ? "silu(sum)" : "sum");
         EXPECT_EQ(prepare_dense("fastest.linear", spec, target())->implementation(), "few rows");
         expect_matches_oracle("fastest.linear", spec);
       }
-  const OpSpec odd = linear_spec(DType::kBF16, {1, 33}, 16, true, "none");
+  const OpSpec odd = linear_spec(DType::kBF16, {1, 33}, 16, true, "sum");
   EXPECT_THAT(prepare_dense("fastest.linear", odd, target())->implementation(), testing::StartsWith("cuBLASLt"));
 }
 
 /// Whichever algorithm was the fastest.
 TEST_F(CudaLinear, MatchesTheOracleWhereItsAlgorithmsAreTimed) {
   for (const DType dtype : cuda::kDTypes)
-    for (const char* activation : {"none", "gelu_tanh", "gelu_erf"}) {
-      SCOPED_TRACE(activation);
-      expect_matches_oracle("fastest.linear", linear_spec(dtype, {2, 512, 320}, 640, true, activation),
-                            tolerance_of(dtype, activation));
-      expect_matches_oracle("fastest.linear", linear_spec(dtype, {77, 1024}, 2048, false, activation),
-                            tolerance_of(dtype, activation));
+    for (const char* epilogue : {"sum", "gelu_tanh(sum)", "gelu_erf(sum)", "add(sum, e0)"}) {
+      SCOPED_TRACE(epilogue);
+      expect_matches_oracle("fastest.linear", linear_spec(dtype, {2, 512, 320}, 640, true, epilogue),
+                            tolerance_of(dtype, epilogue));
+      expect_matches_oracle("fastest.linear", linear_spec(dtype, {77, 1024}, 2048, false, epilogue),
+                            tolerance_of(dtype, epilogue));
     }
 }
 
 /// TF32 keeps 11 significant bits, so a matmul of f32 numbers is off by a few 1e-4: more than f32, less than bf16.
 TEST_F(CudaLinear, RoundsToTf32WhereItMay) {
-  const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "none");
-  const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "none", true);
+  const OpSpec exact = linear_spec(DType::kF32, {130, 256}, 264, true, "sum");
+  const OpSpec rounded = linear_spec(DType::kF32, {130, 256}, 264, true, "sum", true);
   EXPECT_EQ(kernel_named("fastest.linear").compute_name(exact), "f32");
   EXPECT_EQ(kernel_named("fastest.linear").compute_name(rounded), "tf32");
-  EXPECT_EQ(kernel_named("fastest.linear").compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "none", true)),
+  EXPECT_EQ(kernel_named("fastest.linear").compute_name(linear_spec(DType::kBF16, {2, 16}, 8, false, "sum", true)),
             "bf16");
   const Comparison comparison =
       compare(kernel_named("fastest.linear"), rounded, 1, {.relative_l2 = 1e-3, .max_ulps_of_peak = 1e5});
@@ -98,7 +103,7 @@ TEST_F(CudaLinear, KeepsTheFastestAlgorithm) {
       if (entry.is_regular_file()) ++files;
     return files;
   };
-  const OpSpec spec = linear_spec(DType::kBF16, {1040, 1024}, 1024, true, "none");
+  const OpSpec spec = linear_spec(DType::kBF16, {1040, 1024}, 1024, true, "sum");
   std::vector<Operand> inputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   const Operand y = dense_operand(spec.outputs[0]);
@@ -126,10 +131,10 @@ TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
                                  .c_row = 1024,
                                  .has_bias = true});
     };
-    const OpSpec spec = linear_spec(dtype, {2, 488, 1024}, 1024, true, "none");
+    const OpSpec spec = linear_spec(dtype, {2, 488, 1024}, 1024, true, "sum");
     const std::string algorithm = measured_algorithm<Tuner>("fastest.linear", spec, work(976));
     backend().context<Tuner>()->keep(work(1040), algorithm, 1);
-    EXPECT_THAT(take_over("fastest.linear", spec, tolerance_of(dtype, "none")),
+    EXPECT_THAT(take_over("fastest.linear", spec, tolerance_of(dtype, "sum")),
                 testing::EndsWith(", taken over from size 1040"));
   }
 }
@@ -137,9 +142,9 @@ TEST_F(CudaLinear, TakesOverWhatIsFastestForOtherRows) {
 /// Without a tuned size the choice is a guess, and is not called the fastest.
 TEST_F(CudaLinear, GuessesWithoutATunedSize) {
   const cuda::OwnCache cache;
-  const auto spec = [](std::int64_t n) { return linear_spec(DType::kBF16, {1040, 1024}, n, true, "none"); };
+  const auto spec = [](std::int64_t n) { return linear_spec(DType::kBF16, {1040, 1024}, n, true, "sum"); };
   static_cast<void>(prepare_dense("fastest.linear", spec(1024), target()));
-  EXPECT_THAT(take_over("fastest.linear", spec(2048), tolerance_of(DType::kBF16, "none")),
+  EXPECT_THAT(take_over("fastest.linear", spec(2048), tolerance_of(DType::kBF16, "sum")),
               testing::Not(testing::HasSubstr("taken over")));
 }
 
@@ -164,7 +169,7 @@ TEST_F(CublasltMatmul, TakesOverWhatIsFastestForAnotherBatch) {
                                 {{"transpose_b", std::int64_t{1}}});
   const std::string algorithm = measured_algorithm<Tuner>("cublaslt.matmul", spec, work(6, 200));
   backend().context<Tuner>()->keep(work(8, 256), algorithm, 1);
-  EXPECT_THAT(take_over("cublaslt.matmul", spec, tolerance_of(DType::kBF16, "none")),
+  EXPECT_THAT(take_over("cublaslt.matmul", spec, tolerance_of(DType::kBF16, "sum")),
               testing::EndsWith(", taken over from size 8x256"));
 }
 
@@ -173,8 +178,10 @@ TEST_F(CudaLinear, RejectsWithReasons) {
     const Support rejection = kernel_named("fastest.linear").supports(spec, target());
     return rejection ? rejection->reason : "supported";
   };
-  EXPECT_EQ(reason(linear_spec(DType::kF64, {2, 4}, 3, false, "none")), "takes f32, bf16 or f16, not f64");
-  EXPECT_EQ(reason(linear_spec(DType::kF32, {0, 4}, 3, false, "none")), "an operand has no elements");
+  EXPECT_EQ(reason(linear_spec(DType::kF64, {2, 4}, 3, false, "sum")), "takes f32, bf16 or f16, not f64");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, {0, 4}, 3, false, "sum")), "an operand has no elements");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, {2, 4}, 3, true, "mul(sum, e0)")),
+            "takes an activation or a residual after the sum, not the epilogue mul(sum, e0)");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, {2}}})), "runs linear, not relu");
 }
 

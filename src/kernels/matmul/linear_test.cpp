@@ -17,10 +17,11 @@ using onednn::test_target;
 enum class Bias { kNone, kF32, kSame };
 
 OpSpec linear_spec(DType dtype, const Shape& x, std::int64_t n, Bias bias = Bias::kF32,
-                   const std::string& activation = "none", bool is_weight = true) {
+                   Activation activation = Activation::kNone, bool is_weight = true) {
   std::vector<TensorType> inputs{{dtype, x}, {dtype, Shape{n, x[-1]}}};
   if (bias != Bias::kNone) inputs.push_back({bias == Bias::kSame ? dtype : DType::kF32, Shape{n}});
-  return make_spec(Op::kLinear, std::move(inputs), {{"activation", activation}}, {false, is_weight, is_weight});
+  return make_spec(Op::kLinear, std::move(inputs), {{attr::kEpilogue, Epilogue(activation)}},
+                   {false, is_weight, is_weight});
 }
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
@@ -40,16 +41,18 @@ TEST(OnednnLinear, AgreesForEveryShapeAndStrides) {
         for (const TestStrides strides : kAllStrides) {
           SCOPED_TRACE(
               fmt::format("{} x{} n={} weight={} strides={}", dtype, c.x, c.n, is_weight, static_cast<int>(strides)));
-          expect_agrees("onednn.linear", linear_spec(dtype, c.x, c.n, Bias::kF32, "none", is_weight), strides);
+          expect_agrees("onednn.linear", linear_spec(dtype, c.x, c.n, Bias::kF32, Activation::kNone, is_weight),
+                        strides);
         }
 }
 
 TEST(OnednnLinear, AgreesForEveryBiasAndActivation) {
   for (const DType dtype : kDTypes)
     for (const Bias bias : {Bias::kNone, Bias::kF32, Bias::kSame})
-      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"})
+      for (const Activation activation :
+           {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kRelu})
         for (const TestStrides strides : kAllStrides) {
-          SCOPED_TRACE(fmt::format("{} bias={} {} strides={}", dtype, static_cast<int>(bias), activation,
+          SCOPED_TRACE(fmt::format("{} bias={} {} strides={}", dtype, static_cast<int>(bias), name_of(activation),
                                    static_cast<int>(strides)));
           expect_agrees("onednn.linear", linear_spec(dtype, Shape{2, 19, 40}, 72, bias, activation), strides);
         }
@@ -58,7 +61,7 @@ TEST(OnednnLinear, AgreesForEveryBiasAndActivation) {
 /// Rows that are evenly spaced in one operand and not in the other: x is dense, y a part of a concatenation along
 /// the sequence.
 TEST(OnednnLinear, MergesRowsOnlyWhereBothOperandsLetIt) {
-  const OpSpec spec = linear_spec(DType::kF32, Shape{2, 3, 4}, 5, Bias::kNone, "none", false);
+  const OpSpec spec = linear_spec(DType::kF32, Shape{2, 3, 4}, 5, Bias::kNone, Activation::kNone, false);
   const Operand x = dense_operand(spec.inputs[0]), y = dense_operand(spec.outputs[0]);
   const Shape gapped_x{100, 4, 1}, gapped_y{60, 5, 1};
   for (const auto& [in, out] : {std::pair{x, Operand{y.type, gapped_y}}, std::pair{Operand{x.type, gapped_x}, y}}) {
@@ -89,7 +92,7 @@ TEST(OnednnLinear, RunsWithAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3}) {
     Target target = test_target();
     target.threads = threads;
-    const OpSpec spec = linear_spec(DType::kF32, Shape{129, 64}, 200, Bias::kF32, "gelu_tanh");
+    const OpSpec spec = linear_spec(DType::kF32, Shape{129, 64}, 200, Bias::kF32, Activation::kGeluTanh);
     const Comparison comparison =
         compare_with_oracle(kernel_named("onednn.linear"), spec, target, 3, default_tolerance(DType::kF32));
     EXPECT_TRUE(comparison.passed) << comparison.message;
@@ -121,7 +124,7 @@ TEST(OnednnLinear, EqualLayoutsMeanEqualBytes) {
 
 TEST(OnednnLinear, OnlyFoldedWeightsArePacked) {
   const auto prepared = prepare_dense(
-      "onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 80, Bias::kF32, "none", false), test_target());
+      "onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 80, Bias::kF32, Activation::kNone, false), test_target());
   EXPECT_TRUE(prepared->packed_weights().empty());
 }
 
@@ -129,7 +132,7 @@ TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
   Target target = test_target();
   target.threads = 1;
   constexpr std::size_t kRows = 4, kIn = 8, kOut = 8;
-  const OpSpec spec = linear_spec(DType::kF32, Shape{kRows, kIn}, kOut, Bias::kNone, "none", false);
+  const OpSpec spec = linear_spec(DType::kF32, Shape{kRows, kIn}, kOut, Bias::kNone, Activation::kNone, false);
   const auto prepared = prepare_dense("onednn.linear", spec, target);
   const auto work = [&](float scale, int& wrong) {
     const auto backend = make_backend(DeviceKind::kCpu, target.threads);
@@ -187,6 +190,11 @@ TEST(OnednnLinear, RejectsWithReasons) {
   EXPECT_EQ(reason(linear_spec(DType::kF16, Shape{2, 4}, 3), target), "takes f32 or bf16, not f16");
   EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{0, 4}, 3), target), "an operand has no elements");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, Shape{2}}}), target), "runs linear, not relu");
+  const TensorType row{DType::kF32, Shape{2, 8}};
+  EXPECT_EQ(reason(make_spec(Op::kLinear, {row, {DType::kF32, Shape{8, 8}}, row},
+                             {{attr::kEpilogue, Epilogue().then(Op::kAdd)}}),
+                   target),
+            "takes an activation after the sum, not the epilogue add(sum, e0)");
   target.cpu_isa = CpuIsa::kAvx2;
   EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{2, 4}, 3), target),
             "bf16 needs AVX-512 in oneDNN; this CPU has avx2");
@@ -216,7 +224,8 @@ TEST_F(AmxLinear, MatchesTheOracle) {
   std::uint64_t seed = 1;
   for (const Case& c : cases)
     for (const Bias bias : {Bias::kNone, Bias::kF32, Bias::kSame})
-      for (const char* activation : {"gelu_tanh", "gelu_erf", "silu", "relu"})
+      for (const Activation activation :
+           {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kRelu})
         for (const TestStrides strides : kAllStrides)
           for (const int threads : {1, 2, 16}) {
             target_.threads = threads;
@@ -224,7 +233,7 @@ TEST_F(AmxLinear, MatchesTheOracle) {
             const Comparison result = compare_with_oracle(kernel_named("amx.linear"), spec, target_, seed++,
                                                           default_tolerance(DType::kBF16), strides);
             EXPECT_TRUE(result.passed) << c.x.to_string() << " n=" << c.n << " bias=" << static_cast<int>(bias) << " "
-                                       << activation << " strides=" << static_cast<int>(strides)
+                                       << name_of(activation) << " strides=" << static_cast<int>(strides)
                                        << " threads=" << threads << ": " << result.message;
           }
 }
@@ -232,7 +241,7 @@ TEST_F(AmxLinear, MatchesTheOracle) {
 TEST_F(AmxLinear, ANanStaysInItsRow) {
   constexpr std::size_t kRows = 33, kSize = 32;
   constexpr std::uint16_t kOne = 0x3F80, kNan = 0x7FC0, kInfinity = 0x7F80;
-  const OpSpec spec = linear_spec(DType::kBF16, Shape{kRows, kSize}, kSize, Bias::kNone, "gelu_tanh");
+  const OpSpec spec = linear_spec(DType::kBF16, Shape{kRows, kSize}, kSize, Bias::kNone, Activation::kGeluTanh);
   const auto prepared = prepare_dense("amx.linear", spec, target_);
   const auto backend = make_backend(DeviceKind::kCpu, target_.threads);
   const auto stream = backend->make_stream();
@@ -259,7 +268,7 @@ TEST_F(AmxLinear, ANanStaysInItsRow) {
 }
 
 TEST(AmxLinearSupport, SaysWhatItIs) {
-  const OpSpec spec = linear_spec(DType::kBF16, Shape{32, 64}, 96, Bias::kF32, "silu");
+  const OpSpec spec = linear_spec(DType::kBF16, Shape{32, 64}, 96, Bias::kF32, Activation::kSilu);
   EXPECT_EQ(kernel_named("amx.linear").name(), "amx.linear");
   EXPECT_EQ(kernel_named("amx.linear").compute_type(spec), DType::kBF16);
   const auto prepared = prepare_dense("amx.linear", spec, Target{.cpu_isa = CpuIsa::kAmx});
@@ -275,7 +284,7 @@ TEST(AmxLinearSupport, DeclinesWithReasons) {
     return rejection ? rejection->reason : "supported";
   };
   const auto spec = [](const Shape& x, std::int64_t n) {
-    return linear_spec(DType::kBF16, x, n, Bias::kF32, "gelu_tanh");
+    return linear_spec(DType::kBF16, x, n, Bias::kF32, Activation::kGeluTanh);
   };
   EXPECT_EQ(reason(spec({2, 16, 32}, 64)), "supported");
   EXPECT_EQ(reason(spec({31, 32}, 64)), "takes 32 rows or more, not 31");
@@ -283,10 +292,10 @@ TEST(AmxLinearSupport, DeclinesWithReasons) {
   EXPECT_EQ(reason(spec({32, 512}, 1056)), "takes weights of up to 1024 KiB, half of a core's cache, not 1056");
   EXPECT_EQ(reason(spec({32, 32}, 48)), "takes weights of multiples of 32 by 32, not [48, 32]");
   EXPECT_EQ(reason(spec({32, 40}, 64)), "takes weights of multiples of 32 by 32, not [64, 40]");
-  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32)), "is for products with an activation");
-  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32, Bias::kF32, "silu", false)),
+  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32)), "is for linears with an activation");
+  EXPECT_EQ(reason(linear_spec(DType::kBF16, Shape{32, 32}, 32, Bias::kF32, Activation::kSilu, false)),
             "packs the weight, which here changes");
-  EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{32, 32}, 32, Bias::kF32, "silu")), "takes bf16, not f32");
+  EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{32, 32}, 32, Bias::kF32, Activation::kSilu)), "takes bf16, not f32");
   EXPECT_EQ(reason(spec({32, 32}, 64), {.cpu_isa = CpuIsa::kAvx512Bf16}), "needs AMX tiles; this CPU has avx512_bf16");
   EXPECT_EQ(reason(spec({32, 32}, 64), {.device = DeviceKind::kCuda}), "runs on cpu, not on cuda");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kBF16, Shape{32}}})), "runs linear, not relu");

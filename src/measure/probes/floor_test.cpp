@@ -27,9 +27,9 @@ class FloorTest : public testing::Test {
                        .outputs = {},
                        .is_weight = {}});
   }
-  OpSpec linear(const std::string& activation) {
+  OpSpec linear(Activation activation) {
     return infer_spec({.op = Op::kLinear,
-                       .attributes = Attributes(Op::kLinear, {{"activation", activation}}),
+                       .attributes = Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(activation)}}),
                        .inputs = {{DType::kF32, {64, 32}}, {DType::kF32, {48, 32}}},
                        .outputs = {},
                        .is_weight = {false, true}});
@@ -63,7 +63,7 @@ TEST(ExponentialsOf, CountsThemWhereverTheyAre) {
   const ValueId soft = b.softmax(b.add(x, x));
   EXPECT_EQ(exponentials_of(graph).count, 24);
   EXPECT_EQ(exponentials_of(graph).dtype, DType::kF32);
-  const ValueId wide = b.emit(Op::kLinear, {soft, weight, bias}, {{"activation", std::string("silu")}})[0];
+  const ValueId wide = b.emit(Op::kLinear, {soft, weight, bias}, {{attr::kEpilogue, Epilogue(Activation::kSilu)}})[0];
   EXPECT_EQ(exponentials_of(graph).count, 24 + 32) << "an activation counts";
   Graph body("gelu");
   Builder inner(body);
@@ -87,7 +87,7 @@ TEST_F(FloorTest, IsOfTheWorkAndNotOfHowItIsDone) {
   const OpRun whole(*backend_, attention(64)), apart(*backend_, attention(64), OpForm::kApart);
   ASSERT_GT(apart.program().steps.size(), 1U);
   EXPECT_EQ(floor_of(whole, rates_).ms(), floor_of(apart, rates_).ms());
-  const OpRun plain(*backend_, linear("none")), with_gelu(*backend_, linear("gelu_tanh"));
+  const OpRun plain(*backend_, linear(Activation::kNone)), with_gelu(*backend_, linear(Activation::kGeluTanh));
   EXPECT_EQ(floor_of(with_gelu, rates_).ms(), floor_of(plain, rates_).ms());
   EXPECT_EQ(floor_of(with_gelu.step(), rates_).ms(), floor_of(plain, rates_).ms());
 }

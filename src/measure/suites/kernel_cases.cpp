@@ -56,7 +56,8 @@ class Suite {
   void linear(DType dtype, std::int64_t rows, std::int64_t k, std::int64_t n, const std::string& activation = "none") {
     const std::string suffix = activation == "none" ? "" : " " + activation;
     add(fmt::format("linear {} {}x{}x{}{}", dtype, rows, k, n, suffix), Op::kLinear,
-        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}}, {{"activation", activation}}, {false, true, true});
+        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}},
+        {{attr::kEpilogue, Epilogue::parse(activation == "none" ? "sum" : activation + "(sum)")}}, {false, true, true});
   }
 
   void attention(DType dtype, std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_dim) {

@@ -1,6 +1,6 @@
-// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {activation = "gelu_tanh"}
+// fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {epilogue = gelu_tanh(sum)}
 //
-// The same for gelu_erf, silu and relu, and for every op with such an attribute. The activation becomes the op's
+// The same for gelu_erf, silu and relu, and for every op with an attribute `activation`. The activation becomes the op's
 // epilogue: it runs on values still in registers instead of reading and writing the whole result. Applies if nothing
 // else reads the result of the op.
 
@@ -16,6 +16,12 @@ namespace {
 bool fold_activation(Rewriter& r, const Node& node) {
   const std::optional<Activation> activation = activation_for(node.op);
   if (!activation) return false;
+  if (const Node* linear = r.match_single_use(node.inputs[0], Op::kLinear);
+      linear != nullptr && linear->attributes[attr::kEpilogue].is_empty()) {
+    const Attributes with = linear->attributes.with(attr::kEpilogue, Epilogue(*activation));
+    r.replace(node.results[0], r.emit_like(*linear, linear->inputs, with));
+    return true;
+  }
   for (const OpSchema& schema : all_ops()) {
     const Node* maker = schema.has(attr::kActivation) ? r.match_single_use(node.inputs[0], schema.op) : nullptr;
     if (maker == nullptr || maker->attributes[attr::kActivation] != Activation::kNone) continue;

@@ -16,10 +16,10 @@ TEST(FuseLinearActivation, MakesEachActivationAnEpilogue) {
     - %6: f32[2, 3, 5] = silu(%5) @ embedder
     - %7: f32[2, 3, 5] = linear(%x, %w, %b) @ net.0
     - %8: f32[2, 3, 5] = relu(%7) @ net.1
-    + %2: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "gelu_tanh"} @ ff.net.0.proj
-    + %4: f32[2, 3, 5] = linear(%x, %w) {activation = "gelu_erf"} @ other
-    + %6: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "silu"} @ embedder.linear_1
-    + %8: f32[2, 3, 5] = linear(%x, %w, %b) {activation = "relu"} @ net.0
+    + %2: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = gelu_tanh(sum)} @ ff.net.0.proj
+    + %4: f32[2, 3, 5] = linear(%x, %w) {epilogue = gelu_erf(sum)} @ other
+    + %6: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = silu(sum)} @ embedder.linear_1
+    + %8: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = relu(sum)} @ net.0
       output a = %2
       output b = %4
       output c = %6
@@ -43,7 +43,7 @@ TEST(FuseLinearActivation, LeavesOtherActivationsAndEpiloguesAlone) {
   expect_unchanged("fuse-activation", R"(graph g {
       input %x: f32[3, 4]
       param %w: f32[5, 4]
-      %1: f32[3, 5] = linear(%x, %w) {activation = "silu"}
+      %1: f32[3, 5] = linear(%x, %w) {epilogue = silu(sum)}
       %2: f32[3, 5] = silu(%1)
       %3: f32[3, 5] = linear(%x, %w)
       %4: f32[3, 5] = tanh(%3)

@@ -31,7 +31,7 @@ Fusion linear_bias() {
   return {.pattern = op(Op::kAdd, {op(Op::kLinear, {any("x"), any("weight")}, "linear"), any("bias")}),
           .fits =
               [](const Rewriter& r, const Match& m) {
-                return m.node("linear").attributes[attr::kActivation] == Activation::kNone && r.is_weight(m["bias"]) &&
+                return m.node("linear").attributes[attr::kEpilogue].is_empty() && r.is_weight(m["bias"]) &&
                        r.type(m["bias"]).shape == Shape{r.type(m["weight"]).shape[0]};
               },
           .emit =

@@ -25,7 +25,7 @@ TEST(FuseLinearBias, LeavesWhatIsNoBias) {
       param %each: f32[3, 5]
       %1: f32[2, 3, 5] = linear(%x, %weight, %bias)
       %2: f32[2, 3, 5] = add(%1, %bias)
-      %3: f32[2, 3, 5] = linear(%x, %weight) {activation = "silu"}
+      %3: f32[2, 3, 5] = linear(%x, %weight) {epilogue = silu(sum)}
       %4: f32[2, 3, 5] = add(%3, %bias)
       %5: f32[2, 3, 5] = linear(%x, %weight)
       %6: f32[2, 3, 5] = add(%5, %vector)

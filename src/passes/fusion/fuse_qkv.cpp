@@ -38,10 +38,10 @@ std::string_view parent_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
-/// Whether the node is a linear of some module, without activation, whose weights can be joined, and which is not a
+/// Whether the node is a linear of some module, without epilogue, whose weights can be joined, and which is not a
 /// weight itself. Weights are made once, one by one, and the operands of the next may not be available yet.
 bool is_projection(const Rewriter& r, const Node& node) {
-  return node.op == Op::kLinear && node.attributes[attr::kActivation] == Activation::kNone && !node.path.empty() &&
+  return node.op == Op::kLinear && node.attributes[attr::kEpilogue].is_empty() && !node.path.empty() &&
          !r.is_weight(node.results[0]) &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId weight) { return r.is_weight(weight); });
 }

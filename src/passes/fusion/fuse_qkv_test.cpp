@@ -63,7 +63,7 @@ TEST(FuseQkv, LeavesOtherInputsModulesDtypesBiasesAndActivations) {
       %2: f32[3, 4] = linear(%x, %b) @ block.1.to_q
       %3: f32[3, 4] = linear(%y, %b) @ block.0.to_k
       %4: f32[3, 4] = linear(%x, %b, %bias) @ block.0.to_k
-      %5: f32[3, 4] = linear(%x, %b) {activation = "silu"} @ block.0.mlp
+      %5: f32[3, 4] = linear(%x, %b) {epilogue = silu(sum)} @ block.0.mlp
       %6: f32[3, 4] = linear(%x, %activation) @ block.0.to_v
       output o1 = %1
       output o2 = %2

@@ -51,6 +51,7 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
     case Op::kConcat:
       return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
     case Op::kLinear:
+      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     case Op::kScaledLinear:
     case Op::kGroupNorm:
       return node.attributes[attr::kActivation] == Activation::kRelu;

@@ -41,13 +41,13 @@ std::string reason_of(const std::string& node, std::int64_t length = 1024) {
 
 TEST(FastSums, KnowsWhatIsNeverNegative) {
   for (const char* node : {"  %0: TYPE = relu(%x)\n", "  %0: TYPE = softmax(%x)\n", "  %0: TYPE = mul(%x, %x)\n",
-                           "  %0: TYPE = linear(%x, %w) {activation = \"relu\"}\n",
+                           "  %0: TYPE = linear(%x, %w) {epilogue = relu(sum)}\n",
                            "  %0: TYPE = exp(%x)\n  %1: TYPE = sigmoid(%x)\n  %2: TYPE = add(%0, %1)\n",
                            "  %0: TYPE = abs(%x)\n  %1: TYPE = sqrt(%0)\n  %2: TYPE = mul(%0, %1)\n"})
     EXPECT_THAT(reason_of(node), HasSubstr("never negative")) << node;
   for (const char* node :
        {"  %0: TYPE = neg(%x)\n", "  %0: TYPE = relu(%x)\n  %1: TYPE = mul(%0, %x)\n",
-        "  %0: TYPE = relu(%x)\n  %1: TYPE = sub(%0, %0)\n", "  %0: TYPE = linear(%x, %w) {activation = \"silu\"}\n"})
+        "  %0: TYPE = relu(%x)\n  %1: TYPE = sub(%0, %0)\n", "  %0: TYPE = linear(%x, %w) {epilogue = silu(sum)}\n"})
     EXPECT_EQ(reason_of(node), "") << node;
   EXPECT_EQ(reason_of("  %0: TYPE = relu(%x)\n", 64), "") << "so short a sum loses less than bfloat16";
   EXPECT_THAT(reason_of("  %0: TYPE = neg(%x)\n", 12288), HasSubstr("long sums"));

@@ -24,9 +24,9 @@ constexpr const char* kFp8Model = R"(graph model {
 - %0: f32[32, 32] = cast(%w1) {dtype = f32}
 + %10: f8e4m3[32, 32], %11: f32[32] = quantize(%w1) {dtype = f8e4m3} @ left
 + %12: f8e4m3[48, 32], %13: f32[48] = quantize(%w2) {dtype = f8e4m3} @ right
-  %1: f32[1, 128, 32] = linear(%x, %w0) {activation = "none"} @ first
-- %2: f32[1, 128, 32] = linear(%1, %0) {activation = "none"} @ left
-- %3: f32[1, 128, 48] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
+  %1: f32[1, 128, 32] = linear(%x, %w0) {epilogue = sum} @ first
+- %2: f32[1, 128, 32] = linear(%1, %0) {epilogue = sum} @ left
+- %3: f32[1, 128, 48] = linear(%1, %w2, %b2) {epilogue = gelu_tanh(sum)} @ right
 + %14: f8e4m3[1, 128, 32], %15: f32[1, 128] = quantize(%1) {dtype = f8e4m3} @ left
 + %2: f32[1, 128, 32] = scaled_linear(%14, %15, %10, %11) {activation = "none", dtype = f32} @ left
 + %3: f32[1, 128, 48] = scaled_linear(%14, %15, %12, %13, %b2) {activation = "gelu_tanh", dtype = f32} @ right
@@ -34,8 +34,8 @@ constexpr const char* kFp8Model = R"(graph model {
   %5: f32[1, 128, 32] = add(%2, %4)
   %6: f32[1, 128, 16] = slice(%5) {axis = 2, start = 0, size = 16}
   %7: f32[1, 128, 48] = concat(%5, %6) {axis = 2}
-  %8: f32[1, 128, 40] = linear(%7, %w3) {activation = "none"} @ odd
-  %9: f32[1, 128, 16] = linear(%8, %w4) {activation = "none"} @ last
+  %8: f32[1, 128, 40] = linear(%7, %w3) {epilogue = sum} @ odd
+  %9: f32[1, 128, 16] = linear(%8, %w4) {epilogue = sum} @ last
   output y = %9
 })";
 
@@ -113,10 +113,10 @@ TEST(Fp8, LeavesFewRowsOfASmallWeight) {
   param %w1: f32[2048, 4096]
   param %w2: f32[2048, 2048]
   param %w3: f32[16, 2048]
-  %0: f32[1, 77, 4096] = linear(%x, %w0) {activation = "none"} @ first
-  %1: f32[1, 77, 2048] = linear(%0, %w1) {activation = "none"} @ large
-  %2: f32[1, 77, 2048] = linear(%1, %w2) {activation = "none"} @ small
-  %3: f32[1, 77, 16] = linear(%2, %w3) {activation = "none"} @ last
+  %0: f32[1, 77, 4096] = linear(%x, %w0) {epilogue = sum} @ first
+  %1: f32[1, 77, 2048] = linear(%0, %w1) {epilogue = sum} @ large
+  %2: f32[1, 77, 2048] = linear(%1, %w2) {epilogue = sum} @ small
+  %3: f32[1, 77, 16] = linear(%2, %w3) {epilogue = sum} @ last
   output y = %3
 })");
   const PassOutcome outcome = run_pass("fp8", graph, kHopper);
@@ -133,12 +133,12 @@ TEST(Fp8, LeavesModulationsAlone) {
   input %x: f32[16, 8, 32]
   input %time: f32[16, 32]
   param %w: f32[32, 32]
-  %0: f32[16, 32] = linear(%time, %w) {activation = "silu"} @ embed
-  %1: f32[16, 32] = linear(%0, %w) {activation = "none"} @ modulation
+  %0: f32[16, 32] = linear(%time, %w) {epilogue = silu(sum)} @ embed
+  %1: f32[16, 32] = linear(%0, %w) {epilogue = sum} @ modulation
   %2: f32[16, 1, 32] = reshape(%1) {shape = [16, 1, 32]}
-  %3: f32[16, 8, 32] = linear(%x, %w) {activation = "none"} @ first
+  %3: f32[16, 8, 32] = linear(%x, %w) {epilogue = sum} @ first
   %4: f32[16, 8, 32] = norm_modulate(%3, %2, %2) {eps = 1e-06}
-  %5: f32[16, 8, 32] = linear(%4, %w) {activation = "none"} @ last
+  %5: f32[16, 8, 32] = linear(%4, %w) {epilogue = sum} @ last
   output y = %5
 })");
   const PassOutcome outcome = run_pass("fp8", graph, kHopper);
@@ -189,10 +189,10 @@ TEST(Fp8, RefusesOtherArguments) {
 constexpr const char* kPositiveModel = R"(graph model {
   input %x: bf16[1, 128, 4096]
   param %w: bf16[4096, 4096]
-  %0: bf16[1, 128, 4096] = linear(%x, %w) {activation = "relu"} @ first
-  %1: bf16[1, 128, 4096] = linear(%0, %w) {activation = "none"} @ positive
-  %2: bf16[1, 128, 4096] = linear(%1, %w) {activation = "none"} @ signed
-  %3: bf16[1, 128, 4096] = linear(%2, %w) {activation = "none"} @ last
+  %0: bf16[1, 128, 4096] = linear(%x, %w) {epilogue = relu(sum)} @ first
+  %1: bf16[1, 128, 4096] = linear(%0, %w) {epilogue = sum} @ positive
+  %2: bf16[1, 128, 4096] = linear(%1, %w) {epilogue = sum} @ signed
+  %3: bf16[1, 128, 4096] = linear(%2, %w) {epilogue = sum} @ last
   output y = %3
 })";
 

@@ -20,16 +20,16 @@ constexpr const char* kInt8Model = R"(graph model {
 - %0: f32[32, 32] = cast(%w1) {dtype = f32}
 + %8: i8[32, 32], %9: f32[32] = quantize(%w1) {dtype = i8} @ left
 + %10: i8[64, 32], %11: f32[64] = quantize(%w2) {dtype = i8} @ right
-  %1: f32[1, 16, 32] = linear(%x, %w0) {activation = "none"} @ first
-- %2: f32[1, 16, 32] = linear(%1, %0) {activation = "none"} @ left
-- %3: f32[1, 16, 64] = linear(%1, %w2, %b2) {activation = "gelu_tanh"} @ right
+  %1: f32[1, 16, 32] = linear(%x, %w0) {epilogue = sum} @ first
+- %2: f32[1, 16, 32] = linear(%1, %0) {epilogue = sum} @ left
+- %3: f32[1, 16, 64] = linear(%1, %w2, %b2) {epilogue = gelu_tanh(sum)} @ right
 + %12: i8[1, 16, 32], %13: f32[1, 16] = quantize(%1) {dtype = i8} @ left
 + %2: f32[1, 16, 32] = scaled_linear(%12, %13, %8, %9) {activation = "none", dtype = f32} @ left
 + %3: f32[1, 16, 64] = scaled_linear(%12, %13, %10, %11, %b2) {activation = "gelu_tanh", dtype = f32} @ right
   %4: f32[1, 16, 32] = slice(%3) {axis = 2, start = 0, size = 32}
   %5: f32[1, 16, 32] = add(%2, %4)
   %6: f32[1, 16, 64] = concat(%5, %5) {axis = 2}
-  %7: f32[1, 16, 4] = linear(%6, %w3) {activation = "none"} @ last
+  %7: f32[1, 16, 4] = linear(%6, %w3) {epilogue = sum} @ last
   output y = %7
 })";
 
@@ -68,12 +68,12 @@ TEST(Int8, TakesStoredWeightsAsTheyAre) {
 - %6: f32[48, 32] = concat(%2, %5) {axis = 0}
 + %6: i8[48, 32] = concat(%qa, %qb) {axis = 0}
 + %11: f32[48] = concat(%sa, %sb) {axis = 0}
-  %7: f32[16, 32] = linear(%x, %w) {activation = "none"}
-- %8: f32[16, 48] = linear(%7, %6) {activation = "none"}
+  %7: f32[16, 32] = linear(%x, %w) {epilogue = sum}
+- %8: f32[16, 48] = linear(%7, %6) {epilogue = sum}
 + %12: i8[16, 32], %13: f32[16] = quantize(%7) {dtype = i8}
 + %8: f32[16, 48] = scaled_linear(%12, %13, %6, %11) {activation = "none", dtype = f32}
   %9: f32[16, 32] = slice(%8) {axis = 1, start = 0, size = 32}
-  %10: f32[16, 32] = linear(%9, %w) {activation = "none"}
+  %10: f32[16, 32] = linear(%9, %w) {epilogue = sum}
   output y = %10
 })";
   Graph graph = graph_before(kStored);
@@ -125,14 +125,14 @@ TEST(Int8, LeavesConditioningAndSmallMatmulsAlone) {
   param %w: f32[32, 32]
   param %small: f32[8, 32]
   param %grow: f32[32, 8]
-  %0: f32[16, 32] = linear(%time, %w) {activation = "silu"} @ embed
-  %1: f32[16, 32] = linear(%0, %w) {activation = "none"} @ gate
+  %0: f32[16, 32] = linear(%time, %w) {epilogue = silu(sum)} @ embed
+  %1: f32[16, 32] = linear(%0, %w) {epilogue = sum} @ gate
   %2: f32[16, 1, 32] = reshape(%1) {shape = [16, 1, 32]}
-  %3: f32[16, 8, 32] = linear(%x, %w) {activation = "none"} @ first
+  %3: f32[16, 8, 32] = linear(%x, %w) {epilogue = sum} @ first
   %4: f32[16, 8, 32] = mul(%3, %2)
-  %5: f32[16, 8, 8] = linear(%4, %small) {activation = "none"} @ shrink
-  %6: f32[16, 8, 32] = linear(%5, %grow) {activation = "none"} @ grow
-  %7: f32[16, 8, 32] = linear(%6, %w) {activation = "none"} @ last
+  %5: f32[16, 8, 8] = linear(%4, %small) {epilogue = sum} @ shrink
+  %6: f32[16, 8, 32] = linear(%5, %grow) {epilogue = sum} @ grow
+  %7: f32[16, 8, 32] = linear(%6, %w) {epilogue = sum} @ last
   output y = %7
 })");
   const PassOutcome outcome = run_pass("int8", graph);

@@ -12,8 +12,8 @@ constexpr const char* kTf32Model = R"(graph g {
   param %w: f32[4, 4]
   param %v: f32[4, 4]
   %0: f32[4, 4] = linear(%v, %w) @ folded
-- %1: f32[2, 4] = linear(%x, %0) {activation = "silu"} @ a
-+ %1: f32[2, 4] = linear(%x, %0) {activation = "silu", tf32 = 1} @ a
+- %1: f32[2, 4] = linear(%x, %0) {epilogue = silu(sum)} @ a
++ %1: f32[2, 4] = linear(%x, %0) {epilogue = silu(sum), tf32 = 1} @ a
   %2: bf16[2, 4] = cast(%1) {dtype = bf16} @ b
   %3: bf16[2, 2] = matmul(%2, %2) {transpose_b = 1} @ b
 - %4: f32[2, 2] = matmul(%1, %1) {transpose_b = 1} @ c

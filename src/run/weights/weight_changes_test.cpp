@@ -22,7 +22,7 @@ constexpr const char* kLinear = R"(graph linear {
   param %w: f32[16, 8]
   param %b: bf16[16]
   %3: f32[16] = cast(%b) {dtype = f32}
-  %4: f32[4, 16] = linear(%x, %w, %3) {activation = "none", tf32 = 0}
+  %4: f32[4, 16] = linear(%x, %w, %3) {epilogue = sum, tf32 = 0}
   output y = %4
 })";
 
@@ -32,7 +32,7 @@ constexpr const char* kMerged = R"(graph merged {
   param %w: f32[16, 8]
   param %v: f32[16, 8]
   %3: f32[32, 8] = concat(%w, %v) {axis = 0}
-  %4: f32[4, 32] = linear(%x, %3) {activation = "none", tf32 = 0}
+  %4: f32[4, 32] = linear(%x, %3) {epilogue = sum, tf32 = 0}
   %5: f32[4, 32] = silu(%4)
   output y = %5
   output v = %v

@@ -26,7 +26,7 @@ constexpr const char* kUnloadedLinear = R"(graph linear {
   input %x: f32[4, 1024]
   param %w: f32[640, 1024]
   param %b: f32[640]
-  %3: f32[4, 640] = linear(%x, %w, %b) {activation = "none", tf32 = 0}
+  %3: f32[4, 640] = linear(%x, %w, %b) {epilogue = sum, tf32 = 0}
   output y = %3
 })";
 
@@ -35,7 +35,7 @@ constexpr const char* kActivated = R"(graph activated {
   input %x: f32[4, 1024]
   param %w: f32[640, 1024]
   param %b: f32[640]
-  %3: f32[4, 640] = linear(%x, %w, %b) {activation = "none", tf32 = 0}
+  %3: f32[4, 640] = linear(%x, %w, %b) {epilogue = sum, tf32 = 0}
   %4: f32[4, 640] = relu(%3)
   output y = %4
 })";

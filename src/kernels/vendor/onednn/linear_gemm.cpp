@@ -20,7 +20,7 @@ LinearProblem linear_problem(const OpSpec& spec) {
                         .n = spec.input(Role::kWeight).shape[0],
                         .k = spec.input(Role::kWeight).shape[1],
                         .bias = std::nullopt,
-                        .activation = spec.attributes[attr::kActivation],
+                        .activation = form_of(spec.attributes[attr::kEpilogue])->activation,
                         .pack = spec.has_weight_at(1)};
   if (spec.has(Role::kBias)) problem.bias = spec.input(Role::kBias).dtype;
   return problem;

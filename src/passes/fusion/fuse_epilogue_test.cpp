@@ -7,10 +7,10 @@ namespace headroom {
 namespace {
 
 /// Runs the pass; expects that many rewrites and the same results.
-Graph fuse_residuals(std::string_view text, int rewrites) {
+Graph fuse_epilogues(std::string_view text, int rewrites) {
   const Graph original = parse_graph(text);
   Graph graph = original;
-  EXPECT_EQ(run_pass("fuse-residual", graph, kGeneratingGpu).rewrites, rewrites);
+  EXPECT_EQ(run_pass("fuse-epilogue", graph, kGeneratingGpu).rewrites, rewrites);
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
   return graph;
 }
@@ -32,20 +32,19 @@ constexpr std::string_view kImage = R"(graph g {
   output y = %6
 })";
 
-TEST(FuseResidual, AddsAnImageWhereTheMatmulIsStored) {
-  const Graph graph = fuse_residuals(kImage, 1);
-  EXPECT_EQ(count_of(graph, Op::kLinear), 0);
+TEST(FuseEpilogue, AddsAnImageWhereTheMatmulIsStored) {
+  const Graph graph = fuse_epilogues(kImage, 1);
   EXPECT_EQ(count_of(graph, Op::kAdd), 0);
-  const auto conv = std::ranges::find(graph.nodes(), Op::kConv2d, &Node::op);
-  ASSERT_NE(conv, graph.nodes().end());
-  EXPECT_EQ(conv->path, "to_out");
-  ASSERT_EQ(conv->inputs.size(), 4U);
-  EXPECT_EQ(graph.type(conv->inputs[0]),
-            (TensorType{.shape = {2, 3, 4, 3}, .layout = Layout::kChannelsLast}));  // [b, c, h, w] of %seen
+  const auto linear = std::ranges::find(graph.nodes(), Op::kLinear, &Node::op);
+  ASSERT_NE(linear, graph.nodes().end());
+  EXPECT_EQ(linear->path, "to_out");
+  EXPECT_EQ(linear->attributes[attr::kEpilogue].to_text(), "add(sum, e0)");
+  ASSERT_EQ(linear->inputs.size(), 4U);
+  EXPECT_EQ(graph.type(linear->inputs[3]), (TensorType{.shape = {2, 12, 5}})) << "the image as tokens";
 }
 
-TEST(FuseResidual, GivesAMatmulIn8BitsTheImageAsTokens) {
-  const Graph graph = fuse_residuals(R"(graph g {
+TEST(FuseEpilogue, GivesAMatmulIn8BitsTheImageAsTokens) {
+  const Graph graph = fuse_epilogues(R"(graph g {
   input %seen: f32[2, 12, 16]
   input %x: f32[2, 32, 4, 3]
   param %w: f8e4m3[32, 16]
@@ -69,9 +68,12 @@ TEST(FuseResidual, GivesAMatmulIn8BitsTheImageAsTokens) {
   EXPECT_EQ(graph.type(matmul->inputs[5]), (TensorType{.shape = {2, 12, 32}}));
 }
 
-TEST(FuseResidual, IsForGpus) {
+TEST(FuseEpilogue, AsksTheKernels) {
   Graph graph = parse_graph(kImage);
-  EXPECT_EQ(run_pass("fuse-residual", graph, kCapableCpu).rewrites, 0);
+  EXPECT_EQ(run_pass("fuse-epilogue", graph, kCapableCpu).rewrites, 0);
+  Target cpu = kCapableCpu;
+  cpu.fusion = &kGpuRules;
+  EXPECT_EQ(run_pass("fuse-epilogue", graph, cpu).rewrites, 0) << "a CPU's kernels do not";
 }
 
 std::string tokens(std::string_view activation, std::string_view behind) {
@@ -80,7 +82,7 @@ std::string tokens(std::string_view activation, std::string_view behind) {
   input %hidden: f32[2, 12, 7]
   param %w: f32[5, 7]
   param %b: f32[5]
-  %0: f32[2, 12, 5] = linear(%hidden, %w, %b) {{activation = "{}"}} @ ff
+  %0: f32[2, 12, 5] = linear(%hidden, %w, %b) {{epilogue = {}}} @ ff
   %1: f32[2, 12, 5] = add(%x, %0) @ sum
   %2: f32[2, 12, 5] = {}
   output y = %2
@@ -88,21 +90,58 @@ std::string tokens(std::string_view activation, std::string_view behind) {
                      activation, behind);
 }
 
-TEST(FuseResidual, AddsTokensToTokens) {
-  const Graph graph = fuse_residuals(tokens("none", "mul_scalar(%1) {value = 2}"), 1);
-  EXPECT_EQ(count_of(graph, Op::kConv2d), 1);
-  EXPECT_EQ(count_of(graph, Op::kAdd), 0);
+TEST(FuseEpilogue, AddsTokensToTokens) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+    input %x: f32[2, 12, 5]
+    input %hidden: f32[2, 12, 7]
+    param %w: f32[5, 7]
+    param %b: f32[5]
+    - %0: f32[2, 12, 5] = linear(%hidden, %w, %b) @ ff
+    - %1: f32[2, 12, 5] = add(%x, %0) @ sum
+    + %1: f32[2, 12, 5] = linear(%hidden, %w, %b, %x) {epilogue = add(e0, sum)} @ ff
+    output y = %1
+})",
+                 1, 1e-12, {}, kGeneratingGpu);
 }
 
-TEST(FuseResidual, LeavesSumsToTheNormsThatReadThem) {
-  EXPECT_EQ(count_of(fuse_residuals(tokens("none", "layer_norm(%1) {eps = 1e-05}"), 0), Op::kAdd), 1);
+/// T5 has no biases, and its residual comes second.
+TEST(FuseEpilogue, TakesLinearsWithoutBias) {
+  const Graph graph = fuse_epilogues(R"(graph g {
+  input %x: f32[12, 5]
+  input %hidden: f32[12, 7]
+  param %w: f32[5, 7]
+  %0: f32[12, 5] = linear(%hidden, %w) @ o
+  %1: f32[12, 5] = add(%0, %x)
+  output y = %1
+})",
+                                     1);
+  ASSERT_EQ(graph.nodes().size(), 1U);
+  EXPECT_EQ(graph.nodes()[0].inputs.size(), 3U);
+  EXPECT_EQ(graph.nodes()[0].input(Role::kBias), kNoValue) << "the third operand is the epilogue's";
+  EXPECT_EQ(graph.nodes()[0].attributes[attr::kEpilogue].to_text(), "add(sum, e0)");
 }
 
-TEST(FuseResidual, LeavesWhatIsActivatedFirst) { fuse_residuals(tokens("silu", "mul_scalar(%1) {value = 2}"), 0); }
+TEST(FuseEpilogue, LeavesWhatNoKernelComputes) {
+  fuse_epilogues(R"(graph g {
+  input %x: f32[12, 5]
+  input %hidden: f32[12, 7]
+  param %w: f32[5, 7]
+  %0: f32[12, 5] = linear(%hidden, %w)
+  %1: f32[12, 5] = mul(%0, %x)
+  output y = %1
+})",
+                 0);
+}
+
+TEST(FuseEpilogue, LeavesSumsToTheNormsThatReadThem) {
+  EXPECT_EQ(count_of(fuse_epilogues(tokens("sum", "layer_norm(%1) {eps = 1e-05}"), 0), Op::kAdd), 1);
+}
+
+TEST(FuseEpilogue, LeavesWhatIsActivatedFirst) { fuse_epilogues(tokens("silu(sum)", "mul_scalar(%1) {value = 2}"), 0); }
 
 /// Rows in the other order would have to be copied.
-TEST(FuseResidual, LeavesRowMajorImages) {
-  fuse_residuals(R"(graph g {
+TEST(FuseEpilogue, LeavesRowMajorImages) {
+  fuse_epilogues(R"(graph g {
   input %seen: f32[2, 12, 3]
   input %x: f32[2, 5, 4, 3]
   param %w: f32[5, 3]

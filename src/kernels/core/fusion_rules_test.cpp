@@ -1,0 +1,37 @@
+#include "kernels/core/fusion_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/core/kernel.hpp"
+#include "testing/compare.hpp"
+
+namespace headroom {
+namespace {
+
+bool runs(const Target& target, std::string_view epilogue) {
+  const Epilogue end = Epilogue::parse(epilogue);
+  const TensorType x{DType::kF32, {16, 32}}, weight{DType::kF32, {64, 32}}, made{DType::kF32, {16, 64}};
+  std::vector<TensorType> inputs = {x, weight};
+  inputs.insert(inputs.end(), end.operand_count(), made);
+  return kernel_rules().runs(target, Op::kLinear, Attributes(Op::kLinear, {{attr::kEpilogue, end}}), inputs, made);
+}
+
+TEST(KernelRules, AreWhatKernelsSupport) {
+  const Target cpu{.device = DeviceKind::kCpu, .threads = 1};
+  EXPECT_TRUE(runs(cpu, "sum"));
+  EXPECT_TRUE(runs(cpu, "silu(sum)"));
+  EXPECT_FALSE(runs(cpu, "add(e0, sum)"));
+  EXPECT_FALSE(runs(cpu, "exp(sum)"));
+}
+
+TEST(KernelRules, OfAGpuTakeAResidual) {
+  const Target gpu{.device = DeviceKind::kCuda, .compute_capability = 90};
+  if (kernels_of(DeviceKind::kCuda).empty()) GTEST_SKIP() << "built without CUDA";
+  EXPECT_TRUE(runs(gpu, "add(e0, sum)"));
+  EXPECT_TRUE(runs(gpu, "add(sum, e0)"));
+  EXPECT_FALSE(runs(gpu, "mul(e0, sum)"));
+  EXPECT_FALSE(runs(gpu, "add(e0, silu(sum))"));
+}
+
+}  // namespace
+}  // namespace headroom
