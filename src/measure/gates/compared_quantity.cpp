@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <utility>
 
+#include "measure/statistics/distributions.hpp"
 #include "measure/statistics/tail.hpp"
 
 namespace headroom {
@@ -50,8 +50,7 @@ std::pair<double, double> log_reach_of(const Measured& one) {
 
 double p_of(double change, double reach) {
   if (reach <= 0) return change == 0 ? 1 : 0;
-  const boost::math::normal normal;
-  return 2 * cdf(complement(normal, std::abs(change) / reach * quantile(normal, 0.975)));
+  return two_sided_normal_p(std::abs(change) / reach * normal_quantile(0.975));
 }
 
 /// Change, interval and p of two qualities (Zou and Donner, as in unpaired_effect()).

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
+#include "measure/statistics/distributions.hpp"
 #include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
 #include "pipelines/schedules/sampler.hpp"
@@ -234,8 +233,8 @@ Factor factor_of(const RoundLogs& rounds) {
                 .range = {std::exp(low), std::exp(high)},
                 .rounds = static_cast<std::int64_t>(rounds.size())};
   if (rounds.size() < 2) return factor;
-  const double between = quantile(boost::math::students_t(n - 1), 0.975) * std::sqrt(squares / (n - 1) / n);
-  const double half_width = std::max(between, quantile(boost::math::normal(), 0.975) * std::sqrt(within));
+  const double between = students_t_quantile(n - 1, 0.975) * std::sqrt(squares / (n - 1) / n);
+  const double half_width = std::max(between, normal_quantile(0.975) * std::sqrt(within));
   factor.interval = Interval{std::exp(mean - half_width), std::exp(mean + half_width)};
   return factor;
 }

@@ -3,7 +3,6 @@
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "measure/statistics/distributions.hpp"
 
 namespace headroom {
 namespace {
@@ -163,7 +163,7 @@ Estimate mean_estimate(std::span<const double> values) {
   std::vector<double> influence(values.size());
   std::ranges::transform(values, influence.begin(), [&](double value) { return value - mean; });
   const auto degrees = static_cast<double>(values.size() - 1);
-  const double half = quantile(boost::math::students_t(degrees), 0.975) * standard_error(influence);
+  const double half = students_t_quantile(degrees, 0.975) * standard_error(influence);
   return {mean, Interval{mean - half, mean + half}};
 }
 

@@ -1,16 +1,15 @@
 #include "measure/statistics/effect.hpp"
 
 #include <algorithm>
-#include <boost/math/constants/constants.hpp>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <utility>
 
 #include "base/error.hpp"
 #include "measure/probes/clock_tick.hpp"
 #include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/distributions.hpp"
 #include "measure/statistics/mann_whitney.hpp"
 #include "measure/statistics/serial_dependence.hpp"
 #include "measure/tables/table.hpp"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr std::size_t kBootstrapPairs = 20;  // below, a bootstrap's interval is too narrow: over 7% of them miss the
                                              // true value
-constexpr double kHalfPi = boost::math::constants::half_pi<double>();  // variance of a median over that of a mean
+constexpr double kHalfPi = std::numbers::pi / 2;  // variance of a median over that of a mean
 
 std::vector<double> medians_of(std::span<const std::vector<double>> processes, const char* build) {
   if (processes.empty()) fail("there are no trials of the {} build", build);
@@ -120,7 +119,7 @@ class DifferenceReach {
     const double shown = n - base_inflation + m - new_inflation;
     const double variance = median_variance(squares, degrees, shown, base_inflation, base_.size()) +
                             median_variance(squares, degrees, shown, new_inflation, changed_.size());
-    student_ = quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(variance);
+    student_ = students_t_quantile(degrees, 0.975) * std::sqrt(variance);
   }
 
   /// Student's interval with each side's own variance.
@@ -128,7 +127,7 @@ class DifferenceReach {
     for (const auto& [side, reach] : {std::pair{&base_, &base_reach_}, std::pair{&changed_, &new_reach_}}) {
       const double n = static_cast<double>(side->size()), inflated = inflation(*side);
       const double variance = median_variance(sum_of_squares(*side), n - 1, n - inflated, inflated, side->size());
-      const double student = quantile(boost::math::students_t(n - 1), 0.975) * std::sqrt(variance);
+      const double student = students_t_quantile(n - 1, 0.975) * std::sqrt(variance);
       *reach = {std::max(reach->down, student), std::max(reach->up, student)};
     }
   }
@@ -187,9 +186,7 @@ ProcessTrials joined_where_single(std::span<const std::vector<double>> processes
 
 /// The p of a normal distribution whose 95% interval has this size.
 double normal_p(double log_ratio, const Reach& reach) {
-  const boost::math::normal normal;
-  const double z = std::abs(log_ratio) / (log_ratio > 0 ? reach.down : reach.up) * quantile(normal, 0.975);
-  return 2 * cdf(complement(normal, z));
+  return two_sided_normal_p(std::abs(log_ratio) / (log_ratio > 0 ? reach.down : reach.up) * normal_quantile(0.975));
 }
 
 }  // namespace
@@ -197,7 +194,7 @@ double normal_p(double log_ratio, const Reach& reach) {
 double log_median_variance(std::span<const double> trials) {
   const std::optional<Interval> interval = exact_median_interval(logarithms(trials));
   if (!interval) return 0;
-  const double deviation = (interval->high - interval->low) / (2 * quantile(boost::math::normal(), 0.975));
+  const double deviation = (interval->high - interval->low) / (2 * normal_quantile(0.975));
   return deviation * deviation;
 }
 
@@ -268,7 +265,7 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
     DifferenceReach of_trials(logarithms(base.front()), logarithms(changed.front()), ticks);
     of_trials.add_own();
     constexpr int kNoiseDegrees = 5;  // the noise is treated as an estimate from 6 processes
-    reach = of_trials.reach(quantile(boost::math::students_t(kNoiseDegrees), 0.975) * std::sqrt(2) * *process_noise);
+    reach = of_trials.reach(students_t_quantile(kNoiseDegrees, 0.975) * std::sqrt(2) * *process_noise);
     effect.limit = of_trials.is_coarse() ? coarse_clock(*tick) : of_trials.limit("trials");
     effect.p = normal_p(std::log(effect.ratio), reach);
   }

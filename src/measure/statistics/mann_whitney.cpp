@@ -1,12 +1,12 @@
 #include "measure/statistics/mann_whitney.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/statistics/distributions.hpp"
 
 namespace headroom {
 namespace {
@@ -74,8 +74,7 @@ double approximate_p(double u, double n, double m, double tie_term) {
   const double count = n + m;
   const double variance = n * m / 12 * (count + 1 - tie_term / (count * (count - 1)));
   if (variance <= 0) return 1;  // all values are equal
-  const double z = (std::abs(u - n * m / 2) - 0.5) / std::sqrt(variance);
-  return std::min(1.0, 2 * cdf(complement(boost::math::normal(), z)));
+  return two_sided_normal_p(std::max(0.0, std::abs(u - n * m / 2) - 0.5) / std::sqrt(variance));
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/error.hpp"
 #include "base/text/format.hpp"
 #include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/distributions.hpp"
 
 namespace headroom {
 namespace {
@@ -32,8 +33,7 @@ void check_positive(std::span<const double> values) {
 /// k-th smallest to the k-th largest value misses it.
 double miss_probability(std::size_t n, std::size_t k) {
   if (k == 0) return 0;
-  const boost::math::binomial below_median(static_cast<double>(n), 0.5);
-  return 2 * cdf(below_median, static_cast<double>(k - 1));
+  return 2 * binomial_cdf(static_cast<std::int64_t>(n), 0.5, static_cast<std::int64_t>(k) - 1);
 }
 
 constexpr double kMissed = 0.05;  // by a 95% interval

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/text/format.hpp"
+#include "measure/statistics/distributions.hpp"
 #include "measure/statistics/mann_whitney.hpp"
 
 namespace headroom {
@@ -37,9 +36,8 @@ std::vector<double> p99_of_each(std::span<const std::vector<double>> processes) 
 }
 
 double p_of_normal(double log_ratio, double reach) {
-  const boost::math::normal normal;
   if (reach <= 0) return log_ratio == 0 ? 1 : 0;
-  return 2 * cdf(complement(normal, std::abs(log_ratio) / reach * quantile(normal, 1 - kErrorOfAnEnd)));
+  return two_sided_normal_p(std::abs(log_ratio) / reach * normal_quantile(1 - kErrorOfAnEnd));
 }
 
 }  // namespace
@@ -60,13 +58,12 @@ TailBounds p99_bounds(std::span<const double> trials) {
   std::vector<double> sorted(trials.begin(), trials.end());
   std::ranges::sort(sorted);
   const std::int64_t n = std::ssize(sorted);
-  const boost::math::binomial below(static_cast<double>(n), kP99);  // number of trials below the p99
   TailBounds bounds;
+  // The number of trials below the p99 is binomial.
   for (std::int64_t rank = n; rank >= 1 && !bounds.low; --rank)
-    if (cdf(below, static_cast<double>(rank - 1)) <= kErrorOfAnEnd)
-      bounds.low = sorted[static_cast<std::size_t>(rank - 1)];
+    if (binomial_cdf(n, kP99, rank - 1) <= kErrorOfAnEnd) bounds.low = sorted[static_cast<std::size_t>(rank - 1)];
   for (std::int64_t rank = n; rank >= 1; --rank) {
-    if (cdf(complement(below, static_cast<double>(rank - 1))) > kErrorOfAnEnd) break;
+    if (binomial_tail(n, kP99, rank - 1) > kErrorOfAnEnd) break;
     bounds.high = sorted[static_cast<std::size_t>(rank - 1)];
   }
   return bounds;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/statistics/distributions.hpp"
 
 namespace headroom {
 namespace {
@@ -46,7 +46,7 @@ PowerLaw fit_power_law(std::span<const double> x, std::span<const double> y) {
   double residuals = 0;
   for (std::size_t i = 0; i < u.size(); ++i) residuals += std::pow(v[i] - intercept - slope * u[i], 2);
   const double error = std::sqrt(residuals / (n - 2) / uu);
-  const double reach = quantile(boost::math::students_t(n - 2), 0.975) * error;
+  const double reach = students_t_quantile(n - 2, 0.975) * error;
   return {.scale = std::exp(intercept), .exponent = slope, .interval = {slope - reach, slope + reach}};
 }
 
