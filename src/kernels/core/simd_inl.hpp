@@ -68,6 +68,8 @@ HWY_INLINE T* address_of(PastCache<T> y) {
 /// Calls f with the kind of place that results of that dtype, f32 or bf16, go to.
 template <class F>
 HWY_INLINE void with_destination(DType dtype, bool past_cache, const F& f) {
+  if constexpr (HWY_TARGET == HWY_SCALAR)  // which has no such writes, and so no loops for them
+    return dtype == DType::kF32 ? f(static_cast<float*>(nullptr)) : f(static_cast<Bf16*>(nullptr));
   if (dtype == DType::kF32) return past_cache ? f(PastCache<float>{}) : f(static_cast<float*>(nullptr));
   return past_cache ? f(PastCache<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
 }
@@ -127,12 +129,18 @@ HWY_INLINE Vector load_all(const Half* from) {
 
 HWY_INLINE Vector load_all(Repeated operand) { return operand.element; }
 HWY_INLINE Vector load(Repeated operand, std::int64_t) { return operand.element; }
+/// The first `count` elements, then 0. A call, as store_some() is: every loop has one for the end of a row, and inlined
+/// they take a fourth of the time to compile it.
 template <class T>
-HWY_INLINE Vector load(const T* from, std::int64_t count) {
-  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all(from);
+HWY_NOINLINE Vector load_some(const T* from, std::int64_t count) {
   HWY_ALIGN T padded[lanes()] = {};
   std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(T));
   return load_all(padded);
+}
+template <class T>
+HWY_INLINE Vector load(const T* from, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return load_all(from);
+  return load_some(from, count);
 }
 
 /// The upper 16 bits of each result are v rounded to the nearest bf16, ties to even; a NaN stays one. The lower are 0
@@ -212,11 +220,15 @@ HWY_INLINE __m512i bytes_of_integers(__m512i a, __m512i b, __m512i c, __m512i d)
 #endif
 
 template <class T>
-HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
-  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);
+HWY_NOINLINE void store_some(Vector v, T* to, std::int64_t count) {
   HWY_ALIGN T padded[lanes()];
   store_all(v, padded);
   std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <class T>
+HWY_INLINE void store(Vector v, T* to, std::int64_t count) {
+  if (lanes() == 1 || HWY_LIKELY(count == lanes())) return store_all(v, to);
+  store_some(v, to, count);
 }
 
 /// A last, shorter vector goes through the cache.

@@ -259,41 +259,50 @@ void map_rows(const Call& call) {
   }
 }
 
+/// Every loop takes about a tenth of a second to compile for each vector unit, so only those are specialized that an
+/// operand's dtype makes a fifth faster, and none for CPUs without vectors of 256 bits.
+inline constexpr bool kIsSpecialized = HWY_TARGET != HWY_SCALAR;
+
+/// One loop for all instructions that are rare, or much slower than their reads.
+template <class F, int kOperands>
+Run plain_map_of(const Call& call) {
+  if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
+  return map_rows<F, kOperands, Mix::kAny, float>;
+}
 /// The fastest loop if the last kSplats operands have one element for all columns.
 template <class F, int kOperands, class T, int kSplats>
 Run map_splats(const Call& call) {
-  switch (mix_of(call, kOperands - kSplats)) {
-    case Mix::kNone:
-      return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
-    case Mix::kFirst:
-      return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
-    case Mix::kAll:
-      return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
-    default:
-      return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
+  constexpr int kVarying = kOperands - kSplats;
+  const Mix mix = mix_of(call, kVarying);
+  if (mix == Mix::kNone) return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
+  if constexpr (kIsSpecialized) {
+    if (mix == Mix::kFirst) return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
+    if constexpr (kVarying > 1)
+      if (mix == Mix::kAll) return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
   }
-}
-template <class F, int kOperands, class T, int kSplats>
-Run map_with(const Call& call) {
-  if constexpr (kSplats + 1 < kOperands)
-    if (splats_of(call, kOperands) > kSplats) return map_with<F, kOperands, T, kSplats + 1>(call);
-  return map_splats<F, kOperands, T, kSplats>(call);
-}
-/// The fastest loop for the instructions of most bodies.
-template <class F, int kOperands>
-Run map_of(const Call& call) {
-  return call.dtype == DType::kBF16 ? map_with<F, kOperands, Bf16, 0>(call) : map_with<F, kOperands, float, 0>(call);
+  return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
 }
 template <class F, int kOperands, int kSplats>
 Run map_splats_of(const Call& call) {
   if (call.dtype == DType::kBF16) return map_splats<F, kOperands, Bf16, kSplats>(call);
   return map_splats<F, kOperands, float, kSplats>(call);
 }
-/// One loop for all instructions that are rare, or much slower than their reads.
+/// The fastest loop for the instructions of most bodies.
 template <class F, int kOperands>
-Run plain_map_of(const Call& call) {
-  if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
-  return map_rows<F, kOperands, Mix::kAny, float>;
+Run map_of(const Call& call) {
+  if constexpr (kIsSpecialized)
+    if (splats_of(call, kOperands) > 0) return map_splats_of<F, kOperands, 1>(call);
+  return map_splats_of<F, kOperands, 0>(call);
+}
+/// For F whose arithmetic hides what an operand's dtype costs, unless pairs of bf16 become one of bf16.
+template <class F, int kOperands>
+Run activation_map_of(const Call& call) {
+  if constexpr (kIsSpecialized && F::kIsCoarse)
+    if (call.dtype == DType::kBF16) return map_splats<F, kOperands, Bf16, 0>(call);
+  if constexpr (kIsSpecialized)
+    if (call.dtype != DType::kBF16 && mix_of(call, kOperands) == Mix::kNone)
+      return map_rows<F, kOperands, Mix::kNone, float>;
+  return plain_map_of<F, kOperands>(call);
 }
 
 // Reductions: four vectors of partial results for a block, joined across lanes; sums of blocks in double.
@@ -421,7 +430,7 @@ Run reduction_of(const Call& call) {
   constexpr int kVarying = kOperands - kSplats;
   const Mix mix = mix_of(call, kVarying);
   if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
-  if constexpr (kVarying == 1)
+  if constexpr (kIsSpecialized && kVarying == 1)
     if (mix == Mix::kFirst) return reduce_rows<F, kOperands, kSplats, Join, Mix::kFirst, kStored>;
   return reduce_rows<F, kOperands, kSplats, Join, Mix::kAny, kStored>;
 }
@@ -470,12 +479,15 @@ void joint_rows(const Call& call) {
     if constexpr (!std::is_same_v<Join, NoJoin>) reduce_block<Join>(call, row, Join::merge(part0, part1));
   }
 }
-/// Specialized loops for no bf16 operands and for the usual mix `kMix`; one general loop for all other cases.
+/// Specialized loops for no bf16 operands and for the usual mix `kMix`, if that is not kAny; one general loop for all
+/// other cases.
 template <class F, int kOperands, int kSplats, class Join, Mix kMix>
 Run joint_with(const Call& call) {
-  const Mix mix = mix_of(call, kOperands - kSplats);
-  if (mix == Mix::kNone) return joint_rows<F, kOperands, kSplats, Join, Mix::kNone>;
-  if (mix == kMix) return joint_rows<F, kOperands, kSplats, Join, kMix>;
+  if constexpr (kIsSpecialized && kMix != Mix::kAny) {
+    const Mix mix = mix_of(call, kOperands - kSplats);
+    if (mix == Mix::kNone) return joint_rows<F, kOperands, kSplats, Join, Mix::kNone>;
+    if (mix == kMix) return joint_rows<F, kOperands, kSplats, Join, kMix>;
+  }
   return joint_rows<F, kOperands, kSplats, Join, Mix::kAny>;
 }
 template <class F, int kOperands, int kSplats, Mix kMix>
@@ -487,8 +499,9 @@ Run joint_of(const Call& call, TapeInstruction::Do join) {
       return joint_with<F, kOperands, kSplats, SumOfSquares, kMix>(call);
     case Do::kMax:
       return joint_rows<F, kOperands, kSplats, Max, Mix::kAny>;
-    case Do::kMaxOfNumbers:
-      return joint_with<F, kOperands, kSplats, MaxOfNumbers, kMix>(call);
+    case Do::kMaxOfNumbers:  // of scores with a mask or a bias
+      if constexpr (kOperands == 2) return joint_with<F, kOperands, kSplats, MaxOfNumbers, kMix>(call);
+      return joint_rows<F, kOperands, kSplats, MaxOfNumbers, Mix::kAny>;
     case Do::kPeak:
       return joint_with<F, kOperands, kSplats, Peak, kMix>(call);
     default:

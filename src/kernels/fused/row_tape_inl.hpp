@@ -283,9 +283,9 @@ Run exponential_of(const Call& call, bool is_stored) {
 template <template <Op, Precision> class F, int kOperands>
 Run activation_run(const TapeInstruction& what, const Call& call) {
   const auto run = [&]<Op kOp>() -> Run {
-    if (call.reduced != nullptr) return joint_with<F<kOp, Precision::kBf16>, kOperands, 0, Peak, Mix::kFirst>(call);
-    if (what.is_coarse) return map_of<F<kOp, Precision::kBf16>, kOperands>(call);
-    return map_of<F<kOp, Precision::kF32>, kOperands>(call);
+    if (call.reduced != nullptr) return joint_with<F<kOp, Precision::kBf16>, kOperands, 0, Peak, Mix::kAny>(call);
+    if (what.is_coarse) return activation_map_of<F<kOp, Precision::kBf16>, kOperands>(call);
+    return activation_map_of<F<kOp, Precision::kF32>, kOperands>(call);
   };
   switch (what.op) {
     case Op::kGeluTanh:
@@ -310,6 +310,9 @@ Run formula_run(const TapeInstruction& what, const Call& call) {
     case Op::kGeluErf:
     case Op::kSilu:
       return activation_run<FormulaOf, 1>(what, call);
+    case Op::kQuickGelu:  // the only other op that has a form for bf16
+      if (what.is_coarse) return plain_map_of<FormulaOf<Op::kQuickGelu, Precision::kBf16>, 1>(call);
+      break;
     default:
       break;
   }
@@ -317,10 +320,7 @@ Run formula_run(const TapeInstruction& what, const Call& call) {
 #define HR_FORM(enumerator, operands) \
   case Op::enumerator:                \
     return plain_map_of<FormulaOf<Op::enumerator, Precision::kF32>, operands>(call);
-#define HR_UNARY(enumerator, ...)                                                                  \
-  case Op::enumerator:                                                                             \
-    if (what.is_coarse) return plain_map_of<FormulaOf<Op::enumerator, Precision::kBf16>, 1>(call); \
-    return plain_map_of<FormulaOf<Op::enumerator, Precision::kF32>, 1>(call);
+#define HR_UNARY(enumerator, ...) HR_FORM(enumerator, 1)
 #define HR_SCALAR(...)
 #define HR_RANGE(enumerator, ...) HR_FORM(enumerator, 3)
 #define HR_TERNARY(enumerator, ...) HR_FORM(enumerator, 3)
@@ -362,9 +362,11 @@ inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored)
     case Do::kFormula:
       return formula_run(what, call);
     case Do::kShiftedScale:
-      return map_of<ShiftedScale, 3>(call);
+      if (splats_of(call, 3) < 2) return plain_map_of<ShiftedScale, 3>(call);
+      return map_splats_of<ShiftedScale, 3, 2>(call);
     case Do::kProduct:
-      return map_of<ProductOfThree, 3>(call);
+      if (splats_of(call, 3) == 0) return plain_map_of<ProductOfThree, 3>(call);
+      return map_splats_of<ProductOfThree, 3, 1>(call);
     case Do::kSumOfProducts:
       return plain_map_of<SumOfProducts, 4>(call);
     case Do::kWeightedSum:
