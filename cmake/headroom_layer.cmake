@@ -93,6 +93,39 @@ function(headroom_compile_together)
   endforeach()
 endfunction()
 
+# Twice as many sources at a time, for layers whose sources have few names in common.
+function(headroom_compile_more_together)
+  foreach(layer IN LISTS ARGV)
+    set_target_properties(headroom_${layer} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
+  endforeach()
+endfunction()
+
+# Compiles the sources of these layers with -O1 in a release.
+function(headroom_optimize_less)
+  foreach(layer IN LISTS ARGV)
+    target_compile_options(headroom_${layer} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
+endfunction()
+
+# Compiles the tests of a layer that is APART several at a time. x_test.cpp and x_cuda_test.cpp may have the same names: tests that need CUDA are
+# compiled apart from the others.
+function(headroom_compile_tests_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_MODE GROUP)
+  get_target_property(tests ${target} SOURCES)
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(cuda_tests ${tests})
+  list(FILTER tests EXCLUDE REGEX "_cuda_test\\.cpp$")
+  list(FILTER cuda_tests INCLUDE REGEX "_cuda_test\\.cpp$")
+  foreach(group tests cuda_tests)
+    set(count 0)
+    foreach(test IN LISTS ${group})
+      math(EXPR batch "${count} / 8")
+      math(EXPR count "${count} + 1")
+      set_source_files_properties(${test} PROPERTIES UNITY_GROUP ${group}_${batch})
+    endforeach()
+  endforeach()
+endfunction()
+
 # The C++ and, where CUDA is on, CUDA sources below `root`: what needs CUDA or stands in for it is chosen here.
 function(headroom_glob_sources result root)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*.cpp)

@@ -139,13 +139,13 @@ class RoundProcesses {
 
  private:
   [[nodiscard]] std::vector<std::string> command_line(std::int64_t round, std::span<const std::size_t> rungs) const {
-    constexpr std::array<std::string_view, 20> kOwnOptions = {
+    constexpr std::array<std::string_view, 20> kLadderOptions = {
         "--strict",       "--opt",    "--auto-seconds", "--max-error",      "--max-request-error",
         "--auto-refresh", "--rounds", "--max-rounds",   "--processes",      "--quality",
         "--floors",       "--out",    "--json",         "--quiet",          "--round",
         "--rungs",        "--help",   "--device",       "--cache-schedule", "--format"};
     std::vector<std::string> line = {own_program(), "ladder", arguments_.model.model};
-    for (std::string& option : given_options(command_, kOwnOptions)) line.push_back(std::move(option));
+    for (std::string& option : given_options(command_, kLadderOptions)) line.push_back(std::move(option));
     line.push_back("--device=" + device_argument(device_));
     line.push_back("--opt=" + options_.switches.to_string());
     line.push_back(fmt::format("--round={}", round));

@@ -120,14 +120,15 @@ TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
   if (target().compute_capability != 90) GTEST_SKIP() << "what is taken over is our own kernel for Hopper";
   const cuda::OwnCache cache;
   tune::Tuner search(backend(), cuda::driver_version(), convolutions::versions(), cuda::fill_random);
-  struct Case {
+  struct ImageCase {
     Shape from, to, weight;
     Builder::Convolution how;
     std::string size;
   };
-  for (const Case& c : {Case{{1, 64, 64, 64}, {2, 64, 40, 36}, {64, 64, 3, 3}, Builder::evenly(1, 1), "1x64x64"},
-                        Case{{1, 320, 32, 32}, {3, 320, 20, 20}, {320, 320, 3, 3}, Builder::evenly(2, 1), "1x32x32"},
-                        Case{{1, 320, 64, 64}, {1, 320, 40, 40}, {640, 320, 1, 1}, {}, "4096"}}) {
+  for (const ImageCase& c :
+       {ImageCase{{1, 64, 64, 64}, {2, 64, 40, 36}, {64, 64, 3, 3}, Builder::evenly(1, 1), "1x64x64"},
+        ImageCase{{1, 320, 32, 32}, {3, 320, 20, 20}, {320, 320, 3, 3}, Builder::evenly(2, 1), "1x32x32"},
+        ImageCase{{1, 320, 64, 64}, {1, 320, 40, 40}, {640, 320, 1, 1}, {}, "4096"}}) {
     SCOPED_TRACE(c.to.to_string());
     const auto spec_of = [&](const Shape& x) {
       return ConvolutionCase{x, c.weight, c.how}.conv2d(DType::kF16, Layout::kChannelsLast,

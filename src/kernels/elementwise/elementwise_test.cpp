@@ -14,7 +14,7 @@ const std::vector<std::int64_t> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 33, 100};
 
 std::string highway(Op op) { return fmt::format("highway.{}", name_of(op)); }
 
-constexpr std::array kActivations = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf};
+constexpr std::array kActivationOps = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf};
 constexpr std::array kComparisons = {Op::kLess, Op::kLessEqual, Op::kEqual};
 
 class Elementwise : public testing::TestWithParam<DType> {
@@ -307,7 +307,7 @@ TEST(Activations, KeepNanAndInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for_each_highway_target([&] {
-    for (const Op op : kActivations) {
+    for (const Op op : kActivationOps) {
       const Kernel& kernel = kernel_named(highway(op));
       const std::vector<float> y =
           run(kernel, f32_spec(op, 18),
@@ -344,7 +344,7 @@ TEST(Activations, OfBf16KeepNanAndInfinity) {
     }
   };
   for_each_highway_target([&] {
-    for (const Op op : kActivations) check(make_spec(op, {type}));
+    for (const Op op : kActivationOps) check(make_spec(op, {type}));
   });
 }
 

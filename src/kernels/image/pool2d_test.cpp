@@ -12,16 +12,16 @@ OpSpec pool_spec(Op op, const Shape& x, std::int64_t window, DType dtype = DType
   return make_spec(op, {{dtype, x, layout}}, {{"window", window}});
 }
 
-struct Case {
+struct PoolCase {
   Shape x;
   std::int64_t window;
 };
-const Case kCases[] = {
+const PoolCase kCases[] = {
     {{1, 1, 1, 1}, 1}, {{2, 8, 28, 28}, 2}, {{3, 5, 9, 7}, 2}, {{1, 17, 11, 13}, 3}, {{2, 64, 14, 14}, 7}};
 
 /// For every shape, layout and dtype.
 void expect_agrees(std::string_view kernel, Op op, const std::function<Tolerance(DType)>& tolerance) {
-  for (const Case& c : kCases)
+  for (const PoolCase& c : kCases)
     for (const DType dtype : {DType::kF32, DType::kBF16})
       for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
         SCOPED_TRACE(fmt::format("{} x{} window={} layout={}", dtype, c.x, c.window, static_cast<int>(layout)));

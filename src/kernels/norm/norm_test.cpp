@@ -6,15 +6,15 @@
 namespace headroom {
 namespace {
 
-struct Types {
+struct NormTypes {
   DType x;
   DType side;  ///< of weight, scale and shift
 };
 
-class Norms : public testing::TestWithParam<Types> {};
+class Norms : public testing::TestWithParam<NormTypes> {};
 INSTANTIATE_TEST_SUITE_P(Stored, Norms,
-                         testing::Values(Types{DType::kF32, DType::kF32}, Types{DType::kBF16, DType::kBF16},
-                                         Types{DType::kBF16, DType::kF32}),
+                         testing::Values(NormTypes{DType::kF32, DType::kF32}, NormTypes{DType::kBF16, DType::kBF16},
+                                         NormTypes{DType::kBF16, DType::kF32}),
                          [](const auto& param) {
                            return fmt::format("{}_with_{}", name_of(param.param.side), name_of(param.param.x));
                          });

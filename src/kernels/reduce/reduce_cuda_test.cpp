@@ -6,24 +6,24 @@ namespace {
 class CudaReductions : public cuda::KernelTest {};
 class CudaLargest : public cuda::KernelTest {};
 
-struct Case {
+struct ReduceCase {
   Shape shape;
   std::vector<std::int64_t> axes;
 };
 
 // Rows, columns and both; one element, a warp's and a block's results, more columns than a block takes.
-const std::vector<Case> kCases = {{{1, 1}, {1}},
-                                  {{1, 1}, {0, 1}},
-                                  {{5, 7}, {0}},
-                                  {{5, 7}, {1}},
-                                  {{2, 3, 5, 7}, {2, 3}},
-                                  {{2, 3, 5, 7}, {0, 2}},
-                                  {{2, 3, 5, 7}, {0, 1, 2, 3}},
-                                  {{3, 70, 33}, {1}},
-                                  {{2, 200, 300}, {1}},
-                                  {{3, 30, 17, 31}, {2, 3}},
-                                  {{3, 30, 17, 31}, {1, 3}},
-                                  {{2, 4099}, {1}}};
+const std::vector<ReduceCase> kCases = {{{1, 1}, {1}},
+                                        {{1, 1}, {0, 1}},
+                                        {{5, 7}, {0}},
+                                        {{5, 7}, {1}},
+                                        {{2, 3, 5, 7}, {2, 3}},
+                                        {{2, 3, 5, 7}, {0, 2}},
+                                        {{2, 3, 5, 7}, {0, 1, 2, 3}},
+                                        {{3, 70, 33}, {1}},
+                                        {{2, 200, 300}, {1}},
+                                        {{3, 30, 17, 31}, {2, 3}},
+                                        {{3, 30, 17, 31}, {1, 3}},
+                                        {{2, 4099}, {1}}};
 
 // A sum of normals is much smaller than they are, and its error, relative to it, as much larger.
 Tolerance tolerance(Op op, DType dtype) {

@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kSchema = "headroom.unfinished_ladder/1";
+constexpr std::string_view kUnfinishedSchema = "headroom.unfinished_ladder/1";
 
 std::vector<std::string> option_differences(const nlohmann::json& stored, const nlohmann::json& now) {
   std::vector<std::string> differences;
@@ -38,8 +38,8 @@ std::int64_t UnfinishedLadder::restore(Ladder& ladder) const {
   if (!std::filesystem::exists(path_)) return 0;
   const nlohmann::json document = read_json(path_);
   const std::string place = path_.string();
-  if (const std::string schema = get_string(document, "schema", place); schema != kSchema)
-    fail("{} has schema '{}', expected '{}'", place, schema, kSchema);
+  if (const std::string schema = get_string(document, "schema", place); schema != kUnfinishedSchema)
+    fail("{} has schema '{}', expected '{}'", place, schema, kUnfinishedSchema);
   check_members(document, {"schema", "options", "results"}, place);
   ResultFile stored = results_from_json(get_object(document, "results", place), place);
   std::vector<std::string> differences = option_differences(get_object(document, "options", place), options_);
@@ -60,7 +60,7 @@ std::int64_t UnfinishedLadder::restore(Ladder& ladder) const {
 }
 
 void UnfinishedLadder::save(const Ladder& ladder) const {
-  write_json(path_, {{"schema", kSchema}, {"options", options_}, {"results", to_json(to_results(ladder))}});
+  write_json(path_, {{"schema", kUnfinishedSchema}, {"options", options_}, {"results", to_json(to_results(ladder))}});
 }
 
 void UnfinishedLadder::finish() const {

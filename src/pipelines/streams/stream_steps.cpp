@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::uint64_t kNoiseStream = 0;  // of the seed, as for images
+constexpr std::uint64_t kFrameNoiseStream = 0;  // of the seed, as for images
 constexpr const char *kNoise = "noise", *kTimesteps = "timesteps", *kAlpha = "level_alpha", *kSigma = "level_sigma",
                      *kScale = "guidance_scale", *kDelta = "guidance_delta", *kPosition = "stream_position",
                      *kAnchors = "anchors", *kCallNoise = "call_noise";
@@ -191,7 +191,7 @@ ValueId build_stream_steps(Builder& builder, const StreamSteps& steps, ValueId e
 void set_stream_steps(Session& session, const StreamSteps& steps, std::uint64_t seed, double guidance_scale,
                       double guidance_delta) {
   const Graph& graph = session.program().graph;
-  session.set_input_normal(kNoise, {.seed = seed, .stream = kNoiseStream});
+  session.set_input_normal(kNoise, {.seed = seed, .stream = kFrameNoiseStream});
   set_by_call(session, kTimesteps, steps.calls(), [&](std::size_t call) { return steps.sampler.timesteps[call]; });
   set_by_call(session, kAlpha, steps.calls(), [&](std::size_t call) { return steps.levels[call].alpha; });
   set_by_call(session, kSigma, steps.calls(), [&](std::size_t call) { return steps.levels[call].sigma; });
