@@ -191,7 +191,7 @@ std::string searched_folders() {
   std::vector<std::string> siblings;
   std::error_code unknown;
   if (fs::is_directory(parent, unknown))
-    for (const fs::path& path : list_folder(parent)) siblings.push_back(path.string());
+    for (const fs::path& sibling : list_folder(parent)) siblings.push_back(sibling.string());
   fail_usage("no model '{}': there is no such folder{}", name, did_you_mean(name, siblings));
 }
 

@@ -5,7 +5,7 @@ namespace headroom {
 namespace {
 
 /// One dtype of each size.
-constexpr std::array kDTypes = {DType::kU8, DType::kBF16, DType::kF32, DType::kI64};
+constexpr std::array kDTypesOfEachSize = {DType::kU8, DType::kBF16, DType::kF32, DType::kI64};
 
 TEST(Movement, TransposeMatchesTheOracle) {
   const std::vector<std::pair<Shape, Ints>> cases = {{{7}, {0}},
@@ -23,7 +23,7 @@ TEST(Movement, TransposeMatchesTheOracle) {
                                                      {{2, 8, 4, 6, 2}, {0, 3, 1, 2, 4}},
                                                      {{3, 2, 75}, {0, 2, 1}},
                                                      {{2, 2, 5000}, {0, 2, 1}}};
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kDTypesOfEachSize) {
     for (const auto& [shape, perm] : cases) {
       expect_matches_oracle("highway.transpose", make_spec(Op::kTranspose, {{dtype, shape}}, {{"perm", perm}}));
     }
@@ -31,7 +31,7 @@ TEST(Movement, TransposeMatchesTheOracle) {
 }
 
 TEST(Movement, SliceMatchesTheOracle) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kDTypesOfEachSize) {
     for (const int axis : {0, 1, 2}) {
       expect_matches_oracle(
           "highway.slice",
@@ -46,7 +46,7 @@ TEST(Movement, SliceMatchesTheOracle) {
 }
 
 TEST(Movement, ConcatMatchesTheOracle) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kDTypesOfEachSize) {
     expect_matches_oracle("highway.concat",
                           make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {4, 5}}}, {{"axis", std::int64_t{0}}}));
     expect_matches_oracle("highway.concat", make_spec(Op::kConcat, {{dtype, {3, 5}}, {dtype, {3, 1}}, {dtype, {3, 16}}},
@@ -57,14 +57,14 @@ TEST(Movement, ConcatMatchesTheOracle) {
 }
 
 TEST(Movement, ReshapeMatchesTheOracle) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kDTypesOfEachSize) {
     expect_matches_oracle("highway.reshape", make_spec(Op::kReshape, {{dtype, {6, 35}}}, {{"shape", Ints{5, 2, 21}}}));
     expect_matches_oracle("highway.reshape", make_spec(Op::kReshape, {{dtype, {60, 700}}}, {{"shape", Ints{42000}}}));
   }
 }
 
 TEST(Movement, PadMatchesTheOracle) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kDTypesOfEachSize)
     for (const auto& [shape, before, after] :
          {std::tuple(Shape{7}, Ints{2}, Ints{0}), std::tuple(Shape{3, 5}, Ints{0, 0}, Ints{0, 0}),
           std::tuple(Shape{3, 5}, Ints{1, 2}, Ints{3, 4}),
@@ -74,7 +74,7 @@ TEST(Movement, PadMatchesTheOracle) {
 }
 
 TEST(Movement, BroadcastMatchesTheOracle) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kDTypesOfEachSize)
     for (const auto& [shape, to] :
          {std::pair(Shape{}, Ints{5}), std::pair(Shape{1}, Ints{1}), std::pair(Shape{3, 1}, Ints{3, 70}),
           std::pair(Shape{1, 70}, Ints{40, 70}), std::pair(Shape{40, 1}, Ints{2, 40, 3}),
@@ -83,7 +83,7 @@ TEST(Movement, BroadcastMatchesTheOracle) {
 }
 
 TEST(Movement, ConstantMatchesTheOracle) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kDTypesOfEachSize)
     for (const Ints& shape : {Ints{}, Ints{5}, Ints{3, 1, 70}})
       for (const bool is_one : {false, true})
         for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted}) {
@@ -98,7 +98,7 @@ TEST(Movement, ConstantMatchesTheOracle) {
 
 TEST(Movement, RowMatchesTheOracle) {
   const TensorType index{DType::kI32, {}};
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kDTypesOfEachSize) {
     expect_matches_oracle("highway.row", make_spec(Op::kRow, {{dtype, {9, 4, 17}}, index}));
     expect_matches_oracle("highway.row", make_spec(Op::kRow, {{dtype, {9}}, index}));
   }
