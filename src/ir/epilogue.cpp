@@ -1,9 +1,9 @@
 #include "ir/epilogue.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
-
-#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
@@ -35,7 +35,8 @@ class Reader {
     const std::string_view word = read_word();
     if (word == "sum") {
       terms_.push_back({});
-    } else if (word.size() == 2 && word[0] == 'e' && word[1] >= '0' && static_cast<std::size_t>(word[1] - '0') < kMostOperands) {
+    } else if (word.size() == 2 && word[0] == 'e' && word[1] >= '0' &&
+               static_cast<std::size_t>(word[1] - '0') < kMostOperands) {
       terms_.push_back({.kind = Epilogue::Term::kOperand, .operand = static_cast<std::uint8_t>(word[1] - '0')});
     } else if (const std::optional<Op> op = parse_op(word); op && Epilogue::may_contain(*op)) {
       const std::size_t arity = arity_in_epilogue(*op);
@@ -58,8 +59,8 @@ class Reader {
   }
   std::string_view read_word() {
     const std::string_view from = rest();
-    const auto end = std::ranges::find_if(
-        from, [](char c) { return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0; });
+    const auto end =
+        std::ranges::find_if(from, [](char c) { return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0; });
     const auto length = static_cast<std::size_t>(end - from.begin());
     at_ += length;
     return from.substr(0, length);
@@ -82,7 +83,14 @@ std::size_t arity_in_epilogue(Op op) { return schema_of(op).operands.least(); }
 
 bool Epilogue::may_contain(Op op) {
   const OpSchema& schema = schema_of(op);
-  return is_elementwise(op) && !schema.fused && schema.attributes.empty() && schema.results == 1;
+  if (!is_elementwise(op) || schema.fused || !schema.attributes.empty() || schema.results != 1) return false;
+  const TensorType element{DType::kF32, Shape{}};
+  const std::vector<TensorType> operands(schema.operands.least(), element);
+  try {
+    return definition_of(op).infer({op, Attributes(op, {}), operands}) == std::vector{element};
+  } catch (const Error&) {  // a selection, which takes a bool
+    return false;
+  }
 }
 
 Epilogue::Epilogue(Activation activation) {
@@ -151,7 +159,8 @@ std::optional<EpilogueForm> form_of(const Epilogue& epilogue) {
   }
   if (terms.front().kind != Term::kSum || terms.size() > 2) return std::nullopt;
   if (terms.size() == 2) {
-    const std::optional<Activation> activation = terms[1].kind == Term::kOp ? activation_for(terms[1].op) : std::nullopt;
+    const std::optional<Activation> activation =
+        terms[1].kind == Term::kOp ? activation_for(terms[1].op) : std::nullopt;
     if (!activation) return std::nullopt;
     form.activation = *activation;
   }

@@ -50,6 +50,8 @@ TEST(EpilogueTest, RefusesOtherTexts) {
   EXPECT_THAT(reading("softmax(sum)"), ThrowsMessage<Error>(HasSubstr("\"softmax\", which is neither")));
   EXPECT_THAT(reading("mul_scalar(sum)"), ThrowsMessage<Error>(HasSubstr("without attributes")));
   EXPECT_THAT(reading("gate_residual(e0, e1, sum)"), ThrowsMessage<Error>(HasSubstr("which is neither")));
+  EXPECT_THAT(reading("less(sum, e0)"), ThrowsMessage<Error>(HasSubstr("which is neither"))) << "of bool";
+  EXPECT_THAT(reading("select(e0, e1, sum)"), ThrowsMessage<Error>(HasSubstr("which is neither")));
   EXPECT_THAT(reading("add(sum)"), ThrowsMessage<Error>(HasSubstr("no ','")));
   EXPECT_THAT(reading("add(e1, sum)"), ThrowsMessage<Error>(HasSubstr("leaves out e0")));
   EXPECT_THAT(reading("add(e0, e1)"), ThrowsMessage<Error>(HasSubstr("has no sum")));
@@ -68,8 +70,8 @@ TEST(EpilogueTest, TellsTheFormsOfLibraries) {
     EXPECT_TRUE(form(text)->adds_operand);
   }
   EXPECT_EQ(form("add(e0, relu(sum))")->activation, Activation::kRelu);
-  for (const char* const other : {"mul(e0, sum)", "relu(add(e0, sum))", "add(sum, sum)", "add(e0, add(e1, sum))",
-                                  "exp(sum)", "silu(silu(sum))"})
+  for (const char* const other :
+       {"mul(e0, sum)", "relu(add(e0, sum))", "add(sum, sum)", "add(e0, add(e1, sum))", "exp(sum)", "silu(silu(sum))"})
     EXPECT_FALSE(form(other)) << other;
 }
 

@@ -111,8 +111,8 @@ struct FusedBody;
 class Attributes {
  public:
   Attributes() = default;
-  /// Fills in defaults. A flag may also be given as 0 or 1, an enum by its name and an epilogue by its text. Throws Error on a
-  /// missing, unknown or wrongly typed attribute.
+  /// Fills in defaults. A flag may also be given as 0 or 1, an enum by its name and an epilogue by its text. Throws
+  /// Error on a missing, unknown or wrongly typed attribute.
   Attributes(Op op, NamedAttributes given);
 
   /// The value of an attribute that the op has.

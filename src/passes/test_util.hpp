@@ -27,12 +27,14 @@ namespace headroom {
 /// A CPU on which no pass declines because a matrix or vector unit is missing.
 inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
 
-/// Kernels whose linears have the epilogues of GPU libraries: an activation, or the sum with a residual.
+/// Kernels whose matmuls have the epilogues of GPU libraries: an activation, or the sum with a residual.
 class GpuRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
                           const std::vector<TensorType>& inputs, const TensorType& result) const override {
-    if (target.device != DeviceKind::kCuda || op != Op::kLinear) return false;
+    if (target.device != DeviceKind::kCuda) return false;
+    if (op == Op::kScaledLinear) return inputs[0].dtype == DType::kF8E4M3;
+    if (op != Op::kLinear) return false;
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     return form && (!form->adds_operand || (form->activation == Activation::kNone && inputs.back() == result));
   }

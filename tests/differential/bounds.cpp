@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
+#include "differential/bound_parts.hpp"
 #include "differential/bound_rules.hpp"
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
@@ -26,6 +28,17 @@ std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std:
   std::vector<Bounded> bounded;
   for (std::size_t i = 0; i < results.size(); ++i) bounded.push_back({std::move(results[i]), std::move(errors[i])});
   return bounded;
+}
+
+/// Adds half a step of a linear's sum with its residual, which cuBLASLt adds before the bias.
+void add_rounding_before_bias(const std::vector<const Bounded*>& operands, const Attributes& attributes,
+                              Bounded& result) {
+  const bool has_bias = operands.size() - attributes.epilogue_operands() == 3;
+  const double step = storage_unit(result.value.type.dtype).relative;
+  for (std::size_t i = 0; i < result.error.size(); ++i) {
+    const double bias = has_bias ? operands[2]->value.reals[i % operands[2]->value.reals.size()] : 0;
+    result.error[i] += step * std::fabs(result.value.reals[i] - bias);
+  }
 }
 
 /// Evaluates the plain ops of a fused op, one after the other.
@@ -52,6 +65,8 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   }
   std::vector<Bounded> out;
   for (const ValueId result : results) out.push_back(values[index_of(result)]);
+  if (within.is_cublaslt && is_narrow(within.makes) && attributes.epilogue_operands() > 0)
+    add_rounding_before_bias(operands, attributes, out[0]);
   return out;
 }
 

@@ -186,12 +186,12 @@ TEST(DifferentialBounds, KnowTheGeluOfAMatmulOnAGpu) {
       output y = %1
 })");
   const auto largest = [&](Covers covers) {
-  const BoundedResult result =
-      interpret_bounded(graph, random_inputs(graph, 3, 0), random_params(graph, 3), {}, covers);
-  return std::ranges::max(result.outputs.at("y").error);
+    const BoundedResult result =
+        interpret_bounded(graph, random_inputs(graph, 3, 0), random_params(graph, 3), {}, covers);
+    return std::ranges::max(result.outputs.at("y").error);
   };
-EXPECT_GT(largest(Covers::kCudaKernels), 2 * largest(Covers::kKernels));
-EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
+  EXPECT_GT(largest(Covers::kCudaKernels), 2 * largest(Covers::kKernels));
+  EXPECT_LT(largest(Covers::kCudaKernels), 1e-4) << "of f32 all the same";
 }
 
 TEST(DifferentialBounds, KnowThatAMatmulOnAGpuMayBeRoundedBeforeItsBias) {
@@ -205,6 +205,19 @@ TEST(DifferentialBounds, KnowThatAMatmulOnAGpuMayBeRoundedBeforeItsBias) {
   EXPECT_LT(error(Covers::kKernels, DType::kBF16), kHalfStep / 8) << "of the result, which is 0.016";
   EXPECT_GT(error(Covers::kCudaKernels, DType::kBF16), kHalfStep / 2) << "the slope at 0 is a half";
   EXPECT_LT(error(Covers::kCudaKernels, DType::kF32), 1e-6);
+}
+
+TEST(DifferentialBounds, KnowThatAResidualMayBeRoundedBeforeTheBias) {
+  const auto error = [](Covers covers, DType dtype) {
+    const auto one = [&](const Shape& shape, double value) { return Bounded{{{dtype, shape}, {value}, {}}, {0}}; };
+    const Bounded x = one({1, 1}, 1), w = one({1, 1}, 1), bias = one({1}, -2.96875), residual = one({1, 1}, 2);
+    const Attributes sum(Op::kLinear, {{attr::kEpilogue, Epilogue().then(Op::kAdd)}});
+    return bound_node(Op::kLinear, sum, {&x, &w, &bias, &residual}, covers)[0].error[0];
+  };
+  constexpr double kHalfStep = 0x1p-7;  // of bf16 from 2 to 4
+  EXPECT_LT(error(Covers::kKernels, DType::kBF16), kHalfStep / 8) << "of the result, which is 0.03";
+  EXPECT_GT(error(Covers::kCudaKernels, DType::kBF16), kHalfStep) << "of 3";
+  EXPECT_LT(error(Covers::kCudaKernels, DType::kF32), 1e-5);
 }
 
 TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {

@@ -116,13 +116,13 @@ TEST(MedianInterval, OfFewerThanSixTrialsIsNone) {
 }
 
 /// Draws trials of a distribution with a known median by its quantile function, of uniform numbers.
-struct Distribution {
+struct TrialLaw {
   const char* name;
   double (*quantile)(double u);
 };
 constexpr double kPi = 3.14159265358979323846;
 double normal_quantile(double u) { return quantile(boost::math::normal(), u); }
-const Distribution kDistributions[] = {
+const TrialLaw kTrialLaws[] = {
     {"normal", normal_quantile},
     {"Cauchy", [](double u) { return std::tan(kPi * (u - 0.5)); }},
     {"Student of 2 degrees", [](double u) { return (2 * u - 1) / std::sqrt(2 * u * (1 - u)); }},
@@ -131,7 +131,7 @@ const Distribution kDistributions[] = {
     {"one in 20 is slow", [](double u) { return 10 + u + (u > 0.95 ? 100 * (u - 0.95) : 0); }}};
 
 /// The share of runs in which the interval of `count` trials contains the median.
-double covered_percent(const Distribution& distribution, std::size_t count, int runs) {
+double covered_percent(const TrialLaw& distribution, std::size_t count, int runs) {
   std::mt19937_64 engine(20240607);
   std::vector<double> trials(count);
   const double middle = distribution.quantile(0.5);
@@ -147,15 +147,15 @@ double covered_percent(const Distribution& distribution, std::size_t count, int 
 // The standard error of a coverage is 0.2 points. Light tails cover a little less: the method is exact for the Laplace
 // distribution.
 TEST(MedianInterval, CoversTheMedianAsOftenAsItSays) {
-  for (const Distribution& distribution : kDistributions)
+  for (const TrialLaw& distribution : kTrialLaws)
     for (const std::size_t count : {6U, 7U, 8U, 12U, 20U}) {
       const double percent = covered_percent(distribution, count, 12'000);
       EXPECT_GT(percent, 93.7) << distribution.name << ", " << count;
       EXPECT_LT(percent, 96) << distribution.name << ", " << count;
     }
   for (const std::size_t count : {7U, 8U, 12U, 20U})
-    EXPECT_GT(covered_percent(kDistributions[0], count, 12'000), 94) << count;
-  EXPECT_NEAR(covered_percent(kDistributions[0], 100, 5'000), 95, 1);
+    EXPECT_GT(covered_percent(kTrialLaws[0], count, 12'000), 94) << count;
+  EXPECT_NEAR(covered_percent(kTrialLaws[0], 100, 5'000), 95, 1);
 }
 
 // The asymptotic interval of a normal distribution's median has the half width 1.96 * sqrt(pi / 2 / n).

@@ -1,8 +1,8 @@
 // fuse-activation: gelu_tanh(linear(x, w, b))  ->  linear(x, w, b) {epilogue = gelu_tanh(sum)}
 //
-// The same for gelu_erf, silu and relu, and for every op with an attribute `activation`. The activation becomes the op's
-// epilogue: it runs on values still in registers instead of reading and writing the whole result. Applies if nothing
-// else reads the result of the op.
+// The same for gelu_erf, silu and relu, and for every op with an attribute `activation`. The activation becomes the
+// op's epilogue: it runs on values still in registers instead of reading and writing the whole result. Applies if
+// nothing else reads the result of the op.
 
 #include <optional>
 

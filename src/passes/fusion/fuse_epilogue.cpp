@@ -1,15 +1,16 @@
 // fuse-epilogue: y = linear(x, w, b); z = add(residual, y)
 //   -> z = linear(x, w, b, residual) {epilogue = add(e0, sum)}
 //
-// Any elementwise op without attributes that reads a linear's result joins its epilogue, if the kernels of the target
-// compute that in one launch (ir/fusion_rules.hpp). A GEMM adds a residual at almost no cost (1% of its time at most, on
-// an H200), and a launch that reads and writes the result once more is saved.
+// An elementwise op of several operands that reads the tokens[b, s, c] of a matmul joins its epilogue, if the kernels
+// of the target compute that in one launch (ir/fusion_rules.hpp). A GEMM adds a residual at almost no cost (1% of its
+// time at most, on an H200), and a launch that reads and writes the result once more is saved.
 //
 // Tokens that become an image and are added to one, image + to_image(linear(tokens, w, b)), are added as tokens:
-// conversion between tokens and channels-last pixels is a view. An 8-bit matmul has a residual operand of its own,
-// which takes the image as tokens.
+// conversion between tokens and channels-last pixels is a view. An 8-bit matmul over such tokens takes the image as its
+// residual.
 //
-// Sums that a norm reads are left alone: fuse-rows fuses the addition with the norm.
+// Sums that a norm reads are left alone: fuse-rows fuses the addition with the norm. So are the vectors[b, c] of a
+// time step: it fuses their sums with the activation that follows.
 
 #include <algorithm>
 #include <optional>
@@ -81,17 +82,24 @@ bool is_read_by_norm(const Rewriter& r, ValueId value) {
   return std::ranges::any_of(r.readers_from_here(value), is_norm);
 }
 
-/// The attributes of a linear with the elementwise node in its epilogue, of which it is operand `position`; nothing
-/// if no kernel computes that.
-std::optional<Attributes> ended_by(const Rewriter& r, const Target& target, const Node& linear, const Node& node,
-                                   std::size_t position) {
-  const Attributes ended =
-      linear.attributes.with(attr::kEpilogue, linear.attributes[attr::kEpilogue].then(node.op, position));
+/// Whether a kernel of the target runs the matmul with these attributes and that many more operands of its result's
+/// type.
+bool runs_with(const Rewriter& r, const Target& target, const Node& matmul, const Attributes& attributes,
+               std::size_t more) {
   std::vector<TensorType> types;
-  for (const ValueId input : linear.inputs) types.push_back(r.type(input));
-  const TensorType& made = r.type(linear.results[0]);
-  types.insert(types.end(), node.inputs.size() - 1, made);
-  return target.fusion->runs(target, linear.op, ended, types, made) ? std::optional(ended) : std::nullopt;
+  for (const ValueId input : matmul.inputs) types.push_back(r.type(input));
+  const TensorType& made = r.type(matmul.results[0]);
+  types.insert(types.end(), more, made);
+  return target.fusion->runs(target, matmul.op, attributes, types, made);
+}
+
+/// The attributes of a matmul that ends with the elementwise node, of which it is operand `position`; nothing if it
+/// has operands after its own already.
+std::optional<Attributes> ended_by(const Node& matmul, const Node& node, std::size_t position) {
+  if (matmul.op != Op::kLinear) return node.op == Op::kAdd ? std::optional(matmul.attributes) : std::nullopt;
+  const Epilogue& epilogue = matmul.attributes[attr::kEpilogue];
+  if (epilogue.operand_count() > 0) return std::nullopt;
+  return matmul.attributes.with(attr::kEpilogue, epilogue.then(node.op, position));
 }
 
 /// Fuses an elementwise node over an image or over tokens with the matmul that makes its operand `position`.
@@ -99,6 +107,7 @@ bool fuse_into(Rewriter& r, const Target& target, const Node& node, std::size_t 
   const ValueId made = node.results[0];
   const TensorType type = r.type(made);
   const bool is_image = type.shape.rank() == 4 && type.layout == Layout::kChannelsLast;
+  if (!is_image && type.shape.rank() != 3) return false;
   const Node* matmul =
       is_image ? matmul_behind_image(r, node.inputs[position]) : linear_behind(r, node.inputs[position]);
   const auto may_join = [&](ValueId operand) {
@@ -106,12 +115,8 @@ bool fuse_into(Rewriter& r, const Target& target, const Node& node, std::size_t 
   };
   if (matmul == nullptr || !std::ranges::all_of(node.inputs, may_join)) return false;
 
-  std::optional<Attributes> attributes = matmul->attributes;
-  if (matmul->op == Op::kLinear)
-    attributes = ended_by(r, target, *matmul, node, position);
-  else if (node.op != Op::kAdd)
-    attributes = std::nullopt;
-  if (!attributes) return false;
+  std::optional<Attributes> attributes = ended_by(*matmul, node, position);
+  if (!attributes || !runs_with(r, target, *matmul, *attributes, node.inputs.size() - 1)) return false;
 
   const std::string path = matmul->path;
   std::vector<ValueId> inputs = matmul->inputs;

@@ -107,11 +107,11 @@ TEST(FuseEpilogue, AddsTokensToTokens) {
 /// T5 has no biases, and its residual comes second.
 TEST(FuseEpilogue, TakesLinearsWithoutBias) {
   const Graph graph = fuse_epilogues(R"(graph g {
-  input %x: f32[12, 5]
-  input %hidden: f32[12, 7]
+  input %x: f32[1, 12, 5]
+  input %hidden: f32[1, 12, 7]
   param %w: f32[5, 7]
-  %0: f32[12, 5] = linear(%hidden, %w) @ o
-  %1: f32[12, 5] = add(%0, %x)
+  %0: f32[1, 12, 5] = linear(%hidden, %w) @ o
+  %1: f32[1, 12, 5] = add(%0, %x)
   output y = %1
 })",
                                      1);
@@ -121,13 +121,25 @@ TEST(FuseEpilogue, TakesLinearsWithoutBias) {
   EXPECT_EQ(graph.nodes()[0].attributes[attr::kEpilogue].to_text(), "add(sum, e0)");
 }
 
+TEST(FuseEpilogue, LeavesVectorsToTheActivationsThatFollow) {
+  fuse_epilogues(R"(graph g {
+  input %x: f32[2, 5]
+  input %hidden: f32[2, 7]
+  param %w: f32[5, 7]
+  %0: f32[2, 5] = linear(%hidden, %w)
+  %1: f32[2, 5] = add(%0, %x)
+  output y = %1
+})",
+                 0);
+}
+
 TEST(FuseEpilogue, LeavesWhatNoKernelComputes) {
   fuse_epilogues(R"(graph g {
-  input %x: f32[12, 5]
-  input %hidden: f32[12, 7]
+  input %x: f32[1, 12, 5]
+  input %hidden: f32[1, 12, 7]
   param %w: f32[5, 7]
-  %0: f32[12, 5] = linear(%hidden, %w)
-  %1: f32[12, 5] = mul(%0, %x)
+  %0: f32[1, 12, 5] = linear(%hidden, %w)
+  %1: f32[1, 12, 5] = mul(%0, %x)
   output y = %1
 })",
                  0);

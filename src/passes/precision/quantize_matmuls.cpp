@@ -229,6 +229,8 @@ class Quantization {
     const Places places(graph, form);
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
+      const std::optional<EpilogueForm> end = form_of(node.attributes[attr::kEpilogue]);
+      if (!end || end->adds_operand) continue;  // fuse-epilogue runs later
       if (const std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
         quantized_.insert(node.input(Role::kX));
