@@ -15,6 +15,7 @@ struct Operands {
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   void* out = nullptr;
   float* logsumexp = nullptr;  ///< null where the problem has none
+  const void* bias = nullptr;  ///< of the scores, or a mask; the same
 };
 
 /// An algorithm for a problem, bound to a device.
@@ -33,8 +34,7 @@ struct Algorithm {
 /// A kernel's plan that runs an algorithm.
 [[nodiscard]] KernelPlan bind(Algorithm algorithm);
 
-/// Why no algorithm takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8, without bias or mask of
-/// the scores.
+/// Why no algorithm takes an op: bf16 or f16 in heads of up to `most_dim`, a multiple of 8.
 [[nodiscard]] Support check(const OpSpec& spec, std::int64_t most_dim);
 
 }  // namespace headroom::attentions

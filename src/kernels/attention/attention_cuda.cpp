@@ -1,8 +1,9 @@
 // attention on a GPU: o = softmax(scale * q k^T + bias) v;  q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h,
 // s, e]
 //
-// fastest.attention   heads of up to 64 on Hopper, bf16 or f16, without bias or mask: Headroom's own kernel or cuDNN's,
-//                     whichever was measured to be faster (attention/cuda_fastest.cpp).
+// fastest.attention   heads of up to 128 on Hopper, bf16 or f16: Headroom's own kernel, also with a bias, a mask or in
+//                     causal order; without these cuDNN's where it was measured to be faster
+//                     (attention/cuda_fastest.cpp).
 // cudnn.attention     flash attention of cuDNN, bf16 or f16: scores never leave the chip. 660 TFLOP/s at 24 heads of
 //                     4608 x 128 (H200, docs/gpu_facts.md). Heads may be interleaved, at multiples of 16 bytes. Its
 //                     unified operation (9.19) shares heads of keys and gives the logsumexp, but has no bias, no mask
@@ -40,6 +41,7 @@ KernelPlan plan_sdpa(const KernelBinding& binding) {
 Support supports_sdpa(const OpSpec& spec, const Target& /*target*/) {
   constexpr std::int64_t kMostDim = 256;
   if (Support rejection = attentions::check(spec, kMostDim)) return rejection;
+  if (Support rejection = supports_bare_scores(spec)) return rejection;
   if (std::optional<std::string> reason = cudnn::why_unavailable()) return Rejection{std::move(*reason)};
   return std::nullopt;
 }

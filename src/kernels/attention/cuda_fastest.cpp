@@ -1,5 +1,5 @@
 // fastest.attention: the fastest algorithm, as measured: Headroom's own kernel for Hopper in one of its tiles
-// (hopper.cu), or cuDNN's.
+// (hopper.cu), or cuDNN's, which has neither bias nor mask nor a causal order.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,26 +40,36 @@ std::string to_text(const AttentionProblem::Strides& strides) {
   return fmt::format("{}/{}/{}", strides.batch, strides.head, strides.token);
 }
 
+std::string_view order_and_bias_of(const AttentionProblem& problem) {
+  using enum AttentionProblem::Bias;
+  if (problem.causal)
+    return problem.bias == kNone ? ", causal" : problem.bias == kMask ? ", causal, mask" : ", causal, bias";
+  return problem.bias == kNone ? "" : problem.bias == kMask ? ", mask" : ", bias";
+}
+
 /// For any number of tokens and images, in any layout.
 tune::SizeKey size_key_of(const AttentionProblem& problem) {
-  return {.family = fmt::format("attention {} {}/{} heads of {}/{}{}", problem.dtype, problem.heads,
+  return {.family = fmt::format("attention {} {}/{} heads of {}/{}{}{}", problem.dtype, problem.heads,
                                 problem.heads / problem.k.sharers, problem.key_dim, problem.value_dim,
-                                problem.has_logsumexp ? ", logsumexp" : ""),
+                                problem.has_logsumexp ? ", logsumexp" : "", order_and_bias_of(problem)),
           .size = {problem.batch, problem.queries, problem.keys}};
 }
 
 tune::Work work_of(const AttentionProblem& problem) {
   const std::int64_t kv_heads = problem.heads / problem.k.sharers;
+  const bool is_biased = problem.bias != AttentionProblem::Bias::kNone,
+             is_mask = problem.bias == AttentionProblem::Bias::kMask;
   const std::size_t size = size_of(problem.dtype);
   const std::size_t sums = problem.has_logsumexp
                                ? bytes_of(problem, problem.logsumexp, problem.heads, problem.queries, 1, sizeof(float))
                                : 0;
   return {
       .text =
-          fmt::format("attention {} {}x{}/{} heads, {} queries, {} keys of {}/{}, strides {} {} {} {}{}", problem.dtype,
-                      problem.batch, problem.heads, kv_heads, problem.queries, problem.keys, problem.key_dim,
-                      problem.value_dim, to_text(problem.q), to_text(problem.k), to_text(problem.v),
-                      to_text(problem.out), problem.has_logsumexp ? ", logsumexp " + to_text(problem.logsumexp) : ""),
+          fmt::format("attention {} {}x{}/{} heads, {} queries, {} keys of {}/{}, strides {} {} {} {}{}{}{}",
+                      problem.dtype, problem.batch, problem.heads, kv_heads, problem.queries, problem.keys,
+                      problem.key_dim, problem.value_dim, to_text(problem.q), to_text(problem.k), to_text(problem.v),
+                      to_text(problem.out), problem.has_logsumexp ? ", logsumexp " + to_text(problem.logsumexp) : "",
+                      order_and_bias_of(problem), is_biased ? " " + to_text(problem.bias_strides) : ""),
       .operands = {{.dtype = problem.dtype,
                     .bytes = bytes_of(problem, problem.q, problem.heads, problem.queries, problem.key_dim, size)},
                    {.dtype = problem.dtype,
@@ -68,18 +79,23 @@ tune::Work work_of(const AttentionProblem& problem) {
                    {.dtype = problem.dtype,
                     .bytes = bytes_of(problem, problem.out, problem.heads, problem.queries, problem.value_dim, size),
                     .is_result = true},
-                   {.dtype = DType::kF32, .bytes = sums, .is_result = true}},
+                   {.dtype = DType::kF32, .bytes = sums, .is_result = true},
+                   {.dtype = is_mask ? DType::kBool : problem.dtype,
+                    .bytes = is_biased ? bytes_of(problem, problem.bias_strides, problem.heads, problem.queries,
+                                                  problem.keys, is_mask ? 1 : size)
+                                       : 0}},
       .size_key = size_key_of(problem)};
 }
 
 double flops_of(const AttentionProblem& problem) {
-  return 2.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
-         static_cast<double>(problem.keys * (problem.key_dim + problem.value_dim));
+  const double all = 2.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
+                     static_cast<double>(problem.keys * (problem.key_dim + problem.value_dim));
+  return problem.causal ? all / 2 : all;
 }
 
 /// Nothing where the library is not there, or has no engine for this.
 std::optional<Algorithm> find_cudnn_algorithm(const AttentionProblem& problem, Backend& backend) {
-  if (cudnn::why_unavailable()) return std::nullopt;
+  if (problem.causal || problem.bias != AttentionProblem::Bias::kNone || cudnn::why_unavailable()) return std::nullopt;
   try {
     return cudnn::make_sdpa_algorithm(problem, backend);
   } catch (const OutOfMemory&) {
@@ -123,7 +139,8 @@ void run_trial(const AttentionProblem& problem, const Algorithm& algorithm, void
                  .k = operands[1],
                  .v = operands[2],
                  .out = operands[3],
-                 .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr},
+                 .logsumexp = problem.has_logsumexp ? static_cast<float*>(operands[4]) : nullptr,
+                 .bias = problem.bias == AttentionProblem::Bias::kNone ? nullptr : operands[5]},
                 workspace);
 }
 
@@ -166,7 +183,9 @@ Support check(const OpSpec& spec, std::int64_t most_dim) {
   for (const std::size_t index : {0U, 2U})
     if (const std::int64_t dim = spec.inputs[index].shape[-1]; dim > most_dim || dim % 8 != 0)
       return Rejection{fmt::format("takes heads of up to {} elements, a multiple of 8, not {}", most_dim, dim)};
-  return supports_bare_scores(spec);
+  for (const TensorType& input : spec.inputs)
+    if (input.shape.numel() == 0) return Rejection{"an operand has no elements"};
+  return std::nullopt;
 }
 
 KernelPlan bind(Algorithm algorithm) {
@@ -178,7 +197,8 @@ KernelPlan bind(Algorithm algorithm) {
          .k = arguments.input(1),
          .v = arguments.input(2),
          .out = arguments.output(0),
-         .logsumexp = arguments.outputs.size() == 2 ? arguments.output<float>(1) : nullptr},
+         .logsumexp = arguments.outputs.size() == 2 ? arguments.output<float>(1) : nullptr,
+         .bias = arguments.inputs.size() == 4 ? arguments.input(3) : nullptr},
         arguments.scratch_memory());
   };
   return made;

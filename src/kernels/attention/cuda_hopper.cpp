@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numbers>
 
@@ -19,27 +20,37 @@ constexpr int kMultiprocessors = 132;  // of an H100 or H200
 
 /// A compiled variant of the kernel.
 struct Compiled {
-  int warpgroups, keys, stages, resident;
+  int warpgroups, keys, stages, resident, width;
+  bool takes_bias;
 };
 constexpr Compiled kCompiled[] = {
-#define HR_TILE(warpgroups, keys, stages, resident) {warpgroups, keys, stages, resident},
+#define HR_TILE(warpgroups, keys, stages, resident, width, takes_bias) \
+  {warpgroups, keys, stages, resident, width, takes_bias},
 #include "kernels/attention/hopper_tiles.def"
 #undef HR_TILE
 };
 
-const Compiled& compiled_for(const HopperTile& tile) {
-  const auto found = std::ranges::find_if(
-      kCompiled, [&](const Compiled& c) { return c.warpgroups == tile.warpgroups && c.keys == tile.keys; });
-  HR_CHECK(found != std::end(kCompiled));
-  return *found;
-}
-
 int as_int(std::int64_t value) { return static_cast<int>(value); }
+
+bool is_biased(const AttentionProblem& problem) { return problem.bias != AttentionProblem::Bias::kNone; }
 
 /// The dimension of a head, padded for the matrix multiply-adds.
 int padded_dim(const AttentionProblem& problem) {
   const std::int64_t dim = std::max(problem.key_dim, problem.value_dim);
-  return dim <= 32 ? 32 : dim <= 48 ? 48 : kMostDim;
+  if (is_biased(problem)) return dim <= kPieceDim ? kPieceDim : kMostDim;
+  for (const int padded : {32, 48, 64, 96})
+    if (dim <= padded) return padded;
+  return kMostDim;
+}
+
+/// The variant for a tile of a problem; null where there is none.
+const Compiled* compiled_for(const AttentionProblem& problem, const HopperTile& tile) {
+  const int width = pieces_of(padded_dim(problem)) * kPieceDim;
+  const auto found = std::ranges::find_if(kCompiled, [&](const Compiled& c) {
+    return c.warpgroups == tile.warpgroups && c.keys == tile.keys && c.width == width;
+  });
+  if (found == std::end(kCompiled) || (is_biased(problem) && !found->takes_bias)) return nullptr;
+  return found;
 }
 
 /// Whether a tile makes sense: 80 keys at a time are for the 77 tokens of a text.
@@ -49,11 +60,28 @@ bool is_of_use(const AttentionProblem& problem, const HopperTile& tile) {
   return tile.keys <= 64 || problem.keys > 64;
 }
 
+/// Heads whose tiles alternate in causal order, so that the tiles with most keys come first: as many as have keys and
+/// values in a part of the second-level cache.
+int heads_together(const AttentionProblem& problem) {
+  constexpr std::int64_t kBytes = 16 << 20;
+  if (!problem.causal) return 1;
+  const std::int64_t bytes_of_head = problem.keys * (problem.key_dim + problem.value_dim) * 2 / problem.k.sharers;
+  return as_int(
+      std::clamp<std::int64_t>(kBytes / bytes_of_head, 2, std::max<std::int64_t>(2, problem.batch * problem.heads)));
+}
+
+HopperBias bias_of(const AttentionProblem& problem) {
+  if (problem.bias == AttentionProblem::Bias::kAdded) return HopperBias::kAdded;
+  return problem.bias == AttentionProblem::Bias::kMask ? HopperBias::kMask : HopperBias::kNone;
+}
+
 /// Nothing if the tile is of no use, the cluster has more blocks than there are units of keys, or shared memory
 /// does not hold the data that they exchange.
 std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperTile& tile) {
-  const Compiled& compiled = compiled_for(tile);
-  if (!is_of_use(problem, tile)) return std::nullopt;
+  const Compiled* const compiled = compiled_for(problem, tile);
+  if (compiled == nullptr || !is_of_use(problem, tile)) return std::nullopt;
+  // Parts of a tile's keys may be hidden from some of its queries.
+  if (tile.shares && (problem.causal || is_biased(problem))) return std::nullopt;
   if (tile.shares && divide_up(problem.keys, tile.keys) < tile.split) return std::nullopt;
   const int rows = tile.queries(), dim = padded_dim(problem);
   HopperForm form;
@@ -61,17 +89,25 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   form.queries = as_int(problem.queries), form.keys = as_int(problem.keys);
   form.dim = dim, form.value_dim = as_int(problem.value_dim);
   form.tiles_of_head = divide_up(form.queries, rows);
-  form.tiles = as_int(problem.batch * problem.heads) * form.tiles_of_head;
+  form.all_heads = as_int(problem.batch * problem.heads);
+  form.tiles = form.all_heads * form.tiles_of_head;
+  form.is_causal = problem.causal;
+  form.diagonal = problem.causal ? 0 : HopperForm::kSeesAll;
+  form.heads_together = heads_together(problem);
   form.split = tile.split, form.whole = tile.whole, form.shares = tile.shares ? 1 : 0;
   form.share_rows = divide_up(rows, tile.split);
   form.scale = static_cast<float>(problem.scale * std::numbers::log2e);
   form.out_batch = problem.out.batch, form.out_head = problem.out.head, form.out_token = problem.out.token;
   form.sum_batch = problem.logsumexp.batch, form.sum_head = problem.logsumexp.head;
-  const int ring_bytes = compiled.stages * 2 * tile.keys * kRowBytes;
+  form.bias = bias_of(problem);
+  form.bias_batch = problem.bias_strides.batch, form.bias_head = problem.bias_strides.head;
+  form.bias_query = problem.bias_strides.token;
+  form.bias_is_paired = (form.bias_batch | form.bias_head | form.bias_query) % 2 == 0;
+  const int row_bytes = pieces_of(dim) * kRowBytes, ring_bytes = compiled->stages * 2 * tile.keys * row_bytes;
   const int exchanged = (rows + (tile.split - 1) * form.share_rows) * sums_pitch(dim);
   const int exchanged_bytes = tile.shares ? exchanged * static_cast<int>(sizeof(float)) : 0;
-  form.shared_bytes = 2 * rows * kRowBytes + std::max(ring_bytes, exchanged_bytes);
-  if (form.shared_bytes > kSharedBytes / compiled.resident - 1024) return std::nullopt;
+  form.shared_bytes = 2 * rows * row_bytes + std::max(ring_bytes, exchanged_bytes);
+  if (form.shared_bytes > kSharedBytes / compiled->resident - 1024) return std::nullopt;
   return form;
 }
 
@@ -81,12 +117,15 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
 /// than half of the time of the exponentials and multiply-adds of all blocks on a multiprocessor, because these
 /// overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
-  const int units = divide_up(form.keys, tile.keys);
+  const double all_units = divide_up(form.keys, tile.keys);
+  // In causal order a block has about half of its keys, on average over its tiles.
+  const double hidden = form.is_causal ? 0.5 * std::min(form.queries, form.keys) / form.keys : 0;
+  const double units = form.is_causal ? std::max(1.0, all_units * (1 - hidden) + 0.5) : all_units;
   const int blocks = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
   const double pairs = 1.0 * tile.queries() * blocks * tile.keys;
   const double exponentials = pairs / 16, multiply_adds = pairs * 2 * form.dim / 2048;
   const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + multiply_adds);
-  const double sequential = tile.whole * units + (tile.shares ? divide_up(units, tile.split) : 0);
+  const double sequential = tile.whole * units + (tile.shares ? std::ceil(units / tile.split) : 0);
   const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
   const double start = 1250 + 640.0 * tile.warpgroups;
   const int waves = divide_up(form.clusters(), clusters);
@@ -97,12 +136,12 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
 /// has one element.
 cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std::int64_t heads, std::int64_t batch,
                         const AttentionProblem::Strides& strides, int rows) {
-  const auto stride = [](std::int64_t extent, std::int64_t given) { return extent == 1 ? kMostDim : given; };
+  const auto stride = [](std::int64_t extent, std::int64_t given) { return extent == 1 ? kPieceDim : given; };
   return {.dtype = dtype,
           .rank = 4,
           .extents = {dim, tokens, heads, batch},
           .strides = {1, stride(tokens, strides.token), stride(heads, strides.head), stride(batch, strides.batch)},
-          .box = {kMostDim, rows, 1, 1}};
+          .box = {kPieceDim, rows, 1, 1}};
 }
 
 }  // namespace
@@ -181,7 +220,8 @@ Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTil
                                   .k = cuda::make_tensor_map(k, operands.k),
                                   .v = cuda::make_tensor_map(v, operands.v),
                                   .out = cuda::make_tensor_map(out, operands.out)};
-            launch_hopper(stream, q.dtype, tile, form, maps, operands.out, operands.logsumexp);
+            launch_hopper(stream, q.dtype, tile, form, maps,
+                          {.out = operands.out, .logsumexp = operands.logsumexp, .bias = operands.bias});
           }};
 }
 

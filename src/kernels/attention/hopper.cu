@@ -67,6 +67,13 @@ constexpr int kCopyRegisters = kGroups == 2 ? 40 : 32;
 template <int kGroups>
 constexpr int kRegisters = kGroups == 2 ? 232 : 160;
 
+/// Bytes of `rows` tokens in shared memory. Their pieces of 128 bytes follow each other: all first ones, then all
+/// second ones.
+template <int kDim>
+constexpr int kPieces = pieces_of(kDim);
+template <int kDim, int kRows>
+constexpr int kBytesOf = kRows * kPieces<kDim> * kRowBytes;
+
 #if HR_HAS_HOPPER
 
 // Barriers of some threads, by number.
@@ -88,17 +95,33 @@ struct Item {
   bool is_shared;
 };
 
-/// False where nothing is left. Neighbours have the same keys.
+/// False where nothing is left. Neighbours have the same keys. In causal order the tiles with most keys come first,
+/// and a block that has several takes one of each round, the rounds from left to right and from right to left.
 template <int kRows, int kKeys>
 __device__ __forceinline__ bool find_item(const HopperForm& form, int index, Item& item) {
   const int split = form.split, whole = form.whole, cluster = static_cast<int>(blockIdx.x) / split;
   const int rank = static_cast<int>(blockIdx.x) - cluster * split;
   if (index >= whole + form.shares) return false;
   item.is_shared = index >= whole;
-  const int tile = cluster * (whole * split + form.shares) + index * split + (item.is_shared ? 0 : rank);
+  int tile = cluster * (whole * split + form.shares) + index * split + (item.is_shared ? 0 : rank);
+  if (form.is_causal) {
+    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+    tile = index * blocks + (index % 2 == 0 ? block : blocks - 1 - block);
+  }
   if (tile >= form.tiles) return false;
-  const int head = tile / form.tiles_of_head, units = (form.keys - 1) / kKeys + 1;
-  item.row = (tile - head * form.tiles_of_head) * kRows;
+  int head, row, units = (form.keys - 1) / kKeys + 1;
+  if (form.heads_together == 1) {
+    head = tile / form.tiles_of_head;
+    row = tile - head * form.tiles_of_head;
+  } else {
+    const int first = tile / (form.heads_together * form.tiles_of_head) * form.heads_together;
+    const int heads = min(form.heads_together, form.all_heads - first);
+    tile -= first * form.tiles_of_head;
+    head = first + tile % heads;
+    row = form.tiles_of_head - 1 - tile / heads;
+  }
+  item.row = row * kRows;
+  if (form.is_causal) units = min(units, (min(item.row + kRows, form.queries) - 1 + form.diagonal) / kKeys + 1);
   item.batch = head / form.heads;
   item.head = head - item.batch * form.heads;
   item.begin = item.is_shared ? units * rank / split : 0;
@@ -107,10 +130,16 @@ __device__ __forceinline__ bool find_item(const HopperForm& form, int index, Ite
 }
 
 /// One thread: copies all that the block reads.
-template <int kRows, int kKeys, int kStages>
+template <int kRows, int kKeys, int kStages, int kDim>
 __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMaps& maps, std::byte* queries,
                                          std::byte* ring, Barriers& barriers) {
-  constexpr int kBytes = kKeys * kRowBytes;
+  constexpr int kBytes = kBytesOf<kDim, kKeys>;
+  const auto copy = [](std::byte* to, const cuda::TensorMap& map, hw::Barrier& barrier, int rows, int row, int head,
+                       int batch) {
+#pragma unroll
+    for (int piece = 0; piece < kPieces<kDim>; ++piece)
+      hw::copy_box(to + piece * rows * kRowBytes, map, barrier, piece * kPieceDim, row, head, batch);
+  };
   hw::prefetch(maps.q);
   hw::prefetch(maps.k);
   hw::prefetch(maps.v);
@@ -120,18 +149,18 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
   Item item;
   for (; find_item<kRows, kKeys>(form, static_cast<int>(tiles), item); ++tiles) {
     hw::wait(barriers.empty_q, (tiles & 1) ^ 1);
-    hw::arrive_expecting(barriers.full_q, kRows * kRowBytes);
-    hw::copy_box(queries, maps.q, barriers.full_q, 0, item.row, item.head, item.batch);
+    hw::arrive_expecting(barriers.full_q, kBytesOf<kDim, kRows>);
+    copy(queries, maps.q, barriers.full_q, kRows, item.row, item.head, item.batch);
     const int head = item.head / sharers;
     for (int unit = item.begin; unit < item.end; ++unit, ++units) {
       const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
       std::byte* const to = ring + stage * 2 * kBytes;
       hw::wait(barriers.empty_k[stage], phase ^ 1);
       hw::arrive_expecting(barriers.full_k[stage], kBytes);
-      hw::copy_box(to, maps.k, barriers.full_k[stage], 0, unit * kKeys, head, item.batch);
+      copy(to, maps.k, barriers.full_k[stage], kKeys, unit * kKeys, head, item.batch);
       hw::wait(barriers.empty_v[stage], phase ^ 1);
       hw::arrive_expecting(barriers.full_v[stage], kBytes);
-      hw::copy_box(to + kBytes, maps.v, barriers.full_v[stage], 0, unit * kKeys, head, item.batch);
+      copy(to + kBytes, maps.v, barriers.full_v[stage], kKeys, unit * kKeys, head, item.batch);
     }
   }
 }
@@ -161,15 +190,78 @@ struct Progress {
   std::uint32_t tiles = 0, keys = 0, values = 0;
 };
 
-/// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to.
-template <class T, int kKeys, int kStages, int kDim, class TurnOfGroup>
-__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
-                                       std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
-                                       Progress& progress, Softmax<kKeys>& softmax, float (&sums)[kDim / 2]) {
-  constexpr int kBytes = kKeys * kRowBytes, kGroupBytes = 8 * kRowBytes;
+/// The first of a thread's two rows of a warpgroup's tile.
+__device__ __forceinline__ int row_of_thread() {
+  const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup;
+  return thread / 32 * 16 + thread % 32 / 4;
+}
+
+/// What is added to a thread's scores, or says which of them there are: two keys in each register.
+template <class T, int kKeys>
+struct BiasOfUnit {
+  std::uint32_t pairs[kKeys / 4];
+
+  /// Begins to read. Places outside of the operand are replaced by others: their scores are hidden or not stored.
+  __device__ __forceinline__ void read(const HopperForm& form, const Item& item, const void* bias, int first_row,
+                                       int unit) {
+    const bool is_mask = form.bias == HopperBias::kMask;
+    const int first = unit * kKeys + static_cast<int>(threadIdx.x) % 4 * 2;
+    const bool is_whole = (unit + 1) * kKeys <= form.keys && form.bias_is_paired;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t query = min(first_row + row_of_thread() + 8 * half, form.queries - 1);
+      const std::int64_t row = item.batch * form.bias_batch + item.head * form.bias_head + query * form.bias_query;
+      const auto* const bytes = static_cast<const std::uint8_t*>(bias) + row;
+      const auto* const halves = static_cast<const std::uint16_t*>(bias) + row;
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j) {
+        std::uint32_t& pair = pairs[2 * j + half];
+        const int key = first + 8 * j;
+        if (is_whole) {
+          pair = is_mask ? *reinterpret_cast<const std::uint16_t*>(bytes + key)
+                         : *reinterpret_cast<const std::uint32_t*>(halves + key);
+        } else {
+          const int low = min(key, form.keys - 1), high = min(key + 1, form.keys - 1);
+          pair =
+              is_mask ? bytes[low] | std::uint32_t{bytes[high]} << 8 : halves[low] | std::uint32_t{halves[high]} << 16;
+        }
+      }
+    }
+  }
+
+  /// Makes scores exponents of 2. A bias of -infinity hides a key, a finite one does not.
+  __device__ __forceinline__ void add_to(float (&scores)[kKeys / 2], const HopperForm& form) const {
+    constexpr float kLogOfE = 1.44269504088896341F, kLowest = -3e38F;
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i) {
+      const std::uint32_t pair = pairs[i / 2];
+      if (form.bias == HopperBias::kMask) {
+        scores[i] = (pair >> i % 2 * 8 & 0xFF) != 0 ? scores[i] * form.scale : cuda::Max::kNeutral;
+      } else {
+        const float bias = i % 2 == 0 ? hw::low_of(T(), pair) : hw::high_of(T(), pair);
+        const float lowest = bias == cuda::Max::kNeutral ? bias : kLowest;
+        scores[i] = fmaxf(fmaf(scores[i], form.scale, bias * kLogOfE), lowest);
+      }
+    }
+  }
+};
+
+/// A warpgroup: sums of its 64 queries, from item.row + group * 64 on, over the keys of an item, with the maxima that
+/// they are relative to.
+template <class T, int kRows, int kKeys, int kStages, int kDim, bool kBiased, class TurnOfGroup>
+__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, int group, const TurnOfGroup& turn,
+                                       std::uint32_t queries, std::uint32_t ring, const void* bias, Barriers& barriers,
+                                       volatile int& seen_of_warp, Progress& progress, Softmax<kKeys, kBiased>& softmax,
+                                       float (&sums)[kDim / 2]) {
+  constexpr int kBytes = kBytesOf<kDim, kKeys>, kGroupBytes = 8 * kRowBytes, kPieceSteps = kPieceDim / 16;
   const bool signals = threadIdx.x % 32 == 0;
+  // In units of keys that a diagonal or the end cuts; a register less in the other ones.
+  constexpr int kMostCut = (kRows + kKeys - 2) / kKeys + 1;
+  if (signals) seen_of_warp = item.row + group * kGroupRows + 1 + form.diagonal;
+  __syncwarp();
   float scores[kKeys / 2] = {};
   uint4 weights[kKeys / 16];
+  [[maybe_unused]] BiasOfUnit<T, kKeys> added;
   const auto begin_scores = [&] {
     const std::uint32_t stage = progress.keys % kStages;
     hw::wait(barriers.full_k[stage], progress.keys / kStages & 1);
@@ -179,13 +271,16 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     hw::begin_wgmma();
     hw::multiply</*kAdds=*/false>(T(), scores, q, k);
 #pragma unroll
-    for (int i = 1; i < kDim / 16; ++i) hw::multiply(T(), scores, q + 2 * i, k + 2 * i);
+    for (int i = 1; i < kDim / 16; ++i) {
+      const int piece = i / kPieceSteps * (kRowBytes / 16), step = 2 * (i % kPieceSteps);
+      hw::multiply(T(), scores, q + kRows * piece + step, k + kKeys * piece + step);
+    }
     hw::commit_wgmma();
   };
   const auto begin_sums = [&] {
     const std::uint32_t stage = progress.values % kStages;
     hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
-    const std::uint64_t v = hw::describe_operand(ring + stage * 2 * kBytes + kBytes, kGroupBytes, kGroupBytes);
+    const std::uint64_t v = hw::describe_operand(ring + stage * 2 * kBytes + kBytes, kGroupBytes, kKeys * kRowBytes);
     hw::begin_wgmma();
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) hw::multiply</*kAcross=*/true>(T(), sums, weights[i], v + kRowBytes * i);
@@ -196,7 +291,15 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     if (signals) hw::arrive(barriers.empty_k[progress.keys % kStages]);
     ++progress.keys;
     if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
-    if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, left);
+    if constexpr (kBiased) added.add_to(scores, form);
+    if (unit + kMostCut < item.end) return;
+    const int seen = seen_of_warp, first = unit * kKeys;  // by the first row
+    if (min(form.keys, seen) - first >= kKeys) return;
+    const int row = row_of_thread();
+    hide_scores<kKeys>(scores, {min(form.keys, seen + row) - first, min(form.keys, seen + row + 8) - first});
+  };
+  const auto read_bias = [&](int unit) {
+    if constexpr (kBiased) added.read(form, item, bias, item.row + group * kGroupRows, unit);
   };
   const auto end_sums = [&] {
     hw::settle(sums);
@@ -205,6 +308,7 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     ++progress.values;
   };
 
+  read_bias(item.begin);
   hw::wait(barriers.full_q, progress.tiles++ & 1);
   begin_scores();
   turn.pass();
@@ -215,6 +319,7 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
   to_weights<T, kKeys>(scores, weights);
   hw::clear(sums);
   for (int unit = item.begin + 1; unit < item.end; ++unit) {
+    read_bias(unit);
     begin_scores();
     begin_sums();
     turn.pass();
@@ -240,7 +345,7 @@ template <class T, int kDim>
 __device__ __forceinline__ void store_results(const HopperForm& form, const HopperMaps& maps, const Item& item,
                                               int group, const float (&logs)[2], const float (&sums)[kDim / 2],
                                               std::uint32_t staged, float* logsumexp) {
-  const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup, row = thread / 32 * 16 + thread % 32 / 4;
+  const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup, row = row_of_thread();
   const int first = item.row + group * kGroupRows;
   if (logsumexp != nullptr && thread % 4 == 0) {
     float* const to = logsumexp + item.batch * form.sum_batch + item.head * form.sum_head;
@@ -254,14 +359,17 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
   for (int j = 0; j < kDim / 8; ++j)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::uint32_t to = staged + (row + 8 * half) * kRowBytes + ((j ^ row % 8) * 16) + thread % 4 * 4;
+      const std::uint32_t to =
+          staged + (j / 8 * kGroupRows + row + 8 * half) * kRowBytes + ((j % 8 ^ row % 8) * 16) + thread % 4 * 4;
       const std::uint32_t pair = hw::pack(T(), sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
       hw::put_shared(to, pair);
     }
   hw::fence_for_copies();
   hw::meet(kGroupMeets + group, hw::kWarpgroup);
   if (thread != 0 || first >= form.queries) return;
-  hw::store_box(maps.out, staged, 0, first, item.head, item.batch);
+#pragma unroll
+  for (int piece = 0; piece < kPieces<kDim>; ++piece)
+    hw::store_box(maps.out, staged + piece * kGroupRows * kRowBytes, piece * kPieceDim, first, item.head, item.batch);
   hw::commit_stores();
 }
 
@@ -276,7 +384,7 @@ __device__ __forceinline__ void put_sums(int group, float most, float most_below
   const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float* const row = to + (group * kGroupRows + thread / 32 * 16 + thread % 32 / 4 + 8 * half) * kPitch<kDim>;
+    float* const row = to + (group * kGroupRows + row_of_thread() + 8 * half) * kPitch<kDim>;
 #pragma unroll
     for (int j = 0; j < kDim / 8; ++j)
       *reinterpret_cast<float2*>(row + 8 * j + thread % 4 * 2) =
@@ -337,9 +445,9 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
 }
 
 /// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
-template <class T, int kGroups, int kKeys, int kDim>
+template <class T, int kGroups, int kDim, class SoftmaxOfGroup>
 __device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
-                                              const Softmax<kKeys>& softmax, const float (&sums)[kDim / 2],
+                                              const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
                                               std::byte* ring, Barriers& barriers, T* out, float* logsumexp) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
@@ -361,17 +469,18 @@ __device__ __forceinline__ void share_results(const HopperForm& form, const Item
 
 #endif  // HR_HAS_HOPPER
 
-template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim>
+template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim, bool kBiased>
 __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
-    hopper_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps, T* out,
-                            float* logsumexp) {
+    hopper_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps,
+                            const HopperPlaces places) {
 #if HR_HAS_HOPPER
   constexpr int kRows = kGroups * kGroupRows;
   extern __shared__ __align__(1024) std::byte queries[];
   __shared__ Barriers barriers;
+  __shared__ int seen_of_warps[kGroups * 4];
   cuda::let_next_begin();
-  std::byte* const staged = queries + kRows * kRowBytes;
-  std::byte* const ring = staged + kRows * kRowBytes;
+  std::byte* const staged = queries + kBytesOf<kDim, kRows>;
+  std::byte* const ring = staged + kBytesOf<kDim, kRows>;
   const int group = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
   if (threadIdx.x == 0) {
     constexpr int kWarps = kGroups * 4;
@@ -395,32 +504,36 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
   if (group == kGroups) {
     if constexpr (kGroups > 1) hw::give_registers<kCopyRegisters<kGroups>>();
     if (threadIdx.x / 32 == kGroups * 4 && hw::is_elected())
-      copy_all<kRows, kKeys, kStages>(form, maps, queries, ring, barriers);
+      copy_all<kRows, kKeys, kStages, kDim>(form, maps, queries, ring, barriers);
     return;
   }
   if constexpr (kGroups > 1) hw::take_registers<kRegisters<kGroups>>();
   cuda::wait_for_previous();
   const Turn<kGroups, kResident == 1 && (kGroups > 1)> turn{group};
   turn.open();
-  const std::uint32_t mine = group * kGroupRows * kRowBytes;
+  const std::uint32_t mine = hw::shared_address(queries) + group * kGroupRows * kRowBytes;
+  const std::uint32_t to = hw::shared_address(staged) + group * kBytesOf<kDim, kGroupRows>;
   Progress progress;
   Item item;
   for (int index = 0; find_item<kRows, kKeys>(form, index, item); ++index) {
-    Softmax<kKeys> softmax(form.scale);
+    Softmax<kKeys, kBiased> softmax(kBiased ? 1 : form.scale);
     float sums[kDim / 2];
-    attend<T, kKeys, kStages, kDim>(form, item, turn, hw::shared_address(queries) + mine, hw::shared_address(ring),
-                                    barriers, progress, softmax, sums);
+    attend<T, kRows, kKeys, kStages, kDim, kBiased>(form, item, group, turn, mine, hw::shared_address(ring),
+                                                    places.bias, barriers, seen_of_warps[threadIdx.x / 32], progress,
+                                                    softmax, sums);
     asm volatile("" : "+r"(index));  // the item's place is worked out again rather than kept in registers
     find_item<kRows, kKeys>(form, index, item);
-    if (item.is_shared) {
-      share_results<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, ring, barriers, out, logsumexp);
-      break;
-    }
-    const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
+    if constexpr (!kBiased)
+      if (item.is_shared) {
+        share_results<T, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers, static_cast<T*>(places.out),
+                                        places.logsumexp);
+        break;
+      }
+    const float inverses[2] = {softmax.inverse(0), softmax.inverse(1)};
     const float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
                            natural_log(softmax.exponent(1), softmax.totals[1])};
     scale_rows<kDim>(sums, inverses);
-    store_results<T, kDim>(form, maps, item, group, logs, sums, hw::shared_address(staged) + mine, logsumexp);
+    store_results<T, kDim>(form, maps, item, group, logs, sums, to, places.logsumexp);
   }
   if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();
 #endif
@@ -430,14 +543,29 @@ cuda::LaunchShape shape_of(const HopperForm& form, int threads, void* stream = n
   return cuda::large_shape(form.clusters() * form.split, threads, form.shared_bytes, stream, form.split);
 }
 
-/// Calls use(groups, keys, stages, resident, dim), constants, for the kernel of a tile.
+/// Calls use(kernel, threads of a block) for a tile.
 template <class Use>
-void with_tile(const HopperTile& tile, int dim, const Use& use) {
-#define HR_TILE(of_groups, of_keys, stages, resident)                                                  \
-  if (tile.warpgroups == (of_groups) && tile.keys == (of_keys))                                        \
-    return cuda::with_one_of<32, 48, 64>(dim, [&](auto dims) {                                         \
-      use(Constant<of_groups>(), Constant<of_keys>(), Constant<stages>(), Constant<resident>(), dims); \
+void with_kernel(const HopperTile& tile, const HopperForm& form, DType dtype, const Use& use) {
+  const auto with = [&](auto groups, auto keys, auto stages, auto resident, auto dim, auto biased) {
+    cuda::with_small_type_of(dtype, [&](auto type) {
+      use(hopper_attention_kernel<decltype(type), groups(), keys(), stages(), resident(), dim(), biased() != 0>,
+          kThreads<groups()>);
     });
+  };
+  const int width = pieces_of(form.dim) * kPieceDim;
+#define HR_TILE(of_groups, of_keys, stages, resident, of_width, takes_bias)                                    \
+  if (tile.warpgroups == (of_groups) && tile.keys == (of_keys) && width == (of_width)) {                       \
+    const auto with_dim = [&](auto dim, auto biased) {                                                         \
+      with(Constant<of_groups>(), Constant<of_keys>(), Constant<stages>(), Constant<resident>(), dim, biased); \
+    };                                                                                                         \
+    if constexpr (takes_bias)                                                                                  \
+      if (form.bias != HopperBias::kNone) return with_dim(Constant<of_width>(), Constant<1>());                \
+    const auto with_bare = [&](auto dim) { with_dim(dim, Constant<0>()); };                                    \
+    if constexpr ((of_width) == kPieceDim)                                                                     \
+      return cuda::with_one_of<32, 48, 64>(form.dim, with_bare);                                               \
+    else                                                                                                       \
+      return cuda::with_one_of<96, 128>(form.dim, with_bare);                                                  \
+  }
 #include "kernels/attention/hopper_tiles.def"
 #undef HR_TILE
 }
@@ -445,23 +573,17 @@ void with_tile(const HopperTile& tile, int dim, const Use& use) {
 }  // namespace
 
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
-                   void* out, float* logsumexp) {
-  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
-    cuda::with_small_type_of(dtype, [&](auto type) {
-      using T = decltype(type);
-      cuda::launch_large(hopper_attention_kernel<T, groups(), keys(), stages(), resident(), dim()>,
-                         shape_of(form, kThreads<groups()>, stream), form, maps, static_cast<T*>(out), logsumexp);
-    });
+                   const HopperPlaces& places) {
+  with_kernel(tile, form, dtype, [&](auto kernel, int threads) {
+    cuda::launch_large(kernel, shape_of(form, threads, stream), form, maps, places);
   });
   cuda::check_launched("hopper attention kernel");
 }
 
 int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form) {
   int clusters = 0;
-  with_tile(tile, form.dim, [&](auto groups, auto keys, auto stages, auto resident, auto dim) {
-    clusters = cuda::clusters_at_once(hopper_attention_kernel<Bf16, groups(), keys(), stages(), resident(), dim()>,
-                                      shape_of(form, kThreads<groups()>));
-  });
+  with_kernel(tile, form, DType::kBF16,
+              [&](auto kernel, int threads) { clusters = cuda::clusters_at_once(kernel, shape_of(form, threads)); });
   cuda::check_launched("hopper attention kernel");
   return clusters;
 }

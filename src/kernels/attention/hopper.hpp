@@ -8,17 +8,17 @@
 #include "kernels/attention/algorithm.hpp"
 #include "kernels/attention/hopper_form.hpp"
 
-/// Attention by our own kernel for Hopper's tensor cores, for heads of up to 64: hopper.cu.
+/// Attention by our own kernel for Hopper's tensor cores, for heads of up to 128: hopper.cu.
 namespace headroom::attentions {
 
 /// Changes with the kernel: the fastest of its tiles is kept on disk.
-inline constexpr int kHopperRevision = 2;
+inline constexpr int kHopperRevision = 3;
 
 /// "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 
-/// Why it does not take an op. It takes bf16 or f16 in heads of up to 64, a multiple of 8, without bias or mask and
-/// with a scale above 0, on compute capability 9.0.
+/// Why it does not take an op. It takes bf16 or f16 in heads of up to 128, a multiple of 8, with a scale above 0, on
+/// compute capability 9.0.
 [[nodiscard]] Support why_not_hopper(const OpSpec& spec, const Target& target);
 
 /// All tiles that a problem can be run with, in clusters of up to eight blocks.

@@ -9,10 +9,14 @@
 namespace headroom::attentions {
 
 inline constexpr int kGroupRows = 64;  ///< queries of a warpgroup: the rows of its multiply-adds
-inline constexpr int kRowBytes = 128;  ///< of a token's head in shared memory: up to 64 elements
-inline constexpr int kMostDim = 64;
+inline constexpr int kRowBytes = 128;  ///< of a piece of a token's head in shared memory
+inline constexpr int kPieceDim = 64;   ///< elements of such a piece
+inline constexpr int kMostDim = 128;
 inline constexpr int kMostStages = 4;  ///< of keys and values
 inline constexpr int kMostGroups = 3;  ///< warpgroups of a block
+
+/// Pieces of a head of `dim` elements in shared memory.
+constexpr int pieces_of(int dim) { return (dim - 1) / kPieceDim + 1; }
 
 /// Floats of a row of sums that blocks send each other: the sums, the numbers that they are relative to, and
 /// padding that shifts each row to other banks.
@@ -33,13 +37,22 @@ struct HopperTile {
   [[nodiscard]] int tiles_of_cluster() const { return whole * split + (shares ? 1 : 0); }
 };
 
+/// What is added to scores, or hides some of them.
+enum class HopperBias : std::uint8_t { kNone, kAdded, kMask };
+
 /// The kernel's parameters but for addresses.
 struct HopperForm {
+  static constexpr int kSeesAll = 1 << 30;
+
   int heads = 0, sharers = 1;  // of queries; and those that share one head of keys
+  int all_heads = 0;           // of all batches
   int queries = 0, keys = 0;
-  int dim = 0;        // of a multiply-add: 32, 48 or 64; heads are padded with zeros
+  int dim = 0;        // of a multiply-add: 32, 48, 64, 96 or 128; heads are padded with zeros
   int value_dim = 0;  // of the result
+  bool is_causal = false;
+  int diagonal = kSeesAll;  // query i sees keys 0..i + diagonal
   int tiles_of_head = 0, tiles = 0;
+  int heads_together = 1;  // whose tiles alternate, the last queries first; 1: each head's tiles, first queries first
   int split = 1, whole = 1;
   int shares = 0;
   int share_rows = 0;  // of a shared tile that a block gets from another, at most
@@ -47,6 +60,9 @@ struct HopperForm {
   int shared_bytes = 0;
   std::int64_t out_batch = 0, out_head = 0, out_token = 0;  // strides of the result
   std::int64_t sum_batch = 0, sum_head = 0;                 // of logsumexp
+  std::int64_t bias_batch = 0, bias_head = 0, bias_query = 0;
+  HopperBias bias = HopperBias::kNone;
+  bool bias_is_paired = false;  // two keys of it from an even one on may be read at once
 
   [[nodiscard]] int clusters() const { return (tiles - 1) / (whole * split + shares) + 1; }
 };
@@ -56,9 +72,16 @@ struct HopperMaps {
   cuda::TensorMap q, k, v, out;
 };
 
-/// Submits the kernel for a tile; `dtype` is bf16 or f16, and logsumexp may be null.
+/// Addresses of operands without boxes.
+struct HopperPlaces {
+  void* out = nullptr;
+  float* logsumexp = nullptr;  // may be null
+  const void* bias = nullptr;  // of the form's kind
+};
+
+/// Submits the kernel for a tile; `dtype` is bf16 or f16.
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
-                   void* out, float* logsumexp);
+                   const HopperPlaces& places);
 
 /// How many clusters of its blocks the current device runs at once.
 [[nodiscard]] int hopper_clusters_at_once(const HopperTile& tile, const HopperForm& form);

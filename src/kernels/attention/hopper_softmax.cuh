@@ -23,15 +23,15 @@ __device__ __forceinline__ float natural_log(float exponent, float total) {
   return 0.69314718055994531F * (exponent + log2f(total));
 }
 
-/// Scores of keys from `left` on are none.
+/// Scores of keys from `left` on are none, for each of a thread's rows.
 template <int kKeys>
-__device__ __forceinline__ void hide_scores(float (&scores)[kKeys / 2], int left) {
+__device__ __forceinline__ void hide_scores(float (&scores)[kKeys / 2], const int (&left)[2]) {
   const int first = static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int j = 0; j < kKeys / 8; ++j)
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (8 * j + first + i % 2 >= left) scores[4 * j + i] = cuda::Max::kNeutral;
+      if (8 * j + first + i % 2 >= left[i / 2]) scores[4 * j + i] = cuda::Max::kNeutral;
 }
 
 template <int kColumns>
@@ -53,8 +53,9 @@ __device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uin
   }
 }
 
-/// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these.
-template <int kKeys>
+/// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these. Without
+/// kMayBeNone each row has a score in its first keys; with it a row may have none at all.
+template <int kKeys, bool kMayBeNone = false>
 struct Softmax {
   static constexpr float kMostRaise = 8;  // as a power of 2: exponentials of up to 256 fit in an f16
 
@@ -67,6 +68,11 @@ struct Softmax {
   /// The power of 2 that exponents are relative to.
   [[nodiscard]] __device__ __forceinline__ float exponent(int row) const { return most[row] * scale; }
 
+  /// The inverse of a row's sum, or 0 for a row without scores.
+  [[nodiscard]] __device__ __forceinline__ float inverse(int row) const {
+    return kMayBeNone && totals[row] == 0 ? 0 : 1 / totals[row];
+  }
+
   __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most(scores, most); }
 
   /// Updates the maxima by more scores. Returns whether earlier sums must be multiplied by factors, for a whole warp.
@@ -77,7 +83,8 @@ struct Softmax {
     if (__any_sync(0xFFFFFFFFU, static_cast<int>(is_large)) == 0) return false;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      factors[row] = power_of_2((most[row] - now[row]) * scale);
+      const bool stays = kMayBeNone && most[row] == now[row];  // perhaps without scores: infinity less infinity
+      factors[row] = stays ? 1 : power_of_2((most[row] - now[row]) * scale);
       totals[row] *= factors[row];
       most[row] = now[row];
     }
@@ -86,7 +93,10 @@ struct Softmax {
 
   /// Makes scores exponentials. Products and differences are rounded at once: all of a row are off by the same factor.
   __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) {
-    const float exponents[2] = {exponent(0), exponent(1)};
+    float exponents[2] = {exponent(0), exponent(1)};
+    if (kMayBeNone)
+#pragma unroll
+      for (float& e : exponents) e = e == cuda::Max::kNeutral ? 0 : e;
 #pragma unroll
     for (int i = 0; i < kKeys / 2; ++i) {
       const int row = i / 2 % 2;

@@ -12,8 +12,8 @@ namespace headroom::cuda::hopper {
 
 /// The descriptor of an operand that was copied with the 128-byte swizzle: groups of eight rows of 128 bytes,
 /// group_bytes apart. The address may be that of any row, and of any 16 elements in it: the swizzle permutes pieces
-/// by the address, not by the row. No operand here has several pieces along a row, so the distance between these is
-/// not used.
+/// by the address, not by the row. Operands with kAcross (below) that are wider than 64 elements have pieces of 64,
+/// piece_bytes apart; others have one piece along a row.
 __device__ __forceinline__ std::uint64_t describe_operand(std::uint32_t shared, std::uint32_t group_bytes,
                                                           std::uint32_t piece_bytes = 16) {
   return static_cast<std::uint64_t>((shared & 0x3FFFFU) >> 4) | static_cast<std::uint64_t>(piece_bytes >> 4) << 16 |
@@ -57,7 +57,8 @@ __device__ __forceinline__ void clear(float (&d)[kCount]) {
 // The first takes both operands from shared memory, a[64, 16] and b[N, 16], with the 16 elements of a row
 // contiguous; without kAdds it overwrites d. The second takes a from registers. Thread t has there row 16 (t / 32)
 // + t % 32 / 4: columns 2 (t % 4) and the next in a.x, the same of the row 8 below in a.y, and the columns 8
-// further on in a.z and a.w. With kAcross b is [16, N], 16 rows of 128 bytes from a multiple of 1024 on.
+// further on in a.z and a.w. With kAcross b is [16, N], for every 64 columns 16 rows of 128 bytes from a multiple of
+// 1024 on.
 
 // Registers of d, and their places in an instruction's text, which those of its sources follow.
 #define HR_8(i)                                                                                         \
@@ -72,8 +73,10 @@ __device__ __forceinline__ void clear(float (&d)[kCount]) {
 #define HR_48_PLACES HR_40_PLACES ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define HR_64_PLACES HR_48_PLACES ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define HR_68_PLACES HR_64_PLACES ", %64, %65, %66, %67"
-#define HR_80_PLACES HR_68_PLACES ", %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define HR_96_PLACES HR_80_PLACES ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define HR_72_PLACES HR_68_PLACES ", %68, %69, %70, %71"
+#define HR_80_PLACES HR_72_PLACES ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define HR_88_PLACES HR_80_PLACES ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define HR_96_PLACES HR_88_PLACES ", %88, %89, %90, %91, %92, %93, %94, %95"
 
 #define HR_MULTIPLY(T, type, N, places, p0, p1, p2, p3, p4, p5, ...)                                               \
   template <bool kAdds = true>                                                                                     \
@@ -99,7 +102,9 @@ HR_MULTIPLY_BOTH(96, HR_48_PLACES, 48, 49, 50, 51, 52, 53, HR_32(0), HR_16(32))
 HR_MULTIPLY_BOTH(128, HR_64_PLACES, 64, 65, 66, 67, 68, 69, HR_32(0), HR_32(32))
 HR_MULTIPLY_BOTH(136, HR_68_PLACES, 68, 69, 70, 71, 72, 73, HR_32(0), HR_32(32), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]),
                  "+f"(d[67]))
+HR_MULTIPLY_BOTH(144, HR_72_PLACES, 72, 73, 74, 75, 76, 77, HR_32(0), HR_32(32), HR_8(64))
 HR_MULTIPLY_BOTH(160, HR_80_PLACES, 80, 81, 82, 83, 84, 85, HR_32(0), HR_32(32), HR_16(64))
+HR_MULTIPLY_BOTH(176, HR_88_PLACES, 88, 89, 90, 91, 92, 93, HR_32(0), HR_32(32), HR_16(64), HR_8(80))
 HR_MULTIPLY_BOTH(192, HR_96_PLACES, 96, 97, 98, 99, 100, 101, HR_32(0), HR_32(32), HR_32(64))
 #undef HR_8
 #undef HR_16
@@ -111,7 +116,9 @@ HR_MULTIPLY_BOTH(192, HR_96_PLACES, 96, 97, 98, 99, 100, 101, HR_32(0), HR_32(32
 #undef HR_48_PLACES
 #undef HR_64_PLACES
 #undef HR_68_PLACES
+#undef HR_72_PLACES
 #undef HR_80_PLACES
+#undef HR_88_PLACES
 #undef HR_96_PLACES
 #undef HR_MULTIPLY
 #undef HR_MULTIPLY_BOTH
