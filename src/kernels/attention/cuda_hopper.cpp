@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numbers>
+#include <ranges>
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
@@ -43,14 +43,19 @@ int padded_dim(const AttentionProblem& problem) {
   return kMostDim;
 }
 
+/// The variants for heads of a problem's size.
+auto compiled_for(const AttentionProblem& problem) {
+  return kCompiled | std::views::filter([width = pieces_of(padded_dim(problem)) * kPieceDim](const Compiled& c) {
+           return c.width == width;
+         });
+}
+
 /// The variant for a tile of a problem; null where there is none.
 const Compiled* compiled_for(const AttentionProblem& problem, const HopperTile& tile) {
-  const int width = pieces_of(padded_dim(problem)) * kPieceDim;
-  const auto found = std::ranges::find_if(kCompiled, [&](const Compiled& c) {
-    return c.warpgroups == tile.warpgroups && c.keys == tile.keys && c.width == width;
-  });
-  if (found == std::end(kCompiled) || (is_biased(problem) && !found->takes_bias)) return nullptr;
-  return found;
+  for (const Compiled& compiled : compiled_for(problem))
+    if (compiled.warpgroups == tile.warpgroups && compiled.keys == tile.keys)
+      return is_biased(problem) && !compiled.takes_bias ? nullptr : &compiled;
+  return nullptr;
 }
 
 /// Whether a tile makes sense: 80 keys at a time are for the 77 tokens of a text.
@@ -75,6 +80,40 @@ HopperBias bias_of(const AttentionProblem& problem) {
   return problem.bias == AttentionProblem::Bias::kMask ? HopperBias::kMask : HopperBias::kNone;
 }
 
+/// Whether the copy engine can bring the bias: in rows of its own for each query, at multiples of 16 bytes.
+bool can_copy_bias(const AttentionProblem& problem) {
+  const AttentionProblem::Strides& strides = problem.bias_strides;
+  return problem.bias == AttentionProblem::Bias::kAdded && (strides.token > 0 || problem.queries == 1) &&
+         (strides.batch | strides.head | strides.token) % 8 == 0;
+}
+
+/// How the bias is read: through as many stages as shared memory has room for.
+void place_bias(const AttentionProblem& problem, const HopperTile& tile, int most_bytes, HopperForm& form) {
+  form.bias = bias_of(problem);
+  form.bias_batch = problem.bias_strides.batch, form.bias_head = problem.bias_strides.head;
+  form.bias_query = problem.bias_strides.token;
+  form.bias_is_paired = (form.bias_batch | form.bias_head | form.bias_query) % 2 == 0;
+  if (!can_copy_bias(problem)) return;
+  for (int stages = kMostBiasStages; stages > 0; stages /= 2) {
+    const int bytes = form.shared_bytes + stages * bias_bytes(tile.queries(), tile.keys);
+    if (bytes > most_bytes) continue;
+    form.bias_stages = stages, form.shared_bytes = bytes;
+    return;
+  }
+}
+
+/// False where there is nothing to spread, too little, or a tile that is not compiled for it: a small one.
+bool spread_keys(const AttentionProblem& problem, const HopperTile& tile, HopperForm& form) {
+  const std::int64_t rest = form.tiles - std::int64_t{tile.whole} * tile.spread;
+  const std::int64_t units = rest * divide_up(form.keys, tile.keys);
+  if (rest <= 0 || rest >= tile.spread || units < tile.spread || problem.causal || is_biased(problem) ||
+      tile.warpgroups == 1)
+    return false;
+  form.spread = tile.spread;
+  form.units_of_block = as_int(units / tile.spread), form.more_units = as_int(units % tile.spread);
+  return true;
+}
+
 /// Nothing if the tile is of no use, the cluster has more blocks than there are units of keys, or shared memory
 /// does not hold the data that they exchange.
 std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperTile& tile) {
@@ -93,23 +132,35 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   form.tiles = form.all_heads * form.tiles_of_head;
   form.is_causal = problem.causal;
   form.diagonal = problem.causal ? 0 : HopperForm::kSeesAll;
+  if (problem.causal) form.most_cut = (rows + tile.keys - 2) / tile.keys + 1;
   form.heads_together = heads_together(problem);
   form.split = tile.split, form.whole = tile.whole, form.shares = tile.shares ? 1 : 0;
   form.share_rows = divide_up(rows, tile.split);
   form.scale = static_cast<float>(problem.scale * std::numbers::log2e);
   form.out_batch = problem.out.batch, form.out_head = problem.out.head, form.out_token = problem.out.token;
   form.sum_batch = problem.logsumexp.batch, form.sum_head = problem.logsumexp.head;
-  form.bias = bias_of(problem);
-  form.bias_batch = problem.bias_strides.batch, form.bias_head = problem.bias_strides.head;
-  form.bias_query = problem.bias_strides.token;
-  form.bias_is_paired = (form.bias_batch | form.bias_head | form.bias_query) % 2 == 0;
-  const int row_bytes = pieces_of(dim) * kRowBytes, ring_bytes = compiled->stages * 2 * tile.keys * row_bytes;
+  if (tile.spread > 0 && !spread_keys(problem, tile, form)) return std::nullopt;
+  const int row_bytes = pieces_of(dim) * kRowBytes, stages = is_biased(problem) ? kBiasedStages : compiled->stages;
+  const int ring_bytes = stages * 2 * tile.keys * row_bytes;
   const int exchanged = (rows + (tile.split - 1) * form.share_rows) * sums_pitch(dim);
   const int exchanged_bytes = tile.shares ? exchanged * static_cast<int>(sizeof(float)) : 0;
   form.shared_bytes = 2 * rows * row_bytes + std::max(ring_bytes, exchanged_bytes);
-  if (form.shared_bytes > kSharedBytes / compiled->resident - 1024) return std::nullopt;
+  const int most_bytes = kSharedBytes / compiled->resident - 1024;
+  place_bias(problem, tile, most_bytes, form);
+  if (form.shared_bytes > most_bytes) return std::nullopt;
   return form;
 }
+
+/// The tile that spreads the keys of the last tiles over as many blocks as run at once.
+HopperTile spread_tile(const AttentionProblem& problem, const Compiled& compiled) {
+  HopperTile tile{compiled.warpgroups, compiled.keys, 1, 0, false, kMultiprocessors * compiled.resident};
+  const std::int64_t tiles = problem.batch * problem.heads * divide_up<std::int64_t>(problem.queries, tile.queries());
+  tile.whole = as_int(tiles / tile.spread);
+  return tile;
+}
+
+// What it takes to write parts of tiles and to join them, and what more for each part of a tile.
+constexpr double kJoinClocks = 28000, kPartClocks = 1500;
 
 /// An estimate of the kernel's time, fitted to times on an H100 (bench/results/h100/attention_ways.txt) taken as of
 /// 1.7 GHz. In each wave blocks start, have a tile's queries copied and its results stored, and go through their
@@ -117,17 +168,23 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
 /// than half of the time of the exponentials and multiply-adds of all blocks on a multiprocessor, because these
 /// overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
-  const double all_units = divide_up(form.keys, tile.keys);
-  // In causal order a block has about half of its keys, on average over its tiles.
-  const double hidden = form.is_causal ? 0.5 * std::min(form.queries, form.keys) / form.keys : 0;
-  const double units = form.is_causal ? std::max(1.0, all_units * (1 - hidden) + 0.5) : all_units;
-  const int blocks = std::max(1, divide_up(std::min(form.clusters(), clusters) * form.split, kMultiprocessors));
+  // In causal order a query sees half of the first keys, as many as there are queries, on average.
+  const double queries = form.queries, keys = form.keys;
+  const double seen = queries <= keys ? queries / 2 : keys - keys * keys / (2 * queries);
+  const double units = form.is_causal ? std::max(1.0, seen / tile.keys + 0.5) : divide_up(form.keys, tile.keys);
+  const int at_once = tile.spread > 0 ? tile.spread : std::min(form.clusters(), clusters) * form.split;
+  const int blocks = std::max(1, divide_up(at_once, kMultiprocessors));
   const double pairs = 1.0 * tile.queries() * blocks * tile.keys;
   const double exponentials = pairs / 16, multiply_adds = pairs * 2 * form.dim / 2048;
   const double unit = 350 + 4.5 * tile.keys + 0.57 * (exponentials + multiply_adds);
   const double sequential = tile.whole * units + (tile.shares ? std::ceil(units / tile.split) : 0);
   const double exchange = tile.shares ? 3700 + 0.28 * form.share_rows * (tile.split - 1) * sums_pitch(form.dim) : 0;
   const double start = 1250 + 640.0 * tile.warpgroups;
+  if (tile.spread > 0) {
+    const double parts = units / form.units_of_block + 1;
+    return start + unit * (sequential + form.units_of_block + 1) + 2900.0 * (tile.whole + 1) + kJoinClocks +
+           parts * kPartClocks;
+  }
   const int waves = divide_up(form.clusters(), clusters);
   return waves * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
@@ -148,10 +205,11 @@ cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std:
 
 std::string name_of(const HopperTile& tile) {
   const std::string shared = tile.shares ? fmt::format("1 shared by {}", tile.split) : "";
+  const std::string rest = tile.spread == 0 ? "" : fmt::format("the rest spread over {}", tile.spread);
   const std::string whole =
       tile.whole == 0 ? "" : fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s");
   return fmt::format("hopper {} queries x {} keys, {}{}{}", tile.queries(), tile.keys, whole,
-                     tile.shares && tile.whole > 0 ? " and " : "", shared);
+                     (tile.shares || tile.spread > 0) && tile.whole > 0 ? " and " : "", shared + rest);
 }
 
 Support why_not_hopper(const OpSpec& spec, const Target& target) {
@@ -165,12 +223,14 @@ Support why_not_hopper(const OpSpec& spec, const Target& target) {
 
 std::vector<HopperTile> hopper_tiles(const AttentionProblem& problem) {
   std::vector<HopperTile> tiles;
-  for (const Compiled& compiled : kCompiled)
+  for (const Compiled& compiled : compiled_for(problem))
     for (int split = 1; split <= kMostSplit; ++split)
       for (int whole = split == 1 ? 1 : 0; whole <= kMostWhole; ++whole) {
         const HopperTile tile{compiled.warpgroups, compiled.keys, split, whole, split > 1};
         if (form_of(problem, tile)) tiles.push_back(tile);
       }
+  for (const Compiled& compiled : compiled_for(problem))
+    if (const HopperTile tile = spread_tile(problem, compiled); form_of(problem, tile)) tiles.push_back(tile);
   return tiles;
 }
 
@@ -185,7 +245,7 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
     if (const std::optional<HopperForm> form = form_of(problem, tile))
       guesses.push_back({tile, guess_clocks(tile, *form, clusters)});
   };
-  for (const Compiled& compiled : kCompiled)
+  for (const Compiled& compiled : compiled_for(problem))
     for (int split = 1; split <= kMostSplit; ++split) {
       HopperTile tile{compiled.warpgroups, compiled.keys, split, split == 1 ? 1 : 0, split > 1};
       const std::optional<HopperForm> form = form_of(problem, tile);
@@ -197,6 +257,8 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
       tile.whole = split == 1 ? tiles : divide_up(tiles - 1, split);
       add(tile, clusters);
     }
+  for (const Compiled& compiled : compiled_for(problem))
+    add(spread_tile(problem, compiled), kMultiprocessors * compiled.resident);
   std::ranges::stable_sort(guesses, {}, &Guess::clocks);
   guesses.resize(std::min(guesses.size(), kMostMeasured));
   std::vector<HopperTile> best;
@@ -205,8 +267,8 @@ std::vector<HopperTile> best_hopper_tiles(const AttentionProblem& problem, const
 }
 
 Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTile& tile) {
-  const std::optional<HopperForm> form = form_of(problem, tile);
-  HR_CHECK(form.has_value());
+  const std::optional<HopperForm> form_of_tile = form_of(problem, tile);
+  HR_CHECK(form_of_tile.has_value());
   const auto box = [&](std::int64_t dim, std::int64_t tokens, std::int64_t heads,
                        const AttentionProblem::Strides& strides,
                        int rows) { return boxed(problem.dtype, dim, tokens, heads, problem.batch, strides, rows); };
@@ -214,14 +276,35 @@ Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTil
   const cuda::BoxedTensor q = box(problem.key_dim, problem.queries, heads, problem.q, tile.queries());
   const cuda::BoxedTensor k = box(problem.key_dim, problem.keys, shared_heads, problem.k, tile.keys);
   const cuda::BoxedTensor v = box(problem.value_dim, problem.keys, shared_heads, problem.v, tile.keys);
+  const auto extent = [](std::int64_t given, std::int64_t stride) { return stride == 0 ? 1 : given; };
+  const AttentionProblem::Strides& strides = problem.bias_strides;
+  const cuda::BoxedTensor bias =
+      boxed(problem.dtype, problem.keys, problem.queries, extent(problem.heads, strides.head),
+            extent(problem.batch, strides.batch), strides, tile.queries());
+  // Sums of two parts for each block, and a count for each tile that is spread.
+  const int parts = tile.spread * 2 * tile.queries() * sums_pitch(form_of_tile->dim);
   const cuda::BoxedTensor out = box(problem.value_dim, problem.queries, heads, problem.out, kGroupRows);
-  return {.name = name_of(tile), .run = [=, form = *form](void* stream, const Operands& operands, void* /*workspace*/) {
-            const HopperMaps maps{.q = cuda::make_tensor_map(q, operands.q),
-                                  .k = cuda::make_tensor_map(k, operands.k),
-                                  .v = cuda::make_tensor_map(v, operands.v),
-                                  .out = cuda::make_tensor_map(out, operands.out)};
+  return {.name = name_of(tile),
+          .workspace_bytes = static_cast<std::size_t>(parts + tile.spread) * sizeof(float),
+          .run = [=, planned = *form_of_tile](void* stream, const Operands& operands, void* workspace) {
+            HopperForm form = planned;
+            const auto is_at = [&](std::uintptr_t multiple) {
+              return reinterpret_cast<std::uintptr_t>(operands.bias) % multiple == 0;
+            };
+            if (!is_at(16)) form.bias_stages = 0;
+            form.bias_is_paired &= is_at(form.bias == HopperBias::kMask ? 2 : 4);
+            const HopperMaps maps{
+                .q = cuda::make_tensor_map(q, operands.q),
+                .k = cuda::make_tensor_map(k, operands.k),
+                .v = cuda::make_tensor_map(v, operands.v),
+                .out = cuda::make_tensor_map(out, operands.out),
+                .bias = form.bias_stages > 0 ? cuda::make_tensor_map(bias, operands.bias) : cuda::TensorMap{}};
             launch_hopper(stream, q.dtype, tile, form, maps,
-                          {.out = operands.out, .logsumexp = operands.logsumexp, .bias = operands.bias});
+                          {.out = operands.out,
+                           .logsumexp = operands.logsumexp,
+                           .bias = operands.bias,
+                           .parts = static_cast<float*>(workspace),
+                           .given = static_cast<int*>(workspace) + parts});
           }};
 }
 

@@ -1,37 +1,57 @@
-// attention on Hopper's tensor cores (sm_90a) for heads of up to 64: o = softmax(scale q k^T) v, scores stay in
-// registers.
+// attention on Hopper's tensor cores (sm_90a) for heads of up to 128: o = softmax(scale q k^T + bias) v, scores stay
+// in registers.
 //
 // Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> o[b, h, s, e], logsumexp[b, h, s] or none: d and e
-//            multiples of 8 up to 64, h a multiple of g; any strides that are multiples of 16 bytes, so that heads
-//            may be interleaved, or next to those of a merged linear.
-// Dtypes     bf16 or f16; scores, softmax and sums in f32, probabilities rounded to the dtype before the second matmul.
-// Bytes      (q + k + v + o) * 2, k and v once for each tile of queries from the second-level cache
-// FLOPs      2 * b*h*s*t * (d + e), and b*h*s*t exponentials
+//            multiples of 8 up to 128, h a multiple of g; any strides that are multiples of 16 bytes, so that heads
+//            may be interleaved, or next to those of a merged linear. A bias or a mask [b or 1, h or 1, s or 1, t].
+// Dtypes     bf16 or f16, a mask of bool; scores, softmax and sums in f32, probabilities rounded to the dtype before
+//            the second matmul.
+// Bytes      (q + k + v + o) * 2, k and v once for each tile of queries from the second-level cache, the bias once
+// FLOPs      2 * b*h*s*t * (d + e), and b*h*s*t exponentials; in causal order about half
 //
-// The two floors of 64 queries by 128 keys of 64 on one multiprocessor: multiply-adds 2 * 64*128*64 / 2048 = 512
-// clocks, exponentials 64*128 / 16 = 512 clocks. Either alone would be 946 to 998 TFLOP/s. The speed depends on how
-// much the two overlap.
+// The two floors of 64 queries by 128 keys on one multiprocessor: multiply-adds 4 * 64*128*d / 4096 clocks, 512 in
+// heads of 64 and 1024 in heads of 128; exponentials 64*128 / 16 = 512 clocks. In heads of 64 either alone would be
+// 946 to 998 TFLOP/s, in heads of 128 the multiply-adds alone. The speed depends on how much the two overlap.
 //
 // A thread block has a tile: 64, 128 or 192 queries of a head, 64 for each warpgroup, which keeps its scores,
-// probabilities and sums in registers. One thread of one more warp copies (TMA) queries once, and keys and values
-// to rings. A warpgroup begins the scores of the next keys and the weighted sum of those before, and computes
-// exponentials while the sum is in flight. Warpgroups that have a multiprocessor to themselves alternate in issuing
-// multiply-adds, so that the exponentials of one overlap the multiply-adds of another. Heads of less than 64
-// elements are padded with zeros in shared memory (copies fill them in), and the matmuls are 32, 48 or 64 deep and
-// wide.
+// probabilities and sums in registers: in heads of 128 with 128 keys at a time 64 + 32 + 64 of 224 for a thread, with
+// 144 keys 72 + 36 + 64. One thread of one more warp copies (TMA) queries once, and keys and values to rings. A
+// warpgroup begins the scores of the next keys and the weighted sum of those before, and computes exponentials while
+// the sum is in flight. Warpgroups that have a multiprocessor to themselves alternate in issuing multiply-adds, so
+// that the exponentials of one overlap the multiply-adds of another. A head lies in shared memory in pieces of 64
+// elements, padded with zeros (copies fill them in), and the matmuls are 32, 48, 64, 96 or 128 deep and wide.
 //
 // Exponents are relative to a row's largest score so far. It is replaced only by a score that is larger by a factor
 // of 2^8, because f32 sums and 16-bit floats are as exact at 2^8 as at 1. So sums are seldom scaled
 // (FlashAttention-4 does so).
 //
-// 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. So a cluster
-// of blocks may have, after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25 rounds. Each
-// sends the others their rows of its sums with largest scores (copies between blocks' shared memory), and adds up
-// its own in the order of the blocks: the same bits in every run.
+// In causal order a tile ends at the last key that its last query sees. Only units of keys that the diagonal or the
+// end of the keys cuts test elements. Tiles with most keys come first.
+//
+// A bias with a row for each query is copied (TMA) to a ring too, and added from there to scores (ldmatrix has their
+// layout). One that all queries share, or in rows at no multiples of 16 bytes, and a mask are read to registers while
+// the multiply-adds run. A query that sees nothing gets 0, and a logsumexp of -infinity.
+//
+// 4096 queries of 5 heads are 160 tiles of 128 on 132 multiprocessors: two rounds for the work of 1.2. Two remedies:
+// - A cluster of blocks may have, after whole tiles, one more whose keys it shares: 4 blocks have 5 tiles in 1.25
+//   rounds. Each sends the others their rows of its sums with largest scores (copies between blocks' shared memory),
+//   and adds up its own in the order of the blocks.
+// - Each block has whole tiles, and the units of keys of the rest are spread evenly over all blocks, so that a block
+//   may begin and end inside of a tile. It writes its sums to memory; the last block of a tile joins them in order.
+// Both give the same bits in every run.
 //
 // Online softmax and its order of matmuls: FlashAttention-3 (arXiv 2407.08608), sections 3.1 and 3.2.
 //
-// Tried      (H100, bench/results/h100/attention_ways.txt) Two of eight exponentials as polynomials of degree 3, on
+// Measured   (H200, bench/results/h200/attention.txt) cuDNN's time over this kernel's, at full clock after rest and
+//            under the power limit: 24 heads of 128 x 4608 1.054 and 1.066 (687 and 609 TFLOP/s), x 1536 1.160 and
+//            1.151, x 4112 1.138 and 1.181; 16 heads x 32768 1.045 and 1.035; causal 1.08 to 1.67; heads of 64 1.07
+//            to 1.15. T5's attention with its bias, 64 heads of 64 x 512: 2.51 times as fast as by two matmuls and a
+//            softmax.
+//
+// Tried      (H200, the same file) 160 keys at a time, in heads of 128: 1% slower than 144 or as fast. All units spread
+//            over blocks from the beginning: at 24 x 4608 6% slower after rest, because blocks that are at different
+//            keys share no reads of them; a second kernel that joins the parts took 8 us of the 311 at 24 x 4112.
+//            (H100, bench/results/h100/attention_ways.txt) Two of eight exponentials as polynomials of degree 3, on
 //            units that are idle else, in tiles of 128 keys (FlashAttention-4 does so). In heads of 40 and 64 tiles
 //            of 192 queries took 3 to 12% longer and those of 128 between 2% longer and 5% less; the fastest tile of
 //            a shape gained 0.8% at most. In heads of 32 and of 8 the fastest tile gained 8% and 4%. For 4096 queries
@@ -62,10 +82,14 @@ using cuda::Constant;
 template <int kGroups>
 constexpr int kThreads = kGroups * hw::kWarpgroup + (kGroups == 1 ? 32 : hw::kWarpgroup);
 /// Registers of a thread that copies, and of one that computes; their total is that of the initial allocation.
-template <int kGroups>
-constexpr int kCopyRegisters = kGroups == 2 ? 40 : 32;
-template <int kGroups>
-constexpr int kRegisters = kGroups == 2 ? 232 : 160;
+template <int kGroups, bool kTakesMost>
+constexpr int kCopyRegisters = kGroups == 3 ? 32
+                               : kTakesMost ? 40
+                                            : 56;
+template <int kGroups, bool kTakesMost>
+constexpr int kRegisters = kGroups == 3 ? 160
+                           : kTakesMost ? 232
+                                        : 224;
 
 /// Bytes of `rows` tokens in shared memory. Their pieces of 128 bytes follow each other: all first ones, then all
 /// second ones.
@@ -73,6 +97,11 @@ template <int kDim>
 constexpr int kPieces = pieces_of(kDim);
 template <int kDim, int kRows>
 constexpr int kBytesOf = kRows * kPieces<kDim> * kRowBytes;
+/// Of a stage of a bias that is copied: pieces of 64 keys of all queries, one after the other.
+template <int kRows, int kKeys>
+constexpr int kBiasBytes = bias_bytes(kRows, kKeys);
+
+constexpr int kClearThreads = 32;
 
 #if HR_HAS_HOPPER
 
@@ -81,56 +110,87 @@ constexpr int kGroupMeets = 1;  // and the next ones: each warpgroup
 constexpr int kAllMeet = kGroupMeets + kMostGroups;
 constexpr int kTurn = kAllMeet + 1;  // and the next ones: each warpgroup's turn
 
-struct Barriers {
-  hw::Barrier full_q, empty_q;
-  hw::Barrier full_k[kMostStages], empty_k[kMostStages];
-  hw::Barrier full_v[kMostStages], empty_v[kMostStages];
-  hw::Barrier received;  // all that others of the cluster have summed up for this block
-};
-
-/// The next work of a block: a tile, or its part of the keys of one.
+/// Some work of a block: a tile, or its part of the keys of one. None if it has no keys.
 struct Item {
   int batch, head, row;  // the first query
   int begin, end;        // of the keys, in units of a stage
-  bool is_shared;
+  bool is_part;
 };
 
-/// False where nothing is left. Neighbours have the same keys. In causal order the tiles with most keys come first,
-/// and a block that has several takes one of each round, the rounds from left to right and from right to left.
-template <int kRows, int kKeys>
-__device__ __forceinline__ bool find_item(const HopperForm& form, int index, Item& item) {
-  const int split = form.split, whole = form.whole, cluster = static_cast<int>(blockIdx.x) / split;
-  const int rank = static_cast<int>(blockIdx.x) - cluster * split;
-  if (index >= whole + form.shares) return false;
-  item.is_shared = index >= whole;
-  int tile = cluster * (whole * split + form.shares) + index * split + (item.is_shared ? 0 : rank);
-  if (form.is_causal) {
-    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-    tile = index * blocks + (index % 2 == 0 ? block : blocks - 1 - block);
-  }
-  if (tile >= form.tiles) return false;
-  int head, row, units = (form.keys - 1) / kKeys + 1;
+/// A block's barriers, and its items: the thread that copies says which there are.
+struct Barriers {
+  Item items[2];  // that of full_q's phase
+  hw::Barrier full_q, empty_q;
+  hw::Barrier full_k[kMostStages], empty_k[kMostStages];
+  hw::Barrier full_v[kMostStages], empty_v[kMostStages];
+  hw::Barrier full_bias[kMostBiasStages], empty_bias[kMostBiasStages];
+  hw::Barrier received;  // all that others of the cluster have summed up for this block
+};
+
+// Units of keys of the tiles that are spread over all blocks, counted from the first of these tiles.
+
+/// The first one of a block.
+__device__ __forceinline__ int first_unit_of(const HopperForm& form, int block) {
+  return block * form.units_of_block + min(block, form.more_units);
+}
+/// The block that has a unit.
+__device__ __forceinline__ int block_of_unit(const HopperForm& form, int unit) {
+  const int longer = form.more_units * (form.units_of_block + 1);  // of the blocks that have one more
+  return unit < longer ? unit / (form.units_of_block + 1) : form.more_units + (unit - longer) / form.units_of_block;
+}
+
+/// The head, of all batches, and the first query of a tile. Neighbours have the same keys. In causal order those of
+/// several heads alternate and the tiles with most keys come first.
+__device__ __forceinline__ void place(const HopperForm& form, int rows, int tile, Item& item) {
+  int head;
   if (form.heads_together == 1) {
     head = tile / form.tiles_of_head;
-    row = tile - head * form.tiles_of_head;
+    item.row = (tile - head * form.tiles_of_head) * rows;
   } else {
     const int first = tile / (form.heads_together * form.tiles_of_head) * form.heads_together;
     const int heads = min(form.heads_together, form.all_heads - first);
     tile -= first * form.tiles_of_head;
     head = first + tile % heads;
-    row = form.tiles_of_head - 1 - tile / heads;
+    item.row = (form.tiles_of_head - 1 - tile / heads) * rows;
   }
-  item.row = row * kRows;
-  if (form.is_causal) units = min(units, (min(item.row + kRows, form.queries) - 1 + form.diagonal) / kKeys + 1);
   item.batch = head / form.heads;
   item.head = head - item.batch * form.heads;
-  item.begin = item.is_shared ? units * rank / split : 0;
-  item.end = item.is_shared ? units * (rank + 1) / split : units;
+}
+
+/// False where nothing is left. In causal order a block that has several tiles takes one of each round, the rounds
+/// from left to right and from right to left.
+template <int kRows, int kKeys>
+__device__ __forceinline__ bool find_item(const HopperForm& form, int index, Item& item) {
+  const int block = static_cast<int>(blockIdx.x), units = (form.keys - 1) / kKeys + 1;
+  const int split = form.split, whole = form.whole;
+  int tile;
+  item.begin = 0, item.end = units, item.is_part = false;
+  if (form.units_of_block > 0 && index >= whole) {
+    const int first = first_unit_of(form, block), spread = first / units + index - whole;
+    item.begin = max(first - spread * units, 0);
+    item.end = min(first_unit_of(form, block + 1) - spread * units, units);
+    item.is_part = item.end - item.begin < units;
+    if (item.end <= item.begin) return false;
+    tile = static_cast<int>(gridDim.x) * whole + spread;
+  } else {
+    if (index >= whole + form.shares) return false;
+    const int cluster = block / split, rank = block - cluster * split;
+    item.is_part = index >= whole;
+    tile = cluster * (whole * split + form.shares) + index * split + (item.is_part ? 0 : rank);
+    if (item.is_part) item.begin = units * rank / split, item.end = units * (rank + 1) / split;
+  }
+  if (form.is_causal) {
+    const int blocks = static_cast<int>(gridDim.x);
+    tile = index * blocks + (index % 2 == 0 ? block : blocks - 1 - block);
+  }
+  if (tile >= form.tiles) return false;
+  place(form, kRows, tile, item);
+  if (form.is_causal) item.end = min(units, (min(item.row + kRows, form.queries) - 1 + form.diagonal) / kKeys + 1);
   return true;
 }
 
 /// One thread: copies all that the block reads.
-template <int kRows, int kKeys, int kStages, int kDim>
+template <int kRows, int kKeys, int kStages, int kDim, bool kBiased>
 __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMaps& maps, std::byte* queries,
                                          std::byte* ring, Barriers& barriers) {
   constexpr int kBytes = kBytesOf<kDim, kKeys>;
@@ -143,13 +203,28 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
   hw::prefetch(maps.q);
   hw::prefetch(maps.k);
   hw::prefetch(maps.v);
-  cuda::wait_for_previous();
   const int sharers = form.sharers;
   std::uint32_t tiles = 0, units = 0;
   Item item;
-  for (; find_item<kRows, kKeys>(form, static_cast<int>(tiles), item); ++tiles) {
+  [[maybe_unused]] const auto copy_bias = [&](int unit, std::uint32_t count) {
+    const std::uint32_t stages = form.bias_stages, stage = count & (stages - 1);
+    std::byte* const to = ring + kStages * 2 * kBytes + stage * kBiasBytes<kRows, kKeys>;
+    hw::wait(barriers.empty_bias[stage], (count & stages) != 0 ? 0 : 1);
+    hw::arrive_expecting(barriers.full_bias[stage], kBiasBytes<kRows, kKeys>);
+#pragma unroll
+    for (int piece = 0; piece < kKeys / kPieceDim; ++piece)
+      hw::copy_box(to + piece * kRows * kRowBytes, maps.bias, barriers.full_bias[stage],
+                   unit * kKeys + piece * kPieceDim, item.row, form.bias_head == 0 ? 0 : item.head,
+                   form.bias_batch == 0 ? 0 : item.batch);
+  };
+  for (;; ++tiles) {
+    const bool is_left = find_item<kRows, kKeys>(form, static_cast<int>(tiles), item);
+    if (!is_left) item.begin = item.end = 0;
+    if (tiles == 0) cuda::wait_for_previous();
     hw::wait(barriers.empty_q, (tiles & 1) ^ 1);
-    hw::arrive_expecting(barriers.full_q, kBytesOf<kDim, kRows>);
+    barriers.items[tiles & 1] = item;
+    hw::arrive_expecting(barriers.full_q, is_left ? kBytesOf<kDim, kRows> : 0);
+    if (!is_left) return;
     copy(queries, maps.q, barriers.full_q, kRows, item.row, item.head, item.batch);
     const int head = item.head / sharers;
     for (int unit = item.begin; unit < item.end; ++unit, ++units) {
@@ -158,6 +233,8 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
       hw::wait(barriers.empty_k[stage], phase ^ 1);
       hw::arrive_expecting(barriers.full_k[stage], kBytes);
       copy(to, maps.k, barriers.full_k[stage], kKeys, unit * kKeys, head, item.batch);
+      if constexpr (kBiased)
+        if (form.bias_stages > 0) copy_bias(unit, units);
       hw::wait(barriers.empty_v[stage], phase ^ 1);
       hw::arrive_expecting(barriers.full_v[stage], kBytes);
       copy(to + kBytes, maps.v, barriers.full_v[stage], kKeys, unit * kKeys, head, item.batch);
@@ -184,10 +261,9 @@ struct Turn {
   }
 };
 
-/// A warpgroup's progress: tiles that it has begun, and units of keys and of values that it has finished, counted
-/// from the block's first.
+/// A warpgroup's progress: units of keys and of values that it has finished, counted from the block's first.
 struct Progress {
-  std::uint32_t tiles = 0, keys = 0, values = 0;
+  std::uint32_t keys = 0, values = 0;
 };
 
 /// The first of a thread's two rows of a warpgroup's tile.
@@ -196,53 +272,81 @@ __device__ __forceinline__ int row_of_thread() {
   return thread / 32 * 16 + thread % 32 / 4;
 }
 
-/// What is added to a thread's scores, or says which of them there are: two keys in each register.
-template <class T, int kKeys>
+/// What is added to a thread's scores, or says which of them there are. A bias that the copy engine can bring is read
+/// from shared memory when scores are there; others from memory before, two keys in each register.
+template <class T, int kRows, int kKeys>
 struct BiasOfUnit {
   std::uint32_t pairs[kKeys / 4];
 
   /// Begins to read. Places outside of the operand are replaced by others: their scores are hidden or not stored.
   __device__ __forceinline__ void read(const HopperForm& form, const Item& item, const void* bias, int first_row,
                                        int unit) {
-    const bool is_mask = form.bias == HopperBias::kMask;
+    const std::int64_t head = item.batch * form.bias_batch + item.head * form.bias_head;
     const int first = unit * kKeys + static_cast<int>(threadIdx.x) % 4 * 2;
-    const bool is_whole = (unit + 1) * kKeys <= form.keys && form.bias_is_paired;
+    const auto read_pairs = [&](const auto* values, const auto& read_pair) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t query = min(first_row + row_of_thread() + 8 * half, form.queries - 1);
-      const std::int64_t row = item.batch * form.bias_batch + item.head * form.bias_head + query * form.bias_query;
-      const auto* const bytes = static_cast<const std::uint8_t*>(bias) + row;
-      const auto* const halves = static_cast<const std::uint16_t*>(bias) + row;
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t query = min(first_row + row_of_thread() + 8 * half, form.queries - 1);
+        const auto* const row = values + head + query * form.bias_query;
 #pragma unroll
-      for (int j = 0; j < kKeys / 8; ++j) {
-        std::uint32_t& pair = pairs[2 * j + half];
-        const int key = first + 8 * j;
-        if (is_whole) {
-          pair = is_mask ? *reinterpret_cast<const std::uint16_t*>(bytes + key)
-                         : *reinterpret_cast<const std::uint32_t*>(halves + key);
-        } else {
-          const int low = min(key, form.keys - 1), high = min(key + 1, form.keys - 1);
-          pair =
-              is_mask ? bytes[low] | std::uint32_t{bytes[high]} << 8 : halves[low] | std::uint32_t{halves[high]} << 16;
-        }
+        for (int j = 0; j < kKeys / 8; ++j) pairs[2 * j + half] = read_pair(row, first + 8 * j);
       }
+    };
+    const auto inside = [&](int key) { return min(key, form.keys - 1); };
+    const auto* const bytes = static_cast<const std::uint8_t*>(bias);
+    const auto* const halves = static_cast<const std::uint16_t*>(bias);
+    const bool is_whole = (unit + 1) * kKeys <= form.keys && form.bias_is_paired;
+    if (form.bias == HopperBias::kMask) {
+      if (is_whole)
+        return read_pairs(bytes, [](const std::uint8_t* row, int key) -> std::uint32_t {
+          return *reinterpret_cast<const std::uint16_t*>(row + key);
+        });
+      return read_pairs(bytes, [&](const std::uint8_t* row, int key) {
+        return row[inside(key)] | std::uint32_t{row[inside(key + 1)]} << 8;
+      });
+    }
+    if (is_whole)
+      return read_pairs(
+          halves, [](const std::uint16_t* row, int key) { return *reinterpret_cast<const std::uint32_t*>(row + key); });
+    read_pairs(halves, [&](const std::uint16_t* row, int key) {
+      return row[inside(key)] | std::uint32_t{row[inside(key + 1)]} << 16;
+    });
+  }
+
+  /// Makes scores exponents of 2.
+  __device__ __forceinline__ void add_to(float (&scores)[kKeys / 2], const HopperForm& form) const {
+    if (form.bias == HopperBias::kMask) {
+#pragma unroll
+      for (int i = 0; i < kKeys / 2; ++i)
+        scores[i] = (pairs[i / 2] >> i % 2 * 8 & 0xFF) != 0 ? scores[i] * form.scale : cuda::Max::kNeutral;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kKeys / 2; ++i) add(form, pairs[i / 2], i % 2, scores[i]);
+    }
+  }
+  /// The same with a bias in shared memory, from the first row of a warpgroup on.
+  __device__ __forceinline__ static void add_copied_to(float (&scores)[kKeys / 2], const HopperForm& form,
+                                                       std::uint32_t bias) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, row = lane % 8;
+    const std::uint32_t rows =
+        bias + (static_cast<int>(threadIdx.x) % hw::kWarpgroup / 32 * 16 + lane / 8 % 2 * 8 + row) * kRowBytes;
+#pragma unroll
+    for (int j = 0; j < kKeys / 8; j += 2) {
+      std::uint32_t read[4];  // of eight keys and the next, each of both rows
+      const std::uint32_t column = (j % 8 + lane / 16) ^ row;
+      hw::load_matrices(rows + j / 8 * kRows * kRowBytes + column * 16, read);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) add(form, read[i / 2], i % 2, scores[4 * j + i]);
     }
   }
 
-  /// Makes scores exponents of 2. A bias of -infinity hides a key, a finite one does not.
-  __device__ __forceinline__ void add_to(float (&scores)[kKeys / 2], const HopperForm& form) const {
+ private:
+  /// A bias of -infinity hides a key, a finite one does not.
+  __device__ __forceinline__ static void add(const HopperForm& form, std::uint32_t pair, int which, float& score) {
     constexpr float kLogOfE = 1.44269504088896341F, kLowest = -3e38F;
-#pragma unroll
-    for (int i = 0; i < kKeys / 2; ++i) {
-      const std::uint32_t pair = pairs[i / 2];
-      if (form.bias == HopperBias::kMask) {
-        scores[i] = (pair >> i % 2 * 8 & 0xFF) != 0 ? scores[i] * form.scale : cuda::Max::kNeutral;
-      } else {
-        const float bias = i % 2 == 0 ? hw::low_of(T(), pair) : hw::high_of(T(), pair);
-        const float lowest = bias == cuda::Max::kNeutral ? bias : kLowest;
-        scores[i] = fmaxf(fmaf(scores[i], form.scale, bias * kLogOfE), lowest);
-      }
-    }
+    const float bias = which == 0 ? hw::low_of(T(), pair) : hw::high_of(T(), pair);
+    const float lowest = bias == cuda::Max::kNeutral ? bias : kLowest;
+    score = fmaxf(fmaf(score, form.scale, bias * kLogOfE), lowest);
   }
 };
 
@@ -251,17 +355,13 @@ struct BiasOfUnit {
 template <class T, int kRows, int kKeys, int kStages, int kDim, bool kBiased, class TurnOfGroup>
 __device__ __forceinline__ void attend(const HopperForm& form, const Item& item, int group, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, const void* bias, Barriers& barriers,
-                                       volatile int& seen_of_warp, Progress& progress, Softmax<kKeys, kBiased>& softmax,
-                                       float (&sums)[kDim / 2]) {
+                                       Progress& progress, Softmax<kKeys, kBiased>& softmax, float (&sums)[kDim / 2]) {
   constexpr int kBytes = kBytesOf<kDim, kKeys>, kGroupBytes = 8 * kRowBytes, kPieceSteps = kPieceDim / 16;
   const bool signals = threadIdx.x % 32 == 0;
-  // In units of keys that a diagonal or the end cuts; a register less in the other ones.
-  constexpr int kMostCut = (kRows + kKeys - 2) / kKeys + 1;
-  if (signals) seen_of_warp = item.row + group * kGroupRows + 1 + form.diagonal;
-  __syncwarp();
+  const int end = item.end;
   float scores[kKeys / 2] = {};
   uint4 weights[kKeys / 16];
-  [[maybe_unused]] BiasOfUnit<T, kKeys> added;
+  [[maybe_unused]] BiasOfUnit<T, kRows, kKeys> added;
   const auto begin_scores = [&] {
     const std::uint32_t stage = progress.keys % kStages;
     hw::wait(barriers.full_k[stage], progress.keys / kStages & 1);
@@ -286,20 +386,30 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     for (int i = 0; i < kKeys / 16; ++i) hw::multiply</*kAcross=*/true>(T(), sums, weights[i], v + kRowBytes * i);
     hw::commit_wgmma();
   };
+  [[maybe_unused]] const auto add_bias = [&] {
+    if (form.bias_stages == 0) return added.add_to(scores, form);
+    const std::uint32_t stages = form.bias_stages, stage = progress.keys & (stages - 1);
+    hw::wait(barriers.full_bias[stage], (progress.keys & stages) != 0 ? 1 : 0);
+    added.add_copied_to(
+        scores, form, ring + kStages * 2 * kBytes + stage * kBiasBytes<kRows, kKeys> + group * kGroupRows * kRowBytes);
+    __syncwarp();
+    if (signals) hw::arrive(barriers.empty_bias[stage]);
+  };
   const auto end_scores = [&](int unit) {
     hw::settle(scores);
     if (signals) hw::arrive(barriers.empty_k[progress.keys % kStages]);
+    if constexpr (kBiased) add_bias();
     ++progress.keys;
-    if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
-    if constexpr (kBiased) added.add_to(scores, form);
-    if (unit + kMostCut < item.end) return;
-    const int seen = seen_of_warp, first = unit * kKeys;  // by the first row
+    if (signals && unit + 1 == end) hw::arrive(barriers.empty_q);
+    if (unit + form.most_cut < end) return;
+    const int seen = item.row + group * kGroupRows + 1 + form.diagonal, first = unit * kKeys;  // by the first row
     if (min(form.keys, seen) - first >= kKeys) return;
     const int row = row_of_thread();
     hide_scores<kKeys>(scores, {min(form.keys, seen + row) - first, min(form.keys, seen + row + 8) - first});
   };
   const auto read_bias = [&](int unit) {
-    if constexpr (kBiased) added.read(form, item, bias, item.row + group * kGroupRows, unit);
+    if constexpr (kBiased)
+      if (form.bias_stages == 0) added.read(form, item, bias, item.row + group * kGroupRows, unit);
   };
   const auto end_sums = [&] {
     hw::settle(sums);
@@ -309,7 +419,6 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
   };
 
   read_bias(item.begin);
-  hw::wait(barriers.full_q, progress.tiles++ & 1);
   begin_scores();
   turn.pass();
   hw::wait_for_wgmma<0>();
@@ -318,7 +427,7 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
   softmax.take(scores);
   to_weights<T, kKeys>(scores, weights);
   hw::clear(sums);
-  for (int unit = item.begin + 1; unit < item.end; ++unit) {
+  for (int unit = item.begin + 1; unit < end; ++unit) {
     read_bias(unit);
     begin_scores();
     begin_sums();
@@ -409,38 +518,52 @@ __device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std:
   }
 }
 
-/// Joins the cluster's sums for this block's rows, in the order of its blocks, and stores the results.
-template <class T, int kGroups, int kDim>
-__device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int rank, const float* sums, T* out,
-                                          float* logsumexp) {
-  constexpr int kRows = kGroups * kGroupRows, kPack = 8, kPacks = kDim / kPack;
-  const int split = form.split, begin = kRows * rank / split, end = kRows * (rank + 1) / split;
-  const auto row_of = [&](int part, int row) {
-    const int from = part == rank ? begin : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows;
-    return sums + (from + row) * kPitch<kDim>;
-  };
-  T* const to = out + item.batch * form.out_batch + item.head * form.out_head;
-  const int items = (end - begin) * kPacks;
-  for (int index = static_cast<int>(threadIdx.x); index < items; index += kGroups * hw::kWarpgroup) {
-    const int row = index / kPacks, column = (index - row * kPacks) * kPack, query = item.row + begin + row;
-    if (query >= form.queries) continue;
-    float most = cuda::Max::kNeutral;
-    for (int part = 0; part < split; ++part) most = fmaxf(most, row_of(part, row)[kDim]);
-    float values[kPack] = {}, added[kPack], total = 0;
-    for (int part = 0; part < split; ++part) {
-      const float* const from = row_of(part, row);
-      const float2 relative = *reinterpret_cast<const float2*>(from + kDim);
-      const float factor = power_of_2(relative.x - most);
-      total += relative.y * factor;
-      cuda::Packs<float, kPack>::expand(cuda::Packs<float, kPack>::read(from + column), added);
+/// Joins the sums of several parts for some rows of a tile in the order of the parts, and stores the results. Threads
+/// are counted from `thread` on, `threads` of them; each reads kAtOnce packs of 8 sums before it adds any.
+/// row_of(part, row) is where a part has a row's sums.
+template <class T, int kDim, int kAtOnce, class RowOf>
+__device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int begin, int end, int parts,
+                                          const RowOf& row_of, int thread, int threads, const HopperPlaces& places) {
+  constexpr int kPack = 8, kPacks = kDim / kPack;
+  T* const to = static_cast<T*>(places.out) + item.batch * form.out_batch + item.head * form.out_head;
+  const int packs = (end - begin) * kPacks;
+  for (int first = thread; first < packs; first += kAtOnce * threads) {
+    const auto index_of = [&](int i) { return min(first + i * threads, packs - 1); };
+    float most[kAtOnce], totals[kAtOnce] = {}, values[kAtOnce][kPack] = {};
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) values[i] += added[i] * factor;
+    for (float& value : most) value = cuda::Max::kNeutral;
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      float added[kAtOnce][kPack];
+      float2 relative[kAtOnce];  // the largest score, and the sum of exponentials
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float* const from = row_of(part, begin + index_of(i) / kPacks);
+        relative[i] = *reinterpret_cast<const float2*>(from + kDim);
+        cuda::Packs<float, kPack>::expand(cuda::Packs<float, kPack>::read(from + index_of(i) % kPacks * kPack),
+                                          added[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float now = fmaxf(most[i], relative[i].x);
+        const float factor = power_of_2(most[i] - now), factor_of_part = power_of_2(relative[i].x - now);
+        most[i] = now;
+        totals[i] = totals[i] * factor + relative[i].y * factor_of_part;
+#pragma unroll
+        for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] * factor + added[i][j] * factor_of_part;
+      }
     }
 #pragma unroll
-    for (float& value : values) value /= total;
-    if (column < form.value_dim) cuda::Packs<T, kPack>::store(values, to + query * form.out_token + column);
-    if (logsumexp != nullptr && column == 0)
-      logsumexp[item.batch * form.sum_batch + item.head * form.sum_head + query] = natural_log(most, total);
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int column = index_of(i) % kPacks * kPack, query = item.row + begin + index_of(i) / kPacks;
+      if (first + i * threads >= packs || query >= form.queries) continue;
+#pragma unroll
+      for (float& value : values[i]) value /= totals[i];
+      if (column < form.value_dim) cuda::Packs<T, kPack>::store(values[i], to + query * form.out_token + column);
+      if (places.logsumexp != nullptr && column == 0)
+        places.logsumexp[item.batch * form.sum_batch + item.head * form.sum_head + query] =
+            natural_log(most[i], totals[i]);
+    }
   }
 }
 
@@ -448,7 +571,7 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
 template <class T, int kGroups, int kDim, class SoftmaxOfGroup>
 __device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
                                               const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
-                                              std::byte* ring, Barriers& barriers, T* out, float* logsumexp) {
+                                              std::byte* ring, Barriers& barriers, const HopperPlaces& places) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const int rank = static_cast<int>(blockIdx.x) % form.split;
@@ -463,8 +586,44 @@ __device__ __forceinline__ void share_results(const HopperForm& form, const Item
   hw::wait(barriers.received, 0);
   __syncwarp();
   hw::arrive_in_cluster();
-  join_rows<T, kGroups, kDim>(form, item, rank, stored, out, logsumexp);
+  const int begin = kRows * rank / form.split, end = kRows * (rank + 1) / form.split;
+  const auto row_of = [&](int part, int row) {
+    return stored +
+           (part == rank ? row : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows + row - begin) * kPitch<kDim>;
+  };
+  join_rows<T, kDim, 1>(form, item, begin, end, form.split, row_of, static_cast<int>(threadIdx.x),
+                        kGroups * hw::kWarpgroup, places);
   hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
+}
+
+/// The part of a tile that is spread over blocks: writes its sums to memory. The last block to do so joins them.
+template <class T, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup>
+__device__ __forceinline__ void give_part(const HopperForm& form, const Item& item, int group,
+                                          const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2], int slot,
+                                          int& given, const HopperPlaces& places) {
+  constexpr int kRows = kGroups * kGroupRows;
+  const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
+  const auto part_of = [&](int block, int which) {
+    return places.parts + (2 * block + which) * static_cast<std::size_t>(kRows * kPitch<kDim>);
+  };
+  const int units = (form.keys - 1) / kKeys + 1, block = static_cast<int>(blockIdx.x);
+  put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums,
+                 part_of(block, slot));
+  meet();
+  const int spread = first_unit_of(form, block) / units + slot, begin = spread * units;
+  if (threadIdx.x == 0) {  // fences of one thread are for all that met it before, and that meet it later
+    __threadfence();
+    given = atomicAdd(places.given + spread, 1);
+    __threadfence();
+  }
+  meet();
+  const int first = block_of_unit(form, begin), parts = block_of_unit(form, begin + units - 1) - first + 1;
+  if (given + 1 < parts) return;
+  const auto row_of = [&](int part, int row) {
+    return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim>;
+  };
+  join_rows<T, kDim, kDim / 16>(form, item, 0, kRows, parts, row_of, static_cast<int>(threadIdx.x),
+                                kGroups * hw::kWarpgroup, places);
 }
 
 #endif  // HR_HAS_HOPPER
@@ -475,9 +634,10 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
                             const HopperPlaces places) {
 #if HR_HAS_HOPPER
   constexpr int kRows = kGroups * kGroupRows;
+  [[maybe_unused]] constexpr bool kTakesMost = kBiased && kDim > kPieceDim;
   extern __shared__ __align__(1024) std::byte queries[];
   __shared__ Barriers barriers;
-  __shared__ int seen_of_warps[kGroups * 4];
+  [[maybe_unused]] __shared__ int given;
   cuda::let_next_begin();
   std::byte* const staged = queries + kBytesOf<kDim, kRows>;
   std::byte* const ring = staged + kBytesOf<kDim, kRows>;
@@ -492,6 +652,10 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
       hw::init_barrier(barriers.full_v[i], 1);
       hw::init_barrier(barriers.empty_v[i], kWarps);
     }
+    for (int i = 0; i < kMostBiasStages; ++i) {
+      hw::init_barrier(barriers.full_bias[i], 1);
+      hw::init_barrier(barriers.empty_bias[i], kWarps);
+    }
     hw::init_barrier(barriers.received, 1);
     hw::fence_barrier_init();
     if (form.split > 1) {
@@ -502,33 +666,38 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
   }
   __syncthreads();
   if (group == kGroups) {
-    if constexpr (kGroups > 1) hw::give_registers<kCopyRegisters<kGroups>>();
+    if constexpr (kGroups > 1) hw::give_registers<kCopyRegisters<kGroups, kTakesMost>>();
     if (threadIdx.x / 32 == kGroups * 4 && hw::is_elected())
-      copy_all<kRows, kKeys, kStages, kDim>(form, maps, queries, ring, barriers);
+      copy_all<kRows, kKeys, kStages, kDim, kBiased>(form, maps, queries, ring, barriers);
     return;
   }
-  if constexpr (kGroups > 1) hw::take_registers<kRegisters<kGroups>>();
+  if constexpr (kGroups > 1) hw::take_registers<kRegisters<kGroups, kTakesMost>>();
   cuda::wait_for_previous();
   const Turn<kGroups, kResident == 1 && (kGroups > 1)> turn{group};
   turn.open();
   const std::uint32_t mine = hw::shared_address(queries) + group * kGroupRows * kRowBytes;
   const std::uint32_t to = hw::shared_address(staged) + group * kBytesOf<kDim, kGroupRows>;
   Progress progress;
-  Item item;
-  for (int index = 0; find_item<kRows, kKeys>(form, index, item); ++index) {
+  for (std::uint32_t index = 0;; ++index) {
+    hw::wait(barriers.full_q, index & 1);
+    const Item& item = barriers.items[index & 1];  // in shared memory, so that it takes no registers
+    if (item.begin == item.end) break;
     Softmax<kKeys, kBiased> softmax(kBiased ? 1 : form.scale);
     float sums[kDim / 2];
     attend<T, kRows, kKeys, kStages, kDim, kBiased>(form, item, group, turn, mine, hw::shared_address(ring),
-                                                    places.bias, barriers, seen_of_warps[threadIdx.x / 32], progress,
-                                                    softmax, sums);
-    asm volatile("" : "+r"(index));  // the item's place is worked out again rather than kept in registers
-    find_item<kRows, kKeys>(form, index, item);
-    if constexpr (!kBiased)
-      if (item.is_shared) {
-        share_results<T, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers, static_cast<T*>(places.out),
-                                        places.logsumexp);
+                                                    places.bias, barriers, progress, softmax, sums);
+    if constexpr (!kBiased) {
+      if (item.is_part && form.split > 1) {
+        share_results<T, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers, places);
         break;
       }
+      if constexpr (kGroups > 1)
+        if (item.is_part) {
+          const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
+          give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
+          continue;
+        }
+    }
     const float inverses[2] = {softmax.inverse(0), softmax.inverse(1)};
     const float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
                            natural_log(softmax.exponent(1), softmax.totals[1])};
@@ -539,8 +708,14 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
 #endif
 }
 
+/// No part is given yet.
+__global__ void clear_given_kernel(int tiles, int* given) {
+  cuda::wait_for_previous();
+  for (int tile = static_cast<int>(threadIdx.x); tile < tiles; tile += kClearThreads) given[tile] = 0;
+}
+
 cuda::LaunchShape shape_of(const HopperForm& form, int threads, void* stream = nullptr) {
-  return cuda::large_shape(form.clusters() * form.split, threads, form.shared_bytes, stream, form.split);
+  return cuda::large_shape(form.blocks(), threads, form.shared_bytes, stream, form.split);
 }
 
 /// Calls use(kernel, threads of a block) for a tile.
@@ -548,7 +723,8 @@ template <class Use>
 void with_kernel(const HopperTile& tile, const HopperForm& form, DType dtype, const Use& use) {
   const auto with = [&](auto groups, auto keys, auto stages, auto resident, auto dim, auto biased) {
     cuda::with_small_type_of(dtype, [&](auto type) {
-      use(hopper_attention_kernel<decltype(type), groups(), keys(), stages(), resident(), dim(), biased() != 0>,
+      constexpr int kStages = biased() != 0 ? kBiasedStages : stages();
+      use(hopper_attention_kernel<decltype(type), groups(), keys(), kStages, resident(), dim(), biased() != 0>,
           kThreads<groups()>);
     });
   };
@@ -574,6 +750,10 @@ void with_kernel(const HopperTile& tile, const HopperForm& form, DType dtype, co
 
 void launch_hopper(void* stream, DType dtype, const HopperTile& tile, const HopperForm& form, const HopperMaps& maps,
                    const HopperPlaces& places) {
+  if (form.spread > 0)
+    cuda::launch_early(clear_given_kernel,
+                       {.blocks = dim3(1), .threads = dim3(kClearThreads), .stream = static_cast<cudaStream_t>(stream)},
+                       form.tiles - form.whole * form.spread, places.given);
   with_kernel(tile, form, dtype, [&](auto kernel, int threads) {
     cuda::launch_large(kernel, shape_of(form, threads, stream), form, maps, places);
   });

@@ -151,6 +151,23 @@ TEST_F(HopperAttention, AgreesInClustersThatShareATile) {
         expect_agrees(tile, c, (tile.split + tile.whole) % 2 == 0 ? DType::kBF16 : DType::kF16);
 }
 
+TEST_F(HopperAttention, AgreesWhereKeysAreSpreadOverBlocks) {
+  for (const Case& c :
+       {Case{1, 2, 385, 3000, 64, 64}, Case{1, 2, 300, 3000, 128, 96, 1}, Case{2, 24, 200, 300, 128, 128}})
+    for (const bool logsumexp : {false, true}) {
+      Case made = c;
+      made.logsumexp = logsumexp;
+      int spread = 0;
+      for (const HopperTile& tile : hopper_tiles(problem_of(made)))
+        if (tile.spread > 0) {
+          ++spread;
+          expect_agrees(tile, made, logsumexp ? DType::kF16 : DType::kBF16,
+                        {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5});
+        }
+      EXPECT_GT(spread, 0) << c.queries << " x " << c.keys;
+    }
+}
+
 TEST_F(HopperAttention, TakesACausalOrderABiasOrAMask) {
   for (const Case& c : cases_with_hidden_keys())
     for (const DType dtype : {DType::kBF16, DType::kF16})
@@ -259,6 +276,8 @@ TEST(HopperAttentionTiles, AreFoundAgainByName) {
   EXPECT_EQ(name_of({2, 128, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
   EXPECT_EQ(name_of({1, 64, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
   EXPECT_EQ(name_of({3, 128, 1, 2, false}), "hopper 192 queries x 128 keys, 2 tiles a block");
+  EXPECT_EQ(name_of({2, 144, 1, 6, false, 132}),
+            "hopper 128 queries x 144 keys, 6 tiles a block and the rest spread over 132");
 }
 
 /// As an H100 has them: six clusters of GPCs of 16 multiprocessors and two of 18.
@@ -326,6 +345,10 @@ TEST(HopperAttentionTiles, TakeEachQueryOnceInOneWave) {
     for (const HopperTile& tile : best) {
       EXPECT_EQ(std::ranges::count(all, tile), 1) << name_of(tile);
       const std::int64_t tiles = c.batch * c.heads * divide_up<std::int64_t>(c.queries, tile.queries());
+      if (tile.spread > 0) {  // all blocks at once, and all keys of all tiles
+        EXPECT_LT(tiles - tile.spread * tile.whole, tile.spread) << name_of(tile);
+        continue;
+      }
       const std::int64_t clusters = divide_up<std::int64_t>(tiles, tile.tiles_of_cluster());
       const bool comes_as_it_may = tile.tiles_of_cluster() == 1;  // as blocks end, others begin
       EXPECT_TRUE(comes_as_it_may || clusters <= clusters_of_h100(tile, {})) << name_of(tile);
