@@ -346,7 +346,7 @@ struct BiasOfUnit {
     constexpr float kLogOfE = 1.44269504088896341F, kLowest = -3e38F;
     const float bias = which == 0 ? hw::low_of(T(), pair) : hw::high_of(T(), pair);
     const float lowest = bias == cuda::Max::kNeutral ? bias : kLowest;
-    score = fmaxf(fmaf(score, form.scale, bias * kLogOfE), lowest);
+    score = larger_or_nan(fmaf(score, form.scale, bias * kLogOfE), lowest);
   }
 };
 

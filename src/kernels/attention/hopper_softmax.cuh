@@ -18,6 +18,13 @@ __device__ __forceinline__ float power_of_2(float exponent) {
   return power;
 }
 
+/// NaN if either is, unlike fmaxf.
+__device__ __forceinline__ float larger_or_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
+
 /// log(2^exponent * total)
 __device__ __forceinline__ float natural_log(float exponent, float total) {
   return 0.69314718055994531F * (exponent + log2f(total));
