@@ -16,7 +16,7 @@
 
 #include <optional>
 
-#include "base/tensors/divide_up.hpp"
+#include "backends/device_memory.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/convolution_epilogue_cuda.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
@@ -80,7 +80,6 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding, const RowPlan
 
 /// The plain GEMMs into f32 scratch memory, then a kernel for bias and epilogue.
 KernelPlan plan_in_two(const KernelBinding& binding) {
-  constexpr std::size_t kAlignment = 256;
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const Operand sums = dense_operand({DType::kF32, y.type.shape});
   const RowPlan rows = plan_rows(x, sums);
@@ -99,7 +98,7 @@ KernelPlan plan_in_two(const KernelBinding& binding) {
       .bias = has_bias ? binding.input(Role::kBias).type.dtype : y.type.dtype,
       .grid = cuda::longest_grid<4>(
           y.type.shape, {of_bias, adds_residual ? binding.inputs.back().strides : y.strides, sums.strides, y.strides})};
-  const std::size_t sums_bytes = round_up(sums.type.bytes(), kAlignment);
+  const std::size_t sums_bytes = part_bytes(sums.type.bytes());
   const auto launch = [=](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();

@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "base/tensors/divide_up.hpp"
+#include "backends/device_memory.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
 #include "kernels/matmul/scale_gemm_cuda.hpp"
@@ -79,7 +79,7 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
                                          given.input(Role::kWeight).shape);
   spec.fast_sums = given.attributes[attr::kFastSums];
   const Gemm gemm(spec, binding.target);
-  const std::size_t gemm_bytes = divide_up(static_cast<std::size_t>(m * n) * sizeof(float), 256) * 256;
+  const std::size_t gemm_bytes = part_bytes(static_cast<std::size_t>(m * n) * sizeof(float));
   const bool has_bias = given.has(Role::kBias), has_residual = given.has(Role::kResidual);
   const Shape rows = cuda::one_a_row(row_major_strides(given.input(Role::kXScale).shape));
   Shape columns = shape;

@@ -1,29 +1,11 @@
 #include "testing/gpu_check.hpp"
+#include "testing/reduce_cases.hpp"
 
 namespace headroom {
 namespace {
 
 class CudaReductions : public cuda::KernelTest {};
 class CudaLargest : public cuda::KernelTest {};
-
-struct ReduceCase {
-  Shape shape;
-  std::vector<std::int64_t> axes;
-};
-
-// Rows, columns and both; one element, a warp's and a block's results, more columns than a block takes.
-const std::vector<ReduceCase> kCases = {{{1, 1}, {1}},
-                                        {{1, 1}, {0, 1}},
-                                        {{5, 7}, {0}},
-                                        {{5, 7}, {1}},
-                                        {{2, 3, 5, 7}, {2, 3}},
-                                        {{2, 3, 5, 7}, {0, 2}},
-                                        {{2, 3, 5, 7}, {0, 1, 2, 3}},
-                                        {{3, 70, 33}, {1}},
-                                        {{2, 200, 300}, {1}},
-                                        {{3, 30, 17, 31}, {2, 3}},
-                                        {{3, 30, 17, 31}, {1, 3}},
-                                        {{2, 4099}, {1}}};
 
 // A sum of normals is much smaller than they are, and its error, relative to it, as much larger.
 Tolerance tolerance(Op op, DType dtype) {
@@ -36,7 +18,7 @@ TEST_F(CudaReductions, MatchTheOracle) {
   for (const DType dtype : cuda::kDTypes)
     for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin}) {
       const std::string kernel = fmt::format("cuda.{}", name_of(op));
-      for (const auto& [shape, axes] : kCases)
+      for (const auto& [shape, axes] : kReduceCases)
         expect_matches_oracle(kernel, make_spec(op, {{dtype, shape}}, {{"axes", axes}}), tolerance(op, dtype));
     }
 }

@@ -1,26 +1,8 @@
 #include "testing/highway_check.hpp"
+#include "testing/reduce_cases.hpp"
 
 namespace headroom {
 namespace {
-
-struct Case {
-  Shape shape;
-  std::vector<std::int64_t> axes;
-};
-
-// Rows, columns and both; one element, fewer than a vector, more than a run of columns, and more than f32 adds up.
-const std::vector<Case> kCases = {{{1, 1}, {1}},
-                                  {{1, 1}, {0, 1}},
-                                  {{5, 7}, {0}},
-                                  {{5, 7}, {1}},
-                                  {{2, 3, 5, 7}, {2, 3}},
-                                  {{2, 3, 5, 7}, {0, 2}},
-                                  {{2, 3, 5, 7}, {0, 1, 2, 3}},
-                                  {{3, 70, 33}, {1}},
-                                  {{2, 200, 300}, {1}},
-                                  {{3, 30, 17, 31}, {2, 3}},
-                                  {{3, 30, 17, 31}, {1, 3}},
-                                  {{2, 4099}, {1}}};
 
 // A sum of normals is much smaller than they are, and its error, relative to it, as much larger.
 Tolerance tolerance(DType dtype) {
@@ -37,7 +19,7 @@ void matches(Op op, const TensorType& x, const std::vector<std::int64_t>& axes) 
 TEST(Reductions, MatchTheOracle) {
   for (const DType dtype : {DType::kF32, DType::kBF16})
     for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin})
-      for (const auto& [shape, axes] : kCases) matches(op, {dtype, shape}, axes);
+      for (const auto& [shape, axes] : kReduceCases) matches(op, {dtype, shape}, axes);
 }
 
 TEST(Largest, MatchTheOracle) {
