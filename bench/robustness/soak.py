@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""soak.py HEADROOM [--minutes 10] [--requests 100000] [--seed 1]: a server and a paced stream that run for long.
+"""soak.py HEADROOM [--minutes 10] [--requests 100000] [--spread] [--fps 25] [--size 64] [--seed 1]: a server and a paced stream that run for long.
 
 `run --prompts -` answers mixed requests, of which some cannot be done, for that long or that many, whatever is less, while a stream is paced
-at 25 frames a second at the same time. Memory, threads and open files are looked at all the time: after the first tenth they may not grow. Growth is
+at --fps frames a second at the same time. --spread sends the requests evenly over the whole time, so that the server lives as long as the
+stream. Memory, threads and open files are looked at all the time: after the first tenth they may not grow. Growth is
 the slope of a line through the last nine tenths, by least squares, over their length: at most 2% of the memory or 4 MiB; threads and files
 at the end are no more than at the tenth. Every request is answered in order. Needs nothing but Python and /proc.
 """
@@ -88,14 +89,16 @@ def requests_of(chooser, folder):
         yield number, json.dumps(request).encode(), good
 
 
-def serve(headroom, folder, env, end, most, seed, faults, watches):
+def serve(headroom, folder, env, end, most, interval, seed, faults, watches):
+    """`interval` seconds lie between the starts of two requests; with 0 the next follows the last answer."""
     process = subprocess.Popen([headroom, "run", str(GOLDENS / "pipelines" / "flux-schnell"), "--prompts", "-", "--device", "cpu", "--quiet"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
     watches["requests"] = Watch(process.pid)
-    done = 0
+    done, start = 0, time.monotonic()
     for number, line, good in requests_of(random.Random(seed), folder):
         if done == most or time.monotonic() > end:
             break
+        time.sleep(max(0, start + done * interval - time.monotonic()))
         # One at a time, so that the answer is known to be this request's.
         process.stdin.write(line + b"\n")
         process.stdin.flush()
@@ -115,10 +118,10 @@ def serve(headroom, folder, env, end, most, seed, faults, watches):
     print(f"{done} requests")
 
 
-def stream(headroom, env, seconds, faults, watches):
-    frames = int(25 * seconds)
-    process = subprocess.Popen([headroom, "stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", f"scene:64x64@25:{frames}", "--fps", "25",
-                                "--output", "-", "--device", "cpu", "--quiet"], stdout=subprocess.PIPE, env=env)
+def stream(headroom, env, seconds, fps, size, faults, watches):
+    frames = int(fps * seconds)
+    process = subprocess.Popen([headroom, "stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", f"scene:{size}x{size}@{fps}:{frames}",
+                                "--fps", str(fps), "--output", "-", "--device", "cpu", "--quiet"], stdout=subprocess.PIPE, env=env)
     watches["stream"] = Watch(process.pid)
     shown = 0
     while piece := process.stdout.read(1 << 16):
@@ -133,16 +136,20 @@ def main():
     parser.add_argument("headroom")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--spread", action="store_true")
+    parser.add_argument("--fps", type=int, default=25)
+    parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     headroom = str(pathlib.Path(arguments.headroom).resolve())
     env = dict(os.environ, OMP_NUM_THREADS="2", OMP_WAIT_POLICY="passive", CUDA_VISIBLE_DEVICES="")
     faults, watches = [], {}
     seconds = 60 * arguments.minutes
+    interval = seconds / arguments.requests if arguments.spread else 0
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
-        threads = [threading.Thread(target=serve, args=(headroom, pathlib.Path(folder), env, end, arguments.requests, arguments.seed, faults, watches)),
-                   threading.Thread(target=stream, args=(headroom, env, seconds, faults, watches))]
+        threads = [threading.Thread(target=serve, args=(headroom, pathlib.Path(folder), env, end, arguments.requests, interval, arguments.seed, faults, watches)),
+                   threading.Thread(target=stream, args=(headroom, env, seconds, arguments.fps, arguments.size, faults, watches))]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):

@@ -1,6 +1,8 @@
 #include "pipelines/schedules/flow_schedule.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.hpp"
 
@@ -41,6 +43,15 @@ std::vector<double> unshifted(FlowSpacing spacing, std::int64_t steps, double tr
   return sigmas;
 }
 
+/// Fails where a shift of the file is so large or small that levels are no numbers, or no noise. Rounding may exceed 1.
+void check_levels(std::span<const double> sigmas, double shift) {
+  constexpr double kMost = 1 + 1e-6;
+  const auto is_level = [](double sigma) { return sigma > 0 && sigma <= kMost; };
+  if (const auto wrong = std::ranges::find_if_not(sigmas, is_level); wrong != sigmas.end())
+    fail("scheduler_config.json: a shift of {} makes a noise level of {}, expected more than 0 and at most 1", shift,
+         *wrong);
+}
+
 }  // namespace
 
 double FlowSchedule::dynamic_shift(std::int64_t image_tokens) const {
@@ -58,6 +69,7 @@ std::vector<double> FlowSchedule::sigmas(std::int64_t steps, std::int64_t image_
     const double scale = (1 - sigmas.back()) / (1 - *shift_terminal);
     for (double& sigma : sigmas) sigma = 1 - (1 - sigma) / scale;
   }
+  check_levels(sigmas, m);
   if (respacing.kind != Respacing::Kind::kNone) sigmas = respacing.levels(sigmas.front(), sigmas.back(), steps);
   if (spacing == FlowSpacing::kUniPC && sigmas.front() > kUniPCFirst) sigmas.front() = kUniPCFirst;
   sigmas.push_back(ends_at_last ? sigmas.back() : 0.0);

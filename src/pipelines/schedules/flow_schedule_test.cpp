@@ -1,6 +1,9 @@
 #include "pipelines/schedules/flow_schedule.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/error.hpp"
 
 namespace headroom {
 namespace {
@@ -28,6 +31,25 @@ TEST(FlowSchedule, AFixedShiftIsTheSameForAllSizes) {
   for (const std::int64_t tokens : {16, 4096}) EXPECT_DOUBLE_EQ(schedule.sigmas(2, tokens)[1], 0.75);  // 3 / (3 + 1)
   schedule.shift = 1;
   EXPECT_DOUBLE_EQ(schedule.sigmas(4, 256)[1], 0.75);  // evenly
+}
+
+// Shifts that overflow, underflow or turn levels around leave no schedule.
+TEST(FlowSchedule, AShiftThatMakesNoLevelsIsRefused) {
+  const auto error_of = [](const FlowSchedule& schedule, std::int64_t steps) -> std::string {
+    try {
+      (void)schedule.schedule(steps, 4);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::int64_t steps : {1, 2, 30}) {
+    EXPECT_THAT(error_of({.base_shift = 2147483647, .max_shift = 1.15}, steps), testing::HasSubstr("noise level"));
+    EXPECT_THAT(error_of({.base_shift = -2147483647, .max_shift = 1.15}, steps), testing::HasSubstr("noise level"));
+    EXPECT_THAT(error_of({.base_shift = 1e300, .max_shift = 1.15}, steps), testing::HasSubstr("noise level"));
+  }
+  EXPECT_THAT(error_of({.base_shift = -3, .max_shift = -3, .is_linear = true}, 2), testing::HasSubstr("a shift of -3"));
+  EXPECT_EQ(error_of({.base_shift = -3, .max_shift = -3}, 30), "");
 }
 
 // Qwen-Image's schedule, 50 steps with a shift of 0.83432: levels as printed by diffusers.
