@@ -186,7 +186,8 @@ std::vector<Fault> wrong_times() {
       edit_time("null_time", nullptr, {"\"time\"[3]", "null", time}),
       edit_time("flag", true, {"\"time\"[3]", "true", time}),
       edit_time("another", 11, {"series 'step' in result 'm baseline'", "its trials give"}),
-      edit("no_trials", [](json& d) { series(d)["time"] = series(d)["process"] = json::array(); }, {"no trials"}),
+      edit("no_trials", [](json& d) { series(d)["time"] = series(d)["process"] = json::array(); },
+           {"\"time\"", "0 entries", "at least 1"}),
       edit("object_of_times", [](json& d) { series(d)["time"] = json::object(); }, {"\"time\"", "object", "an array"}),
       edit("seconds", [](json& d) { series(d)["unit"] = "s"; }, {"\"unit\"", "\"s\"", "one of ms"}),
       edit("process", [](json& d) { series(d)["process"].erase(0); }, {"6 times but 5 process numbers"}),
@@ -243,13 +244,13 @@ std::vector<Fault> wrong_members() {
       edit_profile("profile_columns", "time_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
       edit_profile("no_runs", "runs", json::array({0}), {"\"runs\"[0]", "is 0", "at least 1"}),
       edit_profile("floor_of", "floor_of", json::array({"hope"}),
-                   {"\"floor_of\"", "hope", "flops, copy, exp or product"}),
+                   {"\"floor_of\"[0]", "hope", "flops, copy, exp, product"}),
       edit_profile("alone_columns", "alone_ms", json::array({1, 2}), {"2 entries for the 1 nodes"}),
       edit("floor_of_nothing",
            [](json& d) {
              d["results"][0]["floor"] = {{"ms", 1}, {"of", "product"}};
            },
-           {"the floor of", "'product'", "flops, copy or exp"}),
+           {"the floor of", "\"product\"", "flops, copy, exp"}),
       edit("floor_below_zero",
            [](json& d) {
              d["results"][0]["floor"] = {{"ms", -1}, {"of", "copy"}};

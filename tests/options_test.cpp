@@ -58,6 +58,12 @@ class OptionsTest : public ProgramTest {
   std::string small_ = " --token-rows 2 --token-columns 2 ";
 };
 
+TEST_F(OptionsTest, TheSchemaOfResultsNeedsNoResults) {
+  const Outcome schema = headroom("report --schema");
+  EXPECT_EQ(schema.code, 0) << schema.err;
+  EXPECT_EQ(parse_json(schema.out, "stdout"), read_json(source("docs/result.schema.json")));
+}
+
 TEST_F(OptionsTest, TheModelMayFollowAnyOption) {
   const Outcome drawn = headroom("run --prompt boot " + fashion_ + " --steps 1 -q" + out("boot.png"));
   EXPECT_EQ(drawn.code, 0) << drawn.err;

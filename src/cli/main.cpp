@@ -73,14 +73,15 @@ int run(int argc, char** argv) {
   app.footer("Exit codes: 0 ok, 1 error, 2 usage, 3 regression found or budget missed, 4 inconclusive.");
   headroom::ExitCode exit_code = headroom::ExitCode::kOk;
   headroom::add_all_commands(app, exit_code);
-  headroom::CurrentArguments current = headroom::with_current_names({argv + 1, argv + argc});
+  headroom::CurrentArguments current =
+      headroom::with_current_names(headroom::with_empty_values({argv + 1, argv + argc}));
   const headroom::Log log(is_quiet(current.arguments));
   for (const std::string& note : current.notes) log.info("{}", note);
   try {
     // in the order that CLI11 expects
     app.parse(std::vector<std::string>(current.arguments.rbegin(), current.arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help and --version
+    if (error.get_exit_code() == 0) {  // --help, --version and report --schema
       std::ostringstream text;
       app.exit(error, text);
       headroom::print_out("{}", text.str());

@@ -105,6 +105,18 @@ std::optional<std::string> find_meant(const CLI::App& command, const ForeignName
 
 }  // namespace
 
+std::vector<std::string> with_empty_values(std::vector<std::string> arguments) {
+  std::vector<std::string> separate;
+  const auto end = std::ranges::find(arguments, "--");
+  for (auto argument = arguments.begin(); argument != end; ++argument) {
+    const bool is_empty = argument->starts_with("--") && argument->find('=') == argument->size() - 1;
+    separate.push_back(is_empty ? argument->substr(0, argument->size() - 1) : *argument);
+    if (is_empty) separate.emplace_back();
+  }
+  separate.insert(separate.end(), end, arguments.end());
+  return separate;
+}
+
 CurrentArguments with_current_names(std::vector<std::string> arguments) {
   CurrentArguments current{.arguments = std::move(arguments), .notes = {}};
   const auto command =

@@ -10,6 +10,9 @@
 /// stable-diffusion.cpp and ComfyUI, errors suggest the name used here.
 namespace headroom {
 
+/// `--name=` becomes `--name` and an empty argument: CLI11 2.1 takes the argument that follows as the value.
+[[nodiscard]] std::vector<std::string> with_empty_values(std::vector<std::string> arguments);
+
 /// The arguments of the program, with former option names replaced by current ones.
 struct CurrentArguments {
   std::vector<std::string> arguments;

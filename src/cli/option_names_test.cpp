@@ -113,5 +113,10 @@ TEST(OptionNames, NothingElseIsChanged) {
   }
 }
 
+TEST(WithEmptyValues, KeepAnEmptyValueFromTheNextArgument) {
+  EXPECT_THAT(with_empty_values({"run", "m", "--opt=", "--quiet", "--seed=3", "--prompt=a=", "-q", "--", "--opt="}),
+              ElementsAre("run", "m", "--opt", "", "--quiet", "--seed=3", "--prompt=a=", "-q", "--", "--opt="));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -14,6 +14,7 @@
 #include "cli/table_output.hpp"
 #include "measure/probes/machine.hpp"
 #include "measure/protocol/auto_cache.hpp"
+#include "measure/results/result_records.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 
@@ -33,7 +34,7 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
   const Target target = backend.properties().target;
   std::vector<std::string_view> names;
   for (const SwitchInfo& info : all_switches()) names.push_back(info.name);
-  return {{"machine", to_json(describe_machine())},
+  return {{"machine", machine_record().write(describe_machine())},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(backend).value_or(GpuIdentity{}).name},
           {"threads", target.threads},

@@ -15,6 +15,7 @@
 #include "cli/pass_notes.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/generated_kernels.hpp"
+#include "measure/results/result_records.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/statistics/trials.hpp"
 #include "measure/tables/table.hpp"
@@ -139,7 +140,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
                       {"kept", std::move(kept)}});
   }
   nlohmann::json tried = nlohmann::json::array();
-  for (const AutoTrial& trial : trials) tried.push_back(to_json(trial));
+  for (const AutoTrial& trial : trials) tried.push_back(auto_trial_record().write(trial));
   return {{"applied", compiled.applied},
           {"auto", std::move(tried)},
           {"passes", passes},

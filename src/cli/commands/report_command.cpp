@@ -20,6 +20,7 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
+#include "measure/results/result.hpp"
 #include "report/report.hpp"
 
 namespace headroom {
@@ -122,6 +123,9 @@ void add_report_command(CLI::App& app) {
   command->add_flag("--no-titles", arguments->no_titles, "no title above a png, svg or pdf");
   command->add_flag("--no-notes", arguments->no_notes, "no notes below a png, svg or pdf");
   command->add_flag("-q,--quiet", arguments->quiet, "print no notes and no progress");
+  command->add_flag_callback(
+      "--schema", [] { throw CLI::CallForVersion(result_schema().dump(2), 0); },
+      "print the JSON Schema of result files, and do nothing else");
   command->footer("Example: headroom report out/demo/results.json --out out/demo");
   command->callback([arguments] { report(*arguments); });
 }

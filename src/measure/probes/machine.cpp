@@ -1,5 +1,6 @@
 #include "measure/probes/machine.hpp"
 
+#include <fmt/format.h>
 #include <hwy/highway.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <sys/utsname.h>
@@ -11,13 +12,9 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "backends/cpu/cpu_info.hpp"
-#include "base/error.hpp"
-#include "base/text/json.hpp"
-#include "measure/results/json_members.hpp"
 
 // Macros set by the build system for machine.cpp alone.
 #ifndef HEADROOM_VERSION
@@ -147,16 +144,6 @@ std::map<std::string, std::string> library_versions() {
           {"Highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH)}};
 }
 
-BuildInfo build_from_json(const nlohmann::json& json, const std::string& context) {
-  check_members(json, {"version", "git_revision", "type", "compiler", "optimized", "sanitized"}, context);
-  return {.version = get_text(json, "version", context),
-          .git_revision = get_text(json, "git_revision", context),
-          .type = get_text(json, "type", context),
-          .compiler = get_text(json, "compiler", context),
-          .optimized = get_bool(json, "optimized", context),
-          .sanitized = get_bool(json, "sanitized", context)};
-}
-
 }  // namespace
 
 Machine describe_machine(const fs::path& root) {
@@ -173,60 +160,6 @@ Machine describe_machine(const fs::path& root) {
           .kernel = kernel_name(),
           .build = describe_build(),
           .libraries = library_versions()};
-}
-
-nlohmann::json to_json(const Machine& machine) {
-  nlohmann::json json = {{"cpu", machine.cpu},
-                         {"logical_cores", machine.logical_cores},
-                         {"allowed_cores", machine.allowed_cores},
-                         {"memory_bytes", machine.memory_bytes},
-                         {"gpus", nlohmann::json::array()},
-                         {"os", machine.os},
-                         {"kernel", machine.kernel},
-                         {"libraries", machine.libraries}};
-  if (machine.cpu_isa) json["cpu_isa"] = *machine.cpu_isa;
-  if (machine.cpu_max_mhz) json["cpu_max_mhz"] = *machine.cpu_max_mhz;
-  if (machine.cpu_governor) json["cpu_governor"] = *machine.cpu_governor;
-  for (const GpuInfo& gpu : machine.gpus) {
-    nlohmann::json& entry = json["gpus"].emplace_back(nlohmann::json{{"name", gpu.name}});
-    if (gpu.driver) entry["driver"] = *gpu.driver;
-  }
-  if (const auto& build = machine.build) {
-    json["build"] = {{"version", build->version},     {"git_revision", build->git_revision},
-                     {"type", build->type},           {"compiler", build->compiler},
-                     {"optimized", build->optimized}, {"sanitized", build->sanitized}};
-  }
-  return json;
-}
-
-Machine machine_from_json(const nlohmann::json& json, std::string_view context) {
-  check_members(json,
-                {"cpu", "cpu_isa", "logical_cores", "allowed_cores", "cpu_max_mhz", "cpu_governor", "memory_bytes",
-                 "gpus", "os", "kernel", "build", "libraries"},
-                context);
-  Machine machine{.cpu = get_text(json, "cpu", context),
-                  .cpu_isa = find_text(json, "cpu_isa", context),
-                  .logical_cores = get_whole(json, "logical_cores", context, 1),
-                  .allowed_cores = get_whole(json, "allowed_cores", context, 1),
-                  .cpu_max_mhz = find_number(json, "cpu_max_mhz", context, kNotNegative),
-                  .cpu_governor = find_text(json, "cpu_governor", context),
-                  .memory_bytes = get_whole(json, "memory_bytes", context),
-                  .gpus = {},
-                  .os = get_text(json, "os", context),
-                  .kernel = get_text(json, "kernel", context),
-                  .build = {},
-                  .libraries = {}};
-  for (const nlohmann::json& gpu : get_array(json, "gpus", context)) {
-    const std::string place = fmt::format("gpus[{}] of {}", machine.gpus.size(), context);
-    check_members(gpu, {"name", "driver"}, place);
-    machine.gpus.push_back({get_text(gpu, "name", place), find_text(gpu, "driver", place)});
-  }
-  if (json.contains("build")) machine.build = build_from_json(json["build"], fmt::format("build of {}", context));
-  const nlohmann::json& libraries = get_object(json, "libraries", context);
-  for (const auto& [name, version] : libraries.items()) {
-    machine.libraries[name] = get_text(libraries, name, fmt::format("libraries of {}", context));
-  }
-  return machine;
 }
 
 std::string utc_now() {

@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace headroom {
@@ -48,11 +46,6 @@ struct Machine {
 /// Describes this machine and build. GPUs, clock policy and system name are read below `root` (proc, sys, etc); tests
 /// pass a folder other than "/".
 [[nodiscard]] Machine describe_machine(const std::filesystem::path& root = "/");
-
-/// The `machine` member of a result file. Unknown values are left out.
-[[nodiscard]] nlohmann::json to_json(const Machine& machine);
-/// Its inverse. Throws Error if a member is missing, unknown or of another type; `context` names the document.
-[[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view context);
 
 /// The current date and time, "2025-03-14T09:26:53Z".
 [[nodiscard]] std::string utc_now();

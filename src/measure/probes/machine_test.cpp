@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.hpp"
@@ -59,53 +58,6 @@ TEST(Machine, LeavesOutWhatTheSystemDoesNotSay) {
   EXPECT_FALSE(machine.cpu_max_mhz.has_value());
   EXPECT_FALSE(machine.cpu_governor.has_value());
   EXPECT_EQ(machine.gpus, (std::vector<GpuInfo>{{"NVIDIA A", std::nullopt}}));
-  const nlohmann::json json = to_json(machine);
-  EXPECT_FALSE(json.contains("cpu_max_mhz"));
-  EXPECT_FALSE(json["gpus"][0].contains("driver"));
-}
-
-Machine complete_machine() {
-  Machine machine = describe_machine();
-  machine.cpu_max_mhz = 2600;
-  machine.cpu_governor = "schedutil";
-  machine.gpus = {{"NVIDIA A", "1.2"}, {"NVIDIA B", std::nullopt}};
-  return machine;
-}
-
-TEST(Machine, RoundTripsThroughJson) {
-  const Machine machine = complete_machine();
-  EXPECT_EQ(machine_from_json(to_json(machine), "test"), machine);
-  Machine sparse;
-  sparse.cpu = "A CPU";
-  sparse.logical_cores = 2;
-  sparse.allowed_cores = 1;
-  sparse.os = "an OS";
-  sparse.kernel = "a kernel";
-  EXPECT_EQ(machine_from_json(to_json(sparse), "test"), sparse);
-}
-
-TEST(Machine, RefusesWrongMembersByName) {
-  const auto error_of = [](const nlohmann::json& json) -> std::string {
-    try {
-      (void)machine_from_json(json, "file.json");
-      return "no error";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  };
-  const nlohmann::json good = to_json(complete_machine());
-  nlohmann::json json = good;
-  json.erase("cpu");
-  EXPECT_THAT(error_of(json), AllOf(HasSubstr("file.json"), HasSubstr("cpu")));
-  json = good;
-  json["hostname"] = "secret";
-  EXPECT_THAT(error_of(json), HasSubstr("hostname"));
-  json = good;
-  json["build"]["optimized"] = "yes";
-  EXPECT_THAT(error_of(json), HasSubstr("optimized"));
-  json = good;
-  json["cpu_max_mhz"] = nullptr;
-  EXPECT_THAT(error_of(json), HasSubstr("cpu_max_mhz"));
 }
 
 TEST(UtcNow, IsIso8601) {

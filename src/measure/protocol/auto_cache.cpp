@@ -10,6 +10,7 @@
 #include "base/files/user_cache.hpp"
 #include "base/text/json.hpp"
 #include "measure/results/json_members.hpp"
+#include "measure/results/result_records.hpp"
 
 namespace headroom {
 namespace {
@@ -27,6 +28,10 @@ std::optional<AutoCache> AutoCache::of_user() {
   return AutoCache(*folder);
 }
 
+namespace {
+Field<std::vector<AutoTrial>> trials_field() { return list(object(auto_trial_record())); }
+}  // namespace
+
 fs::path AutoCache::file_of(const json& key) const {
   return folder_ / (Hasher().add(kSchema).add(dump_json(key)).hex() + ".json");
 }
@@ -40,24 +45,20 @@ std::optional<AutoCache::Entry> AutoCache::find(const json& key) const {
   if (get_string(document, "schema", place) != kSchema) fail("{}: the schema is not {}", place, kSchema);
   check_members(document, {"schema", "created", "key", "switches", "trials"}, place);
   if (get_object(document, "key", place) != key) fail("{}: it belongs to another request", place);
-  Entry entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)), .trials = {}},
-              .created = get_string(document, "created", place)};
-  for (const json& trial : get_array(document, "trials", place))
-    entry.choice.trials.push_back(read_auto_trial(trial, "a trial in " + place));
-  return entry;
+  return Entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)),
+                          .trials = trials_field().read(get(document, "trials", place), Member{"trials"}, place)},
+               .created = get_string(document, "created", place)};
 }
 
 void AutoCache::store(const json& key, const Entry& entry) const {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) fail("{}: cannot make the folder: {}", folder_.string(), error.message());
-  json trials = json::array();
-  for (const AutoTrial& trial : entry.choice.trials) trials.push_back(to_json(trial));
   write_json(file_of(key), {{"schema", kSchema},
                             {"created", entry.created},
                             {"key", key},
                             {"switches", entry.choice.switches.to_string()},
-                            {"trials", std::move(trials)}});
+                            {"trials", trials_field().write(entry.choice.trials)}});
 }
 
 }  // namespace headroom

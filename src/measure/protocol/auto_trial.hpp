@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -20,10 +19,5 @@ struct AutoTrial {
   std::string why;
   friend bool operator==(const AutoTrial&, const AutoTrial&) = default;
 };
-
-/// The form used in results, plans and the cache of choices.
-[[nodiscard]] nlohmann::json to_json(const AutoTrial& trial);
-/// Throws Error, naming `place`, if the object is not a trial.
-[[nodiscard]] AutoTrial read_auto_trial(const nlohmann::json& object, const std::string& place);
 
 }  // namespace headroom

@@ -25,35 +25,9 @@ std::string quote(const json& value) {
   return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
-/// A member of an object, or an element of an array member.
-struct Member {
-  std::string_view key;
-  std::optional<std::size_t> index = {};
-};
-
 [[noreturn]] void refuse(const json& value, const Member& member, std::string_view context, std::string_view expected) {
   fail("\"{}\"{} in {} is {}, but {} was expected", member.key,
        member.index ? fmt::format("[{}]", *member.index) : std::string(), context, quote(value), expected);
-}
-
-std::string as_text(const json& value, const Member& member, std::string_view context) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty())
-    refuse(value, member, context, "a string that is not empty");
-  return value.get<std::string>();
-}
-
-std::int64_t as_whole(const json& value, const Member& member, std::string_view context, std::int64_t least) {
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.is_number_integer();
-  if (!fits || value.get<std::int64_t>() < least)
-    refuse(value, member, context, fmt::format("a 64-bit integer of at least {}", least));
-  return value.get<std::int64_t>();
-}
-
-double as_number(const json& value, const Member& member, std::string_view context, const NumberRange& range) {
-  if (!value.is_number() || !(value.get<double>() >= range.low && value.get<double>() <= range.high))
-    refuse(value, member, context, range.words);
-  return value.get<double>();
 }
 
 /// Applies `convert` to each element of the array under `key`.
@@ -101,6 +75,60 @@ std::optional<Unprintable> find_unprintable_in(const json& value) {
 
 }  // namespace
 
+std::string place_of(const Member& member, std::string_view name, std::string_view context) {
+  return member.index ? fmt::format("{} {} of {}", name, *member.index, context)
+                      : fmt::format("the {} of {}", member.key, context);
+}
+
+std::string as_text(const nlohmann::json& value, const Member& member, std::string_view context) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    refuse(value, member, context, "a string that is not empty");
+  return value.get<std::string>();
+}
+
+std::int64_t as_whole(const nlohmann::json& value, const Member& member, std::string_view context, std::int64_t least) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.is_number_integer();
+  if (!fits || value.get<std::int64_t>() < least)
+    refuse(value, member, context, fmt::format("a 64-bit integer of at least {}", least));
+  return value.get<std::int64_t>();
+}
+
+double as_number(const nlohmann::json& value, const Member& member, std::string_view context,
+                 const NumberRange& range) {
+  if (!value.is_number() || !(value.get<double>() >= range.low && value.get<double>() <= range.high))
+    refuse(value, member, context, range.words);
+  return value.get<double>();
+}
+
+std::string as_any_text(const nlohmann::json& value, const Member& member, std::string_view context) {
+  if (!value.is_string()) refuse(value, member, context, "a string");
+  return value.get<std::string>();
+}
+
+bool as_flag(const nlohmann::json& value, const Member& member, std::string_view context) {
+  if (!value.is_boolean()) refuse(value, member, context, "true or false");
+  return value.get<bool>();
+}
+
+void check_array(const nlohmann::json& value, const Member& member, std::string_view context, std::size_t fewest) {
+  if (!value.is_array()) fail("\"{}\" in {} is {}, but an array was expected", member.key, context, value.type_name());
+  if (value.size() < fewest)
+    fail("\"{}\" in {} has {} entries, but at least {} was expected", member.key, context, value.size(), fewest);
+}
+
+void check_object(const nlohmann::json& value, const Member& member, std::string_view context) {
+  if (!value.is_object())
+    fail("\"{}\" in {} is {}, but an object was expected", member.key, context, value.type_name());
+}
+
+void refuse_choice(const nlohmann::json& value, const Member& member, std::string_view context,
+                   std::span<const std::string> choices) {
+  refuse(value, member, context, "one of " + joined(choices));
+}
+
+std::string joined(std::span<const std::string> texts) { return fmt::format("{}", fmt::join(texts, ", ")); }
+
 void check_printable(const json& value, std::string_view context) {
   const std::optional<Unprintable> found = find_unprintable_in(value);
   if (!found) return;
@@ -110,6 +138,10 @@ void check_printable(const json& value, std::string_view context) {
 
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context) {
+  check_members(object, std::span(known.begin(), known.size()), context);
+}
+
+void check_members(const nlohmann::json& object, std::span<const std::string_view> known, std::string_view context) {
   if (!object.is_object()) fail("{} is {}, but an object was expected", context, object.type_name());
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(known, std::string_view(key)) == known.end()) {
@@ -120,32 +152,18 @@ void check_members(const nlohmann::json& object, std::initializer_list<std::stri
 
 const nlohmann::json& get_array(const nlohmann::json& json, std::string_view key, std::string_view context) {
   const nlohmann::json& value = get(json, key, context);
-  if (!value.is_array()) fail("\"{}\" in {} is {}, but an array was expected", key, context, value.type_name());
+  check_array(value, {key}, context);
   return value;
 }
 
 const nlohmann::json& get_object(const nlohmann::json& json, std::string_view key, std::string_view context) {
   const nlohmann::json& value = get(json, key, context);
-  if (!value.is_object()) fail("\"{}\" in {} is {}, but an object was expected", key, context, value.type_name());
+  check_object(value, {key}, context);
   return value;
 }
 
 std::string get_text(const nlohmann::json& json, std::string_view key, std::string_view context) {
   return as_text(get(json, key, context), {key}, context);
-}
-
-std::vector<std::string> get_texts(const nlohmann::json& json, std::string_view key, std::string_view context) {
-  return get_each<std::string>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
-    return as_text(value, member, context);
-  });
-}
-
-std::string get_one_of(const nlohmann::json& json, std::string_view key, std::string_view context,
-                       std::initializer_list<std::string_view> choices) {
-  const nlohmann::json& value = get(json, key, context);
-  if (!value.is_string() || std::ranges::find(choices, value.get<std::string>()) == choices.end())
-    refuse(value, {key}, context, fmt::format("one of {}", fmt::join(choices, ", ")));
-  return value.get<std::string>();
 }
 
 std::int64_t get_whole(const nlohmann::json& json, std::string_view key, std::string_view context, std::int64_t least) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +28,35 @@ inline constexpr NumberRange kShare = {0, 1, "a number from 0 to 1"};
 /// From a femtosecond to thirty years: quotients and sums of such times are finite.
 inline constexpr NumberRange kTimeMs = {1e-12, 1e12, "a finite time over zero (1e-12 to 1e12 ms)"};
 
+/// A member of an object, or an element of an array member.
+struct Member {
+  std::string_view key;
+  std::optional<std::size_t> index = {};
+};
+/// The context of what lies in a member: "the machine of a.json", or "series 3 of ..." for an element, whose kind `name`
+/// names.
+[[nodiscard]] std::string place_of(const Member& member, std::string_view name, std::string_view context);
+
+/// The value of a member; throws Error, naming the member, for another type or range.
+[[nodiscard]] std::string as_text(const nlohmann::json& value, const Member& member, std::string_view context);
+[[nodiscard]] std::string as_any_text(const nlohmann::json& value, const Member& member, std::string_view context);
+[[nodiscard]] std::int64_t as_whole(const nlohmann::json& value, const Member& member, std::string_view context,
+                                    std::int64_t least);
+[[nodiscard]] double as_number(const nlohmann::json& value, const Member& member, std::string_view context,
+                               const NumberRange& range);
+[[nodiscard]] bool as_flag(const nlohmann::json& value, const Member& member, std::string_view context);
+/// Throw Error for a member of another type, or an array of fewer entries.
+void check_array(const nlohmann::json& value, const Member& member, std::string_view context, std::size_t fewest = 0);
+void check_object(const nlohmann::json& value, const Member& member, std::string_view context);
+/// Throws Error for a text that is none of several.
+[[noreturn]] void refuse_choice(const nlohmann::json& value, const Member& member, std::string_view context,
+                                std::span<const std::string> choices);
+/// "a, b, c"
+[[nodiscard]] std::string joined(std::span<const std::string> texts);
+
 /// Throws Error for an object with a member that is not in `known`, so that a misspelt "quality" is not ignored
 /// silently.
+void check_members(const nlohmann::json& object, std::span<const std::string_view> known, std::string_view context);
 void check_members(const nlohmann::json& object, std::initializer_list<std::string_view> known,
                    std::string_view context);
 /// Throws Error, with its place as a JSON pointer, for the first text or key below `json` with a terminal control or
@@ -40,13 +69,8 @@ void check_printable(const nlohmann::json& json, std::string_view context);
 [[nodiscard]] const nlohmann::json& get_object(const nlohmann::json& json, std::string_view key,
                                                std::string_view context);
 
-/// Members of the given types: non-empty texts, one of several texts, integers of at least `least`, numbers in
-/// `range`.
+/// Members of the given types: non-empty texts, integers of at least `least`, numbers in `range`.
 [[nodiscard]] std::string get_text(const nlohmann::json& json, std::string_view key, std::string_view context);
-[[nodiscard]] std::vector<std::string> get_texts(const nlohmann::json& json, std::string_view key,
-                                                 std::string_view context);
-[[nodiscard]] std::string get_one_of(const nlohmann::json& json, std::string_view key, std::string_view context,
-                                     std::initializer_list<std::string_view> choices);
 [[nodiscard]] std::int64_t get_whole(const nlohmann::json& json, std::string_view key, std::string_view context,
                                      std::int64_t least = 0);
 [[nodiscard]] std::vector<std::int64_t> get_wholes(const nlohmann::json& json, std::string_view key,

@@ -258,6 +258,9 @@ struct ResultFile {
 [[nodiscard]] ResultFile results_from_json(const nlohmann::json& json, std::string_view context,
                                            const std::filesystem::path& folder = {});
 
+/// The JSON Schema (draft 2020-12) of result files: docs/result.schema.json.
+[[nodiscard]] nlohmann::ordered_json result_schema();
+
 /// Writes `file` to `path` atomically.
 void write_results(const std::filesystem::path& path, const ResultFile& file);
 /// Reads a JSON file, or a gzip-compressed JSON file.

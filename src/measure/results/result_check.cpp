@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "measure/results/json_members.hpp"
 #include "measure/results/result_json.hpp"
 
 namespace headroom {
@@ -72,8 +73,6 @@ void check_configuration(const Configuration& configuration, const std::string& 
   for (const std::string& name : configuration.applied) check_steps(name, place);
 }
 
-bool is_floor_of(std::string_view of) { return of == kFloorOfFlops || of == kFloorOfCopy || of == kFloorOfExp; }
-
 void check_profile(const Result& result, const ResultFile& file, const std::string& place) {
   if (!result.profile) return;
   if (!result.plan) fail("{} has a profile but names no plan", place);
@@ -84,15 +83,6 @@ void check_profile(const Result& result, const ResultFile& file, const std::stri
        {profile.time_ms.size(), alone, profile.floor_ms.size(), profile.floor_of.size(), profile.runs.size()})
     if (entries != nodes)
       fail("the profile of {} has a column of {} entries for the {} nodes of its plan", place, entries, nodes);
-  for (const std::string& of : profile.floor_of)
-    if (!is_floor_of(of) && of != kFloorOfGemm)
-      fail("\"floor_of\" in the profile of {} has '{}', but flops, copy, exp or product was expected", place, of);
-}
-
-void check_floor(const Result& result, const std::string& place) {
-  if (!result.floor) return;
-  if (!is_floor_of(result.floor->of))
-    fail("the floor of {} is of '{}', but flops, copy or exp was expected", place, result.floor->of);
 }
 
 void check_stages(const Result& result, const std::string& place) {
@@ -107,6 +97,11 @@ void check_stages(const Result& result, const std::string& place) {
 void check_quality(const QualityRecord& quality, const std::string& place) {
   if (!quality.value && !quality.note)
     fail("{} of {} has neither a value nor a note that says why", quality.metric, place);
+  const NumberRange range = quality.metric == "accuracy"      ? kShare
+                            : quality.metric == "relative_l2" ? kNotNegative
+                                                              : kAnyNumber;
+  if (quality.value && (*quality.value < range.low || *quality.value > range.high))
+    fail("\"value\" of the {} of {} is {}, but {} was expected", quality.metric, place, *quality.value, range.words);
   if (!quality.interval) return;
   const auto [low, high] = *quality.interval;
   if (!quality.value || !(low <= *quality.value && *quality.value <= high))
@@ -193,14 +188,11 @@ void check_results(const ResultFile& file) {
     if (result.same_as && (*result.same_as == result.id ||
                            std::ranges::find(file.results, *result.same_as, &Result::id) == file.results.end()))
       fail("{} says that it is the same as '{}', which is no other result of the file", place, *result.same_as);
-    for (const double share : result.computed_share)
-      if (!(share >= 0 && share <= 1)) fail("{} has a computed_share of {}, expected 0 to 1", place, share);
     if (result.latency.has_value() != (result.subject.kind == SubjectKind::kStream))
       fail("{}: a {} result {} frame latencies", place, name_of(result.subject.kind),
            result.latency ? "must have no" : "must have");
     if (result.latency) check_latency(*result.latency, place);
     check_profile(result, file, place);
-    check_floor(result, place);
     std::set<std::string> series_names;
     for (const TrialSeries& series : result.trials) {
       check_series(series, place);

@@ -218,6 +218,11 @@ TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
   }
 }
 
+TEST(ResultFile, SchemaInTheDocumentsIsThatOfTheRecords) {
+  EXPECT_EQ(read_json(kSource / "docs/result.schema.json"), json(result_schema()))
+      << "make it again: headroom report --schema > docs/result.schema.json";
+}
+
 TEST(ResultFile, OnlyStreamsHaveLatencies) {
   ResultFile file = sample_file();
   file.results[2].latency.reset();
@@ -293,7 +298,7 @@ const std::vector<Fault> kSchemaFaults = {
     {"kind", [](json& d) { d["results"][0]["subject"]["kind"] = "song"; }, "song"},
     {"request", [](json& d) { d["results"][0]["subject"]["request"] = 3; }, "request"},
     {"unit", [](json& d) { d["results"][0]["trials"][0]["unit"] = "s"; }, "\"s\""},
-    {"no_trials", [](json& d) { d["results"][0]["trials"][0]["time"] = json::array(); }, "no trials"},
+    {"no_trials", [](json& d) { d["results"][0]["trials"][0]["time"] = json::array(); }, "\"time\""},
     {"text_time", [](json& d) { d["results"][0]["trials"][0]["time"][3] = "fast"; }, "\"time\"[3]"},
     {"half_interval", [](json& d) { d["results"][0]["trials"][0]["statistics"].erase("ci_high_ms"); }, "ci_high_ms"},
     {"silent_quality", [](json& d) { d["results"][0]["quality"][0].erase("value"); }, "relative_l2"},
