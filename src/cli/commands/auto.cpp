@@ -34,7 +34,7 @@ nlohmann::json cache_key(const SwitchArguments& arguments, const SwitchSet& fixe
   const Target target = backend.properties().target;
   std::vector<std::string_view> names;
   for (const SwitchInfo& info : all_switches()) names.push_back(info.name);
-  return {{"machine", machine_record().write(describe_machine())},
+  return {{"machine", records::machine_record().write(describe_machine())},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(backend).value_or(GpuIdentity{}).name},
           {"threads", target.threads},

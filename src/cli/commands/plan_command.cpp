@@ -140,7 +140,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
                       {"kept", std::move(kept)}});
   }
   nlohmann::json tried = nlohmann::json::array();
-  for (const AutoTrial& trial : trials) tried.push_back(auto_trial_record().write(trial));
+  for (const AutoTrial& trial : trials) tried.push_back(records::auto_trial_record().write(trial));
   return {{"applied", compiled.applied},
           {"auto", std::move(tried)},
           {"passes", passes},

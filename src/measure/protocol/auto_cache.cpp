@@ -29,7 +29,7 @@ std::optional<AutoCache> AutoCache::of_user() {
 }
 
 namespace {
-Field<std::vector<AutoTrial>> trials_field() { return list(object(auto_trial_record())); }
+records::Field<std::vector<AutoTrial>> trials_field() { return list(object(records::auto_trial_record())); }
 }  // namespace
 
 fs::path AutoCache::file_of(const json& key) const {
@@ -46,7 +46,7 @@ std::optional<AutoCache::Entry> AutoCache::find(const json& key) const {
   check_members(document, {"schema", "created", "key", "switches", "trials"}, place);
   if (get_object(document, "key", place) != key) fail("{}: it belongs to another request", place);
   return Entry{.choice = {.switches = SwitchSet::parse(get_string(document, "switches", place)),
-                          .trials = trials_field().read(get(document, "trials", place), Member{"trials"}, place)},
+                          .trials = trials_field().read(get(document, "trials", place), JsonMember{"trials"}, place)},
                .created = get_string(document, "created", place)};
 }
 

@@ -25,7 +25,8 @@ std::string quote(const json& value) {
   return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
-[[noreturn]] void refuse(const json& value, const Member& member, std::string_view context, std::string_view expected) {
+[[noreturn]] void refuse(const json& value, const JsonMember& member, std::string_view context,
+                         std::string_view expected) {
   fail("\"{}\"{} in {} is {}, but {} was expected", member.key,
        member.index ? fmt::format("[{}]", *member.index) : std::string(), context, quote(value), expected);
 }
@@ -35,7 +36,7 @@ template <typename T, typename Convert>
 std::vector<T> get_each(const json& object, std::string_view key, std::string_view context, const Convert& convert) {
   std::vector<T> values;
   for (const json& value : get_array(object, key, context))
-    values.push_back(convert(value, Member{key, values.size()}));
+    values.push_back(convert(value, JsonMember{key, values.size()}));
   return values;
 }
 
@@ -75,18 +76,19 @@ std::optional<Unprintable> find_unprintable_in(const json& value) {
 
 }  // namespace
 
-std::string place_of(const Member& member, std::string_view name, std::string_view context) {
+std::string place_of(const JsonMember& member, std::string_view name, std::string_view context) {
   return member.index ? fmt::format("{} {} of {}", name, *member.index, context)
                       : fmt::format("the {} of {}", member.key, context);
 }
 
-std::string as_text(const nlohmann::json& value, const Member& member, std::string_view context) {
+std::string as_text(const nlohmann::json& value, const JsonMember& member, std::string_view context) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
     refuse(value, member, context, "a string that is not empty");
   return value.get<std::string>();
 }
 
-std::int64_t as_whole(const nlohmann::json& value, const Member& member, std::string_view context, std::int64_t least) {
+std::int64_t as_whole(const nlohmann::json& value, const JsonMember& member, std::string_view context,
+                      std::int64_t least) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kMost : value.is_number_integer();
   if (!fits || value.get<std::int64_t>() < least)
@@ -94,35 +96,35 @@ std::int64_t as_whole(const nlohmann::json& value, const Member& member, std::st
   return value.get<std::int64_t>();
 }
 
-double as_number(const nlohmann::json& value, const Member& member, std::string_view context,
+double as_number(const nlohmann::json& value, const JsonMember& member, std::string_view context,
                  const NumberRange& range) {
   if (!value.is_number() || !(value.get<double>() >= range.low && value.get<double>() <= range.high))
     refuse(value, member, context, range.words);
   return value.get<double>();
 }
 
-std::string as_any_text(const nlohmann::json& value, const Member& member, std::string_view context) {
+std::string as_any_text(const nlohmann::json& value, const JsonMember& member, std::string_view context) {
   if (!value.is_string()) refuse(value, member, context, "a string");
   return value.get<std::string>();
 }
 
-bool as_flag(const nlohmann::json& value, const Member& member, std::string_view context) {
+bool as_flag(const nlohmann::json& value, const JsonMember& member, std::string_view context) {
   if (!value.is_boolean()) refuse(value, member, context, "true or false");
   return value.get<bool>();
 }
 
-void check_array(const nlohmann::json& value, const Member& member, std::string_view context, std::size_t fewest) {
+void check_array(const nlohmann::json& value, const JsonMember& member, std::string_view context, std::size_t fewest) {
   if (!value.is_array()) fail("\"{}\" in {} is {}, but an array was expected", member.key, context, value.type_name());
   if (value.size() < fewest)
     fail("\"{}\" in {} has {} entries, but at least {} was expected", member.key, context, value.size(), fewest);
 }
 
-void check_object(const nlohmann::json& value, const Member& member, std::string_view context) {
+void check_object(const nlohmann::json& value, const JsonMember& member, std::string_view context) {
   if (!value.is_object())
     fail("\"{}\" in {} is {}, but an object was expected", member.key, context, value.type_name());
 }
 
-void refuse_choice(const nlohmann::json& value, const Member& member, std::string_view context,
+void refuse_choice(const nlohmann::json& value, const JsonMember& member, std::string_view context,
                    std::span<const std::string> choices) {
   refuse(value, member, context, "one of " + joined(choices));
 }
@@ -172,7 +174,7 @@ std::int64_t get_whole(const nlohmann::json& json, std::string_view key, std::st
 
 std::vector<std::int64_t> get_wholes(const nlohmann::json& json, std::string_view key, std::string_view context,
                                      std::int64_t least) {
-  return get_each<std::int64_t>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
+  return get_each<std::int64_t>(json, key, context, [&](const nlohmann::json& value, const JsonMember& member) {
     return as_whole(value, member, context, least);
   });
 }
@@ -184,7 +186,7 @@ double get_number(const nlohmann::json& json, std::string_view key, std::string_
 
 std::vector<double> get_numbers(const nlohmann::json& json, std::string_view key, std::string_view context,
                                 const NumberRange& range) {
-  return get_each<double>(json, key, context, [&](const nlohmann::json& value, const Member& member) {
+  return get_each<double>(json, key, context, [&](const nlohmann::json& value, const JsonMember& member) {
     return as_number(value, member, context, range);
   });
 }

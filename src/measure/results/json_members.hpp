@@ -29,27 +29,28 @@ inline constexpr NumberRange kShare = {0, 1, "a number from 0 to 1"};
 inline constexpr NumberRange kTimeMs = {1e-12, 1e12, "a finite time over zero (1e-12 to 1e12 ms)"};
 
 /// A member of an object, or an element of an array member.
-struct Member {
+struct JsonMember {
   std::string_view key;
   std::optional<std::size_t> index = {};
 };
 /// The context of what lies in a member: "the machine of a.json", or "series 3 of ..." for an element, whose kind `name`
 /// names.
-[[nodiscard]] std::string place_of(const Member& member, std::string_view name, std::string_view context);
+[[nodiscard]] std::string place_of(const JsonMember& member, std::string_view name, std::string_view context);
 
 /// The value of a member; throws Error, naming the member, for another type or range.
-[[nodiscard]] std::string as_text(const nlohmann::json& value, const Member& member, std::string_view context);
-[[nodiscard]] std::string as_any_text(const nlohmann::json& value, const Member& member, std::string_view context);
-[[nodiscard]] std::int64_t as_whole(const nlohmann::json& value, const Member& member, std::string_view context,
+[[nodiscard]] std::string as_text(const nlohmann::json& value, const JsonMember& member, std::string_view context);
+[[nodiscard]] std::string as_any_text(const nlohmann::json& value, const JsonMember& member, std::string_view context);
+[[nodiscard]] std::int64_t as_whole(const nlohmann::json& value, const JsonMember& member, std::string_view context,
                                     std::int64_t least);
-[[nodiscard]] double as_number(const nlohmann::json& value, const Member& member, std::string_view context,
+[[nodiscard]] double as_number(const nlohmann::json& value, const JsonMember& member, std::string_view context,
                                const NumberRange& range);
-[[nodiscard]] bool as_flag(const nlohmann::json& value, const Member& member, std::string_view context);
+[[nodiscard]] bool as_flag(const nlohmann::json& value, const JsonMember& member, std::string_view context);
 /// Throw Error for a member of another type, or an array of fewer entries.
-void check_array(const nlohmann::json& value, const Member& member, std::string_view context, std::size_t fewest = 0);
-void check_object(const nlohmann::json& value, const Member& member, std::string_view context);
+void check_array(const nlohmann::json& value, const JsonMember& member, std::string_view context,
+                 std::size_t fewest = 0);
+void check_object(const nlohmann::json& value, const JsonMember& member, std::string_view context);
 /// Throws Error for a text that is none of several.
-[[noreturn]] void refuse_choice(const nlohmann::json& value, const Member& member, std::string_view context,
+[[noreturn]] void refuse_choice(const nlohmann::json& value, const JsonMember& member, std::string_view context,
                                 std::span<const std::string> choices);
 /// "a, b, c"
 [[nodiscard]] std::string joined(std::span<const std::string> texts);

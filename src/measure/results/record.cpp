@@ -1,6 +1,6 @@
 #include "measure/results/record.hpp"
 
-namespace headroom {
+namespace headroom::records {
 namespace {
 
 /// A reference to a definition, which is added.
@@ -30,7 +30,7 @@ Field<std::string> any_text() {
 }
 
 Field<std::int64_t> whole(std::int64_t least) {
-  return {.read = [least](const nlohmann::json& value, const Member& member,
+  return {.read = [least](const nlohmann::json& value, const JsonMember& member,
                           const std::string& place) { return as_whole(value, member, place, least); },
           .write = as_it_is<std::int64_t>,
           .schema =
@@ -40,7 +40,7 @@ Field<std::int64_t> whole(std::int64_t least) {
 }
 
 Field<double> number(const NumberRange& range) {
-  return {.read = [range](const nlohmann::json& value, const Member& member,
+  return {.read = [range](const nlohmann::json& value, const JsonMember& member,
                           const std::string& place) { return as_number(value, member, place, range); },
           .write = as_it_is<double>,
           .schema =
@@ -62,4 +62,4 @@ Field<std::string> one_of(const std::vector<std::string_view>& choices) {
   return choice(std::move(pairs));
 }
 
-}  // namespace headroom
+}  // namespace headroom::records

@@ -24,7 +24,7 @@
 ///
 /// The table reads the struct from JSON, writes it, checks it, and gives the JSON Schema for other programs. Values
 /// that are unknown are left out; nothing is null. A member that the table does not have is an error.
-namespace headroom {
+namespace headroom::records {
 
 /// A JSON Schema (draft 2020-12) or a part of one; members keep their order.
 using Schema = nlohmann::ordered_json;
@@ -32,7 +32,7 @@ using Schema = nlohmann::ordered_json;
 /// How a value is read, written and described. `read` throws Error, naming the member and the place of its object.
 template <typename M>
 struct Field {
-  std::function<M(const nlohmann::json& value, const Member& member, const std::string& place)> read;
+  std::function<M(const nlohmann::json& value, const JsonMember& member, const std::string& place)> read;
   std::function<nlohmann::json(const M&)> write;
   std::function<Schema(Schema& definitions)> schema;  ///< adds what it refers to, "#/$defs/name", to the definitions
 };
@@ -74,7 +74,7 @@ class Record {
   Record& member(std::string key, M T::*value, Field<M> field, std::string description = "") {
     add(
         std::move(key), true, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const Member& member, const std::string& place, T& record) {
+        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
           record.*value = field.read(json, member, place);
         },
         [value, field](const T& record) { return std::optional(field.write(record.*value)); });
@@ -85,7 +85,7 @@ class Record {
   Record& member(std::string key, std::optional<M> T::*value, Field<M> field, std::string description = "") {
     add(
         std::move(key), false, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const Member& member, const std::string& place, T& record) {
+        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
           record.*value = field.read(json, member, place);
         },
         [value, field](const T& record) {
@@ -98,7 +98,7 @@ class Record {
   Record& member_unless_default(std::string key, M T::*value, Field<M> field, std::string description = "") {
     add(
         std::move(key), false, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const Member& member, const std::string& place, T& record) {
+        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
           record.*value = field.read(json, member, place);
         },
         [value, field](const T& record) {
@@ -108,7 +108,7 @@ class Record {
   }
   /// A member that is always this text.
   Record& constant(std::string key, const std::string& text) {
-    const auto read = [text](const nlohmann::json& json, const Member& member, const std::string& place, T&) {
+    const auto read = [text](const nlohmann::json& json, const JsonMember& member, const std::string& place, T&) {
       if (json != text) refuse_choice(json, member, place, std::vector{text});
     };
     add(
@@ -122,7 +122,8 @@ class Record {
   /// A member that follows from those before it. On reading, another value is an Error.
   Record& derived(std::string key, std::function<std::string(const T&)> derive, const Schema& schema,
                   std::string description = "") {
-    const auto read = [derive](const nlohmann::json& json, const Member& member, const std::string& place, T& record) {
+    const auto read = [derive](const nlohmann::json& json, const JsonMember& member, const std::string& place,
+                               T& record) {
       const std::string derived = derive(record);
       if (json != derived)
         fail("the {} of {} is {}, but '{}' follows from its other members", member.key, place, json.dump(), derived);
@@ -136,7 +137,7 @@ class Record {
   Record& group(const Record<T>& record) {
     add(
         record.name_, true, "", [record](Schema& definitions) { return record.schema(definitions); },
-        [record](const nlohmann::json& json, const Member& member, const std::string& place, T& out) {
+        [record](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& out) {
           record.read_into(json, place_of(member, record.name_, place), out);
         },
         [record](const T& out) { return std::optional(record.write(out)); });
@@ -194,7 +195,8 @@ class Record {
     for (const Property& property : properties_) {
       Schema& member = schema["properties"][property.key] = Schema::object();
       if (!property.description.empty()) member["description"] = property.description;
-      for (const auto& [key, value] : property.schema(definitions).items())
+      const Schema described = property.schema(definitions);
+      for (const auto& [key, value] : described.items())
         if (!member.contains(key)) member[key] = value;
     }
     return schema;
@@ -208,7 +210,7 @@ class Record {
   void add(std::string key, bool is_required, std::string description, std::function<Schema(Schema&)> schema, Read read,
            Write write) {
     readers_.push_back([key, is_required, read](const nlohmann::json& object, const std::string& place, T& record) {
-      if (is_required || object.contains(key)) read(get(object, key, place), Member{key}, place, record);
+      if (is_required || object.contains(key)) read(get(object, key, place), JsonMember{key}, place, record);
     });
     writers_.push_back([key, write](const T& record, nlohmann::json& object) {
       if (auto value = write(record)) object[key] = std::move(*value);
@@ -240,7 +242,7 @@ class Record {
 template <typename T>
 [[nodiscard]] Field<T> object(const Record<T>& record) {
   return {.read = [&record](
-                      const nlohmann::json& value, const Member& member,
+                      const nlohmann::json& value, const JsonMember& member,
                       const std::string& place) { return record.read(value, place_of(member, record.name(), place)); },
           .write = [&record](const T& value) { return record.write(value); },
           .schema =
@@ -259,7 +261,7 @@ Field<M> choice(std::vector<std::pair<std::string, M>> choices) {
   std::vector<std::string> texts;
   for (const auto& [text, value] : choices) texts.push_back(text);
   return {.read =
-              [choices, texts](const nlohmann::json& json, const Member& member, const std::string& place) {
+              [choices, texts](const nlohmann::json& json, const JsonMember& member, const std::string& place) {
                 const auto found =
                     std::ranges::find_if(choices, [&](const auto& entry) { return json == entry.first; });
                 if (found == choices.end()) refuse_choice(json, member, place, texts);
@@ -280,12 +282,12 @@ Field<M> choice(std::vector<std::pair<std::string, M>> choices) {
 template <typename M>
 Field<std::vector<M>> list(Field<M> entry, std::size_t fewest) {
   return {.read =
-              [entry, fewest](const nlohmann::json& json, const Member& member, const std::string& place) {
+              [entry, fewest](const nlohmann::json& json, const JsonMember& member, const std::string& place) {
                 check_array(json, member, place, fewest);
                 std::vector<M> values;
                 values.reserve(json.size());
                 for (const nlohmann::json& value : json)
-                  values.push_back(entry.read(value, Member{member.key, values.size()}, place));
+                  values.push_back(entry.read(value, JsonMember{member.key, values.size()}, place));
                 return values;
               },
           .write =
@@ -306,11 +308,12 @@ Field<std::vector<M>> list(Field<M> entry, std::size_t fewest) {
 template <typename M>
 Field<std::map<std::string, M>> by_name(Field<M> entry) {
   return {.read =
-              [entry](const nlohmann::json& json, const Member& member, const std::string& place) {
+              [entry](const nlohmann::json& json, const JsonMember& member, const std::string& place) {
                 check_object(json, member, place);
                 std::map<std::string, M> values;
                 const std::string inside = place_of(member, member.key, place);
-                for (const auto& [name, value] : json.items()) values[name] = entry.read(value, Member{name}, inside);
+                for (const auto& [name, value] : json.items())
+                  values[name] = entry.read(value, JsonMember{name}, inside);
                 return values;
               },
           .write =
@@ -325,4 +328,4 @@ Field<std::map<std::string, M>> by_name(Field<M> entry) {
               }};
 }
 
-}  // namespace headroom
+}  // namespace headroom::records

@@ -6,7 +6,7 @@
 #include "base/test_util.hpp"
 #include "measure/results/result_records.hpp"
 
-namespace headroom {
+namespace headroom::records {
 namespace {
 
 using nlohmann::json;
@@ -43,7 +43,7 @@ const Record<Sample>& sample_record() {
           .member("name", &Sample::name, text(), "Its name.")
           .derived("initial", [](const Sample& sample) { return sample.name.substr(0, 1); }, {{"type", "string"}})
           .member("share", &Sample::share, number(kShare))
-          .member_unless_default("counts", &Sample::counts, list(headroom::whole(), 1))
+          .member_unless_default("counts", &Sample::counts, list(records::whole(), 1))
           .member("ranges", &Sample::ranges, list(object(range_record())))
           .part(&Sample::whole, whole)
           .member("late", &Sample::drops, choice<bool>({{"wait", false}, {"drop", true}}))
@@ -170,4 +170,4 @@ TEST(MachineRecord, RefusesWrongMembersByName) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::records

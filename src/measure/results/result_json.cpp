@@ -9,7 +9,7 @@ namespace headroom {
 
 nlohmann::json to_json(const ResultFile& file) {
   check_results(file);
-  nlohmann::json document = result_file_record({}).write(file);
+  nlohmann::json document = records::result_file_record({}).write(file);
   (void)dump_json(document);  // rejects NaN, infinity and broken UTF-8, naming the place
   return document;
 }
@@ -21,7 +21,7 @@ ResultFile results_from_json(const nlohmann::json& json, std::string_view contex
   if (const std::string schema = get_text(json, "schema", context); schema != kResultSchema) {
     fail("{} has schema '{}'; this program reads '{}'", context, schema, kResultSchema);
   }
-  ResultFile file = result_file_record(folder).read(json, std::string(context));
+  ResultFile file = records::result_file_record(folder).read(json, std::string(context));
   try {
     check_results(file);
     check_created(file.created);
@@ -33,8 +33,9 @@ ResultFile results_from_json(const nlohmann::json& json, std::string_view contex
 }
 
 nlohmann::ordered_json result_schema() {
+  using records::Schema;
   Schema definitions = Schema::object();
-  const Schema file = result_file_record({}).schema(definitions);
+  const Schema file = records::result_file_record({}).schema(definitions);
   Schema schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", kResultSchema}};
   schema.update(file);
   schema["$defs"] = std::move(definitions);

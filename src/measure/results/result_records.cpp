@@ -6,7 +6,7 @@
 #include "base/text/printable.hpp"
 #include "measure/results/stored_plan.hpp"
 
-namespace headroom {
+namespace headroom::records {
 namespace {
 
 constexpr const char* kWorkHash =
@@ -80,7 +80,7 @@ Field<nlohmann::json> request() {
   static constexpr std::array kPositive = {"images",       "batch", "steps",  "token_rows", "token_columns",
                                            "image_tokens", "width", "height", "bytes"};
   return {.read =
-              [](const nlohmann::json& value, const Member& member, const std::string& place) {
+              [](const nlohmann::json& value, const JsonMember& member, const std::string& place) {
                 check_object(value, member, place);
                 for (const char* key : kPositive) (void)find_whole(value, key, place_of(member, "", place), 1);
                 return value;
@@ -388,7 +388,7 @@ const Record<LatencyRecord>& latency_record() {
 /// A plan in the file, or the path of a file that several result files share.
 Field<std::map<std::string, PlanRecord>> plans(const std::filesystem::path& folder) {
   Field<std::map<std::string, PlanRecord>> field = by_name(object(plan_record()));
-  field.read = [folder](const nlohmann::json& value, const Member& member, const std::string& place) {
+  field.read = [folder](const nlohmann::json& value, const JsonMember& member, const std::string& place) {
     check_object(value, member, place);
     std::map<std::string, PlanRecord> plans;
     for (const auto& [id, plan] : value.items()) {
@@ -514,4 +514,4 @@ Record<ResultFile> result_file_record(const std::filesystem::path& folder) {
       .member("results", &ResultFile::results, list(object(result_record())));
 }
 
-}  // namespace headroom
+}  // namespace headroom::records

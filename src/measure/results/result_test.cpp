@@ -219,7 +219,7 @@ TEST(ResultFile, ExampleInTheDocumentsIsTrueToSchemaAndCode) {
 }
 
 TEST(ResultFile, SchemaInTheDocumentsIsThatOfTheRecords) {
-  EXPECT_EQ(read_json(kSource / "docs/result.schema.json"), json(result_schema()))
+  EXPECT_TRUE(read_json(kSource / "docs/result.schema.json") == json(result_schema()))
       << "make it again: headroom report --schema > docs/result.schema.json";
 }
 
@@ -263,7 +263,7 @@ TEST(ResultFile, NeverWritesNanOrInfinity) {
   const double infinity = std::numeric_limits<double>::infinity();
   ResultFile file = sample_file();
   file.results[0].quality[0].value = infinity;
-  EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("/results/0/quality/0/value"));
+  EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("\"value\" of the relative_l2"));
   file = sample_file();
   file.results[1].trials[0].time_ms[0] = std::nan("");
   EXPECT_THAT(error_of([&] { write_results(folder / "a.json", file); }), HasSubstr("/results/1/trials/0/time/0"));
