@@ -12,7 +12,6 @@
 #include "measure/protocol/stages.hpp"
 #include "measure/results/fingerprint.hpp"
 #include "measure/results/timing.hpp"
-#include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom {
@@ -201,14 +200,6 @@ std::string label_of(const std::string& switches, const Result& result) {
                              : fmt::format("{} ({} declined)", switches, declined_names(result));
 }
 
-bool is_one_process(const Result& result) {
-  const std::vector<std::int64_t>& process = series_of(result, "step").process;
-  return std::ranges::all_of(process, [&](std::int64_t one) { return one == process.front(); });
-}
-
-/// One process says nothing of how processes differ, so its factor has no interval.
-bool has_lone_process(const SweepRow& row) { return is_one_process(*row.baseline) || is_one_process(*row.result); }
-
 std::vector<Cell> factor_cells(const SweepRow& row) {
   if (row.cell->switches == kBaseline) return {baseline_cell(), no_value()};
   if (row.baseline == nullptr) return {no_value(), no_value()};
@@ -216,7 +207,14 @@ std::vector<Cell> factor_cells(const SweepRow& row) {
   if (row.unsettled || why_unsettled(*row.baseline)) return {no_value("unsettled"), no_value()};
   const std::optional<Estimate> factor = speedup(*row.baseline, *row.result, /*is_one_file=*/true);
   if (!factor) return {no_value(), no_value()};
-  return {factor_cell(factor->value), has_lone_process(row) ? no_value() : interval_cell(factor->interval)};
+  return {factor_cell(factor->value), interval_cell(factor->interval)};
+}
+
+/// Why the factor of a row has no interval; empty if it has one, or if there is no factor.
+std::string why_no_factor_interval(const SweepRow& row) {
+  if (row.baseline == nullptr || row.unsettled || why_unsettled(*row.baseline)) return {};
+  const std::string of_baseline = why_no_factor_interval(*row.baseline);
+  return of_baseline.empty() ? why_no_factor_interval(*row.result) : of_baseline;
 }
 
 /// The state of a cell that fits, in CSV.
@@ -250,17 +248,17 @@ std::vector<Cell> sweep_cells(const SweepRow& row) {
 
 /// What the reader needs to know of cells without an interval, and of unsettled ones.
 std::string sweep_remarks(const std::vector<SweepRow>& rows) {
-  std::string unsettled, few, declined;
-  bool has_lone = false;
+  std::string unsettled, few, declined, no_interval;
   for (const SweepRow& row : rows) {
     for (const DeclinedSwitch& one : row.result->configuration.declined)
       declined += fmt::format("  {}: {}: {}\n", row.result->id, one.name, one.reason);
-    has_lone = has_lone || (row.baseline != nullptr && !row.unsettled && has_lone_process(row));
+    if (no_interval.empty()) no_interval = why_no_factor_interval(row);
     if (row.unsettled) unsettled += fmt::format("  {}: {}\n", row.result->id, *row.unsettled);
     if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step");
   }
-  std::string text = std::move(few);
-  if (has_lone) text += fmt::format("\nfactors have no interval: {} (--processes)\n", kOneProcessEach);
+  std::string text = few;
+  if (few.empty() && !no_interval.empty())
+    text += fmt::format("\nfactors have no interval: {} (--processes)\n", no_interval);
   if (!declined.empty()) text += "\ndeclined, so that the cell was measured without it:\n" + declined;
   if (!unsettled.empty()) text += "\nunsettled: too noisy to report:\n" + unsettled;
   return text;

@@ -44,6 +44,12 @@ Timing timing_of_images(const Result& result) {
   return timing;
 }
 
+/// Whether the series is not of a ladder, whose rounds are its replicates, and its trials are all of one process.
+bool is_lone_process(const TrialSeries& series) {
+  return series.round.empty() &&
+         std::ranges::all_of(series.process, [&](std::int64_t process) { return process == series.process.front(); });
+}
+
 bool is_over_zero(const Timing& timing) {
   return std::ranges::all_of(timing.trials_ms, [](double time) { return time > 0; });
 }
@@ -99,13 +105,20 @@ std::optional<std::string> why_unsettled(const Result& result) {
   return 2 * disturbed > processes.size() ? std::optional(disturbance) : std::nullopt;
 }
 
+std::string why_no_factor_interval(const Result& result) {
+  const std::optional<Timing> timing = timing_of(result);
+  if (!timing) return "it has no times";
+  if (!timing->interval_ms) return timing->no_interval;
+  return is_lone_process(series_of(result, timing->series)) ? "one process says nothing of how processes differ" : "";
+}
+
 std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file) {
   const std::optional<Timing> before = timing_of(base), after = timing_of(other);
   if (!before || !after || before->unit != after->unit || !is_over_zero(*before) || !is_over_zero(*after)) return {};
   if (is_one_file)
     if (const std::optional<Estimate> factor = round_factor(base, other)) return factor;
   Estimate factor = ratio_with_interval(before->trials_ms, after->trials_ms);
-  if (!before->interval_ms || !after->interval_ms) factor.interval.reset();
+  if (!why_no_factor_interval(base).empty() || !why_no_factor_interval(other).empty()) factor.interval.reset();
   return factor;
 }
 

@@ -43,10 +43,14 @@ struct Timing {
 /// was found.
 [[nodiscard]] std::optional<std::string> why_unsettled(const Result& result);
 
+/// Why a ratio of medians with this result has no interval, one clause: its time has none, or all its trials are of
+/// one process, which says nothing of how processes differ. Empty if the ratio has one.
+[[nodiscard]] std::string why_no_factor_interval(const Result& result);
+
 /// How many times as fast `other` is as `base`, with its 95% interval. Between rungs of one ladder, and so of one
 /// file, it comes from their rounds (round_factor()); otherwise it is the ratio of medians (ratio_with_interval()).
-/// Empty if either has no time over zero, or if their units differ. The interval is absent if either time has none.
-/// Callers ask why_unsettled() of both first: an unsettled time has no factor.
+/// Empty if either has no time over zero, or if their units differ. A ratio of medians has no interval if either
+/// result has a why_no_factor_interval(). Callers ask why_unsettled() of both first: an unsettled time has no factor.
 [[nodiscard]] std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file);
 
 }  // namespace headroom

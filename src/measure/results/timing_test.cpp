@@ -80,7 +80,19 @@ TEST(Speedup, IsTheRatioOfMediansOfTimesOfImages) {
   const std::optional<Estimate> factor = speedup(base, fewer, /*is_one_file=*/true);
   ASSERT_TRUE(factor);
   EXPECT_EQ(factor->value, 2) << "half as many steps of the same time";
-  EXPECT_TRUE(factor->interval);
+}
+
+TEST(Speedup, HasAnIntervalOnlyOfSeveralProcesses) {
+  const Result one = requests({six_steps(100, 0, {})});
+  const Result two = requests({six_steps(100, 0, {}), six_steps(102, 1, {})});
+  EXPECT_EQ(why_no_factor_interval(one), "one process says nothing of how processes differ");
+  EXPECT_EQ(why_no_factor_interval(two), "");
+  EXPECT_TRUE(speedup(two, two, /*is_one_file=*/false)->interval);
+  EXPECT_FALSE(speedup(two, one, /*is_one_file=*/false)->interval);
+  EXPECT_FALSE(speedup(one, two, /*is_one_file=*/false)->interval);
+  const Result visits = requests({six_steps(100, 0, 0), six_steps(102, 0, 1)});
+  EXPECT_EQ(why_no_factor_interval(visits), "") << "rounds of a ladder are its replicates";
+  EXPECT_EQ(why_no_factor_interval(requests({six_steps(100, 0, 0)})), "one round says nothing of how rounds differ");
 }
 
 TEST(Speedup, OfALadderIsThatOfItsRounds) {

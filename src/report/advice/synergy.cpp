@@ -34,7 +34,7 @@ Estimate quotient_of_medians(const Measurement& base, const Measurement& alone, 
   Estimate quotient{.value = median_of(before) * median_of(alone) / (median_of(base) * median_of(together)),
                     .interval = {}};
   const std::array<const Measurement*, 4> all = {&before, &alone, &base, &together};
-  if (!std::ranges::all_of(all, [](const Measurement* m) { return m->time().interval_ms.has_value(); }))
+  if (!std::ranges::all_of(all, [](const Measurement* m) { return why_no_factor_interval(*m->result).empty(); }))
     return quotient;
   double down = 0, up = 0;  // as ratio_with_interval() combines independent errors
   const auto add = [&](const Measurement& m, bool is_divisor) {

@@ -34,6 +34,17 @@ TEST(Synergy, IsTheQuotientOfFactors) {
   EXPECT_LT(all[0].quotient.interval->high, 2.1);
 }
 
+TEST(Synergy, OfOneProcessHasNoInterval) {
+  std::vector<Result> results = {test::make_result({}, near(100)), test::make_result({"arena"}, near(80)),
+                                 test::make_result({"fuse"}, near(50)), test::make_result({"arena", "fuse"}, near(20))};
+  for (std::int64_t& process : results[2].trials.front().process) process = 0;
+  const Dataset dataset = test::make_dataset({test::make_file(results)});
+  const std::vector<Interaction> all = interactions_of(first_ladder(dataset));
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_NEAR(all[0].quotient.value, 2.0, 1e-12);
+  EXPECT_FALSE(all[0].quotient.interval);
+}
+
 TEST(Synergy, CountsNoSwitchThatDeclinedAndNothingUnsettled) {
   std::vector<Result> results = {test::make_result({}, near(100)), test::make_result({"arena"}, near(80)),
                                  test::make_result({"fuse"}, near(50)),

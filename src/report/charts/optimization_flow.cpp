@@ -142,14 +142,16 @@ std::optional<Chart> draw_flow(const Dataset& dataset, const LadderView& ladder,
               .height = 500};
   if (!left_out.empty())
     chart.notes.push_back(
-        fmt::format("Not drawn, because no change exceeds the noise: {}.", fmt::join(left_out, "; ")));
+        fmt::format("Not drawn, because no change is known to exceed the noise: {}.", fmt::join(left_out, "; ")));
   return chart;
 }
 
 }  // namespace
 
 Drawn optimization_flow(const Dataset& dataset) {
-  Drawn drawn{.charts = {}, .left_out = "no ladder has a switch whose effect exceeds the noise"};
+  Drawn drawn{
+      .charts = {},
+      .left_out = "no ladder has a switch whose effect is known to exceed the noise: its factor needs an interval"};
   for (const LadderView& ladder : ladders_of(dataset)) {
     if (ladder.cumulative.size() < 2) continue;
     if (std::optional<Chart> chart = draw_flow(dataset, ladder, drawn.charts.size()))
