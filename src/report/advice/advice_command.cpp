@@ -3,9 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/image_size.hpp"
 #include "report/render/html.hpp"
+#include "report/work.hpp"
 #include "run/component.hpp"
 
 namespace headroom {
@@ -37,26 +40,82 @@ bool is_opened_by_name(const Candidate& candidate) {
   return found != models.end() && (!found->folder.empty() || has_random_weights(candidate));
 }
 
-/// "headroom bench taesd --random-weights 0 --pass decode --opt lossless", in <code>; in words if the model's folder is
-/// not known.
+/// "--token-rows 32 --token-columns 64" of a number of tokens, as near to a square as it gets.
+std::string token_options(std::string_view what, double tokens) {
+  constexpr double kMostTokens = 1e9;  // limits untrusted values
+  if (!(tokens >= 1 && tokens <= kMostTokens)) return {};
+  const auto count = static_cast<std::int64_t>(tokens);
+  auto rows = static_cast<std::int64_t>(std::sqrt(tokens));
+  while (count % rows != 0) --rows;
+  return fmt::format(" --{0}-rows {1} --{0}-columns {2}", what, rows, count / rows);
+}
+
+/// The size of images, in the form that every model takes.
+std::string size_options(const Subject& subject) {
+  if (const std::optional<ImageSize> size = image_size_of(subject))
+    return fmt::format(" --height {} --width {}", size->height, size->width);
+  const auto rows = request_number(subject, "token_rows"), columns = request_number(subject, "token_columns");
+  if (rows && columns) return fmt::format(" --token-rows {} --token-columns {}", *rows, *columns);
+  const std::optional<double> tokens = image_tokens_of(subject);
+  return tokens ? token_options("token", *tokens) : "";
+}
+
+/// The options that make a command measure the candidate's work. An error of a pass is that of any batch.
+std::string work_options(std::string_view name, const Candidate& candidate) {
+  const Subject& subject = candidate.scenario->subject;
+  const bool is_request = pass_name_of(candidate).empty();
+  std::string options;
+  const auto add = [&](std::string_view option, std::string_view key) {
+    if (const std::optional<double> value = request_number(subject, std::string(key)))
+      options += fmt::format(" --{} {}", option, *value);
+  };
+  if (name == "stream") {
+    for (const char* key : {"steps", "strength", "fps"}) add(key, key);
+    return subject.request.value("late", "wait") == "drop" ? options + " --drop" : options;
+  }
+  const bool is_error_of_pass = name == "bench" && is_request;
+  if (const std::optional<double> batch = batch_of(subject); batch && !is_error_of_pass && (is_request || *batch != 1))
+    options += fmt::format(" --batch {}", *batch);
+  options += size_options(subject);
+  if (const auto tokens = request_number(subject, "reference_tokens"); tokens && name == "bench")
+    options += token_options("reference", *tokens);
+  add("text-tokens", "text_tokens");
+  if (is_request && name != "bench") add("steps", "steps");
+  if (name == "ladder") add("guidance", "guidance_scale");
+  return options;
+}
+
+/// "headroom bench taesd --random-weights 0 --pass decode --height 512 --width 512 --opt lossless", in <code>; in words
+/// if the model's folder is not known.
 std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
   const std::string model = escape_html(candidate.scenario->subject.name), pass = escape_html(pass_name_of(candidate));
-  const std::string pass_option = pass.empty() ? "" : fmt::format(" --pass {}", pass);
+  const std::string work =
+      (pass.empty() ? "" : fmt::format(" --pass {}", pass)) + escape_html(work_options(name, candidate));
   if (!is_opened_by_name(candidate))
-    return fmt::format("the command {} and{} {}, given the folder of {}, which the result does not name", name,
-                       pass_option, options, model);
+    return fmt::format("the command {} and{} {}, given the folder of {}, which the result does not name", name, work,
+                       options, model);
   return fmt::format("<code>headroom {} {}{}{}{} {}</code>", name, model,
-                     has_random_weights(candidate) ? " --random-weights 0" : "", pass_option,
-                     name == "stream" ? " --input VIDEO --out null:" : "", options);
+                     has_random_weights(candidate) ? " --random-weights 0" : "",
+                     name == "stream" ? " --input VIDEO --out null:" : "", work, options);
+}
+
+/// "arena,bf16"; "baseline" if there are no switches.
+std::string switches_of(const Candidate& candidate) {
+  const std::vector<std::string>& switches = candidate.measurement->switches();
+  return switches.empty() ? "baseline" : escape_html(fmt::format("{}", fmt::join(switches, ",")));
 }
 
 /// "--opt arena,bf16 --quality 500": the options with the candidate's switches, so that it is what the command
 /// measures.
 std::string with_switches(const Candidate& candidate, std::string_view options) {
-  const std::vector<std::string>& switches = candidate.measurement->switches();
-  return switches.empty()
-             ? std::string(options)
-             : fmt::format("--opt {} {}", escape_html(fmt::format("{}", fmt::join(switches, ","))), options);
+  return fmt::format("--opt {} {}", switches_of(candidate), options);
+}
+
+/// "lossless", or "lossless,steps=4" for a frame, whose steps are a switch of the command.
+std::string exact_switches(const Candidate& candidate) {
+  const std::optional<double> steps = request_number(candidate.scenario->subject, "steps");
+  return steps && pass_name_of(candidate) == "frame" ? fmt::format("--opt lossless,steps={}", *steps)
+                                                     : "--opt lossless";
 }
 
 }  // namespace
@@ -76,7 +135,8 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
 }
 
 std::string how_to_profile(const Candidate& candidate) {
-  if (candidate.scenario->subject.kind == SubjectKind::kStream) return "not profiled";
+  const Subject& subject = candidate.scenario->subject;
+  if (subject.kind == SubjectKind::kStream || subject.request.contains("reference_tokens")) return "not profiled";
   return "not profiled: " + command("profile", candidate, with_switches(candidate, "--out profile.json"));
 }
 
@@ -85,7 +145,7 @@ std::string how_to_time_exact(const Candidate& candidate) {
   return command(is_stream                          ? "stream"
                  : !pass_name_of(candidate).empty() ? "bench"
                                                     : "ladder",
-                 candidate, "--opt lossless");
+                 candidate, exact_switches(candidate));
 }
 
 }  // namespace headroom

@@ -4,8 +4,8 @@
 
 #include "report/advice/deploy.hpp"
 
-/// Commands that the advice names, as HTML. Each can be run as it is. If the candidate's model cannot be opened by the
-/// name in its result, there is no command but a sentence that says so.
+/// Commands that the advice names, as HTML. Each can be run as it is and measures the candidate's work. If the
+/// candidate's model cannot be opened by the name in its result, there is no command but a sentence that says so.
 namespace headroom {
 
 /// How to measure the quality of a candidate. A text-to-image model is judged by its images (`ladder --quality`). A

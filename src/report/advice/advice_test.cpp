@@ -338,6 +338,13 @@ TEST(Advice, SaysWhereTooFewTrialsMakeItUncertain) {
   EXPECT_THAT(decision_text({baseline(), few}),
               HasSubstr("It is not certain that it is the fastest: 3 trials give no 95% interval, 6 would."));
   EXPECT_THAT(decision_text({baseline(), step({"arena"}, 50)}), testing::Not(HasSubstr("not certain")));
+  EXPECT_THAT(decision_text({few}), testing::Not(HasSubstr("not certain"))) << "there is no other";
+  Entry lone = step({"arena"}, 50);
+  for (std::int64_t& process : lone.result.trials.front().process) process = 0;
+  const std::string html = decision_text({baseline(), lone});
+  EXPECT_THAT(html, HasSubstr("It is not certain that it is the fastest: one process says nothing of how processes "
+                              "differ."));
+  EXPECT_THAT(html, HasSubstr("2.00x as fast</span><span class=\"detail\">no interval: one process says nothing"));
 }
 
 /// The same of a model by another name, with or without random weights.
@@ -350,37 +357,85 @@ Entry named(Entry entry, const std::string& model, bool is_random = false) {
 TEST(Advice, NamesACommandThatTakesTheModel) {
   const std::string shipped =
       decision_text({named(baseline(), "fashion-flux"), named(step({"bf16"}, 20), "fashion-flux")});
-  EXPECT_THAT(shipped, HasSubstr("<code>headroom ladder fashion-flux --opt bf16 --quality 500</code>"));
-  EXPECT_THAT(shipped, HasSubstr("not profiled: <code>headroom profile fashion-flux --out profile.json</code>"));
+  const std::string work = "--batch 2 --height 32 --width 32 --steps 10";  // test::denoise_subject() of this model
+  EXPECT_THAT(shipped,
+              HasSubstr(fmt::format("<code>headroom ladder fashion-flux {} --opt bf16 --quality 500</code>", work)));
+  EXPECT_THAT(shipped, HasSubstr(fmt::format("not profiled: <code>headroom profile fashion-flux {} --opt baseline "
+                                             "--out profile.json</code>",
+                                             work)))
+      << "the command's own switches are lossless";
   EXPECT_THAT(decision_text({named(baseline(), "fashion-flux"), named(step({"arena", "fuse"}, 20), "fashion-flux")}),
-              HasSubstr("<code>headroom profile fashion-flux --opt arena,fuse --out profile.json</code>"));
+              HasSubstr(fmt::format("<code>headroom profile fashion-flux {} --opt arena,fuse --out profile.json</code>",
+                                    work)));
   Subject decode = unet_pass(64);
   decode.request["pass"] = "decode";
   EXPECT_THAT(
       decision_text({named(pass({}, 20, decode), "taesd", true), named(pass({"fp16"}, 2, decode), "taesd", true)}),
-      HasSubstr("<code>headroom bench taesd --random-weights 0 --pass decode --opt auto --out error.json</code>"));
+      HasSubstr("<code>headroom bench taesd --random-weights 0 --pass decode --height 64 --width 64 --opt auto --out "
+                "error.json</code>"));
   const Entry base = named(baseline(), "flux-dev", true);
   EXPECT_THAT(decision_text({base, named(step({"steps=5"}, 20), "flux-dev", true)}),
               HasSubstr("judge it with trained weights"));
   EXPECT_THAT(decision_text({base, named(step({"fp8"}, 20), "flux-dev", true)}),
-              HasSubstr("<code>headroom bench flux-dev --random-weights 0 --opt auto --out error.json</code>"));
+              HasSubstr("<code>headroom bench flux-dev --random-weights 0 --height 256 --width 256 --opt auto --out "
+                        "error.json</code>"));
+}
+
+TEST(Advice, NamesACommandOfTheSameWork) {
+  const auto exact_of = [](const char* model, Subject subject) {
+    subject.name = model;
+    return decision_text({named(pass({"fp8"}, 20, subject), model, true)});
+  };
+  Subject forward = transformer_pass();
+  forward.request = {{"pass", "forward"}, {"batch", 4}, {"image_tokens", 8192}, {"text_tokens", 512}};
+  EXPECT_THAT(exact_of("flux-dev", forward),
+              HasSubstr("<code>headroom bench flux-dev --random-weights 0 --pass forward --batch 4 --token-rows 64 "
+                        "--token-columns 128 --text-tokens 512 --opt lossless</code>"));
+  forward.request = {
+      {"pass", "forward"}, {"batch", 1}, {"image_tokens", 4096}, {"reference_tokens", 1024}, {"text_tokens", 512}};
+  const std::string edited = exact_of("flux-dev", forward);
+  EXPECT_THAT(edited, HasSubstr("--token-rows 64 --token-columns 64 --reference-rows 32 --reference-columns 32"));
+  EXPECT_THAT(edited, testing::Not(HasSubstr("headroom profile"))) << "it takes no reference image";
+  Subject frame = unet_pass(64);
+  frame.request["pass"] = "frame";
+  frame.request["steps"] = 20;
+  EXPECT_THAT(exact_of("live-stream-unet", frame), HasSubstr("--height 64 --width 64 --opt lossless,steps=20</code>"));
+}
+
+TEST(Advice, CallsNothingFasterThatIsEqualInTime) {
+  const std::string html = decision_text({baseline(), step({"arena"}, 50), step({"fp8"}, 49.99).psnr(20)});
+  EXPECT_THAT(html, testing::Not(HasSubstr("Faster, beyond the limit")));
+  // "graph" is equal in time to "arena", which has fewer switches.
+  const std::string equals = decision_text({baseline(), step({"arena"}, 50), step({"arena", "graph"}, 49.99)});
+  EXPECT_THAT(equals, HasSubstr("<h2>Deploy <bdi>arena</bdi></h2>"));
+  EXPECT_THAT(equals, testing::Not(HasSubstr("For throughput")));
+}
+
+TEST(Advice, CountsTheSamplesOfPassesOfSeveralSizes) {
+  Subject four = unet_pass(64);
+  four.request["batch"] = 4;
+  const std::string html =
+      decision_text({pass({}, 20, unet_pass(64)), pass({"arena"}, 10, unet_pass(64)), pass({"arena"}, 20, four)});
+  EXPECT_THAT(html, HasSubstr("100 samples/s"));
+  EXPECT_THAT(html, HasSubstr("<dt>For throughput</dt><dd><bdi>arena</bdi>, 4 at once: 200 samples/s"));
 }
 
 TEST(Advice, NamesNoCommandOfAModelThatItsNameDoesNotOpen) {
   for (const char* model : {"my-folder", "text_encoder", "flux-dev"}) {  // the last has no checkpoint of its own
     const std::string html = decision_text({named(baseline(), model), named(step({"bf16"}, 20), model)});
     EXPECT_THAT(html, testing::Not(HasSubstr("<code>headroom"))) << model;
-    EXPECT_THAT(html, HasSubstr(fmt::format(
-                          "measure it with the command ladder and --opt bf16 --quality 500, given the folder of {}, "
-                          "which the result does not name",
-                          model)));
+    EXPECT_THAT(html, HasSubstr("measure it with the command ladder and --batch 2 --"));
+    EXPECT_THAT(html, HasSubstr(fmt::format("--steps 10 --opt bf16 --quality 500, given the folder of {}, which the "
+                                            "result does not name",
+                                            model)));
   }
 }
 
 TEST(Advice, SaysWhatToTimeWhereNothingIsWithinTheLimit) {
   const std::string beyond = decision_text({named(step({"fp8"}, 20).psnr(20), "fashion-flux")});
   EXPECT_THAT(beyond, HasSubstr("<h2>Deploy <bdi>lossless</bdi>, which was not timed here</h2>"));
-  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder fashion-flux --opt lossless</code>"));
+  EXPECT_THAT(beyond, HasSubstr("<code>headroom ladder fashion-flux --batch 2 --height 32 --width 32 --steps 10 "
+                                "--opt lossless</code>"));
   EXPECT_THAT(beyond, HasSubstr("is beyond the limit, RMS error grown by at most 1% of the range of values"));
   EXPECT_THAT(decision_text({step({"fp8"}, 20)}), HasSubstr("<h2>Quality not measured</h2>"));
 }

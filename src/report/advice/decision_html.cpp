@@ -48,7 +48,7 @@ std::string time_text(const Candidate& c) {
 
 std::string_view noun_of(const Candidate& c) {
   const std::string& unit = c.measurement->time().unit;
-  return unit == "image" ? "images" : unit == "frame" ? "frames" : "passes";
+  return unit == "image" ? "images" : unit == "frame" ? "frames" : "samples";
 }
 
 std::string rate_text(const Candidate& c) {
@@ -119,6 +119,12 @@ std::string quality_card(const Candidate& c, double most) {
   return card("Quality", value, fmt::format("{}", fmt::join(details, "; ")));
 }
 
+/// Why the factor over the baseline of the same run has no interval.
+std::string no_factor_interval_of(const Candidate& c) {
+  const std::string why = why_no_factor_interval(*c.measurement->result);
+  return why.empty() ? "the baseline's times have none" : why;
+}
+
 std::string cards(const Dataset& dataset, const Candidate& c, double most) {
   const Measurement& m = *c.measurement;
   const Timing& timing = m.time();
@@ -130,7 +136,7 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
                                    interval_text(timing.interval_ms, label_ms, timing.no_interval));
   if (c.on_baseline)
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
-                 interval_text(c.on_baseline->interval, label_factor, "no interval, so it is not certain"));
+                 interval_text(c.on_baseline->interval, label_factor, "no interval: " + no_factor_interval_of(c)));
   html += quality_card(c, most);
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
@@ -254,11 +260,9 @@ std::string allowed_text(const Candidate& c, double most) {
   return escape_html("with " + loss_limit_text(*c.loss->worst->metric, most));
 }
 
-/// A sentence on what makes the times of a recommendation uncertain, or nothing.
-std::string doubt_of(const Candidate& c) {
-  const Timing& timing = c.measurement->time();
-  if (timing.interval_ms || c.measurement->result->latency) return {};
-  return fmt::format(" It is not certain that it is the fastest: {}.", escape_html(timing.no_interval));
+/// A sentence on what makes a recommendation uncertain, or nothing.
+std::string doubt_text(const Decision& d) {
+  return d.doubt.empty() ? "" : fmt::format(" It is not certain that it is the fastest: {}.", escape_html(d.doubt));
 }
 
 /// The configuration of the headline, and how certain it is.
@@ -277,7 +281,7 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
   const std::string work = escape_html(work_text(*shown->scenario)), name = name_html(name_of(*shown->measurement));
   if (d.deploy)
     return {"Deploy " + name, fmt::format("The fastest {} for {}; measured {}.{}", allowed_text(*shown, most), work,
-                                          escape_html(day_of(shown->measurement->file->created)), doubt_of(*shown))};
+                                          escape_html(day_of(shown->measurement->file->created)), doubt_text(d))};
   const std::string exact = fmt::format("Exact switches lose nothing: time them with {}.", how_to_time_exact(*shown));
   if (!shown->loss) return {"Quality not measured", fmt::format("The fastest for {} is {}. {}", work, name, exact)};
   return {"Deploy <bdi>lossless</bdi>, which was not timed here",

@@ -48,10 +48,10 @@ Candidates candidates_of(const Dataset& dataset, const Scenario& scenario, doubl
   for (const Measurement* m : measured_of(scenario)) {
     const Measurement* const baseline = baseline_for(scenario, *m);
     const bool is_one_run = baseline != nullptr && baseline->file == m->file;
-    const double batch = m->time().unit == "image" ? batch_of(scenario.subject).value_or(1) : 1;
+    const double batch = batch_of(scenario.subject).value_or(1);
     Candidate candidate{.measurement = m,
                         .scenario = &scenario,
-                        .request_ms = m->time().median_ms * batch,
+                        .request_ms = m->time().median_ms * (m->time().unit == "image" ? batch : 1),
                         .per_second = 0,
                         .loss = quality_loss(dataset, scenario, *m, max_quality_loss),
                         .on_baseline = is_one_run && m != baseline ? dataset.factor(*baseline, *m) : std::nullopt};
@@ -111,12 +111,23 @@ Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, doub
   return best_of_equals(equals, max_quality_loss);
 }
 
-/// The fastest candidate of the same work that is faster than `deployed`; the fastest of all if nothing is
-/// deployed.
-std::optional<Candidate> fastest_below(const Candidates& candidates, const std::optional<Candidate>& deployed) {
+/// The candidate with the most images per second. In the scenario of `deployed` it is `deployed` itself, since those
+/// with a lower latency are equal to it in time; frames of a stream overlap, so that their rate is another matter.
+Candidate highest_throughput(const Candidates& allowed, const Candidate& deployed) {
+  const Candidate& highest = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
+  const bool is_tie = highest.scenario == deployed.scenario && !highest.measurement->result->latency;
+  return is_tie ? deployed : highest;
+}
+
+/// The fastest candidate of the same work that is faster than `deployed` and not equal to it in time; the fastest of
+/// all if nothing is deployed.
+std::optional<Candidate> fastest_below(const Dataset& dataset, const Candidates& candidates,
+                                       const std::optional<Candidate>& deployed) {
   const Candidate* fastest = nullptr;
   for (const Candidate& c : candidates) {
-    if (deployed && (c.scenario != deployed->scenario || c.request_ms >= deployed->request_ms)) continue;
+    if (deployed &&
+        (c.scenario != deployed->scenario || c.request_ms >= deployed->request_ms || are_alike(dataset, *deployed, c)))
+      continue;
     if (fastest == nullptr || c.request_ms < fastest->request_ms) fastest = &c;
   }
   return fastest == nullptr ? std::nullopt : std::optional(*fastest);
@@ -206,15 +217,17 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
     decision.unsettled.push_back(fmt::format("{} ({})", c.measurement->label, *c.measurement->unsettled));
   if (!allowed.empty()) {
     decision.deploy = lowest_latency(dataset, allowed, max_quality_loss);
-    decision.highest_throughput = *std::ranges::max_element(allowed, {}, &Candidate::per_second);
+    decision.highest_throughput = highest_throughput(allowed, *decision.deploy);
+    if (allowed.size() > 1 && !decision.deploy->measurement->result->latency)
+      decision.doubt = why_no_factor_interval(*decision.deploy->measurement->result);
     const std::optional<LadderView> ladder = ladder_of(dataset, *decision.deploy->scenario);
     const auto precision_of = [](const Measurement& m) { return m.result->configuration.baseline_dtype; };
     if (ladder && precision_of(*ladder->baseline.measurement) == precision_of(*decision.deploy->measurement))
       decision.adoption = adoption_of(dataset, *ladder, decision, max_quality_loss);
   }
-  decision.faster_beyond = fastest_below(beyond, decision.deploy);
-  decision.faster_unresolved = fastest_below(unresolved, decision.deploy);
-  decision.faster_unknown = fastest_below(unknown, decision.deploy);
+  decision.faster_beyond = fastest_below(dataset, beyond, decision.deploy);
+  decision.faster_unresolved = fastest_below(dataset, unresolved, decision.deploy);
+  decision.faster_unknown = fastest_below(dataset, unknown, decision.deploy);
   const auto peak = [](const Candidate& c) { return *c.measurement->result->memory->peak_bytes; };
   auto with_memory = allowed | std::views::filter([](const Candidate& c) {
                        return c.measurement->result->memory && c.measurement->result->memory->peak_bytes;

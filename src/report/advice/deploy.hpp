@@ -18,7 +18,7 @@ struct Candidate {
   const Measurement* measurement = nullptr;
   const Scenario* scenario = nullptr;
   double request_ms = 0;                ///< from start to the last image of a request
-  double per_second = 0;                ///< images, or passes or frames where these were timed
+  double per_second = 0;                ///< images, frames of a stream, or samples of passes
   std::optional<KnownLoss> loss;        ///< nothing where it was not measured
   std::optional<Estimate> on_baseline;  ///< speedup over the baseline
 };
@@ -40,13 +40,17 @@ struct Adoption {
 /// switches. Empty if no loss is within the limit.
 struct Decision {
   std::optional<Candidate> deploy;
-  std::optional<Candidate> highest_throughput;  ///< among the eligible candidates
-  std::optional<Candidate> least_memory;        ///< among the eligible candidates
-  /// The fastest candidates of the same work that are faster than `deploy`: one that loses more than the limit, one
-  /// that may lose more but has too few images to tell, and one of unknown quality.
+  /// Among the eligible candidates; `deploy` itself rather than one that is equal to it in time.
+  std::optional<Candidate> highest_throughput;
+  std::optional<Candidate> least_memory;  ///< among the eligible candidates
+  /// The fastest candidates of the same work that are faster than `deploy` and not equal to it in time: one that loses
+  /// more than the limit, one that may lose more but has too few images to tell, and one of unknown quality.
   std::optional<Candidate> faster_beyond;
   std::optional<Candidate> faster_unresolved;
   std::optional<Candidate> faster_unknown;
+  /// Why `deploy` is not known to be the fastest eligible candidate, one clause: its factors over the others have no
+  /// interval. Empty if they have one, or if there is no other.
+  std::string doubt;
   std::vector<std::string> beyond_limit;  ///< configurations that lose more than the limit
   std::vector<std::string> unresolved;
   std::vector<std::string> unknown;

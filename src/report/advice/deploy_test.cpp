@@ -93,13 +93,14 @@ TEST(Decide, PrefersTheRunThatIsDrawnToAnotherDaysLuck) {
   EXPECT_EQ(deployed({5, 5, 5, 5}), "arena+fuse+graph");
 }
 
-TEST(Decide, CountsPassesWherePassesWereTimed) {
+TEST(Decide, CountsSamplesWherePassesWereTimed) {
   const Subject pass{.kind = SubjectKind::kModel, .name = "tiny-dit", .request = {{"pass", "forward"}, {"batch", 20}}};
   const Dataset dataset = make_dataset(
       {make_file({make_result({}, {10, 10}, pass, "forward"), make_result({"fuse"}, {5, 5}, pass, "forward")})});
   const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
   EXPECT_EQ(d.deploy->measurement->time().unit, "forward pass");
-  EXPECT_EQ(d.deploy->per_second, 200) << "a forward pass is no image, however large its batch";
+  EXPECT_EQ(d.deploy->per_second, 4000) << "20 in each pass";
+  EXPECT_EQ(d.deploy->request_ms, 5);
 }
 
 TEST(Decide, RecommendsNothingWhoseQualityNobodyKnows) {

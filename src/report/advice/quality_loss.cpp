@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "base/text/format.hpp"
+#include "report/image_size.hpp"
 
 namespace headroom {
 namespace {
@@ -79,16 +80,6 @@ std::optional<std::string> pass_of(const Subject& subject) {
   return subject.request["pass"].get<std::string>();
 }
 
-/// Width and height in pixels.
-std::optional<std::pair<double, double>> pixels_of(const Subject& subject) {
-  const auto number = [&](const char* key) { return request_number(subject, key); };
-  if (const auto width = number("width"), height = number("height"); width && height) return {{*width, *height}};
-  const auto rows = number("token_rows"), columns = number("token_columns");
-  if (!rows || !columns || !subject.token_pixels) return {};
-  const auto side = static_cast<double>(*subject.token_pixels);
-  return {{*columns * side, *rows * side}};
-}
-
 /// Whether `pass` is run by a request of `scenario`, possibly in another batch size.
 bool is_pass_of(const Scenario& pass, const Scenario& scenario) {
   const Subject &a = scenario.subject, &b = pass.subject;
@@ -98,7 +89,7 @@ bool is_pass_of(const Scenario& pass, const Scenario& scenario) {
   if (*its != "forward" || request_number(a, "reference_tokens") != request_number(b, "reference_tokens")) return false;
   if (const auto tokens = image_tokens_of(b))
     return image_tokens_of(a) == tokens && request_number(a, "text_tokens") == request_number(b, "text_tokens");
-  return pixels_of(a) && pixels_of(a) == pixels_of(b);
+  return image_size_of(a) && image_size_of(a) == image_size_of(b);
 }
 
 /// The error of one of the scenario's passes under m's lossy switches. m's configuration is preferred, then the latest.
