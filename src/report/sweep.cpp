@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "report/plots/option.hpp"
 
@@ -176,6 +179,57 @@ json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
   return axis;
 }
 
+constexpr double kLabelShare = 0.08;  // height of a label and its distance from the point, as a share of the axis
+constexpr double kLowShare = 0.15;    // a value below this share of the axis has no room for a label below it
+
+/// Positions of the labels of values at one point of the x-axis: above the highest, below the lowest, and where there
+/// is room between others; empty for a label that has no room. Values are shares of the axis.
+std::vector<std::string_view> label_positions(const std::vector<double>& shares) {
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) { return shares[i]; });
+  std::vector<std::string_view> positions(shares.size());
+  double ceiling = std::numeric_limits<double>::infinity();  // the next value above, or the lower end of its label
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const double share = shares[order[k]];
+    const bool is_lowest = k + 1 == order.size();
+    const bool has_above = ceiling - share >= kLabelShare;
+    const bool has_below = share >= kLowShare && (is_lowest || share - shares[order[k + 1]] >= kLabelShare);
+    if (has_above && (k == 0 || !is_lowest || !has_below))
+      positions[order[k]] = "top";
+    else if (has_below)
+      positions[order[k]] = "bottom";
+    ceiling = positions[order[k]] == "bottom" ? share - kLabelShare : share;
+  }
+  return positions;
+}
+
+/// The positions for each line and each of its points.
+std::vector<std::vector<std::string_view>> label_positions(const Sweep& sweep, const std::vector<SweepLine>& lines,
+                                                           const SweepQuantity& y) {
+  const auto value_at = [&](const SweepLine& line, std::size_t i) {
+    return y.of_time(sweep.points[i].x, line.at[i]->time().median_ms);
+  };
+  double most = 0;
+  for (const SweepLine& line : lines)
+    for (std::size_t i = 0; i < line.at.size(); ++i)
+      if (line.at[i] != nullptr) most = std::max(most, value_at(line, i));
+  std::vector<std::vector<std::string_view>> positions(lines.size(),
+                                                       std::vector<std::string_view>(sweep.points.size()));
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    std::vector<std::size_t> there;
+    std::vector<double> shares;
+    for (std::size_t line = 0; line < lines.size(); ++line) {
+      if (lines[line].at[i] == nullptr) continue;
+      there.push_back(line);
+      shares.push_back(most > 0 ? value_at(lines[line], i) / most : 0);
+    }
+    const std::vector<std::string_view> at = label_positions(shares);
+    for (std::size_t k = 0; k < there.size(); ++k) positions[there[k]][i] = at[k];
+  }
+  return positions;
+}
+
 }  // namespace
 
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
@@ -193,13 +247,9 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                           {"min", 0},
                           {"boundaryGap", json::array({0, "8%"})}});
   option["series"] = json::array();
-  double most = 0;
-  for (const SweepLine& line : lines)
-    for (std::size_t i = 0; i < line.at.size(); ++i)
-      if (line.at[i] != nullptr) most = std::max(most, y.of_time(sweep.points[i].x, line.at[i]->time().median_ms));
-  constexpr double kLow = 0.15;  // a value below this share of the axis has no room for its label below it
+  const std::vector<std::vector<std::string_view>> positions = label_positions(sweep, lines, y);
   for (const SweepLine& line : lines) {
-    const bool is_first = &line == &lines.front();
+    const std::vector<std::string_view>& position = positions[static_cast<std::size_t>(&line - lines.data())];
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
@@ -213,15 +263,12 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                        {"name", line.label},
                        {"text", y.label ? y.label(value) : label_ms(value)},
                        {"tip", tip.json()}});
-      if (value < kLow * most)
-        items.back()["label"] = {{"position", is_first ? "top" : "right"}, {"offset", json::array({0, -8})}};
+      items.back()["label"] = position[i].empty() ? json{{"show", false}} : json{{"position", position[i]}};
       if (line.at[i]->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
       if (timing.interval_ms)
         intervals.push_back(json::array({place_of(sweep, i), y.of_time(point.x, timing.interval_ms->low),
                                          y.of_time(point.x, timing.interval_ms->high)}));
     }
-    // The baseline lies above the others if they are faster, so its labels go on top.
-    const std::string_view position = is_first ? "top" : "bottom";
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},
                                 {"data", items},
@@ -230,7 +277,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
                                 {"itemStyle", {{"color", color(line.role)}}},
                                 {"labelLayout", {{"hideOverlap", true}}},
-                                {"label", value_label({{"position", position}, {"color", color(line.role)}})}});
+                                {"label", value_label({{"color", color(line.role)}})}});
     option["series"].push_back(vertical_whiskers(std::move(intervals)));
     option["series"].back()["z"] = 5;
   }

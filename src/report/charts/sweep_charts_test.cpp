@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
 #include "report/test_util.hpp"
@@ -21,6 +23,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
@@ -72,6 +75,35 @@ TEST(BatchScaling, HasALineForWhatWasAskedWhateverDeclined) {
     EXPECT_THAT(chart.option["series"][2]["data"], SizeIs(3));
     EXPECT_THAT(chart.notes, Contains("fast: tile declined (1 at once): one image has no tiles"));
   }
+}
+
+TEST(BatchScaling, LabelsEachValueOnItsOwnSide) {
+  const auto positions_at_one_image = [](double baseline_ms, double arena_ms) {
+    std::vector<Result> results;
+    for (const std::int64_t batch : {1, 2}) {
+      const double share = static_cast<double>(batch);  // an image takes as long in both
+      results.push_back(make_result({}, near(share * baseline_ms), sized(batch, 10, 16)));
+      results.push_back(make_result({"arena"}, near(share * arena_ms), sized(batch, 10, 16)));
+      results.push_back(make_result({"bf16"}, near(share * 1000), sized(batch, 10, 16)));
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].id = fmt::format("{}", i);
+    const Dataset dataset = make_dataset({make_file(results)});
+    const Drawn drawn = charts::batch_scaling(dataset);
+    std::map<std::string, std::string> positions;
+    for (const json& series : drawn.charts.at(0).option["series"])
+      if (series.value("type", "") == "line") {
+        const json& label = series["data"][0]["label"];
+        positions[series["name"]] = label.value("show", true) ? label.value("position", "") : "none";
+      }
+    return positions;
+  };
+  EXPECT_THAT(positions_at_one_image(500, 460),
+              UnorderedElementsAre(Pair("bf16", "top"), Pair("baseline", "top"), Pair("arena", "bottom")));
+  EXPECT_THAT(positions_at_one_image(960, 500),
+              UnorderedElementsAre(Pair("bf16", "top"), Pair("baseline", "bottom"), Pair("arena", "bottom")));
+  EXPECT_THAT(positions_at_one_image(140, 120),
+              UnorderedElementsAre(Pair("bf16", "top"), Pair("baseline", "top"), Pair("arena", "none")))
+      << "a label above would be at the baseline's point, and one below at the axis";
 }
 
 TEST(StepResolutionHeatmap, DrawsEachConfigurationAndBatch) {
