@@ -192,7 +192,7 @@
     function points(list) { return list.map(function (ms, i) { return [i + 1, ms]; }); }
     plot.className = 'trial-plot';
     cell.appendChild(plot);
-    option.yAxis.name = 'time of one ' + what;
+    option.yAxis.name = 'time of one ' + (what === 'forward' ? 'forward pass' : what);
     option.series[0].data = points(before);
     option.series[1].data = points(time);
     make_chart(plot, option, scheme_now());

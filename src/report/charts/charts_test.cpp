@@ -18,6 +18,7 @@ using test::make_file;
 using test::make_peer;
 using test::make_result;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -133,6 +134,20 @@ TEST(CumulativeImpact, IsAWaterfallWithSynergy) {
                                     "that.")));
 }
 
+TEST(CumulativeImpact, IsGreyWhereNoiseHidesTheChange) {
+  std::vector<Result> results;
+  for (const auto& [switches, ms] : std::vector<std::pair<std::vector<std::string>, double>>{
+           {{}, 100}, {{"arena"}, 80}, {{"fuse"}, 101}, {{"arena", "fuse"}, 80.1}})
+    results.push_back(make_result(switches, {ms - 1, ms - 0.5, ms, ms, ms + 0.5, ms + 1, ms - 1, ms + 1}));
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].id = std::to_string(i);
+  const Chart chart = charts::cumulative_impact(make_dataset({make_file(results)})).charts.at(0);
+  const json& bars = chart.option["series"][1]["data"];
+  std::vector<std::string> roles;
+  for (const json& bar : bars) roles.push_back(test::role_of_item(bar));
+  EXPECT_THAT(roles, ElementsAre("base", "green", "base", "orange"));
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("grey does not differ significantly from it")));
+}
+
 /// A ladder in which `tile` declines alone and `streams` everywhere.
 Dataset declining_dataset() {
   std::vector<Result> results = {make_result({}, {100, 100}),
@@ -212,8 +227,9 @@ TEST(OptimizationFlow, LeavesOutWhatIsNoise) {
   EXPECT_THAT(column(chart.option["series"][0], "text"),
               ElementsAre("baseline\n500 ms", "+ fuse\n250 ms", "fuse saves\n250 ms", "what is left\n100 ms",
                           "steps=5 saves\n150 ms"));
-  EXPECT_THAT(chart.notes.back(), MatchesRegex("Not drawn, because no change exceeds the noise: arena \\(1.00x "
-                                               "\\[.*\\]\\); graph \\(unsettled\\)."));
+  EXPECT_THAT(chart.notes.back(),
+              MatchesRegex("Not drawn, because no change is known to exceed the noise: arena \\(1.00x "
+                           "\\[.*\\]\\); graph \\(unsettled\\)."));
   results.resize(2);
   results.push_back(make_result({"arena", "fuse"}, around(100)));
   const Drawn none = charts::optimization_flow(make_dataset({make_file(results)}));
@@ -356,6 +372,8 @@ TEST(LossComparison, MarksTheLimitAndCutsBarsThatLeaveNoRoom) {
   EXPECT_THAT(column(chart.option["series"][0], "value"), ElementsAre(100, 49));
   EXPECT_THAT(column(chart.option["series"][0], "text"), ElementsAre("142 dB", "49.0 dB"));
   EXPECT_NEAR(chart.option["series"][0]["markLine"]["data"][0]["xAxis"].get<double>(), 40, 1e-9) << "an error of 1%";
+  constexpr int kMarkLineZ = 5;  // ECharts' own
+  EXPECT_GT(chart.option["series"][1].value("z", 2), kMarkLineZ) << "the dashed line would cross out the texts";
   EXPECT_THAT(chart.notes, Contains("Bars end at 100 dB."));
   EXPECT_THAT(chart.notes,
               Contains("The dashed line is a limit: RMS error grown by at most 1% of the range of values."));
@@ -459,8 +477,15 @@ TEST(TrialsOverTime, HasTheMeasurementBeforeBehindIt) {
   EXPECT_EQ(series[0]["data"], json::parse("[[1, 10.0], [2, 12.0], [3, 11.0]]"));
   EXPECT_EQ(series[1]["data"], json::parse("[[1, 9.0], [2, 8.0]]"));
   EXPECT_THAT(drawn.charts.front().notes,
-              ElementsAre("Measured 2026-01-04T00:00:00Z at bbb; before it 2026-01-03T00:00:00Z at aaa."));
+              ElementsAre("This run: 2026-01-04T00:00:00Z at bbb; the previous one: 2026-01-03T00:00:00Z at aaa."));
   EXPECT_THAT(charts::trials_over_time(make_dataset({after})).charts, IsEmpty());
+  Subject pass = test::denoise_subject();
+  pass.request = {{"pass", "forward"}, {"batch", 1}};
+  const Drawn passes = charts::trials_over_time(
+      make_dataset({make_file({make_result({}, {10, 12}, pass, "forward")}, "2026-01-03T00:00:00Z", "aaa"),
+                    make_file({make_result({}, {9, 8}, pass, "forward")}, "2026-01-04T00:00:00Z", "bbb")}));
+  EXPECT_EQ(passes.charts.at(0).title, "Each forward pass of baseline, in the order they ran");
+  EXPECT_EQ(passes.charts.at(0).option["yAxis"]["name"], "time of one forward pass");
 }
 
 /// A stream of `frames` frames; frame i waits i ms before its work.
@@ -559,6 +584,7 @@ TEST(LatencyDistribution, OutlinesTheRawTrials) {
   EXPECT_EQ(most, 1);
   EXPECT_THAT(column(option["series"][1], "value"), ElementsAre(json::parse("[7.0, 1.0]"), json::parse("[8.0, 1.0]")));
   EXPECT_EQ(option["xAxis"]["name"], "time of one step");
+  EXPECT_THAT(charts::latency_distribution(dataset).charts.front().notes, Each(Not(HasSubstr("other programs"))));
 }
 
 TEST(FusionSpeedup, PairsConfigurationsThatDifferInFuseAlone) {

@@ -83,7 +83,7 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
 std::string break_even(const Start& start, const Start& reference) {
   if (&start == &reference) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
-  if (!start.later_interval || !reference.later_interval) return "no interval: not known";
+  if (!start.later_interval || !reference.later_interval) return "break-even not known: a time has no interval";
   const Interval gains{reference.later_interval->low - start.later_interval->high,
                        reference.later_interval->high - start.later_interval->low};
   if (gains.high <= 0) return "never pays";

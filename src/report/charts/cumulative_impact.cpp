@@ -21,6 +21,11 @@ std::string synergy_note(const Synergy& synergy) {
                      verdict);
 }
 
+/// Whether the interval of a factor does not tell it from 1.
+bool is_noise(const std::optional<Estimate>& factor) {
+  return !factor || !factor->interval || (factor->interval->low <= 1 && factor->interval->high >= 1);
+}
+
 Chart draw(const LadderView& ladder, std::size_t index) {
   std::vector<WaterfallStep> steps;
   const auto add = [&](const RungView& rung, const std::string& name) {
@@ -32,7 +37,8 @@ Chart draw(const LadderView& ladder, std::size_t index) {
                      .interval = rung.measurement->time().interval_ms,
                      .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_previous),
                      .tip = tip.json(),
-                     .is_hollow = rung.is_unsettled()});
+                     .is_hollow = rung.is_unsettled(),
+                     .is_noise = is_noise(rung.on_previous)});
   };
   add(ladder.baseline, "baseline");
   std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
@@ -55,7 +61,10 @@ Chart draw(const LadderView& ladder, std::size_t index) {
               .height = height_of_bars(names)};
   if (const std::optional<Synergy> synergy = ladder.synergy())
     chart.notes.insert(chart.notes.begin(), synergy_note(*synergy));
-  chart.notes.insert(chart.notes.begin(), "The factor is against the rung before: above 1 is faster.");
+  chart.notes.insert(
+      chart.notes.begin(),
+      "The factor is against the rung before: above 1 is faster. Green is faster, purple slower, grey does "
+      "not differ significantly from it, or its factor has no interval.");
   return chart;
 }
 

@@ -110,7 +110,7 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time of one {}", what), "axis_ms");
+  option["xAxis"] = value_axis(fmt::format("time of one {}", unit_name(what)), "axis_ms");
   option["xAxis"]["scale"] = true;
   option["series"] = json::array({{{"type", "custom"},
                                    {"renderItem", fn("violin")},
@@ -140,14 +140,14 @@ Drawn latency_distribution(const Dataset& dataset) {
     for (const Measurement* m : measured) names.push_back(m->shown_name());
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
-         .title = fmt::format("How times of a {} are spread", what),
+         .title = fmt::format("How times of {} {} are spread", what == "image" ? "an" : "a", unit_name(what)),
          .subtitle = subtitle_of(scenario),
          .of = {&scenario},
          .option = draw(measured, what),
          .notes = {fmt::format(
              "Density of the raw trials from the least to the most; thick: quartiles, ring: median. Fewer than {} "
-             "trials, or equal ones, are points. Purple: other programs.",
-             kFewest)},
+             "trials, or equal ones, are points.{}",
+             kFewest, std::ranges::any_of(measured, &Measurement::is_peer) ? " Purple: other programs." : "")},
          .height = height_of_bars(names)});
     note_revisions(drawn.charts.back().notes, measured);
   }

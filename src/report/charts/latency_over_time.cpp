@@ -45,7 +45,7 @@ json draw(const LatencyRecord& record, const LatencyRecord* before) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 40}, {"bottom", 44}, {"containLabel", true}};
   std::vector<std::string> names = {"slowest", "median"};
-  if (before != nullptr) names.insert(names.begin(), "measured before");
+  if (before != nullptr) names.insert(names.begin(), "previous run");
   add_legend(option, names, 36);
   option["xAxis"] = value_axis("when the frame came", "axis_ms");
   option["xAxis"]["min"] = 0;
@@ -53,7 +53,7 @@ json draw(const LatencyRecord& record, const LatencyRecord* before) {
   option["yAxis"].update(
       {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
   option["series"] = json::array();
-  if (before != nullptr) option["series"].push_back(line("measured before", slices_of(*before, 0.5), "base", "line"));
+  if (before != nullptr) option["series"].push_back(line("previous run", slices_of(*before, 0.5), "base", "line"));
   option["series"].push_back(line("slowest", slices_of(record, 1), "orange", "scatter"));
   option["series"].push_back(line("median", slices_of(record, 0.5), "blue", "line"));
   return option;
@@ -74,13 +74,13 @@ Drawn latency_over_time(const Dataset& dataset) {
            .subtitle = subtitle_of(scenario),
            .of = {&scenario},
            .option = draw(record, before == nullptr ? nullptr : &*before->result->latency),
-           .notes = {fmt::format("{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.",
-                                 format_count(record.came, "frame"), record.dropped, label_ms(record.statistics.p50_ms),
-                                 label_ms(record.statistics.p99_ms), label_ms(record.statistics.p99_9_ms),
-                                 label_ms(record.statistics.max_ms),
-                                 record.latency_ms.size() > 1
-                                     ? fmt::format("; from one to the next {}", label_ms(record.statistics.jitter_ms))
-                                     : "")},
+           .notes = {fmt::format(
+               "{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.", format_count(record.came, "frame"),
+               record.dropped, label_ms(record.statistics.p50_ms), label_ms(record.statistics.p99_ms),
+               label_ms(record.statistics.p99_9_ms), label_ms(record.statistics.max_ms),
+               record.latency_ms.size() > 1 ? fmt::format("; it changes by {} from one frame to the next, on average",
+                                                          label_ms(record.statistics.jitter_ms))
+                                            : "")},
            .height = 420});
       if (record.latency_ms.size() > kMostSlices)
         drawn.charts.back().notes.push_back(

@@ -26,11 +26,11 @@ Drawn trials_over_time(const Dataset& dataset) {
     const std::string& what = drawn_last->time().series;
     drawn.charts.push_back(
         {.file = numbered("trials_over_time", drawn.charts.size()),
-         .title = fmt::format("Each {} of {}, in the order they ran", what, drawn_last->shown_name()),
+         .title = fmt::format("Each {} of {}, in the order they ran", unit_name(what), drawn_last->shown_name()),
          .subtitle = subtitle_of(scenario),
          .of = {&scenario},
          .option = trial_plot(what, *find_times(*drawn_last->result, what), *find_times(*before->result, what)),
-         .notes = {fmt::format("Measured {} at {}; before it {} at {}.", drawn_last->file->created,
+         .notes = {fmt::format("This run: {} at {}; the previous one: {} at {}.", drawn_last->file->created,
                                drawn_last->revision(), before->file->created, before->revision())},
          .height = 420});
   }

@@ -352,9 +352,10 @@ json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, s
   option["xAxis"]["min"] = 0;
   option["series"] = json::array();
   option["series"].push_back({{"type", "bar"}, {"data", items}, {"barMaxWidth", 26}, {"barGap", "-100%"}});
-  // Invisible bars, as long as the whiskers, carry the texts after both.
+  // Invisible bars, as long as the whiskers, carry the texts after both, above a dashed line.
   option["series"].push_back({{"type", "bar"},
                               {"silent", true},
+                              {"z", 6},
                               {"barMaxWidth", 26},
                               {"itemStyle", {{"color", "transparent"}}},
                               {"label", value_label({{"fontSize", 12}})},
@@ -459,6 +460,8 @@ void note_declined(std::vector<std::string>& notes, const std::string& name, std
     notes.push_back(
         fmt::format("{}: hollow times are unsettled, and nothing is claimed of them: {}.", name, some_of(unsettled)));
 }
+
+std::string unit_name(std::string_view series) { return series == "forward" ? "forward pass" : std::string(series); }
 
 std::string numbered(std::string_view file, std::size_t index) {
   return index == 0 ? std::string(file) : fmt::format("{}-{}", file, index + 1);

@@ -13,6 +13,9 @@ using nlohmann::json;
 
 namespace {
 
+constexpr const char* kPrevious = "previous run";
+constexpr const char* kThis = "this run";
+
 json points_of(const std::vector<double>& trials_ms) {
   json points = json::array();
   for (std::size_t i = 0; i < trials_ms.size(); ++i) points.push_back(json::array({i + 1, trials_ms[i]}));
@@ -24,10 +27,10 @@ json points_of(const std::vector<double>& trials_ms) {
 json trial_plot(std::string_view what, const std::vector<double>& trials_ms, const std::vector<double>& base_ms) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"bottom", 44}, {"containLabel", true}};
-  add_legend(option, {"measured before", "measured"}, 32);
+  add_legend(option, {kPrevious, kThis}, 32);
   option["xAxis"] = value_axis("trial, in the order they ran", "axis_plain");
   option["xAxis"].update({{"min", 0}, {"minInterval", 1}});
-  option["yAxis"] = value_axis(fmt::format("time of one {}", what), "axis_ms");
+  option["yAxis"] = value_axis(fmt::format("time of one {}", unit_name(what)), "axis_ms");
   option["yAxis"].update(
       {{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
   const auto series = [](std::string_view name, json points, std::string_view role, int size) {
@@ -35,8 +38,8 @@ json trial_plot(std::string_view what, const std::vector<double>& trials_ms, con
                 {"symbolSize", size},        {"large", true},
                 {"data", std::move(points)}, {"itemStyle", {{"color", color(role)}, {"opacity", 0.75}}}};
   };
-  option["series"] = json::array(
-      {series("measured before", points_of(base_ms), "base", 6), series("measured", points_of(trials_ms), "blue", 5)});
+  option["series"] =
+      json::array({series(kPrevious, points_of(base_ms), "base", 6), series(kThis, points_of(trials_ms), "blue", 5)});
   return option;
 }
 

@@ -25,7 +25,8 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double before = i == 0 ? 0 : steps[i - 1].value;
-    const std::string_view role = i == 0 ? "base" : steps[i].value <= before ? "green" : "purple";
+    const bool is_grey = i == 0 || steps[i].is_noise;
+    const std::string_view role = is_grey ? "base" : steps[i].value <= before ? "green" : "purple";
     add(steps[i], steps[i].name, before, steps[i].value, role);
   }
   add(steps.back(), "all together", 0, steps.back().value, "orange");

@@ -17,6 +17,7 @@ struct WaterfallStep {
   std::string text;
   nlohmann::json tip;
   bool is_hollow = false;  ///< its value is not settled
+  bool is_noise = false;   ///< its change is not known to be one
 };
 
 /// Draws the first value from zero, then the decrease or increase of each step, then the last value from zero,
