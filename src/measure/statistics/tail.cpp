@@ -84,14 +84,10 @@ Effect p99_effect(std::span<const std::vector<double>> base, std::span<const std
                 .new_processes = of_median.new_processes,
                 .paired = of_median.paired};
   const std::int64_t fewest = std::min(std::ssize(base_trials), std::ssize(new_trials));
-  if (fewest < kTrialsOfP99) {
-    effect.limit = too_few_for_p99(fewest);
-    return effect;
-  }
   const TailBounds of_base = p99_bounds(base_trials), of_new = p99_bounds(new_trials);
   if (!of_base.low || !of_base.high || !of_new.low || !of_new.high) {
-    effect.limit = fmt::format("the p99 of {} trials has no upper bound; that takes {} on each side", fewest,
-                               trials_to_bound_p99());
+    effect.limit = fmt::format("the p99 of {} has no upper bound; that takes {} on each side",
+                               format_count(fewest, "trial"), trials_to_bound_p99());
     return effect;
   }
   if (!of_median.interval) {

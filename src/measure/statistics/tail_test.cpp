@@ -62,7 +62,8 @@ TEST(P99Effect, FindsALongerTailThoughTheMedianIsTheSame) {
 TEST(P99Effect, SaysNothingOfTooFewTrials) {
   const Effect few = tail_effect(with_tail(8, 12, 2), with_tail(8, 12, 3));
   EXPECT_FALSE(few.interval);
-  EXPECT_EQ(few.limit, "96 trials say little of the p99, 100 would say it");
+  EXPECT_EQ(few.limit, "the p99 of 96 trials has no upper bound; that takes 368 on each side")
+      << "100 would not be enough either";
   const Effect unbounded = tail_effect(with_tail(8, 20, 2), with_tail(8, 20, 3));
   EXPECT_FALSE(unbounded.interval);
   EXPECT_THAT(unbounded.limit, HasSubstr("the p99 of 160 trials has no upper bound; that takes 368"));
