@@ -184,7 +184,12 @@ Printout to_table(const std::vector<BenchmarkHistory>& histories) {
   if (is_one_machine && !histories.empty()) printout.add(fmt::format("machine: {}\n\n", histories[0].machine));
   printout.add(summary_table(histories, is_one_machine));
   if (Table steps = step_table(histories); steps.is_empty()) {
-    printout.add("\nno step found\n");
+    std::size_t longest = 1;  // benchmarks of one revision are no history
+    for (const BenchmarkHistory& one : histories) longest = std::max(longest, one.points.size());
+    printout.add(longest < kFewestForChangePoint
+                     ? fmt::format("\nno step found: that takes {} revisions, and the longest history has {}\n",
+                                   kFewestForChangePoint, longest)
+                     : "\nno step found\n");
   } else {
     printout.add("\n");
     printout.add(std::move(steps));

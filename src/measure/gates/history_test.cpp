@@ -119,7 +119,11 @@ TEST(History, LeavesOutWhatWasNotTimed) {
   ResultFile empty = file(1, 10);
   empty.results[0].trials.clear();
   EXPECT_THAT(make_histories({empty}), IsEmpty());
-  EXPECT_THAT(to_table(make_histories({file(1, 10), file(2, 10)})).text(), HasSubstr("no step found"));
+  EXPECT_THAT(to_table(make_histories({file(1, 10), file(2, 10)})).text(),
+              HasSubstr("no step found: that takes 8 revisions, and the longest history has 2\n"));
+  std::vector<ResultFile> level;
+  for (int day = 1; day <= 8; ++day) level.push_back(file(day, 10 + 0.1 * (day % 3)));
+  EXPECT_THAT(to_table(make_histories(level)).text(), HasSubstr("no step found\n"));
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ struct ChangePointOptions {
   std::uint64_t seed = 0;
 };
 
+/// The fewest values that can show a step at 5%.
+inline constexpr std::size_t kFewestForChangePoint = 8;
+
 /// Finds the steps of a series, in order, by E-divisive with means. Each segment is split where the energy distance
 /// between its parts is largest. The split is kept if few permutations within the segments reach that distance; then
 /// both parts are searched. The second part always reaches to the end of its segment. The method assumes no
-/// distribution. A part has at least 2 values; fewer than 8 in all cannot show a step at 5%. Throws Error for a NaN or
-/// infinity.
+/// distribution. A part has at least 2 values. Throws Error for a NaN or infinity.
 /// Sources: Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data",
 /// JASA 109, 2014; for the second part, Daly, Brown, Ingo, O'Leary and Bradford, "The use of change point detection to
 /// identify software performance regressions in a continuous integration system", ICPE 2020.
