@@ -16,7 +16,7 @@ namespace {
 struct KnownTimes {
   std::int64_t trials = 0;
   std::optional<Interval> median;
-  std::string dropped;  ///< clause on dropped frames, or empty
+  std::string missed;  ///< why the budget is missed whatever the trials say, one clause, or empty
 };
 
 BudgetLine judge_times(BudgetLine line, const KnownTimes& known, double budget_ms) {
@@ -27,7 +27,7 @@ BudgetLine judge_times(BudgetLine line, const KnownTimes& known, double budget_m
   };
   if (known.median && known.median->low > budget_ms)
     return judged(BudgetVerdict::kMissed, fmt::format("the median is at least {}", format_ms(known.median->low)));
-  if (!known.dropped.empty()) return judged(BudgetVerdict::kMissed, known.dropped);
+  if (!known.missed.empty()) return judged(BudgetVerdict::kMissed, known.missed);
   if (known.trials < kTrialsOfP99) return judged(BudgetVerdict::kInconclusive, too_few_for_p99(known.trials));
   if (line.p99_ms > budget_ms) return judged(BudgetVerdict::kMissed, fmt::format("p99 is {}", format_ms(line.p99_ms)));
   if (known.median && known.median->high > budget_ms)
@@ -50,20 +50,20 @@ BudgetLine judge_budget(std::string name, const Summary& statistics, double budg
     line.why = fmt::format("unsettled: {}", *unsettled);
     return line;
   }
-  return judge_times(std::move(line), {.trials = statistics.n, .median = statistics.median_interval, .dropped = {}},
+  return judge_times(std::move(line), {.trials = statistics.n, .median = statistics.median_interval, .missed = {}},
                      budget_ms);
 }
 
 BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double budget_ms) {
   const LatencySummary& statistics = latency.statistics;
-  std::string dropped;
-  if (latency.dropped > 0)
-    dropped = fmt::format("{} of {} frames came too late and were dropped", latency.dropped, latency.came);
+  // Frames are no independent trials, so their median has no interval.
+  std::string missed;
+  if (statistics.p50_ms > budget_ms)
+    missed = fmt::format("the median is {}", format_ms(statistics.p50_ms));
+  else if (latency.dropped > 0)
+    missed = fmt::format("{} of {} frames came too late and were dropped", latency.dropped, latency.came);
   return judge_times({.name = std::move(name), .p50_ms = statistics.p50_ms, .p99_ms = statistics.p99_ms, .why = {}},
-                     {.trials = std::ssize(latency.latency_ms),
-                      .median = exact_median_interval(latency.latency_ms),
-                      .dropped = std::move(dropped)},
-                     budget_ms);
+                     {.trials = std::ssize(latency.latency_ms), .median = {}, .missed = std::move(missed)}, budget_ms);
 }
 
 std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) {

@@ -60,6 +60,18 @@ TEST(Budget, OfAFileAsksWhetherItsTimesAreSettled) {
   EXPECT_EQ(verdict(), BudgetVerdict::kInconclusive);
 }
 
+TEST(Budget, OfAStreamNamesTheMedianItself) {
+  LatencyRecord stream{.came = 8, .shown = 8, .dropped = 0, .seconds = 1};
+  stream.latency_ms = {40, 42, 44, 46, 48, 50, 52, 54};
+  stream.statistics = summarize_latency(stream.latency_ms);
+  const BudgetLine missed = judge_budget("a", stream, 30);
+  EXPECT_EQ(missed.verdict, BudgetVerdict::kMissed);
+  EXPECT_EQ(missed.why, "the median is 47.0 ms") << "frames have no interval";
+  EXPECT_EQ(judge_budget("a", stream, 60).verdict, BudgetVerdict::kInconclusive);
+  stream.dropped = 1;
+  EXPECT_EQ(judge_budget("a", stream, 60).why, "1 of 8 frames came too late and were dropped");
+}
+
 TEST(Budget, GivesTheWorstExitCode) {
   const BudgetLine met{.name = "a", .verdict = BudgetVerdict::kMet, .why = {}};
   const BudgetLine missed{.name = "b", .verdict = BudgetVerdict::kMissed, .why = {}};
