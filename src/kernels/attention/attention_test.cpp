@@ -155,6 +155,7 @@ TEST(AmxAttentionSupport, DeclinesWithReasons) {
   };
   EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAvx512Bf16), "needs AMX tiles; this CPU has avx512_bf16");
   EXPECT_EQ(reason(DType::kF32, CpuIsa::kAmx), "takes bf16, not f32");
+  EXPECT_EQ(reason(DType::kF32, CpuIsa::kAvx2), "needs AMX tiles; this CPU has avx2") << "bf16 would not help";
   EXPECT_EQ(reason(DType::kBF16, CpuIsa::kAmx), "supported");
   const auto reason_of = [](const OpSpec& spec) {
     const Support rejection = kernel_named("amx.attention").supports(spec, Target{.cpu_isa = CpuIsa::kAmx});

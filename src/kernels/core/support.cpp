@@ -10,9 +10,10 @@ Support check_op(Op op, DeviceKind device, const OpSpec& spec, const Target& tar
 }
 
 Support check_amx(DType dtype, const OpSpec& spec, const Target& target) {
-  if (spec.inputs[0].dtype != dtype) return Rejection{fmt::format("takes {}, not {}", dtype, spec.inputs[0].dtype)};
+  // First what no switch can change.
   if (target.cpu_isa < CpuIsa::kAmx)
     return Rejection{fmt::format("needs AMX tiles; this CPU has {}", name_of(target.cpu_isa))};
+  if (spec.inputs[0].dtype != dtype) return Rejection{fmt::format("takes {}, not {}", dtype, spec.inputs[0].dtype)};
   return std::nullopt;
 }
 
