@@ -33,7 +33,9 @@ std::vector<std::string> notes_of(const Comparison& comparison) {
     notes.push_back(fmt::format("only in the new: {}", fmt::join(comparison.only_in_new, ", ")));
   for (const std::string& difference : comparison.forced)
     notes.push_back(fmt::format("forced, though they differ: {}", difference));
-  const auto is_unpaired = [](const ComparedBenchmark& one) { return one.is_timed && !one.effect.paired; };
+  const auto is_unpaired = [](const ComparedBenchmark& one) {
+    return one.is_timed && one.is_own && !one.effect.paired;
+  };
   if (std::ranges::any_of(comparison.benchmarks, is_unpaired))
     notes.emplace_back("stored times: running both binaries again alternately (bench --against) is better evidence");
   return notes;

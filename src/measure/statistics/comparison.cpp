@@ -223,6 +223,7 @@ class Comparer {
     one.base_ms = median_of_medians(base_trials);
     one.new_ms = median_of_medians(new_trials);
     one.unsettled = unsettled_side(base, changed);
+    one.is_own = base.source.name == Source{}.name;
     one.effect = options_.paired ? paired_effect(base_trials, new_trials)
                                  : unpaired_effect(base_trials, new_trials, options_.process_noise);
     if (!options_.limits.is_off(Quantity::kP99))

@@ -47,6 +47,7 @@ struct ComparedBenchmark {
   std::string unsettled = {};      ///< why no difference of times is evidence; empty if both sides are settled
   std::vector<std::string> notes;  ///< other differences: the switches that were applied
   bool is_timed = true;            ///< false if neither side has times: only quantities are compared
+  bool is_own = true;              ///< measured by this program, so that `bench --against` can measure it again
   std::vector<ComparedQuantity> quantities = {};
 };
 

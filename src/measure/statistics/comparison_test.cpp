@@ -253,6 +253,10 @@ TEST(Compare, DrawsATable) {
       gate_table(report_of(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)}), {.paired = true})))
           .text(),
       AllOf(HasSubstr("8 pairs"), Not(HasSubstr("bench --against"))));
+  ResultFile base = file({result("a", 10, 8)}), changed = file({result("a", 12, 8)});
+  for (ResultFile* one : {&base, &changed}) one->results[0].source.name = "hyperfine";
+  EXPECT_THAT(gate_table(report_of(compare_results(base, changed))).text(), Not(HasSubstr("bench --against")))
+      << "it cannot run another program's benchmark";
 }
 
 TEST(Compare, WritesJson) {
