@@ -132,6 +132,26 @@ std::string Table::name_of(std::size_t column) const {
   return is_alone || column == 0 ? header : header + " (" + columns_[column - 1].header + ")";
 }
 
+/// Moves width from columns that need less for their words to those that break some, if no word is broken then.
+void Table::keep_words(Layout& layout, const std::vector<std::size_t>& words) const {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    wanted.push_back(std::min(words[i] + (i == 0 ? kIndentOfMore : 0), full_width(layout.columns[i])));
+  const auto lacks = [&](std::size_t i) { return layout.widths[i] < wanted[i]; };
+  std::size_t lacking = 0, spare = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    (lacks(i) ? lacking : spare) += lacks(i) ? wanted[i] - layout.widths[i] : layout.widths[i] - wanted[i];
+  if (lacking > spare) return;
+  for (std::size_t to = 0; to < wanted.size(); ++to)
+    while (lacks(to)) {
+      std::size_t from = 0;
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        if (!lacks(i) && (lacks(from) || layout.widths[i] - wanted[i] > layout.widths[from] - wanted[from])) from = i;
+      --layout.widths[from];
+      ++layout.widths[to];
+    }
+}
+
 Table::Layout Table::lay_out(std::size_t width) const {
   Layout layout{.columns = shown_columns()};
   for (const std::size_t column : layout.columns) layout.widths.push_back(full_width(column));
@@ -167,6 +187,7 @@ Table::Layout Table::lay_out(std::size_t width) const {
     if (widest == layout.widths.size()) break;
     --layout.widths[widest];
   }
+  keep_words(layout, words);
   for (bool is_wider = true; is_wider && layout.width() < width;) {  // distribute the remaining width
     is_wider = false;
     for (std::size_t i = 0; i < layout.columns.size() && layout.width() < width; ++i)

@@ -107,6 +107,7 @@ class Table {
   /// The columns shown in a terminal, and their widths.
   struct Layout;
   [[nodiscard]] Layout lay_out(std::size_t width) const;
+  void keep_words(Layout& layout, const std::vector<std::size_t>& words) const;
   [[nodiscard]] std::vector<std::size_t> shown_columns() const;
   [[nodiscard]] std::size_t full_width(std::size_t column) const;
   [[nodiscard]] std::size_t least_width(std::size_t column) const;

@@ -168,6 +168,18 @@ TEST(Table, BreaksWordsLast) {
             "              them\n");
 }
 
+TEST(Table, GivesRoomToWordsBeforeLinesOfSeveral) {
+  Table table;
+  table.add_column("folder", Align::kLeft);
+  table.add_column("class", Align::kLeft);
+  table.add_column("passes", Align::kLeft);
+  table.add_row(
+      {"tests/goldens/pipelines/flux-dev", "StableDiffusionXLPipeline", "encode, penultimate, hidden-states"});
+  const std::string text = table.render(60);
+  EXPECT_NE(text.find("StableDiffusionXLPipeline"), std::string::npos) << text;
+  EXPECT_NE(text.find("penultimate,"), std::string::npos) << text;
+}
+
 TEST(Table, IsNotChangedWhereItFits) {
   EXPECT_EQ(wide_table().render(), wide_table().render(200));
   EXPECT_EQ(wide_table().render().find("not shown"), std::string::npos);
