@@ -59,8 +59,12 @@ Start start_of(const Scenario& scenario, const Measurement& m) {
     if (has_start(*other) && other->shown_name() == m.shown_name() && other->is_peer == m.is_peer &&
         other->revision() == m.revision() && other->switches() == m.switches())
       processes.push_back(other);
-  Start start{
-      .measurement = &m, .later_ms = m.time().median_ms, .later_interval = m.time().interval_ms, .processes = 0};
+  // The gain compares two results, as a factor does.
+  const bool has_interval = why_no_factor_interval(*m.result).empty();
+  Start start{.measurement = &m,
+              .later_ms = m.time().median_ms,
+              .later_interval = has_interval ? m.time().interval_ms : std::nullopt,
+              .processes = 0};
   start.first_ms = median_over(processes, first_run_of);
   start.plan_ms = median_over(processes, [](const Measurement& one) { return find_series(*one.result, "plan"); });
   start.load_ms = median_over(processes, [](const Measurement& one) { return find_series(*one.result, "load"); });
@@ -83,12 +87,13 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
 std::string break_even(const Start& start, const Start& reference) {
   if (&start == &reference) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
-  if (!start.later_interval || !reference.later_interval) return "break-even not known: a time has no interval";
+  const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
+  if (!start.later_interval || !reference.later_interval)
+    return gain > 0 ? fmt::format("pays after {} runs (no interval)", runs(gain)) : "not shown to pay";
   const Interval gains{reference.later_interval->low - start.later_interval->high,
                        reference.later_interval->high - start.later_interval->low};
   if (gains.high <= 0) return "never pays";
   if (gains.low <= 0) return "not shown to pay";
-  const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
   return fmt::format("pays after {} [{}, {}] runs", runs(gain), runs(gains.high), runs(gains.low));
 }
 
@@ -209,7 +214,8 @@ Drawn compilation_overhead(const Dataset& dataset) {
     if (starts.size() > 1)
       chart.notes.emplace_back(
           "Break-even is against the configuration of the same program that spends least once: what is spent "
-          "more, over what each later run gains. Its interval is from those of the later runs alone.");
+          "more, over what each later run gains. Its interval is from those of the later runs alone; runs of one "
+          "process have none.");
     if (std::ranges::any_of(shown, &Measurement::is_peer))
       chart.notes.emplace_back("Other programs tell the first run alone, without loading.");
     note_revisions(chart.notes, shown);

@@ -49,6 +49,17 @@ TEST(CompilationOverhead, StacksPlanLoadAndFirstRun) {
   EXPECT_THAT(drawn.charts.front().notes, Contains("n = 1 process of each start, medians."));
 }
 
+TEST(CompilationOverhead, GivesNoIntervalOfOneProcess) {
+  const auto paid = [](double ms) {
+    std::vector<Result> results = {started({}, 10, 20, 30, 20), started({"graph"}, ms, 20, 30, 65)};
+    for (std::int64_t& process : results[1].trials.front().process) process = 0;
+    const Drawn drawn = charts::compilation_overhead(test::make_dataset({test::make_file(results)}));
+    return test::items_of(drawn.charts.at(0).option["series"][3], "text").at(1).get<std::string>();
+  };
+  EXPECT_THAT(paid(5), HasSubstr("pays after 10 runs (no interval) against baseline"));
+  EXPECT_THAT(paid(11), HasSubstr("not shown to pay"));
+}
+
 TEST(CompilationOverhead, SaysWhereItNeverPays) {
   const auto paid = [](double ms) {
     const Drawn drawn = charts::compilation_overhead(
