@@ -9,6 +9,7 @@ source "$here/expect.sh"
 check_includes() { "$here/check_includes.sh" "$tree/src" "$tree/layers.txt"; }
 check_length() { "$here/check_file_length.sh" "$tree" 800 45; }
 check_words() { python3 "$here/check_words.py" "$tree"; }
+check_goldens() { python3 "$here/check_goldens.py" "$tree"; }
 # plant FILE LINE: appends a line to a copy of the sound tree.
 plant() {
   rm -rf "$tree/src"
@@ -148,5 +149,12 @@ expect 1 "docs/a.md:6: says 'beside'; write next to" check_words
 rm -r "$tree/docs"
 find "$tree/src" -type f -delete
 expect 1 '0 files' check_words
+
+mkdir -p "$tree/scripts" "$tree/tests/goldens"
+touch "$tree/tests/goldens/make_flux.py" "$tree/tests/goldens/make_other.py" "$tree/tests/goldens/compare.py"
+echo 'python3 tests/goldens/make_flux.py  # not made here: make_other.py' >"$tree/scripts/make_goldens.sh"
+expect 0 '' check_goldens
+echo 'python3 tests/goldens/make_flux.py' >"$tree/scripts/make_goldens.sh"
+expect 1 'tests/goldens/make_other.py is neither run by' check_goldens
 
 [[ $failures -eq 0 ]]
