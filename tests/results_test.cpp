@@ -38,8 +38,8 @@ TEST(CommittedResults, PeersRanTheSameWork) {
     for (const auto& [path, file] : read_result_folder(kResults / folder, left_out))
       for (const Result& result : file.results) hashes[result.source.name].insert(work_hash(result.subject));
     EXPECT_THAT(left_out, testing::IsEmpty());
-    EXPECT_EQ(hashes.size(), 2U) << folder;
-    EXPECT_EQ(hashes["headroom"], hashes["pytorch"]) << folder;
+    EXPECT_TRUE(hashes.contains("headroom") && hashes.contains("pytorch")) << folder;
+    for (const auto& [program, work] : hashes) EXPECT_EQ(work, hashes["headroom"]) << program << " in " << folder;
   }
 }
 

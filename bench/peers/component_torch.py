@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times one pass of a network in PyTorch: eager, compiled, and compiled in a CUDA graph, raw trials kept. The networks are diffusers'
-AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, and transformers' CLIPTextModel and T5EncoderModel,
-and our own LiveStreamUNet, whose definition is with its goldens.
+"""Times one pass of a network in PyTorch, eager, compiled, and compiled in a CUDA graph, or in OpenVINO (--engine), raw trials kept. The
+networks are diffusers' AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, transformers' CLIPTextModel
+and T5EncoderModel, and our own LiveStreamUNet, whose definition is with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --rounds 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
@@ -11,7 +11,7 @@ Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for 
 once, alternates with another program, so that both meet the same moods of a shared machine; {round} in that command and in --save
 becomes the number of the round. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
 from there instead of compiling for minutes. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and
-transformers for the text encoders.
+transformers for the text encoders, and OpenVINO where that is the engine.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import flux_peer
 import flux_shapes
 import peer_result
 import unet_shapes
-from flux_torch import Form, peak_bytes, time_cpu, time_cuda
+from flux_torch import Form, openvino_form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of, plan_of
 from rounds import in_rounds, tell
 
@@ -209,7 +209,9 @@ class CompileCache:
 
 
 def make_forms(args, work, sets):
-    """Eager, and with --compile and --graph those."""
+    """Eager, and with --compile and --graph those; with OpenVINO that alone."""
+    if args.engine == "openvino":
+        return [openvino_form(args.dtype, args.threads, work.eager, sets[0], lambda engine: lambda inputs: engine(*inputs))]
     on_gpu = args.device == "cuda"
     forms = []
     autocast = torch.autocast(args.device, torch.float16) if args.autocast else contextlib.nullcontext()
@@ -262,10 +264,9 @@ def result_of(args, subject, form, sets, process):
     work = ", ".join(f"{key} {value}" for key, value in subject["request"].items())
     result = {
         "id": f"{name}, {subject['name']}, {work}", "name": name, "subject": subject,
-        "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
-        "configuration": {"device": args.device, "asked": form.applied, "applied": form.applied, "declined": [],
-                          "threads": torch.get_num_threads()},
-        "trials": trials, "quality": [], "tags": ["random_weights"],
+        "work_hash": peer_result.work_hash(subject), "source": {"name": form.source, "version": form.version},
+        "configuration": form.configuration(args.device),
+        "trials": trials, "quality": form.quality, "tags": ["random_weights"],
     }
     return result | ({"memory": form.memory} if form.memory else {}) | ({"plan": name} if form.kernels else {})
 
@@ -274,6 +275,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("part", choices=[*VAES, *UNETS, LIVE_UNET, "text_encoder", "text_encoder_2"])
     parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of an autoencoder")
+    parser.add_argument("--engine", choices=["pytorch", "openvino"], default="pytorch", help="what runs the network")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
     parser.add_argument("--height", type=int, default=1024)
@@ -297,13 +299,16 @@ def main():
     args = parser.parse_args()
     if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
         parser.error("--beside, --rounds and a {round} in --save go together")
+    if args.engine == "openvino" and (args.device != "cpu" or args.dtype == "fp16" or args.compile or args.merge_qkv or args.autocast):
+        parser.error("--engine openvino needs --device cpu and --dtype fp32 or bf16, and takes no option of PyTorch's")
 
     torch._inductor.config.freezing = args.freeze
     torch.set_num_threads(args.threads)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True  # engines chosen by measurement
-    device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
+    # OpenVINO takes the network and its inputs in fp32 and rounds them itself.
+    device, dtype = torch.device(args.device), flux_peer.DTYPES["fp32" if args.engine == "openvino" else args.dtype]
     generator = torch.Generator().manual_seed(args.seed)
     work = work_of(args, device, dtype, generator)
     sets = [work.draw() for _ in range(INPUT_SETS)]

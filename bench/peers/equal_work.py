@@ -12,7 +12,7 @@ import pathlib
 
 import cpu_ratios
 import h200_ratios
-from peer_ratios import MEMORY, add_arguments, markdown, put, read
+from peer_ratios import add_arguments, markdown, peer_of, put, read
 
 # A row: what it is, the match, and the work that both sides did.
 GPU_ROWS = [("FLUX.1-dev, 1024x1024, bf16: a forward pass", "bf16-1024", "forward"),
@@ -25,9 +25,10 @@ CACHE_ROW = "FLUX.1-dev, fp8: a loop of 28 steps, half of them cached"
 UNET_ROWS = [("SD-Turbo's U-Net, 512x512, fp16: a forward pass", "sd-turbo-unet", "forward"),
              ("LiveStreamUNet, 64x64, fp16: a call", "live-stream-unet", "forward"),
              ("AutoencoderTiny, fp16: decode 512x512", "taesd-decode", "forward")]
-CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", "compiled-f32"),
-            ("fashion-flux, bf16, batch 20: a forward pass", "compiled-bf16"),
-            ("FLUX.1's decoder, bf16: decode 512x512", "vae-bf16")]
+# With the matches of each peer.
+CPU_ROWS = [("fashion-flux, fp32, batch 20: a forward pass", ["compiled-f32", "latency-f32"]),
+            ("fashion-flux, bf16, batch 20: a forward pass", ["compiled-bf16", "latency-bf16"]),
+            ("FLUX.1's decoder, bf16: decode 512x512", ["vae-bf16", "latency-vae-bf16"])]
 
 
 def need(rounds, match):
@@ -39,13 +40,23 @@ def need(rounds, match):
 def gpu_row(folder, what, match, work):
     rounds = need(h200_ratios.find_rounds(folder, match, work), match)
     _, count, ours, theirs, faster, memory, _ = h200_ratios.row_of(rounds, work)
-    return [what, rounds[0].gpu.removeprefix("NVIDIA "), count, ours, theirs, faster, memory]
+    against = peer_of(result for pair in rounds for result in pair.theirs.values())
+    return [what, rounds[0].gpu.removeprefix("NVIDIA "), against, count, ours, theirs, faster, memory]
 
 
-def cpu_row(folder, what, match):
-    _, *cells = cpu_ratios.row_of(what, need(cpu_ratios.find_rounds(folder, match), match))
-    machine = read(folder / f"headroom-{match}-0.json")["machine"]
-    return [what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", *cells, ""]
+def cpu_rows(folder, what, matches):
+    """One for each peer that was measured; PyTorch, the first, must have been."""
+    rows = []
+    for match in matches:
+        rounds = cpu_ratios.find_rounds(folder, match)
+        if match == matches[0]:
+            need(rounds, match)
+        if rounds:
+            how = "" if match == matches[0] else cpu_ratios.PRECISION
+            _, against, *cells = cpu_ratios.row_of(what, how, rounds)
+            machine = read(folder / f"headroom-{match}-0.json")["machine"]
+            rows.append([what, f"{machine['allowed_cores']} cores, {machine['cpu_isa'].upper()}", against, *cells, ""])
+    return rows
 
 
 def equal_work_table(results):
@@ -53,10 +64,12 @@ def equal_work_table(results):
     rows = [gpu_row(gpu, *row) for row in GPU_ROWS]
     # Of the step caches the row in which both sides have one.
     name, cached = h200_ratios.cache_rows(gpu)
-    rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), *cached[h200_ratios.BOTH_CACHED]])
+    against = peer_of(read(gpu / "pytorch-fp8-cache-0.json")["results"])
+    rows.insert(3, [CACHE_ROW, name.removeprefix("NVIDIA "), against, *cached[h200_ratios.BOTH_CACHED]])
     rows += [gpu_row(results / "unets" / "h200", *row) for row in UNET_ROWS]
-    rows += [cpu_row(cpu, *row) for row in CPU_ROWS]
-    return markdown(["equal work", "on", "rounds", "headroom", "PyTorch", "faster (95% interval)", MEMORY], rows)
+    rows += [row for matches in CPU_ROWS for row in cpu_rows(cpu, *matches)]
+    return markdown(["equal work", "on", "against", "rounds", "headroom", "the other", "faster (95% interval)",
+                     "peak memory, headroom / the other"], rows)
 
 
 def main():

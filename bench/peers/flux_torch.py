@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times diffusers' FluxTransformer2DModel in PyTorch: a forward pass and, with --steps, the denoise loop of a whole request, raw
-trials kept, for each of several sizes.
+"""Times diffusers' FluxTransformer2DModel in PyTorch or, with --engine openvino, in OpenVINO: a forward pass and, with --steps, the
+denoise loop of a whole request, raw trials kept, for each of several sizes.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype fp32 --compile --sizes 16x16x20 \\
         --threads 2 --save flux_torch.json
@@ -20,7 +20,7 @@ less can be distinguished from the others.
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --rounds 8 \\
         --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{round}.json" \\
         --save pytorch-{round}.json
-Needs PyTorch, diffusers, safetensors and numpy.
+Needs PyTorch, diffusers, safetensors and numpy, and OpenVINO where that is the engine.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def peak_bytes():
 
 
 def description(args):
-    """What was applied, in the order in which it was."""
+    """What was applied in PyTorch, in the order in which it was."""
     applied = [args.dtype] + ["fp8"] * args.fp8 + [f"{args.attention} attention"] + ["merged QKV"] * args.merge_qkv
     if args.compile:
         applied.append(f"torch.compile({args.compile_mode})")
@@ -96,10 +96,9 @@ def result_of(args, size, subject, form, trials):
     work = f"{args.steps} steps" if "steps" in subject["request"] else "forward"
     result = {
         "id": f"{name}, {rows}x{columns} tokens, batch {batch}, {work}", "name": name, "subject": subject,
-        "work_hash": peer_result.work_hash(subject), "source": {"name": "pytorch", "version": torch.__version__},
-        "configuration": {"device": args.device, "asked": form.applied, "applied": form.applied, "declined": [],
-                          "threads": torch.get_num_threads()},
-        "trials": trials, "quality": [], "tags": ["random_weights"] * (args.model is None),
+        "work_hash": peer_result.work_hash(subject), "source": {"name": form.source, "version": form.version},
+        "configuration": form.configuration(args.device),
+        "trials": trials, "quality": form.quality, "tags": ["random_weights"] * (args.model is None),
     }
     return result | ({"memory": form.memory} if form.memory else {})
 
@@ -145,14 +144,52 @@ class Form(NamedTuple):
     memory: dict
     kernels: list  # that a forward pass launches on a GPU
     cache: flux_peer.FirstBlockCache = None
+    source: str = "pytorch"
+    version: str = torch.__version__
+    quality: list = []
+    asked: list = None  # where that is not what was applied
+    declined: list = []
 
     @property
     def name(self):
-        return f"pytorch {', '.join(self.applied)}"
+        """Of OpenVINO the precision alone: it has one way to run."""
+        return f"{self.source} {', '.join(self.applied if self.source == 'pytorch' else self.applied[:1])}"
+
+    def configuration(self, device):
+        return {"device": device, "asked": self.asked or self.applied, "applied": self.applied, "declined": self.declined,
+                "threads": torch.get_num_threads()}
+
+
+class Positional(torch.nn.Module):
+    """The model called with the tensors of these names in their order, and what it makes of the `tokens` of the image."""
+
+    def __init__(self, model, names, tokens):
+        super().__init__()
+        self.model, self.names, self.tokens = model, names, tokens
+
+    def forward(self, *given):
+        return self.model(**dict(zip(self.names, given)), return_dict=False)[0][:, :self.tokens]
+
+
+def openvino_form(dtype, threads, module, inputs, called):
+    """`module` compiled by OpenVINO for tensors like the `inputs`; called(engine) takes a set of inputs."""
+    from openvino_peer import VERSION, Engine  # which a machine with a GPU lacks
+    began = time.perf_counter()
+    engine = Engine(module, inputs, dtype, threads)
+    engine(*inputs)
+    first_ms = (time.perf_counter() - began) * 1e3
+    quality = engine.check(module, inputs)
+    print(f"OpenVINO took {first_ms / 1e3:.1f} s, {quality['value']:.1e} from {quality['against']}", flush=True)
+    return Form(called(engine), [engine.precision, *engine.applied], first_ms, {}, [], source="openvino", version=VERSION,
+                quality=[quality], asked=engine.asked, declined=engine.declined)
 
 
 def make_forms(args, model, sets, tokens):
     """The model as it is called and, with --graph, captured. What it makes of the `tokens` of the image is read."""
+    if args.engine == "openvino":
+        module = Positional(model, list(sets[0]), tokens)
+        return [openvino_form(args.dtype, args.threads, module, tuple(sets[0].values()),
+                              lambda engine: lambda inputs: engine(*inputs.values())[0])]
     on_gpu = args.device == "cuda"
     module = torch.compile(model, mode=args.compile_mode) if args.compile else model
     forward = lambda inputs: module(**inputs, return_dict=False)[0][:, :tokens]  # noqa: E731
@@ -222,7 +259,7 @@ def time_size(args, model, size, device, dtype):
     forms = make_forms(args, model, sets, rows * columns)
     if args.device == "cuda":
         torch.cuda.empty_cache()  # what --beside runs needs memory too
-    yardstick = Yardstick(dtype) if args.beside and args.device == "cpu" else None
+    yardstick = Yardstick(flux_peer.DTYPES[args.dtype]) if args.beside and args.device == "cpu" else None
     for number in range(args.rounds):
         measured = [yardstick.wait()] if yardstick else []
         mark = lambda: measured.append(yardstick.time()) if yardstick else None  # noqa: E731
@@ -245,6 +282,7 @@ def main():
     weights = parser.add_mutually_exclusive_group(required=True)
     weights.add_argument("--model", help="checkpoint folder in diffusers layout")
     weights.add_argument("--random-weights", type=int, metavar="SEED", help="FLUX.1-dev with random weights")
+    parser.add_argument("--engine", choices=["pytorch", "openvino"], default="pytorch", help="what runs the model")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
     parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa",
@@ -292,6 +330,9 @@ def main():
         parser.error("--steps and --reference exclude each other")
     if args.beside and len(args.sizes) > 1:
         parser.error("--beside alternates at one size")
+    if args.engine == "openvino" and (args.device != "cpu" or args.dtype == "fp16" or args.attention != "sdpa" or args.compile
+                                      or args.compile_blocks or args.merge_qkv or args.fp8 or args.steps):
+        parser.error("--engine openvino needs --device cpu and --dtype fp32 or bf16, and takes no option of PyTorch's and no --steps")
 
     torch._inductor.config.freezing = args.freeze
     args.warmup = max(args.warmup, INPUT_SETS)  # every input set is seen once before the clock starts
@@ -299,7 +340,8 @@ def main():
     torch.set_num_interop_threads(1)
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
-    device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
+    # OpenVINO takes the model and its inputs in fp32 and rounds them itself.
+    device, dtype = torch.device(args.device), flux_peer.DTYPES["fp32" if args.engine == "openvino" else args.dtype]
     if args.model is None:
         model = flux_peer.random_model(device, dtype, args.random_weights)
     else:

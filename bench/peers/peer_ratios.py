@@ -1,4 +1,4 @@
-"""How many times faster equal work runs here than in PyTorch, from pairs of result files, and the documents' tables of it.
+"""How many times faster equal work runs here than in PyTorch and OpenVINO, from pairs of result files, and the documents' tables of it.
 
 What h200_ratios.py and cpu_ratios.py share. Needs nothing but Python.
 """
@@ -55,6 +55,17 @@ def check_same_run(ours, theirs):
 def check_equal_work(ours, theirs):
     if ours["work_hash"] != theirs["work_hash"]:
         raise SystemExit(f"unequal work: {ours['subject']} and {theirs['subject']}")
+
+
+PEERS = {"pytorch": "PyTorch", "openvino": "OpenVINO"}
+
+
+def peer_of(results):
+    """Who ran the results and in which version, without a wheel's suffix; all rounds of a row must have the same."""
+    found = {f"{PEERS[result['source']['name']]} {result['source']['version'].partition('+')[0]}" for result in results}
+    if len(found) != 1:
+        raise SystemExit(f"one row has results of {' and '.join(sorted(found))}")
+    return found.pop()
 
 
 def exact_interval(values):

@@ -64,6 +64,42 @@ class Pairs(unittest.TestCase):
         self.assertEqual(cpu_ratios.are_steady([[10, 11, 12], [10, 12.1, 10], []]), [True, False, True])
 
 
+class CpuTable(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write_rounds(self, match, peer, version, theirs_ms, rounds=6):
+        for number in range(rounds):
+            for side, of, ms in (("headroom", "0.1.0", 10), (peer, version, theirs_ms)):
+                one = result(["bf16", "LATENCY"], forward=[ms]) | {"source": {"name": side, "version": of}}
+                text = json.dumps(document(one, cpu_isa="amx"))
+                (self.folder / f"{side}-{match}-{number}.json").write_text(text, encoding="utf-8")
+
+    def rows(self, matches):
+        return ["|".join(row) for row in equal_work.cpu_rows(self.folder, "work", matches)]
+
+    def test_each_peer_has_rows_of_its_own(self):
+        self.write_rounds("compiled-f32", "pytorch", "2.15.0+cu130", 20)
+        self.assertEqual(self.rows(["compiled-f32", "latency-f32"]),
+                         ["work|2 cores, AMX|PyTorch 2.15.0|all 6|10.0 ms|20.0 ms|2.00x (2.00 to 2.00)|"])
+        self.write_rounds("latency-f32", "openvino", "2026.4.1", 15)
+        self.assertEqual(self.rows(["compiled-f32", "latency-f32"])[1:],
+                         ["work|2 cores, AMX|OpenVINO 2026.4.1, bf16|all 6|10.0 ms|15.0 ms|1.50x (1.50 to 1.50)|"])
+        with self.assertRaisesRegex(SystemExit, "there are no results of both sides of vae-bf16"):
+            self.rows(["vae-bf16", "latency-vae-bf16"])
+
+    def test_a_row_of_two_versions_or_unequal_rounds_is_refused(self):
+        self.write_rounds("latency-f32", "openvino", "2026.4.1", 15)
+        self.write_rounds("latency-f32", "openvino", "2026.4.0", 15, rounds=1)
+        with self.assertRaisesRegex(SystemExit, "one row has results of OpenVINO 2026.4.0 and OpenVINO 2026.4.1"):
+            cpu_ratios.row_of("work", "", cpu_ratios.find_rounds(self.folder, "latency-f32"))
+        (self.folder / "openvino-latency-f32-5.json").unlink()
+        with self.assertRaisesRegex(SystemExit, "latency-f32: 6 rounds of headroom's, 5 of openvino's"):
+            cpu_ratios.find_rounds(self.folder, "latency-f32")
+
+
 class GpuTable(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

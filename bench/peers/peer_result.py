@@ -1,4 +1,4 @@
-"""Result files of schema headroom.result/1 (docs/result.schema.json) for what PyTorch ran."""
+"""Result files of schema headroom.result/1 (docs/result.schema.json) for what peers ran."""
 
 import contextlib
 import json
@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -37,6 +38,8 @@ def machine():
     }
     if diffusers:
         found["libraries"]["diffusers"] = diffusers.__version__
+    if "openvino" in sys.modules:
+        found["libraries"]["OpenVINO"] = sys.modules["openvino"].get_version()
     if torch.cuda.is_available():
         query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
         found["gpus"] = [{"name": torch.cuda.get_device_name()}]
