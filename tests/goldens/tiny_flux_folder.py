@@ -6,7 +6,9 @@ CLIP has the first merges of the published one (text/clip/merges.txt). T5's piec
 part of NFKC in place of nmt_nfkc, whose table alone takes 240 KB.
 """
 
+import json
 import math
+import shutil
 import subprocess
 import tempfile
 import unicodedata
@@ -15,11 +17,12 @@ from pathlib import Path
 import diffusers
 import torch
 from diffusers import AutoencoderKL, FluxTransformer2DModel
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer, T5Config, T5EncoderModel, T5Tokenizer
+from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
 from make_text_encoders import randomize as randomize_encoder
 from make_tokens import PHRASES, clip_pieces, t5_json, write
 from make_vae import randomize
+from tiny_stable_diffusion_folder import save_encoder
 
 CLIP_MERGES = 120
 T5_PIECES = 260
@@ -63,17 +66,37 @@ def normalization_rules():
     return "".join(f"{hexadecimal(given)}\t{hexadecimal(rules[given])}\n" for given in sorted(rules))
 
 
+def described(content, normalized=False, sides=False):
+    """A special token as transformers 4 writes it; `sides` is whether it takes the spaces on its sides."""
+    return dict(content=content, lstrip=sides, normalized=normalized, rstrip=sides, single_word=False)
+
+
+def write_tokenizer_configs(folder, name, roles, tokens, config, special):
+    """What transformers 4 saves next to a vocabulary and the published folders have; version 5 saves tokenizer.json alone."""
+    decoder = {str(id): {**token, "special": True} for id, token in tokens.items()}
+    contents = {role: token["content"] for role, token in roles.items()}
+    write(folder / "tokenizer_config.json", {"added_tokens_decoder": decoder, "clean_up_tokenization_spaces": True,
+                                             "tokenizer_class": name, **contents, **config}, indent=2)
+    write(folder / "special_tokens_map.json", {**roles, **special}, indent=2)
+
+
 def write_clip_tokenizer(folder):
+    """Gives how many pieces it has."""
+    folder.mkdir(parents=True)
     merges = (Path(__file__).parent / "text/clip/merges.txt").read_text().splitlines()[1:CLIP_MERGES + 1]
-    with tempfile.TemporaryDirectory() as made:
-        write(Path(made) / "vocab.json", clip_pieces(merges))
-        (Path(made) / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
-        tokenizer = CLIPTokenizer(f"{made}/vocab.json", f"{made}/merges.txt", model_max_length=77)
-        tokenizer.save_pretrained(folder)
-    return tokenizer
+    pieces = clip_pieces(merges)
+    write(folder / "vocab.json", pieces)
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
+    begin, end = (described(content, normalized=True) for content in ("<|startoftext|>", "<|endoftext|>"))
+    roles = dict(bos_token=begin, eos_token=end, pad_token=end, unk_token=end)
+    write_tokenizer_configs(folder, "CLIPTokenizer", roles, {pieces[token["content"]]: token for token in (begin, end)},
+                            dict(errors="replace", model_max_length=77), dict(pad_token=end["content"]))
+    return len(pieces)
 
 
 def write_t5_tokenizer(folder):
+    """Gives how many pieces it has."""
+    folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as made:
         (Path(made) / "rules.tsv").write_text(normalization_rules())
         (Path(made) / "corpus.txt").write_text("\n".join((PHRASES[:12] + SENTENCES) * 3) + "\n")
@@ -81,11 +104,16 @@ def write_t5_tokenizer(folder):
                         "--character_coverage=1", "--pad_id=0", "--eos_id=1", "--unk_id=2", "--bos_id=-1",
                         "--normalization_rule_tsv=rules.tsv", "--num_threads=1", "--minloglevel=2"],
                        cwd=made, check=True)  # the model says what the files were called
-        tokenizer = T5Tokenizer(f"{made}/spiece.model", model_max_length=512)
-        tokenizer.save_pretrained(folder)
-    (folder / "added_tokens.json").unlink(missing_ok=True)  # the published folders have tokenizer.json, which says it
-    write(folder / "tokenizer.json", t5_json(folder))
-    return tokenizer
+        shutil.copyfile(f"{made}/spiece.model", folder / "spiece.model")
+    tokenizer = t5_json(folder)
+    write(folder / "tokenizer.json", tokenizer)
+    pad, end, unknown = (described(content) for content in ("<pad>", "</s>", "<unk>"))
+    extra = [f"<extra_id_{i}>" for i in range(100)]
+    tokens = {token["id"]: described(token["content"], sides=token["content"] in extra) for token in tokenizer["added_tokens"]}
+    write_tokenizer_configs(folder, "T5Tokenizer", dict(eos_token=end, pad_token=pad, unk_token=unknown), tokens,
+                            dict(add_prefix_space=True, additional_special_tokens=extra, extra_ids=100, legacy=True,
+                                 model_max_length=512, sp_model_kwargs={}), dict(additional_special_tokens=extra))
+    return len(tokenizer["model"]["vocab"])
 
 
 def clip_model(config, vocabulary, end_of_text):
@@ -99,6 +127,20 @@ def t5_model(config, vocabulary):
     return T5EncoderModel(T5Config(**shared, **config))
 
 
+def write_as_version_4(folder, **members):
+    """What transformers 5 has written of an encoder, with the keys of version 4 and these members."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | dict(torch_dtype="float32") | members
+    for name in ("dtype", "is_decoder", "scale_decoder_outputs", "tie_word_embeddings"):
+        config.pop(name, None)
+    write(path, config, indent=2)
+    path = folder / "model.safetensors.index.json"
+    if path.exists():
+        index = json.loads(path.read_text())
+        del index["metadata"]["total_parameters"]
+        write(path, index, indent=2)
+
+
 def calm_times(transformer):
     """Quietens the fast waves of times and guidance, as training does: 3500 is 3504 in bf16, and must mean the same."""
     frequency = torch.exp(-math.log(10000) * torch.arange(128) / 128).repeat(2)  # cosines, then sines
@@ -110,11 +152,9 @@ def calm_times(transformer):
 def write_folder(folder, case):
     """Every random number comes from the case's seed, in the order below."""
     generator = torch.Generator().manual_seed(case["seed"])
-    clip_tokenizer = write_clip_tokenizer(folder / "tokenizer")
-    t5_tokenizer = write_t5_tokenizer(folder / "tokenizer_2")
     models = {
-        "text_encoder": clip_model(case["clip"], len(clip_tokenizer), case["end_of_text"]),
-        "text_encoder_2": t5_model(case["t5"], len(t5_tokenizer)),
+        "text_encoder": clip_model(case["clip"], write_clip_tokenizer(folder / "tokenizer"), case["end_of_text"]),
+        "text_encoder_2": t5_model(case["t5"], write_t5_tokenizer(folder / "tokenizer_2")),
         "transformer": FluxTransformer2DModel(
             patch_size=1, in_channels=4 * case["vae"]["latent_channels"], joint_attention_dim=case["t5"]["d_model"],
             pooled_projection_dim=case["clip"]["hidden_size"], **case["transformer"]),
@@ -126,7 +166,13 @@ def write_folder(folder, case):
             calm_times(model)
         if name == "vae":
             model.decoder.conv_out.weight.data *= DECODED_SCALE
-        model.save_pretrained(folder / name, max_shard_size=SHARD_BYTES.get(name, "5GB"))
+        if name == "text_encoder":
+            save_encoder(model, folder / name, torch.float32)
+            write_as_version_4(folder / name)
+        else:
+            model.save_pretrained(folder / name, max_shard_size=SHARD_BYTES.get(name, "5GB"))
+        if name == "text_encoder_2":
+            write_as_version_4(folder / name, is_encoder_decoder=True, use_cache=True)
     version = {"_diffusers_version": diffusers.__version__}
     (folder / "scheduler").mkdir(exist_ok=True)
     scheduler = {"_class_name": COMPONENTS["scheduler"][1], **version, **case["scheduler"]}

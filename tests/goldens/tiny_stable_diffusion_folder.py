@@ -48,14 +48,14 @@ def write_tokenizer(folder, padding):
     write(folder / "special_tokens_map.json", {**described, "pad_token": padding})
 
 
-def save_encoder(model, folder):
-    """As transformers has saved it before version 5, which has other names."""
+def save_encoder(model, folder, dtype=torch.float16):
+    """CLIP's, as transformers has saved it before version 5, which has other names."""
     folder.mkdir(parents=True)
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     named = {name if name.startswith(("text_model.", "text_projection.")) else "text_model." + name: tensor
              for name, tensor in model.state_dict().items() if not name.endswith("position_ids")}
-    save_file({name: tensor.half().contiguous() for name, tensor in named.items()}, str(folder / "model.safetensors"),
+    save_file({name: tensor.to(dtype).contiguous() for name, tensor in named.items()}, str(folder / "model.safetensors"),
               metadata={"format": "pt"})
 
 
