@@ -29,7 +29,7 @@ from transformers import T5Tokenizer
 lines = ["a red fox in the snow", "the fox and the red house", "snow over the house", "a house in the red snow"]
 with open("corpus.txt", "w") as file:
     file.write("\n".join(lines * 5) + "\n")
-sentencepiece.SentencePieceTrainer.train(input="corpus.txt", model_prefix="spiece", vocab_size=100, hard_vocab_limit=False,
+sentencepiece.SentencePieceTrainer.train(input="corpus.txt", model_prefix="spiece", vocab_size=60, hard_vocab_limit=False,
                                          pad_id=0, eos_id=1, unk_id=2, bos_id=-1, num_threads=1, minloglevel=2)
 os.mkdir("folder")
 os.link("spiece.model", "folder/spiece.model")
