@@ -1,7 +1,8 @@
 # headroom_layer(name [WHOLE] [APART] DEPENDS targets... [PRIVATE targets...]) makes, from every source below src/<name>:
 #   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below); of a layer that is WHOLE
 #                         what links it takes every object, those too that nothing refers to
-#                         a layer that is APART is compiled source by source; others several at a time (headroom_compile_together)
+#                         a layer that is APART is compiled source by source, but for the kernels for CPUs
+#                         (headroom_compile_kernels_together); others several at a time (headroom_compile_together)
 #   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
 #   <name>_bench          its benchmarks (*_bench.cpp, Google Benchmark)
 #   <name>_header_check   every header of the layer that no source of its own includes first compiled alone, with no more than the
@@ -107,6 +108,16 @@ function(headroom_optimize_less)
   endforeach()
 endfunction()
 
+# Puts the sources into groups of `size` for a target that has UNITY_BUILD_MODE GROUP; the groups' names begin with `prefix`.
+function(headroom_group_sources prefix size)
+  set(count 0)
+  foreach(source IN LISTS ARGN)
+    math(EXPR group "${count} / ${size}")
+    math(EXPR count "${count} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${prefix}_${group})
+  endforeach()
+endfunction()
+
 # Compiles the tests of a layer that is APART several at a time. x_test.cpp and x_cuda_test.cpp may have the same names: tests that need CUDA are
 # compiled apart from the others.
 function(headroom_compile_tests_together target)
@@ -116,14 +127,64 @@ function(headroom_compile_tests_together target)
   set(cuda_tests ${tests})
   list(FILTER tests EXCLUDE REGEX "_cuda_test\\.cpp$")
   list(FILTER cuda_tests INCLUDE REGEX "_cuda_test\\.cpp$")
-  foreach(group tests cuda_tests)
-    set(count 0)
-    foreach(test IN LISTS ${group})
-      math(EXPR batch "${count} / 8")
-      math(EXPR count "${count} + 1")
-      set_source_files_properties(${test} PROPERTIES UNITY_GROUP ${group}_${batch})
-    endforeach()
+  headroom_group_sources(tests 8 ${tests})
+  headroom_group_sources(cuda_tests 8 ${cuda_tests})
+endfunction()
+
+# Compiles the kernels for CPUs several at a time, in three kinds of groups: plain sources, those for AMX, and those that
+# Highway compiles for each vector unit. A name may be used again in another kind, and in kernels for GPUs, which are
+# compiled one by one. `alone` names a source that is in no group.
+function(headroom_compile_kernels_together target alone)
+  if(NOT HEADROOM_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(/cuda_[^/]*|_cuda)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/${alone}$")
+  set(amx ${sources})
+  list(FILTER amx INCLUDE REGEX "_amx\\.cpp$")
+  set(plain)
+  set(highway)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} foreach_target LIMIT_COUNT 1 REGEX "^#include \"hwy/foreach_target.h\"")
+    if(foreach_target)
+      list(APPEND highway ${source})
+    elseif(NOT source IN_LIST amx)
+      list(APPEND plain ${source})
+    endif()
   endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  headroom_group_sources(plain 12 ${plain})
+  headroom_group_sources(amx 8 ${amx})
+  headroom_compile_highway_together(${target} 4 ${highway})
+endfunction()
+
+# Compiles sources that include hwy/foreach_target.h in groups of `size`: one source includes a group, and itself again for
+# each vector unit. So the headers, Highway's among them, are compiled once for each unit and group, not for each source.
+function(headroom_compile_highway_together target size)
+  set(left ${ARGN})
+  list(LENGTH left count)
+  set(number 0)
+  while(count GREATER 0)
+    list(SUBLIST left 0 ${size} group)
+    list(REMOVE_ITEM left ${group})
+    list(LENGTH left count)
+    set(name generated/${target}_highway_${number}.cpp)
+    math(EXPR number "${number} + 1")
+    set(includes)
+    foreach(source IN LISTS group)
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/src ${source})
+      string(APPEND includes "#include \"${path}\"\n")
+    endforeach()
+    # Each of the sources names itself as the one to include again, in vain: foreach_target.h is included once.
+    set(again "#undef HWY_TARGET_INCLUDE\n#define HWY_TARGET_INCLUDE \"${name}\"\n")
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name} @ONLY CONTENT
+         "#include \"kernels/core/simd_targets.hpp\"\n${again}#include \"hwy/foreach_target.h\"\n${includes}${again}")
+    set_source_files_properties(${group} PROPERTIES HEADER_FILE_ONLY ON)
+    target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/${name})
+  endwhile()
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR})
 endfunction()
 
 # The C++ and, where CUDA is on, CUDA sources below `root`: what needs CUDA or stands in for it is chosen here.

@@ -532,7 +532,7 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
-KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
+KernelPlan plan_attention_amx([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const AmxTiles tiles =
       cut_into_tiles(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.threads);
@@ -565,7 +565,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #endif
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_attention_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
   if (Support rejection = supports_bare_scores(spec)) return rejection;
   if (spec.outputs.size() == 2) return Rejection{"gives no logsumexp"};
@@ -575,9 +575,9 @@ Support supports(const OpSpec& spec, const Target& target) {
 const Listed<LibraryKernel> kAttention({.name = "amx.attention",
                                         .op = Op::kAttention,
                                         .tried = Tried::kFirst,
-                                        .supports = supports,
+                                        .supports = supports_attention_amx,
                                         .strided = kAllStrided,
-                                        .plan = plan});
+                                        .plan = plan_attention_amx});
 
 }  // namespace
 }  // namespace headroom

@@ -190,7 +190,7 @@ HWY_INLINE void transpose_rows(std::int64_t length, const float* from, std::int6
 }
 
 /// A block of queries: `vectors` vectors of them, the last of which may not be full.
-struct Block {
+struct QueryBlock {
   std::int64_t first;  // query of the group
   std::int64_t count;
   std::int64_t vectors;
@@ -199,7 +199,7 @@ struct Block {
 HWY_INLINE std::int64_t count_blocks(std::int64_t queries) {
   return ((queries + lanes() - 1) / lanes() + kBlockVectors - 1) / kBlockVectors;
 }
-HWY_INLINE Block block_of(std::int64_t queries, std::int64_t index) {
+HWY_INLINE QueryBlock block_of(std::int64_t queries, std::int64_t index) {
   const std::int64_t vectors = (queries + lanes() - 1) / lanes();
   const std::int64_t blocks = count_blocks(queries);
   const std::int64_t from = vectors * index / blocks;
@@ -274,7 +274,7 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
   // q as [key_dim][queries of a block], through the memory for keys.
   const std::int64_t padded_dim = round_up(problem.key_dim, 4);
   for (std::int64_t i = 0; i < blocks; ++i) {
-    const Block block = block_of(queries, i);
+    const QueryBlock block = block_of(queries, i);
     for (std::int64_t n = 0; n < block.vectors; ++n) {
       const std::int64_t first = block.first + n * lanes();
       const std::int64_t rows = HWY_MIN(lanes(), queries - first);
@@ -299,7 +299,7 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
     copy_rows(keys, problem.value_dim, v + first * problem.v.token, problem.v.token, 1, scratch + tiles.v,
               tiles.value_row);
     for (std::int64_t i = 0; i < blocks; ++i) {
-      const Block block = block_of(queries, i);
+      const QueryBlock block = block_of(queries, i);
       if (problem.causal && first >= first_query + block.first + block.count) continue;
       const std::int64_t width = block.vectors * lanes();
       float* scores = scratch + tiles.scores;  // [keys, width]
@@ -416,7 +416,7 @@ AttentionTiles cut(const AttentionProblem& problem, int threads) {
   return tiles;
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_attention(const KernelBinding& binding) {
   const AttentionTiles tiles = cut(attention_problem(binding.spec, binding.inputs, binding.outputs), binding.threads);
   const AttentionProblem& problem = tiles.problem;
   const std::int64_t count = problem.batch * problem.heads * tiles.groups;
@@ -431,7 +431,7 @@ KernelPlan plan(const KernelBinding& binding) {
   return {launch, static_cast<std::size_t>(threads * tiles.floats) * sizeof(float)};
 }
 
-Support supports(const OpSpec& spec) {
+Support supports_attention(const OpSpec& spec) {
   if (Support rejection = supports_attention(spec, kMaxHeadDim)) return rejection;
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
@@ -439,7 +439,7 @@ Support supports(const OpSpec& spec) {
 }
 
 const Listed<CpuKernel> kAttention(
-    {.name = "highway.attention", .op = Op::kAttention, .supports = supports, .plan = plan});
+    {.name = "highway.attention", .op = Op::kAttention, .supports = supports_attention, .plan = plan_attention});
 
 }  // namespace
 }  // namespace headroom

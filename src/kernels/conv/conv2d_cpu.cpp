@@ -34,7 +34,7 @@ ImageLayout best_layout(const OpSpec& spec, const Target& target) {
   return is_gemm ? ImageLayout::kGiven : ImageLayout::kBest;
 }
 
-dnnl::memory::desc filter_of(const OpSpec& spec) {
+dnnl::memory::desc conv2d_filter_of(const OpSpec& spec) {
   return onednn::describe_filter(spec.input(Role::kWeight), spec.attributes[attr::kGroups], /*is_transposed=*/false);
 }
 
@@ -56,8 +56,9 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   const auto bias =
       spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                           onednn::describe_image(spec.input(Role::kX), layout), onednn::any_layout_of(filter_of(spec)),
-                           bias, onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+                           onednn::describe_image(spec.input(Role::kX), layout),
+                           onednn::any_layout_of(conv2d_filter_of(spec)), bias,
+                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   dnnl::post_ops end;
   if (spec.has(Role::kResidual)) end.append_sum();
   onednn::append_activation(end, spec.attributes[attr::kActivation]);
@@ -77,27 +78,27 @@ bool is_broken(const OpSpec& spec, const Target& target, ImageLayout layout) {
   return target.cpu_isa < CpuIsa::kAvx2 && layout == ImageLayout::kGiven && groups > 1 && groups % kVector != 0;
 }
 
-dnnl::primitive_desc_base choose(const OpSpec& spec, const Target& target) {
+dnnl::primitive_desc_base choose_conv2d(const OpSpec& spec, const Target& target) {
   return onednn::choose_convolution(best_layout(spec, target), [&](ImageLayout layout) {
     return is_broken(spec, target, layout) ? dnnl::primitive_desc_base() : make_convolution(spec, layout);
   });
 }
 
-KernelPlan plan(const KernelBinding& binding) {
-  return onednn::plan_convolution(binding, choose(binding.spec, binding.target), filter_of(binding.spec));
+KernelPlan plan_conv2d(const KernelBinding& binding) {
+  return onednn::plan_convolution(binding, choose_conv2d(binding.spec, binding.target), conv2d_filter_of(binding.spec));
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_conv2d(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
-  return onednn::find_fast_implementation(target, [&] { return choose(spec, target); });
+  return onednn::find_fast_implementation(target, [&] { return choose_conv2d(spec, target); });
 }
 
 const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
-                                     .supports = supports,
+                                     .supports = supports_conv2d,
                                      .strides_output = false,
                                      .overwrites = 1U << position_of(Op::kConv2d, Role::kResidual),
-                                     .plan = onednn::planned<plan>});
+                                     .plan = onednn::planned<plan_conv2d>});
 
 }  // namespace
 }  // namespace headroom

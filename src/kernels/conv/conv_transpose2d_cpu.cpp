@@ -22,7 +22,7 @@ namespace {
 
 using onednn::ImageLayout;
 
-dnnl::memory::desc filter_of(const OpSpec& spec) {
+dnnl::memory::desc conv_transpose2d_filter_of(const OpSpec& spec) {
   return onednn::describe_filter(spec.input(Role::kWeight), spec.attributes[attr::kGroups], /*is_transposed=*/true);
 }
 
@@ -34,33 +34,35 @@ dnnl::primitive_desc_base make_deconvolution(const OpSpec& spec, ImageLayout lay
   const auto bias =
       spec.has(Role::kBias) ? onednn::describe(dense_operand(spec.input(Role::kBias))) : dnnl::memory::desc();
   const Forward::desc desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-                           onednn::describe_image(spec.input(Role::kX), layout), onednn::any_layout_of(filter_of(spec)),
-                           bias, onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
+                           onednn::describe_image(spec.input(Role::kX), layout),
+                           onednn::any_layout_of(conv_transpose2d_filter_of(spec)), bias,
+                           onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   return Forward::primitive_desc(desc, onednn::attributes_with_user_scratch(), onednn::cpu_engine(),
                                  /*allow_empty=*/true);
 }
 
-dnnl::primitive_desc_base choose(const OpSpec& spec) {
+dnnl::primitive_desc_base choose_conv_transpose2d(const OpSpec& spec) {
   const bool is_channels_last = spec.input(Role::kX).layout == Layout::kChannelsLast;
   return onednn::choose_convolution(is_channels_last ? ImageLayout::kGiven : ImageLayout::kBest,
                                     [&](ImageLayout layout) { return make_deconvolution(spec, layout); });
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_conv_transpose2d(const KernelBinding& binding) {
   if (std::optional<KernelPlan> phases = onednn::plan_phases(binding)) return *std::move(phases);
-  return onednn::plan_convolution(binding, choose(binding.spec), filter_of(binding.spec));
+  return onednn::plan_convolution(binding, choose_conv_transpose2d(binding.spec),
+                                  conv_transpose2d_filter_of(binding.spec));
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_conv_transpose2d(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
-  return onednn::find_fast_implementation(target, [&] { return choose(spec); });
+  return onednn::find_fast_implementation(target, [&] { return choose_conv_transpose2d(spec); });
 }
 
 const Listed<LibraryKernel> kConvTranspose2d({.name = "onednn.conv_transpose2d",
                                               .op = Op::kConvTranspose2d,
-                                              .supports = supports,
+                                              .supports = supports_conv_transpose2d,
                                               .strides_output = false,
-                                              .plan = onednn::planned<plan>});
+                                              .plan = onednn::planned<plan_conv_transpose2d>});
 
 }  // namespace
 }  // namespace headroom

@@ -65,13 +65,32 @@ HWY_INLINE T* address_of(PastCache<T> y) {
   return y.to;
 }
 
-/// Calls f with the kind of place that results of that dtype, f32 or bf16, go to.
+/// AVX-512 with bf16 instructions computes results in f32 as AVX-512 without them does, and has no loops of its own for
+/// them. There HR_TAKE_FLOAT_LOOPS(is_float, call) returns from its function with a call of the other unit's.
+#undef HR_TAKE_FLOAT_LOOPS
+#if HWY_TARGET == HWY_AVX3_DL && (HWY_TARGETS & HWY_AVX3)
+#define HR_TAKE_FLOAT_LOOPS(is_float, call) \
+  if (is_float) return N_AVX3::call
+inline constexpr bool kHasFloatLoops = false;
+#else
+#define HR_TAKE_FLOAT_LOOPS(is_float, call) static_cast<void>(0)
+inline constexpr bool kHasFloatLoops = true;
+#endif
+
+/// Calls f with the kind of place that results of that dtype, f32 or bf16, go to; f32 only if there are loops for it.
 template <class F>
 HWY_INLINE void with_destination(DType dtype, bool past_cache, const F& f) {
-  if constexpr (HWY_TARGET == HWY_SCALAR)  // which has no such writes, and so no loops for them
-    return dtype == DType::kF32 ? f(static_cast<float*>(nullptr)) : f(static_cast<Bf16*>(nullptr));
-  if (dtype == DType::kF32) return past_cache ? f(PastCache<float>{}) : f(static_cast<float*>(nullptr));
-  return past_cache ? f(PastCache<Bf16>{}) : f(static_cast<Bf16*>(nullptr));
+  constexpr bool kMayPassCache = HWY_TARGET != HWY_SCALAR;  // which has no such writes, and so no loops for them
+  if constexpr (kHasFloatLoops) {
+    if (dtype == DType::kF32) {
+      if constexpr (kMayPassCache)
+        if (past_cache) return f(PastCache<float>{});
+      return f(static_cast<float*>(nullptr));
+    }
+  }
+  if constexpr (kMayPassCache)
+    if (past_cache) return f(PastCache<Bf16>{});
+  f(static_cast<Bf16*>(nullptr));
 }
 
 /// After the last write of a thread, so that the others see its writes past the cache.

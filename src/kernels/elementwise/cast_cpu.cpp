@@ -18,7 +18,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-struct Same {
+struct Unchanged {
   HWY_INLINE Vector operator()(Vector x) const { return x; }
 };
 
@@ -27,7 +27,7 @@ template <class From, class Y>
 void cast_rows_of(const RowLoop<2>& loop, const RowPart& part) {
   RowCursor cursor(loop, part.begin);
   for (std::int64_t row = part.begin; row < part.end; ++row, cursor.next()) {
-    map_row(cursor.length(), Same{}, Destination<Y>::at(part.output(0)) + cursor.offset(1),
+    map_row(cursor.length(), Unchanged{}, Destination<Y>::at(part.output(0)) + cursor.offset(1),
             part.input<From>(0) + cursor.offset(0));
   }
   finish_writes<Y>();
@@ -77,7 +77,7 @@ void cast_each(DType from, DType to, const RowLoop<2>& loop, const RowPart& part
   }
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_cast(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const Operand& y = binding.outputs[0];
   const DType from = x.type.dtype;
@@ -94,7 +94,8 @@ KernelPlan plan(const KernelBinding& binding) {
   return share_rows(work, [=](const RowPart& part) { HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, loop, part); });
 }
 
-const Listed<CpuKernel> kCast({.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan});
+const Listed<CpuKernel> kCast(
+    {.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
 
 }  // namespace
 }  // namespace headroom

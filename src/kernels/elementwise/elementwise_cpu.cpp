@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class Y>
-HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
+HWY_INLINE void elementwise_rows_typed(const ElementwiseRows& rows, const RowPart& part) {
   using T = typename Destination<Y>::Element;
   switch (rows.op) {  // sums and products of bf16 are often halfway between two
 #define HR_FORM(enumerator, operands) \
@@ -47,8 +47,9 @@ HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
 }
 
 void elementwise_rows(const ElementwiseRows& rows, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(rows.dtype == DType::kF32, elementwise_rows(rows, part));
   with_destination(rows.dtype, part.past_cache,
-                   [&](auto destination) { rows_typed<decltype(destination)>(rows, part); });
+                   [&](auto destination) { elementwise_rows_typed<decltype(destination)>(rows, part); });
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ namespace {
 
 HWY_EXPORT(elementwise_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_elementwise(const KernelBinding& binding) {
   const ElementwiseRows rows = elementwise_rows_of(binding);
   return share_rows(row_work(binding, rows.loop), [rows](const RowPart& part) {
     HWY_DYNAMIC_DISPATCH(elementwise_rows)(rows, part);
@@ -76,7 +77,7 @@ KernelPlan plan(const KernelBinding& binding) {
                                       .op = Op::enumerator,             \
                                       .supports = supports_f32_or_bf16, \
                                       .in_place = true,                 \
-                                      .plan = plan});
+                                      .plan = plan_elementwise});
 #include "ir/elementwise.def"
 
 }  // namespace

@@ -5,23 +5,20 @@
 //          contiguous in each operand, or one repeated element.
 // Bytes    each operand once.
 
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
 #include "kernels/core/cpu_kernel.hpp"
+#include "kernels/core/stored_bf16.hpp"
 #include "kernels/elementwise/elementwise_scalars.hpp"
 
 namespace headroom {
 namespace {
 
-/// A bf16 as it is stored.
-enum class Bf16 : std::uint16_t {};
-
 /// Formulas compute in floats, or in 64-bit integers, which add and multiply as unsigned.
 using Word = std::uint64_t;
 float number_of(float value) { return value; }
-float number_of(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16U); }
+float number_of(StoredBf16 value) { return load(value); }
 template <class T>
 Word number_of(T value) {
   return static_cast<Word>(static_cast<std::int64_t>(value));
@@ -148,7 +145,7 @@ KernelPlan plan_comparison(const KernelBinding& binding) {
     case DType::kF32:
       return share(binding, rows, comparison_rows<float>);
     case DType::kBF16:
-      return share(binding, rows, comparison_rows<Bf16>);
+      return share(binding, rows, comparison_rows<StoredBf16>);
     case DType::kI64:
       return share(binding, rows, comparison_rows<std::int64_t>);
     case DType::kI32:

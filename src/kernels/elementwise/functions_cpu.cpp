@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class Y>
-HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
+HWY_INLINE void function_rows_typed(const ElementwiseRows& rows, const RowPart& part) {
   using T = typename Destination<Y>::Element;
   switch (rows.op) {  // values of functions are not halfway between two bf16
 #define HR_UNARY(enumerator, ...) \
@@ -36,8 +36,9 @@ HWY_INLINE void rows_typed(const ElementwiseRows& rows, const RowPart& part) {
 }
 
 void function_rows(const ElementwiseRows& rows, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(rows.dtype == DType::kF32, function_rows(rows, part));
   with_destination(rows.dtype, part.past_cache,
-                   [&](auto destination) { rows_typed<decltype(destination)>(rows, part); });
+                   [&](auto destination) { function_rows_typed<decltype(destination)>(rows, part); });
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ namespace {
 
 HWY_EXPORT(function_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_function(const KernelBinding& binding) {
   const ElementwiseRows rows = elementwise_rows_of(binding);
   return share_rows(row_work(binding, rows.loop), [rows](const RowPart& part) {
     HWY_DYNAMIC_DISPATCH(function_rows)(rows, part);
@@ -64,7 +65,7 @@ KernelPlan plan(const KernelBinding& binding) {
                                       .op = Op::enumerator,             \
                                       .supports = supports_f32_or_bf16, \
                                       .in_place = true,                 \
-                                      .plan = plan});
+                                      .plan = plan_function});
 #include "ir/elementwise.def"
 
 }  // namespace

@@ -57,9 +57,9 @@ HWY_INLINE Vector full_log_of(Vector x) {
   return hn::IfThenElse(is_number, positive, x);
 }
 
-/// f of each lane, in double.
+/// f of each lane, in double. A call, which costs little next to those of f; inlined, every loop would compile it.
 template <class F, class... V>
-HWY_INLINE Vector lane_by_lane(const F& f, V... x) {
+HWY_NOINLINE Vector lane_by_lane(const F& f, V... x) {
   HWY_ALIGN float lane[sizeof...(V)][lanes()];
   HWY_ALIGN float y[lanes()];
   std::size_t operand = 0;

@@ -23,39 +23,15 @@
 #include "kernels/core/simd_inl.hpp"
 #include "kernels/elementwise/functions_inl.hpp"
 #include "kernels/fused/row_tape.hpp"
+#include "kernels/fused/tape_call.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// An instruction on rows of a block.
-struct Call {
-  struct Operand {
-    const char* at;
-    std::int64_t row_bytes;  ///< to the next row
-    std::int64_t step;       ///< bytes to the next column
-    DType dtype;
-  };
-  std::array<Operand, kMostTapeArguments> x;
-  char* y;
-  std::int64_t y_row_bytes;
-  DType dtype;              ///< of y
-  bool past_cache;          ///< y uses non-temporal stores
-  bool asks_ahead;          ///< prefetch the operands kAheadBytes ahead
-  const char* ahead;        ///< memory of later chunks to prefetch meanwhile, if ahead_step is not 0
-  std::int64_t ahead_step;  ///< bytes to prefetch per two vectors, kMostAheadStep at most
-  std::int64_t rows, columns;
-  char* reduced;           ///< of row 0; kTapeLanes of f32 for each
-  bool is_first, is_last;  ///< block of the row
-  char* also;              ///< a second destination of y, or null
-  std::int64_t also_row_bytes;
-  DType also_dtype;
-  bool also_past_cache;
-};
-using Run = void (*)(const Call& call);
-
-inline constexpr std::int64_t kMostAheadStep = 2 * kCacheLine;
+using Call = TapeCall;
+using Run = TapeLoop;
 
 HWY_INLINE void ask_second_level(const char* at) { __builtin_prefetch(at, 0, 2); }
 
@@ -263,24 +239,35 @@ void map_rows(const Call& call) {
 /// operand's dtype makes a fifth faster, and none for CPUs without vectors of 256 bits.
 inline constexpr bool kIsSpecialized = HWY_TARGET != HWY_SCALAR;
 
+/// Where there are no loops whose results are f32 alone (simd_inl.hpp), run_of() takes the other unit's, and the
+/// functions that would return them return none.
+template <class T>
+inline constexpr bool kHasLoops = kHasFloatLoops || std::is_same_v<T, Bf16>;
+
+template <class F, int kOperands, Mix kMix, class T, int kSplats = 0>
+Run map_loop() {
+  if constexpr (kHasLoops<T>) return map_rows<F, kOperands, kMix, T, kSplats>;
+  return nullptr;
+}
+
 /// One loop for all instructions that are rare, or much slower than their reads.
 template <class F, int kOperands>
 Run plain_map_of(const Call& call) {
-  if (call.dtype == DType::kBF16) return map_rows<F, kOperands, Mix::kAny, Bf16>;
-  return map_rows<F, kOperands, Mix::kAny, float>;
+  if (call.dtype == DType::kBF16) return map_loop<F, kOperands, Mix::kAny, Bf16>();
+  return map_loop<F, kOperands, Mix::kAny, float>();
 }
 /// The fastest loop if the last kSplats operands have one element for all columns.
 template <class F, int kOperands, class T, int kSplats>
 Run map_splats(const Call& call) {
   constexpr int kVarying = kOperands - kSplats;
   const Mix mix = mix_of(call, kVarying);
-  if (mix == Mix::kNone) return map_rows<F, kOperands, Mix::kNone, T, kSplats>;
+  if (mix == Mix::kNone) return map_loop<F, kOperands, Mix::kNone, T, kSplats>();
   if constexpr (kIsSpecialized) {
-    if (mix == Mix::kFirst) return map_rows<F, kOperands, Mix::kFirst, T, kSplats>;
+    if (mix == Mix::kFirst) return map_loop<F, kOperands, Mix::kFirst, T, kSplats>();
     if constexpr (kVarying > 1)
-      if (mix == Mix::kAll) return map_rows<F, kOperands, Mix::kAll, T, kSplats>;
+      if (mix == Mix::kAll) return map_loop<F, kOperands, Mix::kAll, T, kSplats>();
   }
-  return map_rows<F, kOperands, Mix::kAny, T, kSplats>;
+  return map_loop<F, kOperands, Mix::kAny, T, kSplats>();
 }
 template <class F, int kOperands, int kSplats>
 Run map_splats_of(const Call& call) {
@@ -301,7 +288,7 @@ Run activation_map_of(const Call& call) {
     if (call.dtype == DType::kBF16) return map_splats<F, kOperands, Bf16, 0>(call);
   if constexpr (kIsSpecialized)
     if (call.dtype != DType::kBF16 && mix_of(call, kOperands) == Mix::kNone)
-      return map_rows<F, kOperands, Mix::kNone, float>;
+      return map_loop<F, kOperands, Mix::kNone, float>();
   return plain_map_of<F, kOperands>(call);
 }
 
@@ -427,12 +414,15 @@ void reduce_rows(const Call& call) {
 }
 template <class F, int kOperands, int kSplats, class Join, bool kStored = false>
 Run reduction_of(const Call& call) {
-  constexpr int kVarying = kOperands - kSplats;
-  const Mix mix = mix_of(call, kVarying);
-  if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
-  if constexpr (kIsSpecialized && kVarying == 1)
-    if (mix == Mix::kFirst) return reduce_rows<F, kOperands, kSplats, Join, Mix::kFirst, kStored>;
-  return reduce_rows<F, kOperands, kSplats, Join, Mix::kAny, kStored>;
+  if constexpr (kHasFloatLoops) {
+    constexpr int kVarying = kOperands - kSplats;
+    const Mix mix = mix_of(call, kVarying);
+    if (mix == Mix::kNone) return reduce_rows<F, kOperands, kSplats, Join, Mix::kNone, kStored>;
+    if constexpr (kIsSpecialized && kVarying == 1)
+      if (mix == Mix::kFirst) return reduce_rows<F, kOperands, kSplats, Join, Mix::kFirst, kStored>;
+    return reduce_rows<F, kOperands, kSplats, Join, Mix::kAny, kStored>;
+  }
+  return nullptr;
 }
 
 /// Placeholder for no reduction.

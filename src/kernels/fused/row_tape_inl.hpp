@@ -188,23 +188,27 @@ Run quantizer_of(DType dtype) {
   if (dtype == DType::kI8) return store_rows<DType::kI8, ProductOfTwo, 2, true, kMix>;
   return store_rows<DType::kF8E4M3, ProductOfTwo, 2, true, kMix>;
 }
+template <bool kExists = kHasFloatLoops>
 Run conversion_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return map_rows<Same, 1, Mix::kNone, float>;
-    case DType::kBF16:
-      return map_rows<Same, 1, Mix::kFirst, float>;
-    case DType::kF16:
-      return convert_rows<DType::kF16>;
-    case DType::kF8E4M3:
-      return convert_rows<DType::kF8E4M3>;
-    case DType::kI8:
-      return convert_rows<DType::kI8>;
-    case DType::kBool:
-      return convert_rows<DType::kBool>;
-    default:
-      return convert_rows<DType::kU8>;
+  if constexpr (kExists) {
+    switch (dtype) {
+      case DType::kF32:
+        return map_rows<Same, 1, Mix::kNone, float>;
+      case DType::kBF16:
+        return map_rows<Same, 1, Mix::kFirst, float>;
+      case DType::kF16:
+        return convert_rows<DType::kF16>;
+      case DType::kF8E4M3:
+        return convert_rows<DType::kF8E4M3>;
+      case DType::kI8:
+        return convert_rows<DType::kI8>;
+      case DType::kBool:
+        return convert_rows<DType::kBool>;
+      default:
+        return convert_rows<DType::kU8>;
+    }
   }
+  return nullptr;
 }
 
 // Rotations.
@@ -235,9 +239,13 @@ void rotate_rows_of(const Call& call) {
     }
   }
 }
+template <class T>
+Run rotation_to(DType from) {
+  if constexpr (kHasLoops<T>) return from == DType::kBF16 ? rotate_rows_of<Bf16, T> : rotate_rows_of<float, T>;
+  return nullptr;
+}
 Run rotation_of(DType from, DType to) {
-  if (from == DType::kBF16) return to == DType::kBF16 ? rotate_rows_of<Bf16, Bf16> : rotate_rows_of<Bf16, float>;
-  return to == DType::kBF16 ? rotate_rows_of<float, Bf16> : rotate_rows_of<float, float>;
+  return to == DType::kBF16 ? rotation_to<Bf16>(from) : rotation_to<float>(from);
 }
 
 // One element for each row.
@@ -352,6 +360,9 @@ Run joint_run(const TapeInstruction& what, const Call& call) {
 /// The loop for an instruction and its call parameters.
 inline Run run_of(const TapeInstruction& what, const Call& call, bool is_stored) {
   using Do = TapeInstruction::Do;
+  HR_TAKE_FLOAT_LOOPS(
+      call.dtype == DType::kF32 && (what.also.kind == TapePlace::Kind::kNone || call.also_dtype != DType::kBF16),
+      run_of(what, call, is_stored));
   const bool is_activation = what.what == Do::kActivationOfSum ||
                              (what.what == Do::kFormula && what.op != Op::kAdd && what.op != Op::kGateResidual);
   const bool is_joint = what.what == Do::kFormula || what.what == Do::kNormalize || what.what == Do::kSumOfProducts ||

@@ -15,18 +15,12 @@
 
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
+#include "kernels/core/stored_bf16.hpp"
 #include "kernels/image/planes.hpp"
 #include "kernels/vendor/onednn/engine.hpp"
 
 namespace headroom {
 namespace {
-
-/// A bf16 in memory.
-struct StoredBf16 {
-  std::uint16_t bits;
-};
-float load(float value) { return value; }
-float load(StoredBf16 value) { return bf16_to_float(value.bits); }
 
 /// Row `row` of y, from the first of its rows of x on.
 template <class T>
@@ -77,12 +71,14 @@ PoolingDesc make_pooling(const OpSpec& spec) {
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_avg_pool2d(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_dtype(spec.inputs[0].dtype, target)) return rejection;
   return onednn::find_fast_implementation(target, [&] { return make_pooling(spec); });
 }
 
-KernelPlan plan(const KernelBinding& binding) { return onednn::plan_call(make_pooling(binding.spec), binding.threads); }
+KernelPlan plan_avg_pool2d(const KernelBinding& binding) {
+  return onednn::plan_call(make_pooling(binding.spec), binding.threads);
+}
 
 const Listed<CpuKernel> kMaxPool2d({.name = "plain.max_pool2d",
                                     .op = Op::kMaxPool2d,
@@ -91,9 +87,9 @@ const Listed<CpuKernel> kMaxPool2d({.name = "plain.max_pool2d",
                                     .plan = plan_max});
 const Listed<LibraryKernel> kAvgPool2d({.name = "onednn.avg_pool2d",
                                         .op = Op::kAvgPool2d,
-                                        .supports = supports,
+                                        .supports = supports_avg_pool2d,
                                         .strides_output = false,
-                                        .plan = onednn::planned<plan>});
+                                        .plan = onednn::planned<plan_avg_pool2d>});
 
 }  // namespace
 }  // namespace headroom

@@ -12,31 +12,23 @@
 
 #include "kernels/core/cpu_kernel.hpp"
 #include "kernels/core/parallel.hpp"
+#include "kernels/core/stored_bf16.hpp"
 #include "kernels/image/planes.hpp"
 
 namespace headroom {
 namespace {
 
-/// A bf16 in memory.
-struct StoredBf16 {
-  std::uint16_t bits;
-};
-float load(float value) { return value; }
-float load(StoredBf16 value) { return bf16_to_float(value.bits); }
-void store(float* to, float value) { *to = value; }
-void store(StoredBf16* to, float value) { to->bits = float_to_bf16(value); }
-
 /// One axis of y.
-using Axis = std::vector<Neighbours>;
-Axis axis_of(bool is_nearest, std::int64_t extent, std::int64_t size) {
-  Axis axis;
+using AxisNeighbours = std::vector<Neighbours>;
+AxisNeighbours axis_of(bool is_nearest, std::int64_t extent, std::int64_t size) {
+  AxisNeighbours axis;
   for (std::int64_t i = 0; i < size; ++i)
     axis.push_back(is_nearest ? Neighbours{.first = i * extent / size} : neighbours_of(i, extent, size));
   return axis;
 }
 
 /// A row of y of elements of any kind, of one row of x.
-void copy_row(const Axis& across, std::int64_t pixel_bytes, const std::byte* x, std::byte* y) {
+void copy_row(const AxisNeighbours& across, std::int64_t pixel_bytes, const std::byte* x, std::byte* y) {
   for (const Neighbours& column : across) {
     std::memcpy(y, x + column.first * pixel_bytes, static_cast<std::size_t>(pixel_bytes));
     y += pixel_bytes;
@@ -45,7 +37,7 @@ void copy_row(const Axis& across, std::int64_t pixel_bytes, const std::byte* x, 
 
 /// A row of y between two of x.
 template <class T>
-void blend_row(const Axis& across, std::int64_t inner, const T* above, const T* below, float weight, T* y) {
+void blend_row(const AxisNeighbours& across, std::int64_t inner, const T* above, const T* below, float weight, T* y) {
   const auto blend = [](float a, float b, float of_b) { return (1 - of_b) * a + of_b * b; };
   for (const Neighbours& column : across) {
     const std::int64_t left = column.first * inner, right = column.second * inner;
@@ -55,13 +47,14 @@ void blend_row(const Axis& across, std::int64_t inner, const T* above, const T* 
   }
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_resize2d(const KernelBinding& binding) {
   const TensorType &x_type = binding.inputs[0].type, &y_type = binding.outputs[0].type;
   const Planes from = planes_of(x_type), to = planes_of(y_type);
   const bool is_nearest = binding.spec.attributes[attr::kMode] == ResizeMode::kNearest;
   const bool is_f32 = x_type.dtype == DType::kF32;
   const auto size = static_cast<std::int64_t>(size_of(x_type.dtype));
-  const Axis down = axis_of(is_nearest, from.height, to.height), across = axis_of(is_nearest, from.width, to.width);
+  const AxisNeighbours down = axis_of(is_nearest, from.height, to.height),
+                       across = axis_of(is_nearest, from.width, to.width);
   return {[=, threads = binding.threads](const LaunchArguments& arguments) {
     const auto* const x = arguments.input<std::byte>(0);
     auto* const y = arguments.output<std::byte>(0);
@@ -92,7 +85,7 @@ const Listed<CpuKernel> kResize2d({.name = "highway.resize2d",
                                    .op = Op::kResize2d,
                                    .supports = supports_f32_or_bf16,
                                    .strides = StrideRule::kDense,
-                                   .plan = plan});
+                                   .plan = plan_resize2d});
 
 }  // namespace
 }  // namespace headroom

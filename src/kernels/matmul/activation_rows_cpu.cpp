@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <Activation kActivation, Precision kPrecision>
-struct Finish {
+struct FinishRow {
   HWY_INLINE Vector operator()(Vector x) const { return activation_of<kActivation, kPrecision>(x); }
   HWY_INLINE Vector operator()(Vector x, Vector bias) const { return (*this)(hn::Add(x, bias)); }
 };
@@ -34,11 +34,12 @@ struct FinishScaled {
 
 /// `bias` is one pointer to its elements, or none.
 template <Activation kActivation, class T, class... B>
-void rows_of(const RowFinish& form, std::int64_t rows, const float* x, GemmScales scales, T* y, const B*... bias) {
+void finish_rows_of(const RowFinish& form, std::int64_t rows, const float* x, GemmScales scales, T* y,
+                    const B*... bias) {
   constexpr Precision kPrecision = precision_of<T>();
   for (std::int64_t row = 0; row < rows; ++row, x += form.columns, y += form.y_stride) {
     if (scales.rows == nullptr) {
-      map_row(form.columns, Finish<kActivation, kPrecision>(), y, x, bias...);
+      map_row(form.columns, FinishRow<kActivation, kPrecision>(), y, x, bias...);
     } else if constexpr ((std::is_same_v<B, float> && ...)) {
       const FinishScaled<kActivation, kPrecision> finish{hn::Set(Float(), scales.rows[row])};
       map_row(form.columns, finish, y, x, scales.columns, bias...);
@@ -47,20 +48,23 @@ void rows_of(const RowFinish& form, std::int64_t rows, const float* x, GemmScale
 }
 
 template <class T>
-void rows_typed(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, T* y, GemmScales scales) {
+void finish_rows_typed(const RowFinish& form, std::int64_t rows, const float* x, const void* bias, T* y,
+                       GemmScales scales) {
   with_activation(form.activation, [&](auto activation) {
     constexpr Activation kActivation = activation();
-    if (!form.bias) return rows_of<kActivation>(form, rows, x, scales, y);
+    if (!form.bias) return finish_rows_of<kActivation>(form, rows, x, scales, y);
     if (*form.bias == DType::kF32)
-      return rows_of<kActivation>(form, rows, x, scales, y, static_cast<const float*>(bias));
+      return finish_rows_of<kActivation>(form, rows, x, scales, y, static_cast<const float*>(bias));
     if constexpr (std::is_same_v<T, Bf16>)
-      rows_of<kActivation>(form, rows, x, scales, y, static_cast<const Bf16*>(bias));
+      finish_rows_of<kActivation>(form, rows, x, scales, y, static_cast<const Bf16*>(bias));
   });
 }
 
 void rows(const RowFinish& form, std::int64_t count, const float* x, const void* bias, void* y, GemmScales scales) {
-  if (form.y_dtype == DType::kF32) return rows_typed(form, count, x, bias, static_cast<float*>(y), scales);
-  rows_typed(form, count, x, bias, static_cast<Bf16*>(y), scales);
+  HR_TAKE_FLOAT_LOOPS(form.y_dtype == DType::kF32, rows(form, count, x, bias, y, scales));
+  if constexpr (kHasFloatLoops)
+    if (form.y_dtype == DType::kF32) return finish_rows_typed(form, count, x, bias, static_cast<float*>(y), scales);
+  finish_rows_typed(form, count, x, bias, static_cast<Bf16*>(y), scales);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ namespace {
 
 /// Activates sums, with the bias added, into y.
 template <Activation kActivation>
-struct Finish {
+struct FinishSums {
   const void* bias;  ///< or null
   DType bias_dtype;
   std::int64_t y_stride;  ///< from one row to the next, in elements
@@ -65,17 +65,17 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
-KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
+KernelPlan plan_linear_amx([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const DType bias_dtype = binding.spec.has(Role::kBias) ? binding.spec.input(Role::kBias).dtype : DType::kF32;
   const Activation activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation;
   return amx::plan_gemm<amx::Bits>(binding, 1,
                                    [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
                                      with_activation(activation, [&](auto form) {
-                                       run(amx::Finish<form()>{.bias = arguments.optional_input(2),
-                                                               .bias_dtype = bias_dtype,
-                                                               .y_stride = rows.rows.y_stride,
-                                                               .y = arguments.output<amx::Bits>(0)});
+                                       run(amx::FinishSums<form()>{.bias = arguments.optional_input(2),
+                                                                   .bias_dtype = bias_dtype,
+                                                                   .y_stride = rows.rows.y_stride,
+                                                                   .y = arguments.output<amx::Bits>(0)});
                                      });
                                    });
 #else
@@ -83,7 +83,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #endif
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_linear_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
   if (spec.attributes[attr::kEpilogue].is_empty()) return Rejection{"is for linears with an activation"};
   if (Support rejection = check_epilogue(spec, false)) return rejection;
@@ -93,9 +93,9 @@ Support supports(const OpSpec& spec, const Target& target) {
 const Listed<LibraryKernel> kLinear({.name = "amx.linear",
                                      .op = Op::kLinear,
                                      .tried = Tried::kFirst,
-                                     .supports = supports,
+                                     .supports = supports_linear_amx,
                                      .strided = 0b1,
-                                     .plan = plan});
+                                     .plan = plan_linear_amx});
 
 }  // namespace
 }  // namespace headroom

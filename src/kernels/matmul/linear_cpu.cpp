@@ -84,7 +84,7 @@ KernelPlan plan_in_pieces(const LinearProblem& problem, const RowPlan& rows, int
   return onednn::plan_pieces(problem, rows, pieces, threads);
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_linear(const KernelBinding& binding) {
   const LinearProblem problem = onednn::linear_problem(binding.spec);
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
   if (pieces_pay(problem, rows, binding.threads)) return plan_in_pieces(problem, rows, binding.threads);
@@ -110,7 +110,7 @@ KernelPlan plan(const KernelBinding& binding) {
   return made;
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_linear(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
@@ -121,8 +121,11 @@ Support supports(const OpSpec& spec, const Target& target) {
   });
 }
 
-const Listed<LibraryKernel> kLinear(
-    {.name = "onednn.linear", .op = Op::kLinear, .supports = supports, .strided = 0b1, .plan = onednn::planned<plan>});
+const Listed<LibraryKernel> kLinear({.name = "onednn.linear",
+                                     .op = Op::kLinear,
+                                     .supports = supports_linear,
+                                     .strided = 0b1,
+                                     .plan = onednn::planned<plan_linear>});
 
 }  // namespace
 }  // namespace headroom

@@ -54,31 +54,31 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
   return onednn::describe(operand.type.dtype, shape, strides);
 }
 
-dnnl::matmul::primitive_desc make_gemm(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
+dnnl::matmul::primitive_desc make_matmul(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
   const bool transpose_b = spec.attributes[attr::kTransposeB];
   return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),
           onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_matmul(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_dtype(spec.input(Role::kA).dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
-    return make_gemm(spec, dense_operand(spec.input(Role::kA)), dense_operand(spec.input(Role::kB)),
-                     dense_operand(spec.outputs[0]));
+    return make_matmul(spec, dense_operand(spec.input(Role::kA)), dense_operand(spec.input(Role::kB)),
+                       dense_operand(spec.outputs[0]));
   });
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_matmul(const KernelBinding& binding) {
   return onednn::plan_call(
-      make_gemm(binding.spec, binding.input(Role::kA), binding.input(Role::kB), binding.outputs[0]), binding.threads);
+      make_matmul(binding.spec, binding.input(Role::kA), binding.input(Role::kB), binding.outputs[0]), binding.threads);
 }
 
 const Listed<LibraryKernel> kMatmul({.name = "onednn.matmul",
                                      .op = Op::kMatmul,
-                                     .supports = supports,
+                                     .supports = supports_matmul,
                                      .strided = kAllStrided,
-                                     .plan = onednn::planned<plan>});
+                                     .plan = onednn::planned<plan_matmul>});
 
 }  // namespace
 }  // namespace headroom

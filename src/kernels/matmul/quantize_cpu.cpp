@@ -148,7 +148,7 @@ namespace {
 
 HWY_EXPORT(quantize_rows);
 
-Support supports(const OpSpec& spec) {
+Support supports_quantize(const OpSpec& spec) {
   const DType from = spec.inputs[0].dtype;
   if (spec.outputs[0].dtype != DType::kI8) return Rejection{fmt::format("makes i8, not {}", spec.outputs[0].dtype)};
   if (from != DType::kF32 && from != DType::kBF16) return Rejection{fmt::format("takes f32 or bf16, not {}", from)};
@@ -156,7 +156,7 @@ Support supports(const OpSpec& spec) {
   return std::nullopt;
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_quantize(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   Shape scale_strides = binding.outputs[1].strides;
   scale_strides.push_back(0);  // one for a row
@@ -167,7 +167,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 const Listed<CpuKernel> kQuantize(
-    {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports, .plan = plan});
+    {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
 
 }  // namespace
 }  // namespace headroom

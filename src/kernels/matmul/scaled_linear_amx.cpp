@@ -85,7 +85,7 @@ HWY_POP_ATTRIBUTES
 namespace headroom {
 namespace {
 
-KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
+KernelPlan plan_scaled_linear_amx([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const std::int64_t k = binding.spec.input(Role::kWeight).shape[1];
   const bool is_f32 = binding.spec.outputs[0].dtype == DType::kF32;
@@ -107,7 +107,7 @@ KernelPlan plan([[maybe_unused]] const KernelBinding& binding) {
 #endif
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_scaled_linear_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kI8, spec, target)) return rejection;
   if (Support rejection = check_scaled_dtypes(spec)) return rejection;
   if (spec.outputs[0].dtype == DType::kF32 && spec.attributes[attr::kActivation] != Activation::kNone)
@@ -115,8 +115,11 @@ Support supports(const OpSpec& spec, const Target& target) {
   return check_amx_gemm(spec, 2);
 }
 
-const Listed<LibraryKernel> kScaledLinear(
-    {.name = "amx.scaled_linear", .op = Op::kScaledLinear, .tried = Tried::kFirst, .supports = supports, .plan = plan});
+const Listed<LibraryKernel> kScaledLinear({.name = "amx.scaled_linear",
+                                           .op = Op::kScaledLinear,
+                                           .tried = Tried::kFirst,
+                                           .supports = supports_scaled_linear_amx,
+                                           .plan = plan_scaled_linear_amx});
 
 }  // namespace
 }  // namespace headroom

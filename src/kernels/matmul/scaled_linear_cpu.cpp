@@ -31,7 +31,7 @@ namespace {
 using onednn::GemmEpilogue;
 using onednn::LinearProblem;
 
-constexpr std::int64_t kMostRows = 128;  // of a piece
+constexpr std::int64_t kMostPieceRows = 128;  // of a piece
 
 LinearProblem problem_of(const OpSpec& spec) {
   return {.dtype = DType::kI8,
@@ -46,19 +46,19 @@ LinearProblem problem_of(const OpSpec& spec) {
 RowPlan plan_rows_in_order(const Operand& x, const Operand& y) { return plan_rows(x, y, 1); }
 
 /// Rows of a piece: few enough to stay in cache, and enough pieces for every thread.
-std::int64_t piece_rows(const RowPlan& plan, int threads) {
+std::int64_t scaled_piece_rows(const RowPlan& plan, int threads) {
   const std::int64_t for_each_thread = divide_up(plan.rows.extent * plan.count(), threads);
-  return std::clamp<std::int64_t>(for_each_thread, 1, std::min(kMostRows, plan.rows.extent));
+  return std::clamp<std::int64_t>(for_each_thread, 1, std::min(kMostPieceRows, plan.rows.extent));
 }
 
-Support supports(const OpSpec& spec, const Target& target) {
+Support supports_scaled_linear(const OpSpec& spec, const Target& target) {
   if (target.cpu_isa < CpuIsa::kAvx512Vnni)
     return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
   if (Support rejection = check_scaled_dtypes(spec)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   const LinearProblem problem = problem_of(spec);
   const RowPlan plan = plan_rows_in_order(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
-  const std::int64_t whole = piece_rows(plan, target.threads), rest = plan.rows.extent % whole;
+  const std::int64_t whole = scaled_piece_rows(plan, target.threads), rest = plan.rows.extent % whole;
   const onednn::TeamSize alone(1);
   return onednn::checked("onednn.scaled_linear", [&]() -> Support {
     const auto rows_of = [&](std::int64_t rows) { return RowAxis{rows, problem.k, problem.n}; };
@@ -72,7 +72,7 @@ Support supports(const OpSpec& spec, const Target& target) {
   });
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_scaled_linear(const KernelBinding& binding) {
   const LinearProblem problem = problem_of(binding.spec);
   const Operand& y = binding.outputs[0];
   const RowPlan rows = plan_rows_in_order(binding.inputs[0], y);
@@ -81,7 +81,7 @@ KernelPlan plan(const KernelBinding& binding) {
                        .y_dtype = y.type.dtype,
                        .columns = problem.n,
                        .y_stride = rows.rows.y_stride};
-  const std::int64_t in_piece = piece_rows(rows, binding.threads);
+  const std::int64_t in_piece = scaled_piece_rows(rows, binding.threads);
   const auto finish = [=, k = problem.k](const LaunchArguments& arguments, const onednn::Piece& piece) {
     finish_rows(form, piece.rows, piece.sums, arguments.optional_input(4), piece.y,
                 {arguments.input<float>(1) + piece.at.x / k, arguments.input<float>(3)});
@@ -99,8 +99,10 @@ KernelPlan plan(const KernelBinding& binding) {
                              binding.threads);
 }
 
-const Listed<LibraryKernel> kScaledLinear(
-    {.name = "onednn.scaled_linear", .op = Op::kScaledLinear, .supports = supports, .plan = onednn::planned<plan>});
+const Listed<LibraryKernel> kScaledLinear({.name = "onednn.scaled_linear",
+                                           .op = Op::kScaledLinear,
+                                           .supports = supports_scaled_linear,
+                                           .plan = onednn::planned<plan_scaled_linear>});
 
 }  // namespace
 }  // namespace headroom

@@ -16,7 +16,7 @@ std::int32_t dot(const std::int8_t* a, const std::int8_t* b, std::int64_t count)
   return sum;
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_scaled_linear_plain(const KernelBinding& binding) {
   const Shape& weight = binding.spec.input(Role::kWeight).shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
@@ -56,12 +56,12 @@ Support check_scaled_dtypes(const OpSpec& spec) {
   return std::nullopt;
 }
 
-const Listed<CpuKernel> kScaledLinear({.name = "plain.scaled_linear",
-                                       .op = Op::kScaledLinear,
-                                       .tried = Tried::kLast,
-                                       .supports = check_scaled_dtypes,
-                                       .strides = StrideRule::kDense,
-                                       .compute = DType::kI8,
-                                       .plan = plan});
+const Listed<CpuKernel> kPlainScaledLinear({.name = "plain.scaled_linear",
+                                            .op = Op::kScaledLinear,
+                                            .tried = Tried::kLast,
+                                            .supports = check_scaled_dtypes,
+                                            .strides = StrideRule::kDense,
+                                            .compute = DType::kI8,
+                                            .plan = plan_scaled_linear_plain});
 
 }  // namespace headroom

@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_gather(const KernelBinding& binding) {
   const GatheredRows rows = gathered_rows(binding);
   const RowLoop<3> loop = longest_rows<3>(binding.outputs[0].type.shape, rows.strides);
   const auto size = static_cast<std::int64_t>(size_of(binding.outputs[0].type.dtype));
@@ -42,7 +42,7 @@ const Listed<CpuKernel> kGather({.name = "highway.gather",
                                  .op = Op::kGather,
                                  .supports = supports_all_types,
                                  .strides = StrideRule::kAny,
-                                 .plan = plan});
+                                 .plan = plan_gather});
 
 }  // namespace
 }  // namespace headroom

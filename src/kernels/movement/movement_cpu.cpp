@@ -39,7 +39,7 @@ std::vector<Part> parts_of(const KernelBinding& binding) {
   return parts;
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_movement(const KernelBinding& binding) {
   return {[parts = parts_of(binding), threads = binding.threads](const LaunchArguments& arguments) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i].run(threads, arguments.input(i), arguments.output(0));
   }};
@@ -82,13 +82,13 @@ KernelPlan plan_constant(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CpuKernel> kReshape(movement_traits("highway.reshape", Op::kReshape, plan));
-const Listed<CpuKernel> kTranspose(movement_traits("highway.transpose", Op::kTranspose, plan));
-const Listed<CpuKernel> kConcat(movement_traits("highway.concat", Op::kConcat, plan));
-const Listed<CpuKernel> kSlice(movement_traits("highway.slice", Op::kSlice, plan));
+const Listed<CpuKernel> kReshape(movement_traits("highway.reshape", Op::kReshape, plan_movement));
+const Listed<CpuKernel> kTranspose(movement_traits("highway.transpose", Op::kTranspose, plan_movement));
+const Listed<CpuKernel> kConcat(movement_traits("highway.concat", Op::kConcat, plan_movement));
+const Listed<CpuKernel> kSlice(movement_traits("highway.slice", Op::kSlice, plan_movement));
 const Listed<CpuKernel> kRow(movement_traits("highway.row", Op::kRow, plan_row));
 const Listed<CpuKernel> kPad(movement_traits("highway.pad", Op::kPad, plan_pad));
-const Listed<CpuKernel> kBroadcast(movement_traits("highway.broadcast", Op::kBroadcast, plan));
+const Listed<CpuKernel> kBroadcast(movement_traits("highway.broadcast", Op::kBroadcast, plan_movement));
 const Listed<CpuKernel> kConstant(movement_traits("highway.constant", Op::kConstant, plan_constant));
 
 }  // namespace

@@ -84,7 +84,7 @@ void sort_updates(const RowIds& ids, const void* numbers, std::int64_t count, st
   first[ids.rows] = count;
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_scatter_add(const KernelBinding& binding) {
   const RowIds ids = row_ids(binding.inputs[0], binding.inputs[1]);
   const std::int64_t count = binding.inputs[1].type.shape[0];
   const TensorType& type = binding.outputs[0].type;
@@ -103,7 +103,7 @@ KernelPlan plan(const KernelBinding& binding) {
   return {launch, static_cast<std::size_t>(ids.rows + 1 + count) * sizeof(std::int64_t)};
 }
 
-Support supports(const OpSpec& spec) {
+Support supports_scatter_add(const OpSpec& spec) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16) return Rejection{fmt::format("stores f32 or bf16, not {}", dtype)};
   return supports_row_major(spec);
@@ -111,11 +111,11 @@ Support supports(const OpSpec& spec) {
 
 const Listed<CpuKernel> kScatterAdd({.name = "highway.scatter_add",
                                      .op = Op::kScatterAdd,
-                                     .supports = supports,
+                                     .supports = supports_scatter_add,
                                      .strides = StrideRule::kDense,
                                      .in_place = true,
                                      .kept = 0b110,
-                                     .plan = plan});
+                                     .plan = plan_scatter_add});
 
 }  // namespace
 }  // namespace headroom

@@ -204,13 +204,16 @@ void take_moments_of(const GroupNorm& bound, const T* x, std::int64_t begin, std
 
 void take_moments(const GroupNorm& bound, const void* x, std::int64_t begin, std::int64_t end,
                   const GroupNormScratch& at) {
-  if (bound.dtype == DType::kF32) return take_moments_of(bound, static_cast<const float*>(x), begin, end, at);
-  take_moments_of(bound, static_cast<const Bf16*>(x), begin, end, at);
+  HR_TAKE_FLOAT_LOOPS(true, take_moments(bound, x, begin, end, at));
+  if constexpr (kHasFloatLoops) {
+    if (bound.dtype == DType::kF32) return take_moments_of(bound, static_cast<const float*>(x), begin, end, at);
+    take_moments_of(bound, static_cast<const Bf16*>(x), begin, end, at);
+  }
 }
 
 /// y = act((x - mean) * factor + term).
 template <Activation kActivation, Precision kPrecision>
-struct Finish {
+struct FinishNorm {
   HWY_INLINE Vector operator()(Vector x, Vector mean, Vector factor, Vector term) const {
     const Vector y = hn::MulAdd(hn::Sub(x, mean), factor, term);
     if constexpr (kActivation == Activation::kNone) return y;
@@ -224,7 +227,7 @@ void write_results_of(const GroupNorm& bound, const void* from, void* to, std::i
   using T = typename Destination<Y>::Element;
   const auto* const x = static_cast<const T*>(from);
   const Y y = Destination<Y>::at(to);
-  const Finish<kActivation, precision_of<T>()> finish;
+  const FinishNorm<kActivation, precision_of<T>()> finish;
   const std::int64_t channels = bound.channels, pixels = bound.pixels, counted = bound.groups * bound.width;
   if (bound.channels_last) {
     for (std::int64_t task = begin; task < end; ++task) {
@@ -258,6 +261,7 @@ void write_results_of(const GroupNorm& bound, const void* from, void* to, std::i
 
 void write_results(const GroupNorm& bound, const void* x, void* y, bool past_cache, std::int64_t begin,
                    std::int64_t end, const GroupNormScratch& at) {
+  HR_TAKE_FLOAT_LOOPS(bound.dtype == DType::kF32, write_results(bound, x, y, past_cache, begin, end, at));
   with_destination(bound.dtype, past_cache, [&](auto destination) {
     using Y = decltype(destination);
     switch (bound.activation) {
@@ -330,7 +334,7 @@ GroupNorm bind(const KernelBinding& binding) {
           .channels_last = x.layout == Layout::kChannelsLast};
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_group_norm(const KernelBinding& binding) {
   const GroupNorm bound = bind(binding);
   const std::int64_t table = bound.images * bound.channels, threads = binding.threads;
   const std::size_t partial_bytes = static_cast<std::size_t>(bound.partial_moments()) * sizeof(Moments);
@@ -373,7 +377,7 @@ const Listed<CpuKernel> kGroupNorm({.name = "highway.group_norm",
                                     .supports = supports_f32_or_bf16,
                                     .strides = StrideRule::kDense,
                                     .in_place = true,
-                                    .plan = plan});
+                                    .plan = plan_group_norm});
 
 }  // namespace
 }  // namespace headroom

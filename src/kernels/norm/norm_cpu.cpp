@@ -72,7 +72,7 @@ namespace {
 
 /// The addresses of one row of each operand.
 template <class T, class S, class Y>
-struct Row {
+struct NormRow {
   const T* x;
   const S* scale;
   const S* shift;
@@ -175,7 +175,7 @@ void norm_rows_of(const NormRows& bound, const RowPart& part) {
   const std::int64_t block = bound.block();
   ScaleAndShift<kAffine, T, S> affine(bound, part.scratch, part.scratch + whole_groups(n));
   const Vector eps = hn::Set(d, static_cast<float>(bound.eps));
-  std::array<Row<T, S, Y>, NormRows::kMaxBlock> rows;
+  std::array<NormRow<T, S, Y>, NormRows::kMaxBlock> rows;
   std::array<float, NormRows::kMaxBlock> means{};
   std::array<float, NormRows::kMaxBlock> spread{};
   RowCursor cursor(bound.loop, part.begin);
@@ -225,6 +225,7 @@ HWY_INLINE void norm_rows_typed(const NormRows& bound, const RowPart& part) {
 }
 
 void norm_rows(const NormRows& bound, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(bound.dtype == DType::kF32, norm_rows(bound, part));
   with_destination(bound.dtype, part.past_cache, [&](auto destination) {
     using Y = decltype(destination);
     if (bound.side_dtype == DType::kF32) return norm_rows_typed<float, Y>(bound, part);
@@ -243,7 +244,7 @@ namespace {
 
 HWY_EXPORT(norm_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_norm(const KernelBinding& binding) {
   const std::span<const Operand> in = binding.inputs;
   const std::size_t scale = in.size() > 1 ? 1 : 0;
   const std::size_t shift = in.size() > 2 ? 2 : 0;
@@ -267,7 +268,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 KernelTraits norm(std::string_view name, Op op) {
-  return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan};
+  return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan_norm};
 }
 
 const Listed<CpuKernel> kLayerNorm(norm("highway.layer_norm", Op::kLayerNorm));

@@ -48,7 +48,7 @@ class Exponential {
 };
 
 /// The results of the passes over a row.
-struct Row {
+struct SoftmaxRow {
   float largest = 0;
   float factor = 0;  ///< 1 / the sum of its exponentials
 };
@@ -65,8 +65,8 @@ HWY_INLINE void finish_group(const float* exponentials, std::int64_t i, std::int
 /// holds a row in whole groups; `before` and `row` hold the results so far for the row before and for x. Returns
 /// the results for the row after x, and completes `row`.
 template <bool kFinish, class Y, class T>
-HWY_INLINE Row advance(std::int64_t n, const Row& before, Y y, const T* x, Row& row, const T* after,
-                       float* exponentials) {
+HWY_INLINE SoftmaxRow advance(std::int64_t n, const SoftmaxRow& before, Y y, const T* x, SoftmaxRow& row,
+                              const T* after, float* exponentials) {
   const Float d;
   const Exponential<precision_of<T>()> exponential(row.largest);
   const Vector factor = hn::Set(d, before.factor);
@@ -101,15 +101,15 @@ void softmax_rows_of(const RowLoop<2>& loop, const RowPart& part) {
   const auto target = [&] { return Destination<Y>::at(part.output(0)) + cursor.offset(1); };
   const T* from = source();
   Y to = target();
-  Row before;
-  Row row{.largest = max_row(n, from)};
+  SoftmaxRow before;
+  SoftmaxRow row{.largest = max_row(n, from)};
   for (std::int64_t i = part.begin; i < part.end; ++i) {
     const Y to_before = to;
     to = target();
     cursor.next();
     const T* after = i + 1 < part.end ? source() : from;  // a last row is gone through in vain
-    const Row found = i == part.begin ? advance<false>(n, before, to, from, row, after, part.scratch)
-                                      : advance<true>(n, before, to_before, from, row, after, part.scratch);
+    const SoftmaxRow found = i == part.begin ? advance<false>(n, before, to, from, row, after, part.scratch)
+                                             : advance<true>(n, before, to_before, from, row, after, part.scratch);
     before = row;
     row = found;
     from = after;
@@ -121,6 +121,7 @@ void softmax_rows_of(const RowLoop<2>& loop, const RowPart& part) {
 
 /// Operands x, y; the scratch holds a row of f32.
 void softmax_rows(DType dtype, const RowLoop<2>& loop, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(dtype == DType::kF32, softmax_rows(dtype, loop, part));
   with_destination(dtype, part.past_cache,
                    [&](auto destination) { softmax_rows_of<decltype(destination)>(loop, part); });
 }
@@ -136,7 +137,7 @@ namespace {
 
 HWY_EXPORT(softmax_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_softmax(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const auto loop = rows_of<2>(x.type.shape, {x.strides, binding.outputs[0].strides});
   RowWork work = row_work(binding, loop);
@@ -147,7 +148,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 const Listed<CpuKernel> kSoftmax(
-    {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan});
+    {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan_softmax});
 
 }  // namespace
 }  // namespace headroom

@@ -55,6 +55,7 @@ HWY_INLINE void cumsum_row(std::int64_t n, const T* x, Y y) {
 
 /// Operands x, y.
 void cumsum_rows(DType dtype, const RowLoop<2>& loop, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(dtype == DType::kF32, cumsum_rows(dtype, loop, part));
   with_destination(dtype, part.past_cache, [&](auto destination) {
     using Y = decltype(destination);
     RowCursor cursor(loop, part.begin);
@@ -76,7 +77,7 @@ namespace {
 
 HWY_EXPORT(cumsum_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_cumsum(const KernelBinding& binding) {
   const Operand &x = binding.inputs[0], &y = binding.outputs[0];
   const auto loop = rows_of<2>(x.type.shape, {x.strides, y.strides});
   return share_rows(row_work(binding, loop), [loop, dtype = x.type.dtype](const RowPart& part) {
@@ -85,7 +86,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 const Listed<CpuKernel> kCumsum(
-    {.name = "highway.cumsum", .op = Op::kCumsum, .supports = supports_rows, .in_place = true, .plan = plan});
+    {.name = "highway.cumsum", .op = Op::kCumsum, .supports = supports_rows, .in_place = true, .plan = plan_cumsum});
 
 }  // namespace
 }  // namespace headroom

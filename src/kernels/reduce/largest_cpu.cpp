@@ -4,20 +4,15 @@
 // NaN is larger than any number. Dtypes f32 or bf16. x is read once; topk orders the indices of a row as far as k.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "kernels/core/cpu_kernel.hpp"
+#include "kernels/core/stored_bf16.hpp"
 #include "kernels/reduce/reduced_axes.hpp"
 
 namespace headroom {
 namespace {
-
-/// A bf16 as it is stored.
-enum class Bf16 : std::uint16_t {};
-float number_of(float value) { return value; }
-float number_of(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16U); }
 
 bool is_larger(float a, float b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
@@ -34,7 +29,7 @@ void argmax_of(const Argmax& bound, const RowPart& part) {
     const T* const x = part.input<T>(0) + place.offset(0);
     std::int64_t largest = 0;
     for (std::int64_t k = 1; k < bound.count; ++k)
-      if (is_larger(number_of(x[k * bound.step]), number_of(x[largest * bound.step]))) largest = k;
+      if (is_larger(load(x[k * bound.step]), load(x[largest * bound.step]))) largest = k;
     part.output<std::int32_t>(0)[place.offset(1)] = static_cast<std::int32_t>(largest);
   }
 }
@@ -44,7 +39,7 @@ KernelPlan plan_argmax(const KernelBinding& binding) {
   const auto axis = static_cast<int>(binding.spec.attributes[attr::kAxis]);
   const Argmax bound{.places = places_without(axis, x, y), .count = x.type.shape[axis], .step = x.strides[axis]};
   const RowWork work{.threads = binding.threads, .rows = bound.places.rows, .elements = bound.count};
-  const auto run = x.type.dtype == DType::kF32 ? argmax_of<float> : argmax_of<Bf16>;
+  const auto run = x.type.dtype == DType::kF32 ? argmax_of<float> : argmax_of<StoredBf16>;
   return share_rows(work, [=](const RowPart& part) { run(bound, part); });
 }
 
@@ -65,7 +60,7 @@ void topk_of(const Topk& bound, const RowPart& part) {
     auto* const places = part.output<std::int32_t>(1) + row.offset(2);
     std::iota(order, order + width, 0);
     std::partial_sort(order, order + bound.k, order + width, [&](std::int32_t a, std::int32_t b) {
-      const float first = number_of(x[a]), second = number_of(x[b]);
+      const float first = load(x[a]), second = load(x[b]);
       return is_larger(first, second) || (!is_larger(second, first) && a < b);
     });
     for (std::int64_t j = 0; j < bound.k; ++j) {
@@ -84,7 +79,7 @@ KernelPlan plan_topk(const KernelBinding& binding) {
                      .rows = bound.rows.rows,
                      .elements = bound.rows.inner.extent,
                      .scratch_elements = bound.rows.inner.extent};  // an i32 is as large as a float
-  const auto run = x.type.dtype == DType::kF32 ? topk_of<float> : topk_of<Bf16>;
+  const auto run = x.type.dtype == DType::kF32 ? topk_of<float> : topk_of<StoredBf16>;
   return share_rows(work, [=](const RowPart& part) { run(bound, part); });
 }
 

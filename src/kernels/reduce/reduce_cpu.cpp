@@ -184,7 +184,7 @@ namespace {
 
 HWY_EXPORT(reduce);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_reduce(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const ReducedAxes axes = split_axes(binding.spec.attributes[attr::kAxes], x, binding.outputs[0]);
   const std::int64_t count = std::max<std::int64_t>(1, axes.reduced.numel());
@@ -202,7 +202,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 KernelTraits over_axes(std::string_view name, Op op) {
-  return {.name = name, .op = op, .supports = supports_f32_or_bf16, .strides = StrideRule::kAny, .plan = plan};
+  return {.name = name, .op = op, .supports = supports_f32_or_bf16, .strides = StrideRule::kAny, .plan = plan_reduce};
 }
 const Listed<CpuKernel> kSum(over_axes("highway.sum", Op::kSum));
 const Listed<CpuKernel> kMean(over_axes("highway.mean", Op::kMean));

@@ -193,7 +193,7 @@ HWY_INLINE void turn_head(std::int64_t pairs, const T* from, Y to, float inverse
 /// Positions that are worked on together: where each operand starts. Y is T* or PastCache<T>. By operand, since
 /// compilers compute the four of a position as one vector, which waits for the cursor's last writes.
 template <class T, class Y>
-struct Block {
+struct RopeBlock {
   std::int64_t count;
   std::array<const T*, RopeRows::kMostPositions> x;
   std::array<const float*, RopeRows::kMostPositions> cos;
@@ -218,7 +218,7 @@ struct Block {
 template <class T, class Y>
 class Norms {
  public:
-  HWY_INLINE Norms(const RopeRows& bound, const Block<T, Y>& block)
+  HWY_INLINE Norms(const RopeRows& bound, const RopeBlock<T, Y>& block)
       : bound_(bound), block_(block), ahead_(bound.ahead()) {}
 
   HWY_INLINE bool done() const { return position_ == block_.count; }
@@ -243,7 +243,7 @@ class Norms {
   }
 
   const RopeRows& bound_;
-  const Block<T, Y>& block_;
+  const RopeBlock<T, Y>& block_;
   std::int64_t ahead_;
   std::int64_t position_ = 0;
   std::int64_t head_ = 0;
@@ -257,9 +257,9 @@ void rope_rows_of(const RopeRows& bound, const RowPart& part) {
   using T = typename Destination<Y>::Element;
   const std::int64_t pairs = bound.loop.inner.extent / 2;
   const std::int64_t heads = bound.heads;
-  std::array<Block<T, Y>, 2> blocks;
-  Block<T, Y>* block = &blocks[0];
-  Block<T, Y>* next = &blocks[1];
+  std::array<RopeBlock<T, Y>, 2> blocks;
+  RopeBlock<T, Y>* block = &blocks[0];
+  RopeBlock<T, Y>* next = &blocks[1];
   if constexpr (kNorm) {
     block->inverses = part.scratch + bound.block() * bound.turn_floats();
     next->inverses = block->inverses + bound.norm_floats();
@@ -301,6 +301,7 @@ void rope_rows_of(const RopeRows& bound, const RowPart& part) {
 }
 
 void rope_rows(const RopeRows& bound, const RowPart& part) {
+  HR_TAKE_FLOAT_LOOPS(bound.dtype == DType::kF32, rope_rows(bound, part));
   with_destination(bound.dtype, part.past_cache, [&](auto destination) {
     using Y = decltype(destination);
     if (!bound.norm) return rope_rows_of<false, float, Y>(bound, part);
@@ -320,7 +321,7 @@ namespace {
 
 HWY_EXPORT(rope_rows);
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_rope(const KernelBinding& binding) {
   const bool norm = binding.spec.op == Op::kQkNormRope;
   const DType dtype = binding.inputs[0].type.dtype;
   const RopeRows bound{rope_positions(binding), dtype, binding.inputs[1].type.dtype, norm,
@@ -333,10 +334,10 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 const Listed<CpuKernel> kRope(
-    {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan});
+    {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan_rope});
 
 const Listed<CpuKernel> kQkNormRope(
-    {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan});
+    {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan_rope});
 
 }  // namespace
 }  // namespace headroom
