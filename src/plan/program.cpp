@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include "base/text/format.hpp"
 
@@ -65,7 +64,7 @@ class Printer {
  private:
   template <typename... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
     text_.erase(text_.find_last_not_of(' ') + 1);
     text_ += '\n';
   }

@@ -1,7 +1,6 @@
 #include "base/text/json.hpp"
 
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -90,7 +89,7 @@ std::string escape_controls(const std::string& text) {
     const Utf8Character first = first_character(rest);
     // a line feed, which separates the lines of the document, is kept
     if (is_control(first.code) && first.code != '\n')
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(first.code));
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(first.code));
     else
       out += rest.substr(0, first.bytes);
     rest.remove_prefix(first.bytes);

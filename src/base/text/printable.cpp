@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 
 #include "base/error.hpp"
 #include "base/text/utf8.hpp"
@@ -20,9 +19,9 @@ std::string escape(std::string_view text, std::string_view kept) {
     if (first.is_valid && (!is_control(first.code) || kept.find(bytes) != std::string_view::npos))
       out += bytes;
     else if (bytes.size() == 1)
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(bytes.front()));
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes.front()));
     else
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(first.code));
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(first.code));
   }
   return out;
 }

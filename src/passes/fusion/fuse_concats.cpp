@@ -16,12 +16,12 @@ namespace headroom {
 namespace {
 
 /// A slice of `whole` along `axis`.
-struct Part {
+struct SlicedPart {
   ValueId whole;
   std::int64_t axis, start, size;
 };
 
-Part part_of(const Node& slice) {
+SlicedPart part_of(const Node& slice) {
   const Attributes& how = slice.attributes;
   return {slice.inputs[0], how[attr::kAxis], how[attr::kStart], how[attr::kExtent]};
 }
@@ -30,7 +30,7 @@ class ConcatFuser {
  public:
   bool operator()(Rewriter& r, const Node& node) {
     if (node.op == Op::kSlice) {
-      const Part part = part_of(node);
+      const SlicedPart part = part_of(node);
       slices_.insert_or_assign({part.whole, part.axis, part.start}, node.results[0]);
       return false;
     }
@@ -41,7 +41,7 @@ class ConcatFuser {
   bool fuse(Rewriter& r, const Node& first) const {
     const Node* const slice = r.match(first.inputs[0], Op::kSlice);
     if (slice == nullptr) return false;
-    const Part part = part_of(*slice);
+    const SlicedPart part = part_of(*slice);
     if (part.axis == first.attributes[attr::kAxis]) return false;
     const auto next = slices_.find({part.whole, part.axis, part.start + part.size});
     if (next == slices_.end()) return false;
@@ -61,7 +61,7 @@ class ConcatFuser {
     for (std::size_t i = 0; i < first.inputs.size(); ++i) {
       const Node *const a = r.match(first.inputs[i], Op::kSlice), *const b = r.match(second.inputs[i], Op::kSlice);
       if (a == nullptr || b == nullptr) return false;
-      const Part of_a = part_of(*a), of_b = part_of(*b);
+      const SlicedPart of_a = part_of(*a), of_b = part_of(*b);
       if (of_a.whole != of_b.whole || of_a.axis != axis || of_b.axis != axis || of_a.start + of_a.size != of_b.start)
         return false;
     }
@@ -75,7 +75,7 @@ class ConcatFuser {
     const ValueId made = first.results[0], made_later = second.results[0];
     std::vector<ValueId> parts;
     for (std::size_t i = 0; i < first.inputs.size(); ++i) {
-      const Part a = part_of(*r.match(first.inputs[i], Op::kSlice));
+      const SlicedPart a = part_of(*r.match(first.inputs[i], Op::kSlice));
       parts.push_back(slice(a.whole, a.start, a.size + part_of(*r.match(second.inputs[i], Op::kSlice)).size));
     }
     const ValueId both = r.emit_like(first, std::move(parts), first.attributes);

@@ -323,7 +323,7 @@ class RowFusion {
     std::string name;
     for (const std::size_t member : members)
       if (nodes_[member].op != Op::kCast)
-        fmt::format_to(std::back_inserter(name), "{}{}", name.empty() ? "" : "_", headroom::name_of(nodes_[member].op));
+        name += fmt::format("{}{}", name.empty() ? "" : "_", headroom::name_of(nodes_[member].op));
     return name.empty() ? "cast" : name;
   }
 
