@@ -15,7 +15,8 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless given" FORCE)
 endif()
 
-# With the base directory set, a second clone of the same sources finds the objects of the first one.
+# With the base directory set, a second clone of the same sources finds the objects of the first one: no object names the
+# folder of its clone (-fmacro-prefix-map, below).
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
@@ -29,6 +30,7 @@ target_compile_options(
                              $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
 # Where nvcc compiles, {fmt} 9 takes constexpr away from some of its functions, and calls them from others that keep it.
 target_compile_definitions(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
+target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(headroom_options INTERFACE -Wno-sign-conversion)  # which g++ leaves out of -Wconversion
 endif()
