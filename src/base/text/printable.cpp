@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "base/error.hpp"
 #include "base/text/utf8.hpp"
 

@@ -33,8 +33,8 @@ struct JsonMember {
   std::string_view key;
   std::optional<std::size_t> index = {};
 };
-/// The context of what lies in a member: "the machine of a.json", or "series 3 of ..." for an element, whose kind `name`
-/// names.
+/// The context of what lies in a member: "the machine of a.json", or for an element of the kind `name` "series 3 of
+/// a.json".
 [[nodiscard]] std::string place_of(const JsonMember& member, std::string_view name, std::string_view context);
 
 /// The value of a member; throws Error, naming the member, for another type or range.

@@ -16,7 +16,7 @@
 #include "base/text/json.hpp"
 #include "measure/results/json_members.hpp"
 
-/// JSON objects that stand for a struct, each described once, by a table of its members:
+/// JSON objects of a struct, each described once, by a table of its members:
 ///
 ///     const Record<Interval> interval = Record<Interval>("interval", "A 95% interval.")
 ///                                           .member("low", &Interval::low, number())
