@@ -26,6 +26,8 @@ using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSubsetOf;
 using testing::Not;
 
 class PassLadder : public testing::Test {
@@ -91,7 +93,10 @@ TEST_F(PassLadder, TellsTimesAndTheErrorOfEachRung) {
 
   const TrialSeries& passes = timed_series(baseline.result);
   EXPECT_EQ(passes.what, "forward");
-  EXPECT_THAT(passes.round, ElementsAre(0, 0, 0, 1, 1, 1, 2, 2, 2));
+  // A visit that other work disturbed may be left out. Every other one has all its trials.
+  const std::set<std::int64_t> visits(passes.round.begin(), passes.round.end());
+  EXPECT_THAT(visits, AllOf(Not(IsEmpty()), IsSubsetOf({0, 1, 2})));
+  for (const std::int64_t visit : visits) EXPECT_EQ(std::ranges::count(passes.round, visit), 3) << visit;
   EXPECT_THAT(passes.process, Each(4));
   EXPECT_EQ(baseline.result.subject, describe_pass(decode().make({})));
   for (const auto& [rung, at] : last) {
