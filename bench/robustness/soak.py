@@ -123,9 +123,10 @@ def stream(headroom, env, seconds, fps, size, faults, watches):
     process = subprocess.Popen([headroom, "stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", f"scene:{size}x{size}@{fps}:{frames}",
                                 "--fps", str(fps), "--output", "-", "--device", "cpu", "--quiet"], stdout=subprocess.PIPE, env=env)
     watches["stream"] = Watch(process.pid)
-    shown = 0
+    shown, last = 0, b""
     while piece := process.stdout.read(1 << 16):
-        shown += piece.count(b"FRAME\n")
+        shown += (last + piece).count(b"FRAME\n")
+        last = piece[-5:]  # a header may lie in two pieces; five bytes of it are no whole one
     if process.wait() != 0:
         faults.append(f"the stream ended with {process.returncode}")
     print(f"{shown} frames of {frames}")
