@@ -72,22 +72,14 @@ class Record {
   /// A member that must be there.
   template <typename M>
   Record& member(std::string key, M T::*value, Field<M> field, std::string description = "") {
-    add(
-        std::move(key), true, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
-          record.*value = field.read(json, member, place);
-        },
+    add(std::move(key), true, std::move(description), field.schema, reader_of(value, field),
         [value, field](const T& record) { return std::optional(field.write(record.*value)); });
     return *this;
   }
   /// A member that may be absent.
   template <typename M>
   Record& member(std::string key, std::optional<M> T::*value, Field<M> field, std::string description = "") {
-    add(
-        std::move(key), false, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
-          record.*value = field.read(json, member, place);
-        },
+    add(std::move(key), false, std::move(description), field.schema, reader_of(value, field),
         [value, field](const T& record) {
           return record.*value ? std::optional(field.write(*(record.*value))) : std::nullopt;
         });
@@ -96,11 +88,7 @@ class Record {
   /// A member that is left out if it has the value of a T without members: an empty list, or a default.
   template <typename M>
   Record& member_unless_default(std::string key, M T::*value, Field<M> field, std::string description = "") {
-    add(
-        std::move(key), false, std::move(description), field.schema,
-        [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
-          record.*value = field.read(json, member, place);
-        },
+    add(std::move(key), false, std::move(description), field.schema, reader_of(value, field),
         [value, field](const T& record) {
           return record.*value == T{}.*value ? std::nullopt : std::optional(field.write(record.*value));
         });
@@ -205,6 +193,14 @@ class Record {
  private:
   template <typename>
   friend class Record;
+
+  /// Reads a member; V is M, or an optional of it.
+  template <typename V, typename M>
+  static auto reader_of(V T::*value, const Field<M>& field) {
+    return [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
+      record.*value = field.read(json, member, place);
+    };
+  }
 
   template <typename Read, typename Write>
   void add(std::string key, bool is_required, std::string description, std::function<Schema(Schema&)> schema, Read read,

@@ -14,7 +14,7 @@ namespace {
 bool is_single_visit(const TrialSeries& series) { return !series.round.empty() && split_visits(series).size() == 1; }
 
 Timing timing_of_series(const TrialSeries& series) {
-  return {.unit = series.what == "forward" ? "forward pass" : series.what,
+  return {.unit = unit_of_series(series.what),
           .series = series.what,
           .trials_ms = series.time_ms,
           .median_ms = series.statistics.median,
@@ -103,6 +103,10 @@ std::optional<std::string> why_unsettled(const Result& result) {
     if (++disturbed == 1) disturbance = found;
   }
   return 2 * disturbed > processes.size() ? std::optional(disturbance) : std::nullopt;
+}
+
+std::string unit_of_series(std::string_view series) {
+  return series == "forward" ? "forward pass" : std::string(series);
 }
 
 std::string why_no_factor_interval(const Result& result) {

@@ -27,6 +27,9 @@ struct Timing {
 /// has no series.
 [[nodiscard]] std::optional<Timing> timing_of(const Result& result);
 
+/// What a trial of the series of that name is: "forward pass" for "forward", else the name.
+[[nodiscard]] std::string unit_of_series(std::string_view series);
+
 /// The 95% interval of a series' median. None if it has too few trials, or is of a single visit of a ladder, which
 /// says nothing of how visits differ.
 [[nodiscard]] std::optional<Interval> interval_of(const TrialSeries& series);

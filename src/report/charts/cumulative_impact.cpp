@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "measure/quality/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/plots/waterfall.hpp"
@@ -23,7 +24,7 @@ std::string synergy_note(const Synergy& synergy) {
 
 /// Whether the interval of a factor does not tell it from 1.
 bool is_noise(const std::optional<Estimate>& factor) {
-  return !factor || !factor->interval || (factor->interval->low <= 1 && factor->interval->high >= 1);
+  return !factor || !factor->interval || are_equal_in_time(factor);
 }
 
 Chart draw(const LadderView& ladder, std::size_t index) {

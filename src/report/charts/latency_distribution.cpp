@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "measure/results/timing.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
 
@@ -110,7 +111,7 @@ json draw(const std::vector<const Measurement*>& measured, const std::string& wh
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 24}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = value_axis(fmt::format("time of one {}", unit_name(what)), "axis_ms");
+  option["xAxis"] = value_axis(fmt::format("time of one {}", unit_of_series(what)), "axis_ms");
   option["xAxis"]["scale"] = true;
   option["series"] = json::array({{{"type", "custom"},
                                    {"renderItem", fn("violin")},
@@ -140,7 +141,7 @@ Drawn latency_distribution(const Dataset& dataset) {
     for (const Measurement* m : measured) names.push_back(m->shown_name());
     drawn.charts.push_back(
         {.file = numbered("latency_distribution", drawn.charts.size()),
-         .title = fmt::format("How times of {} {} are spread", what == "image" ? "an" : "a", unit_name(what)),
+         .title = fmt::format("How times of {} {} are spread", what == "image" ? "an" : "a", unit_of_series(what)),
          .subtitle = subtitle_of(scenario),
          .of = {&scenario},
          .option = draw(measured, what),

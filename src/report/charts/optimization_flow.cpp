@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "measure/quality/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/plots/option.hpp"
@@ -88,7 +89,7 @@ std::string why_not(const RungView& rung, const std::optional<Estimate>& factor)
   if (rung.is_declined()) return "declined";
   if (rung.is_unsettled()) return "unsettled";
   if (!factor || !factor->interval) return "no interval";
-  if (factor->interval->low <= 1 && factor->interval->high >= 1) return label_factor(*factor);
+  if (are_equal_in_time(factor)) return label_factor(*factor);
   return {};
 }
 

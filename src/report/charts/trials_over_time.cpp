@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "measure/results/timing.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
 #include "report/plots/trial_plot.hpp"
@@ -26,7 +27,7 @@ Drawn trials_over_time(const Dataset& dataset) {
     const std::string& what = drawn_last->time().series;
     drawn.charts.push_back(
         {.file = numbered("trials_over_time", drawn.charts.size()),
-         .title = fmt::format("Each {} of {}, in the order they ran", unit_name(what), drawn_last->shown_name()),
+         .title = fmt::format("Each {} of {}, in the order they ran", unit_of_series(what), drawn_last->shown_name()),
          .subtitle = subtitle_of(scenario),
          .of = {&scenario},
          .option = trial_plot(what, *find_times(*drawn_last->result, what), *find_times(*before->result, what)),

@@ -461,8 +461,6 @@ void note_declined(std::vector<std::string>& notes, const std::string& name, std
         fmt::format("{}: hollow times are unsettled, and nothing is claimed of them: {}.", name, some_of(unsettled)));
 }
 
-std::string unit_name(std::string_view series) { return series == "forward" ? "forward pass" : std::string(series); }
-
 std::string numbered(std::string_view file, std::size_t index) {
   return index == 0 ? std::string(file) : fmt::format("{}-{}", file, index + 1);
 }

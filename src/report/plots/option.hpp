@@ -103,8 +103,6 @@ using Placed = std::pair<std::string, const Measurement*>;
 /// Adds a sentence for each switch that declined in some of `placed`, with the places and the reason. All of
 /// `placed` are of one configuration `name`. Adds another sentence if times are not settled.
 void note_declined(std::vector<std::string>& notes, const std::string& name, std::span<const Placed> placed);
-/// The name of what a series times: "forward pass" for "forward", else the series.
-[[nodiscard]] std::string unit_name(std::string_view series);
 /// "speedup_comparison" for the first of its kind, "speedup_comparison-2" for the next.
 [[nodiscard]] std::string numbered(std::string_view file, std::size_t index);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "measure/results/timing.hpp"
 #include "report/plots/option.hpp"
 
 namespace headroom {
@@ -30,7 +31,7 @@ json trial_plot(std::string_view what, const std::vector<double>& trials_ms, con
   add_legend(option, {kPrevious, kThis}, 32);
   option["xAxis"] = value_axis("trial, in the order they ran", "axis_plain");
   option["xAxis"].update({{"min", 0}, {"minInterval", 1}});
-  option["yAxis"] = value_axis(fmt::format("time of one {}", unit_name(what)), "axis_ms");
+  option["yAxis"] = value_axis(fmt::format("time of one {}", unit_of_series(what)), "axis_ms");
   option["yAxis"].update(
       {{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
   const auto series = [](std::string_view name, json points, std::string_view role, int size) {
