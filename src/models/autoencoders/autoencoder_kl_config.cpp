@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,12 +33,12 @@ AutoencoderKLConfig parse_autoencoder_kl_config(const nlohmann::json& json) {
   for (const char* const key : {"latents_mean", "latents_std"})  // per channel, in some fine-tuned models
     if (json.contains(key) && !json[key].is_null()) fail("config.json: {} is {}, expected null", key, json[key].dump());
   if (vae.block_out_channels.size() > kMaxBlocks)
-    fail("config.json: block_out_channels is {}, expected at most {} blocks", json["block_out_channels"].dump(),
+    fail("config.json: block_out_channels is [{}], expected at most {} blocks", fmt::join(vae.block_out_channels, ","),
          kMaxBlocks);
   for (const std::int64_t width : vae.block_out_channels)
     if (width % vae.norm_num_groups != 0)
-      fail("config.json: block_out_channels is {}, expected multiples of norm_num_groups, which is {}",
-           json["block_out_channels"].dump(), vae.norm_num_groups);
+      fail("config.json: block_out_channels is [{}], expected multiples of norm_num_groups, which is {}",
+           fmt::join(vae.block_out_channels, ","), vae.norm_num_groups);
   return vae;
 }
 

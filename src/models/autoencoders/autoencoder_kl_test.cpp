@@ -61,6 +61,8 @@ TEST(AutoencoderKLConfig, NamesWhatIsNotSupported) {
   EXPECT_THAT(error_of_config(flux, "down_block_types", {"DownEncoderBlock2D", "AttnDownEncoderBlock2D"}),
               HasSubstr("expected \"DownEncoderBlock2D\" in every place"));
   EXPECT_THAT(error_of_config(flux, "norm_num_groups", 24), HasSubstr("multiples of norm_num_groups, which is 24"));
+  EXPECT_THAT(error_of_config({{"_class_name", "AutoencoderKL"}}, "norm_num_groups", 7),  // a default is named too
+              HasSubstr("block_out_channels is [64], expected multiples of norm_num_groups, which is 7"));
   EXPECT_THAT(error_of_config(flux, "block_out_channels", 128), HasSubstr("expected a list"));
   EXPECT_THAT(error_of_config(flux, "latent_channels", 0), HasSubstr("latent_channels is 0"));
   EXPECT_THAT(error_of_config(flux, "latents_mean", {0.5}), HasSubstr("latents_mean is [0.5], expected null"));

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -15,7 +17,7 @@ using namespace config;
 std::vector<std::int64_t> read_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback) {
   const std::vector<std::int64_t> axes = read_ints(config, "axes_dims_rope", std::move(fallback), 2, kMaxExtent);
   for (const std::int64_t axis : axes)
-    if (axis % 2 != 0) fail("config.json: axes_dims_rope is {}, expected even sizes", config["axes_dims_rope"].dump());
+    if (axis % 2 != 0) fail("config.json: axes_dims_rope is [{}], expected even sizes", fmt::join(axes, ","));
   return axes;
 }
 
@@ -23,9 +25,8 @@ std::vector<std::int64_t> read_axes(const nlohmann::json& config, std::vector<st
 
 FluxConfig parse_flux_config(const nlohmann::json& config) {
   require_class(config, kFluxTransformer);
-  if (read_int(config, "patch_size", 1, 1, kMaxExtent) != 1)
-    fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)",
-         config["patch_size"].dump());
+  if (const std::int64_t patch = read_int(config, "patch_size", 1, 1, kMaxExtent); patch != 1)
+    fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)", patch);
 
   FluxConfig flux;
   flux.in_channels = read_int(config, "in_channels", flux.in_channels, 1, kMaxExtent);

@@ -89,7 +89,7 @@ void read_unet_config(const nlohmann::json& json, const UNetBlockTypes& types, U
   unet.block_out_channels = read_ints(json, "block_out_channels", unet.block_out_channels, 2, kMaxExtent);
   const std::size_t levels = unet.levels();
   if (levels > kMostLevels)
-    fail("config.json: block_out_channels is {}, expected at most {} blocks", json["block_out_channels"].dump(),
+    fail("config.json: block_out_channels is [{}], expected at most {} blocks", fmt::join(unet.block_out_channels, ","),
          kMostLevels);
   if (unet.block_out_channels.front() % 2 != 0)
     fail("config.json: block_out_channels begin with {}, expected an even number", unet.block_out_channels.front());

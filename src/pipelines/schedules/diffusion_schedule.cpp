@@ -223,12 +223,61 @@ struct RatioTable {
   std::vector<double> logs;
 };
 
-}  // namespace
-
-NoiseLevel level_of_ratio(double ratio) {
-  const double alpha = 1 / std::sqrt(ratio * ratio + 1);
-  return {.alpha = alpha, .sigma = ratio * alpha};
+/// Steps over noise-to-image ratios, those of the training steps or spaced anew: of Euler's schedulers and the
+/// multistep solvers.
+NoiseSchedule ratio_schedule(const DiffusionSchedule& of, std::int64_t steps, const std::vector<double>& products) {
+  NoiseSchedule schedule{.prediction = of.prediction, .steps = {}};
+  const RatioTable table(products);
+  const bool is_clipped = of.rules == DiffusionRules::kDpmSolver || of.rules == DiffusionRules::kSinglestep;
+  const std::int64_t clipped = is_clipped ? table.count_below(of.lambda_min_clipped, products) : 0;
+  if (clipped >= of.train_timesteps)
+    fail("scheduler_config.json: lambda_min_clipped is {}, which leaves none of {} steps of training",
+         of.lambda_min_clipped, of.train_timesteps);
+  std::vector<double> timesteps = timesteps_of(of, steps, of.train_timesteps - clipped);
+  std::vector<double> ratios;
+  for (const double timestep : timesteps) ratios.push_back(interpolated(table.ratios, timestep));
+  const bool is_solver = is_multistep(of.rules), is_respaced = of.respacing.kind != Respacing::Kind::kNone;
+  if (is_respaced) {
+    ratios = is_solver ? of.respacing.levels(table.ratios.back(), table.ratios.front(), steps)
+                       : of.respacing.levels(ratios.front(), ratios.back(), steps);
+    const bool is_rounded = of.respacing.kind == Respacing::Kind::kKarras &&
+                            (of.rules != DiffusionRules::kDpmSolver || of.beta_schedule != BetaSchedule::kCosine);
+    timesteps.clear();
+    for (const double ratio : ratios) {
+      const double timestep = place_of(table.logs, ratio);
+      timesteps.push_back(!is_solver ? timestep : is_rounded ? std::nearbyint(timestep) : std::trunc(timestep));
+    }
+  }
+  const bool repeats_last = is_respaced && (of.rules == DiffusionRules::kUniPC || of.rules == DiffusionRules::kDeis);
+  const bool ends_with_noise = of.ends_at_least_noise || of.rules == DiffusionRules::kDeis;
+  ratios.push_back(!ends_with_noise ? 0.0 : repeats_last ? ratios.back() : table.ratios.front());
+  for (std::size_t i = 0; i < timesteps.size(); ++i) {
+    schedule.steps.push_back({.timestep = timesteps[i],
+                              .from = level_of_ratio(rounded(ratios[i])),
+                              .to = level_of_ratio(rounded(ratios[i + 1]))});
+    if (of.rules == DiffusionRules::kDpmSde && ratios[i + 1] > 0)
+      schedule.steps.back().middle_timestep = place_of(table.logs, std::sqrt(ratios[i] * ratios[i + 1]));
+  }
+  if (!is_solver) {
+    // Euler's schedulers have the sample x / alpha. They scale the noise for the largest level, and the result keeps
+    // that scale.
+    const NoiseLevel first = schedule.steps.front().from;
+    const double most = rounded(*std::ranges::max_element(ratios));
+    schedule.steps.back().to = {.alpha = 1, .sigma = rounded(ratios.back())};
+    schedule.noise_scale = first.alpha * (of.spacing == TimestepSpacing::kLeading ? std::sqrt(most * most + 1) : most);
+  }
+  return schedule;
 }
+
+/// The numbers of the file that levels come from.
+std::string cause_of(const DiffusionSchedule& of) {
+  std::string cause = fmt::format("beta_start {} with beta_end {}", of.beta_start, of.beta_end);
+  if (of.respacing.sigma_min) cause += fmt::format(" and sigma_min {}", *of.respacing.sigma_min);
+  if (of.respacing.sigma_max) cause += fmt::format(" and sigma_max {}", *of.respacing.sigma_max);
+  return cause;
+}
+
+}  // namespace
 
 std::vector<double> DiffusionSchedule::alphas_cumprod() const {
   std::vector<double> alphas = betas_of(*this);
@@ -250,57 +299,19 @@ NoiseSchedule DiffusionSchedule::schedule(std::int64_t steps) const {
     case DiffusionRules::kDdim:
     case DiffusionRules::kPndm:
       schedule.steps = ddim_steps(*this, steps, products);
-      return schedule;
+      break;
     case DiffusionRules::kDdpm:
       schedule.steps = ddpm_steps(*this, steps, products);
-      return schedule;
+      break;
     case DiffusionRules::kLcm:
     case DiffusionRules::kTcd:
       schedule.steps = distilled_steps(*this, steps, products);
-      return schedule;
+      break;
     default:
+      schedule = ratio_schedule(*this, steps, products);
       break;
   }
-
-  const RatioTable table(products);
-  const bool is_clipped = rules == DiffusionRules::kDpmSolver || rules == DiffusionRules::kSinglestep;
-  const std::int64_t clipped = is_clipped ? table.count_below(lambda_min_clipped, products) : 0;
-  if (clipped >= train_timesteps)
-    fail("scheduler_config.json: lambda_min_clipped is {}, which leaves none of {} steps of training",
-         lambda_min_clipped, train_timesteps);
-  std::vector<double> timesteps = timesteps_of(*this, steps, train_timesteps - clipped);
-  std::vector<double> ratios;
-  for (const double timestep : timesteps) ratios.push_back(interpolated(table.ratios, timestep));
-  const bool is_solver = is_multistep(rules), is_respaced = respacing.kind != Respacing::Kind::kNone;
-  if (is_respaced) {
-    ratios = is_solver ? respacing.levels(table.ratios.back(), table.ratios.front(), steps)
-                       : respacing.levels(ratios.front(), ratios.back(), steps);
-    const bool is_rounded = respacing.kind == Respacing::Kind::kKarras &&
-                            (rules != DiffusionRules::kDpmSolver || beta_schedule != BetaSchedule::kCosine);
-    timesteps.clear();
-    for (const double ratio : ratios) {
-      const double timestep = place_of(table.logs, ratio);
-      timesteps.push_back(!is_solver ? timestep : is_rounded ? std::nearbyint(timestep) : std::trunc(timestep));
-    }
-  }
-  const bool repeats_last = is_respaced && (rules == DiffusionRules::kUniPC || rules == DiffusionRules::kDeis);
-  const bool ends_with_noise = ends_at_least_noise || rules == DiffusionRules::kDeis;
-  ratios.push_back(!ends_with_noise ? 0.0 : repeats_last ? ratios.back() : table.ratios.front());
-  for (std::size_t i = 0; i < timesteps.size(); ++i) {
-    schedule.steps.push_back({.timestep = timesteps[i],
-                              .from = level_of_ratio(rounded(ratios[i])),
-                              .to = level_of_ratio(rounded(ratios[i + 1]))});
-    if (rules == DiffusionRules::kDpmSde && ratios[i + 1] > 0)
-      schedule.steps.back().middle_timestep = place_of(table.logs, std::sqrt(ratios[i] * ratios[i + 1]));
-  }
-  if (!is_solver) {
-    // Euler's schedulers have the sample x / alpha. They scale the noise for the largest level, and the result keeps
-    // that scale.
-    const NoiseLevel first = schedule.steps.front().from;
-    const double most = rounded(*std::ranges::max_element(ratios));
-    schedule.steps.back().to = {.alpha = 1, .sigma = rounded(ratios.back())};
-    schedule.noise_scale = first.alpha * (spacing == TimestepSpacing::kLeading ? std::sqrt(most * most + 1) : most);
-  }
+  check_levels(schedule, cause_of(*this));
   return schedule;
 }
 
@@ -332,6 +343,7 @@ NoiseSchedule DiffusionSchedule::schedule_from(double strength, std::int64_t ste
   NoiseSchedule schedule{.prediction = prediction, .steps = {}};
   for (std::size_t i = 0; i < timesteps.size(); ++i)
     schedule.steps.push_back({.timestep = timesteps[i], .from = levels[i], .to = levels[i + 1]});
+  check_levels(schedule, cause_of(*this));
   return schedule;
 }
 

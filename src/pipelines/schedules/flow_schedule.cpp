@@ -1,8 +1,6 @@
 #include "pipelines/schedules/flow_schedule.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/error.hpp"
 
@@ -43,15 +41,6 @@ std::vector<double> unshifted(FlowSpacing spacing, std::int64_t steps, double tr
   return sigmas;
 }
 
-/// Fails where a shift of the file is so large or small that levels are no numbers, or no noise. Rounding may exceed 1.
-void check_levels(std::span<const double> sigmas, double shift) {
-  constexpr double kMost = 1 + 1e-6;
-  const auto is_level = [](double sigma) { return sigma > 0 && sigma <= kMost; };
-  if (const auto wrong = std::ranges::find_if_not(sigmas, is_level); wrong != sigmas.end())
-    fail("scheduler_config.json: a shift of {} makes a noise level of {}, expected more than 0 and at most 1", shift,
-         *wrong);
-}
-
 }  // namespace
 
 double FlowSchedule::dynamic_shift(std::int64_t image_tokens) const {
@@ -59,17 +48,21 @@ double FlowSchedule::dynamic_shift(std::int64_t image_tokens) const {
   return base_shift + slope * static_cast<double>(image_tokens - base_tokens);
 }
 
+double FlowSchedule::shift_at(std::int64_t image_tokens) const {
+  if (!use_dynamic_shifting) return shift;
+  const double mu = dynamic_shift(image_tokens);
+  return is_linear ? mu : std::exp(mu);
+}
+
 std::vector<double> FlowSchedule::sigmas(std::int64_t steps, std::int64_t image_tokens) const {
   HR_CHECK(steps >= 1);
-  const double mu = dynamic_shift(image_tokens);
-  const double m = !use_dynamic_shifting ? shift : is_linear ? mu : std::exp(mu);
+  const double m = shift_at(image_tokens);
   std::vector<double> sigmas = unshifted(spacing, steps, train_timesteps, use_dynamic_shifting ? 1 : shift);
   for (double& sigma : sigmas) sigma = use_dynamic_shifting ? shifted_by_tokens(sigma, m) : shifted(sigma, m);
   if (shift_terminal && sigmas.back() < 1) {
     const double scale = (1 - sigmas.back()) / (1 - *shift_terminal);
     for (double& sigma : sigmas) sigma = 1 - (1 - sigma) / scale;
   }
-  check_levels(sigmas, m);
   if (respacing.kind != Respacing::Kind::kNone) sigmas = respacing.levels(sigmas.front(), sigmas.back(), steps);
   if (spacing == FlowSpacing::kUniPC && sigmas.front() > kUniPCFirst) sigmas.front() = kUniPCFirst;
   sigmas.push_back(ends_at_last ? sigmas.back() : 0.0);
@@ -87,6 +80,7 @@ NoiseSchedule FlowSchedule::schedule(std::int64_t steps, std::int64_t image_toke
                               .from = level_of_flow(levels[i]),
                               .to = level_of_flow(levels[i + 1])});
   }
+  check_levels(schedule, fmt::format("a shift of {}", shift_at(image_tokens)));
   return schedule;
 }
 

@@ -37,9 +37,12 @@ struct FlowSchedule {
   /// mu: linear in the number of image tokens (Esser et al., "Scaling Rectified Flow Transformers", 2024,
   /// section 5.3.2).
   [[nodiscard]] double dynamic_shift(std::int64_t image_tokens) const;
+  /// m: `shift`, or e^mu or mu.
+  [[nodiscard]] double shift_at(std::int64_t image_tokens) const;
   /// steps + 1 noise levels from 1 down to 0: each level sigma of the spacing becomes m / (m + (1/sigma - 1)), where
   /// m is the shift. The last one is 0.
   [[nodiscard]] std::vector<double> sigmas(std::int64_t steps, std::int64_t image_tokens) const;
+  /// Throws Error for a shift that makes no noise levels.
   [[nodiscard]] NoiseSchedule schedule(std::int64_t steps, std::int64_t image_tokens) const;
 };
 

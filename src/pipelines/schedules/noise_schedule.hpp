@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace headroom {
@@ -50,5 +51,9 @@ struct NoiseSchedule {
 [[nodiscard]] NoiseLevel level_of_ratio(double ratio);
 /// The flow-matching level.
 [[nodiscard]] inline NoiseLevel level_of_flow(double sigma) { return {.alpha = 1 - sigma, .sigma = sigma}; }
+
+/// Throws Error unless every step starts from noise, more than 0 and at most 1, and its timestep is a number. `cause`
+/// names the numbers of scheduler_config.json that the levels come from, as in "a shift of 3".
+void check_levels(const NoiseSchedule& schedule, std::string_view cause);
 
 }  // namespace headroom

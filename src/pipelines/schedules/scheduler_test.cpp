@@ -323,6 +323,34 @@ TEST(Scheduler, InfinitiesAreReadAsNothingGiven) {
   EXPECT_THROW(static_cast<void>(parse_scheduler_config("[1]", "x")), Error);
 }
 
+// Betas whose products vanish in f32 leave no image; betas that vanish there themselves make no noise. A ratio whose
+// square overflows is no level either. Every sampler of diffusion names these numbers.
+TEST(Scheduler, NumbersThatMakeNoLevelsAreRefused) {
+  const auto error_at = [](const json& keys, Sampler sampler) -> std::string {
+    const Scheduler scheduler = parse_scheduler(with(stable_diffusion(), keys), sampler);
+    try {
+      static_cast<void>(scheduler.tables(2, 256));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  const json large = {{"beta_start", 0.5}, {"beta_end", 0.5}, {"steps_offset", 0}};
+  const json small = {{"beta_start", 1e-30}, {"beta_end", 1e-30}, {"steps_offset", 0}};
+  for (const Sampler sampler : {Sampler::kEuler, Sampler::kHeun, Sampler::kDpm2M, Sampler::kUniPC, Sampler::kDdim,
+                                Sampler::kDdpm, Sampler::kPlms, Sampler::kDeis, Sampler::kLms, Sampler::kDpmSde}) {
+    for (const char* const spacing : {"leading", "linspace", "trailing"}) {
+      const json spaced = {{"timestep_spacing", spacing}};
+      EXPECT_THAT(error_at(with(large, spaced), sampler), HasSubstr("beta_start 0.5 with beta_end 0.5"))
+          << to_string(sampler) << " " << spacing;
+      EXPECT_THAT(error_at(with(small, spaced), sampler), HasSubstr("noise level of 0"))
+          << to_string(sampler) << " " << spacing;
+    }
+  }
+  const json endless = {{"use_karras_sigmas", true}, {"sigma_max", 1e200}, {"sigma_min", 0.1}};
+  EXPECT_THAT(error_at(endless, Sampler::kEuler), HasSubstr("sigma_max 1e+200"));
+}
+
 TEST(Scheduler, MoreStepsThanAreTrainedForAreRefused) {
   EXPECT_THROW(static_cast<void>(parse_scheduler(stable_diffusion()).tables(1001, 0)), Error);
   EXPECT_THROW(static_cast<void>(parse_scheduler(stable_diffusion(), Sampler::kLcm).tables(51, 0)), Error);
