@@ -103,12 +103,12 @@ def start(headroom, command, requests, folder):
 
 
 def session(headroom, name, number, seed, kills):
-    """Several kills in one folder, and a run to the end. What was wrong, in words."""
+    """Several kills in one folder, and a run to the end. How many runs a signal reached, and what was wrong, in words."""
     chooser = random.Random(f"{seed} {name} {number}")
     root = pathlib.Path(tempfile.mkdtemp(prefix="kills-"))
     folder = root / "work"
     folder.mkdir()
-    faults = []
+    faults, reached = [], 0
     try:
         command, requests, expected = jobs_of(folder)[name]
         begin = time.monotonic()
@@ -123,6 +123,7 @@ def session(headroom, name, number, seed, kills):
                 process.wait(chooser.random() * whole_run * 1.1)
             except subprocess.TimeoutExpired:
                 process.send_signal(sent)
+                reached += 1
             try:
                 code = process.wait(30)
             except subprocess.TimeoutExpired:
@@ -151,14 +152,14 @@ def session(headroom, name, number, seed, kills):
         faults.append(str(error))
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    return name, faults
+    return reached, faults
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("headroom")
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--in-a-row", type=int, default=5, help="kills in one folder before the run to the end")
+    parser.add_argument("--kills", type=int, default=1000, help="runs to end; some end by themselves before their moment")
+    parser.add_argument("--in-a-row", type=int, default=5, help="runs in one folder, to be ended, before the run to the end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only")
@@ -166,18 +167,18 @@ def main():
     headroom = str(pathlib.Path(arguments.headroom).resolve())
     names = [arguments.only] if arguments.only else list(jobs_of(pathlib.Path("/")))
     sessions = [(names[i % len(names)], i) for i in range(-(-arguments.kills // arguments.in_a_row))]
-    faults, done = [], 0
+    faults, done, kills = [], 0, 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         runs = [pool.submit(session, headroom, name, number, arguments.seed, arguments.in_a_row) for name, number in sessions]
         for future in concurrent.futures.as_completed(runs):
-            _, found = future.result()
-            done += 1
+            reached, found = future.result()
+            done, kills = done + 1, kills + reached
             for fault in found:
                 print("FAULT", fault, flush=True)
             faults += found
             if done % 20 == 0:
-                print(f"{done * arguments.in_a_row} kills: {len(faults)} faults", flush=True)
-    print(f"{len(sessions) * arguments.in_a_row} kills of {', '.join(names)}: {len(faults)} faults")
+                print(f"{done * arguments.in_a_row} runs, {kills} ended by a signal: {len(faults)} faults", flush=True)
+    print(f"{len(sessions) * arguments.in_a_row} runs of {', '.join(names)}, {kills} ended by a signal: {len(faults)} faults")
     return 1 if faults else 0
 
 
