@@ -127,6 +127,7 @@ CASES = {
     "dpm-2s": (SINGLESTEP, dict(BETAS), {}),
     "dpm-2s-sigma-min": (SINGLESTEP, dict(BETAS, final_sigmas_type="sigma_min", solver_type="heun"), {}),
     "dpm-3s": (SINGLESTEP, dict(BETAS, solver_order=3), {}),
+    "dpm-3s-sigma-min": (SINGLESTEP, dict(BETAS, solver_order=3, final_sigmas_type="sigma_min"), {"steps": [6, 7, 8]}),
     "dpm-3s-heun-karras": (SINGLESTEP, dict(BETAS, solver_order=3, solver_type="heun", use_karras_sigmas=True), {}),
     "dpm-2s-sde": (SINGLESTEP, dict(BETAS, **SDE, use_karras_sigmas=True), {}),
     "dpm-3s-sde-heun": (SINGLESTEP, dict(BETAS, **SDE, solver_order=3, solver_type="heun"), {}),

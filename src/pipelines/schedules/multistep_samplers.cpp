@@ -64,9 +64,9 @@ void TableMaker::add_dpm(std::size_t i, bool is_stochastic) {
 std::int64_t TableMaker::listed_order(std::int64_t step) const {
   const std::int64_t count = all_steps(), order = options_.order;
   const bool ends_low = options_.lower_order_final || count % order != 0 || steps_.back().to.sigma == 0;
-  if (ends_low && step == count - 1) return 1;
-  if (ends_low && order == 3 && count % 3 == 0 && step >= count - 3) return step - (count - 3) + 1;
-  return step % order + 1;
+  // A list of order 3 ends in 1, 2, 1, in 1 or in 1, 2; one of order 2 ends in 1.
+  const bool ends_in_one = ends_low && (order != 3 || count % 3 == 0);
+  return ends_in_one && step == count - 1 ? 1 : step % order + 1;
 }
 
 std::int64_t TableMaker::singlestep_order(std::size_t i) const {
