@@ -76,33 +76,34 @@ def whole(folder):
     return faults
 
 
-def jobs_of(folder):
-    """A command by name, its input, and the files that it leaves."""
+def jobs_of(folder, share=1.0):
+    """A command by name, its input, and the files that it leaves. `share` of the usual steps and frames."""
     flux, sd = GOLDENS / "pipelines" / "flux-schnell", GOLDENS / "pipelines" / "sd-1.5"
     small = ["--height", "32", "--width", "32", "--device", "cpu", "--quiet"]
     requests = "".join(json.dumps({"prompt": f"fox {i}", "height": 32, "width": 32, "steps": 2, "out": str(folder / f"r{i}.png")}) + "\n" for i in range(20))
     tiny = ["--token-rows", "4", "--token-columns", "4", "--batch", "1", "--trials", "3", "--max-rounds", "2", "--steps", "2", "--quiet"]
     return {
-        "run": (["run", str(sd), "--prompt", "a fox", "--steps", "40", *small, "--out", str(folder / "fox.png")], "", {"fox.png"}),
+        "run": (["run", str(sd), "--prompt", "a fox", "--steps", str(round(40 * share)), *small, "--out", str(folder / "fox.png")], "", {"fox.png"}),
         "run of many": (["run", str(flux), *[x for i in range(8) for x in ("--prompt", f"fox {i}")], "--steps", "4", *small, "--out", str(folder / "fox.png")], "",
                         {f"fox-{i}.png" for i in range(1, 9)}),
         "requests": (["run", str(flux), "--prompts", "-", "--device", "cpu", "--quiet"], requests, {f"r{i}.png" for i in range(20)}),
         "convert": (["convert", str(REPOSITORY / "models" / "fashion-flux"), "--out", str(folder / "converted"), "--quiet"], "", {"converted"}),
         "ladder": (["ladder", str(GOLDENS / "flux" / "tiny-guidance"), *tiny, "--opt", "arena,fuse", "--device", "cpu", "--out", str(folder / "ladder")], "", {"ladder"}),
-        "stream": (["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", "scene:64x64@25:200", "--out", str(folder / "out.y4m"), "--save",
+        "stream": (["stream", str(GOLDENS / "live_stream" / "three-levels"), "--input", f"scene:64x64@25:{round(200 * share)}", "--out", str(folder / "out.y4m"), "--save",
                     str(folder / "stream.json"), "--device", "cpu", "--quiet"], "", {"out.y4m", "stream.json"}),
         "report": (["report", str(REPOSITORY / "docs" / "result.example.json"), "--format", "svg", "--out", str(folder / "report"), "--quiet"], "", {"report"}),
     }
 
 
 def start(headroom, command, requests, folder):
-    env = dict(os.environ, OMP_NUM_THREADS="2", OMP_WAIT_POLICY="passive", CUDA_VISIBLE_DEVICES="", XDG_CACHE_HOME=str(folder.parent / "cache"))
+    env = dict(os.environ, OMP_NUM_THREADS="2", OMP_WAIT_POLICY="passive", CUDA_VISIBLE_DEVICES="", XDG_CACHE_HOME=str(folder.parent / "cache"),
+               LSAN_OPTIONS=f"suppressions={REPOSITORY / 'tests' / 'leaks.supp'}:print_suppressions=0")
     (folder.parent / "requests").write_text(requests)
     with open(folder.parent / "requests") as stdin, open(folder.parent / "err", "wb") as err:
         return subprocess.Popen([headroom, *command], stdin=stdin, stdout=subprocess.DEVNULL, stderr=err, env=env, cwd=folder, start_new_session=True)
 
 
-def session(headroom, name, number, seed, kills):
+def session(headroom, name, number, seed, kills, share):
     """Several kills in one folder, and a run to the end. How many runs a signal reached, and what was wrong, in words."""
     chooser = random.Random(f"{seed} {name} {number}")
     root = pathlib.Path(tempfile.mkdtemp(prefix="kills-"))
@@ -110,7 +111,7 @@ def session(headroom, name, number, seed, kills):
     folder.mkdir()
     faults, reached = [], 0
     try:
-        command, requests, expected = jobs_of(folder)[name]
+        command, requests, expected = jobs_of(folder, share)[name]
         begin = time.monotonic()
         assert start(headroom, command, requests, folder).wait() == 0, f"{name} fails by itself: {(root / 'err').read_text()[-300:]}"
         whole_run = time.monotonic() - begin
@@ -136,8 +137,7 @@ def session(headroom, name, number, seed, kills):
             if "internal error" in err or "Sanitizer" in err or "runtime error" in err:
                 faults.append(f"{name}: {err[-500:]}")
             faults += [f"{name}, {sent.name}: {fault}" for fault in whole(folder)]
-            if code == 0:
-                shutil.rmtree(folder / "converted", ignore_errors=True)  # convert writes a new folder
+            shutil.rmtree(folder / "converted", ignore_errors=True)  # whole, if it is there; convert writes a new folder
         process = start(headroom, command, requests, folder)
         if process.wait() != 0:
             faults.append(f"{name}: the run after the kills fails: {(root / 'err').read_text()[-300:]}")
@@ -163,13 +163,14 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only")
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual steps and frames, for a slow build")
     arguments = parser.parse_args()
     headroom = str(pathlib.Path(arguments.headroom).resolve())
     names = [arguments.only] if arguments.only else list(jobs_of(pathlib.Path("/")))
     sessions = [(names[i % len(names)], i) for i in range(-(-arguments.kills // arguments.in_a_row))]
     faults, done, kills = [], 0, 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        runs = [pool.submit(session, headroom, name, number, arguments.seed, arguments.in_a_row) for name, number in sessions]
+        runs = [pool.submit(session, headroom, name, number, arguments.seed, arguments.in_a_row, arguments.share) for name, number in sessions]
         for future in concurrent.futures.as_completed(runs):
             reached, found = future.result()
             done, kills = done + 1, kills + reached
