@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<Unit, 6> kByteUnits = {
     {{1, "B"}, {0x1p10, "KiB"}, {0x1p20, "MiB"}, {0x1p30, "GiB"}, {0x1p40, "TiB"}, {0x1p50, "PiB"}}};
 
+constexpr int kLeastPlainExponent = -3, kLeastLargeExponent = 15;  // of format_significant()
+
 /// `value` rounded as it will be shown: to three significant digits below 1000, else to an integer.
 double round_as_shown(double value) {
   const std::string text = format_significant(value);
@@ -32,6 +34,8 @@ std::string format_significant(double value) {
   std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 1);
   if (digits.starts_with('+')) digits.remove_prefix(1);  // which from_chars does not accept
   std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+  if (exponent < kLeastPlainExponent || exponent >= kLeastLargeExponent)
+    return fmt::format("{}e{}", std::string_view(scientific).substr(0, scientific.find('e')), exponent);
   return fmt::format("{:.{}f}", value, std::max(0, 2 - exponent));
 }
 

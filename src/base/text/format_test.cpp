@@ -23,6 +23,15 @@ TEST(FormatSignificant, RoundsBeforeItCountsDigits) {
   EXPECT_EQ(format_significant(0.99951), "1.00");
 }
 
+TEST(FormatSignificant, HasAnExponentWhereDigitsWouldBeZeros) {
+  EXPECT_EQ(format_significant(0.00000602), "6.02e-6");
+  EXPECT_EQ(format_significant(-0.00012), "-1.20e-4");
+  EXPECT_EQ(format_significant(0.0009996), "0.00100") << "rounding comes first";
+  EXPECT_EQ(format_significant(9.999e-5), "1.00e-4");
+  EXPECT_EQ(format_significant(31'092'264), "31092264");
+  EXPECT_EQ(format_significant(2.8e296), "2.80e296");
+}
+
 TEST(FormatSignificant, NamesWhatIsNoNumber) {
   EXPECT_EQ(format_significant(std::numeric_limits<double>::quiet_NaN()), "nan");
   EXPECT_EQ(format_significant(-std::numeric_limits<double>::infinity()), "-inf");

@@ -70,7 +70,7 @@ std::vector<Cell> step_cells(const BenchmarkHistory& history, const ChangePoint&
   return {ms_cell(step.before),
           ms_cell(step.after),
           number_cell(ratio, change_text(ratio)),
-          number_cell(step.p, fmt::format("{:.3f}", step.p)),
+          number_cell(step.p, format_p(step.p)),
           history.points[step.index - 1].revision,
           at.revision,
           at.created};

@@ -92,7 +92,7 @@ std::string format_quantity(Quantity quantity, double value) {
     case Quantity::kAccuracy:
       return fmt::format("{:.1f}%", 100 * value);
     case Quantity::kError:
-      return value <= kLeastError ? fmt::format("{:.0e} or less", kLeastError) : format_significant(value);
+      return value <= kLeastError ? format_brief(kLeastError) + " or less" : format_significant(value);
     case Quantity::kFrechet:
     case Quantity::kFlicker:
     case Quantity::kFlip:

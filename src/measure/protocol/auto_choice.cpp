@@ -98,7 +98,7 @@ class Chooser {
       const SwitchSet with = every_step.with(SwitchSet::parse(cheaper));
       if (chosen) {
         const std::optional<Estimate> factor = factor_of(set_, with);
-        if (factor && factor->interval && factor->interval->high < 1) return;  // later ones are no cheaper
+        if (factor && finding_of(factor->interval, 1) == Finding::kBelow) return;  // later ones are no cheaper
         if (!are_equal_in_time(factor)) continue;
       }
       const std::optional<AutoBench::Loss> loss = loss_of_loop(cheaper, with, every_step);
@@ -176,8 +176,8 @@ class Chooser {
     const double seconds = std::max(seconds_left(), 0.0) / static_cast<double>(questions_left());
     const PairedTimes times = bench_.time(without, with, seconds);
     const Estimate factor = ratio_with_interval(times.a_ms, times.b_ms);
-    const bool faster = factor.interval && factor.interval->low > kLeastGain;
-    const bool slower = factor.interval && factor.interval->high < 1 / kLeastGain;
+    const bool faster = finding_of(factor.interval, kLeastGain) == Finding::kAbove;
+    const bool slower = finding_of(factor.interval, 1 / kLeastGain) == Finding::kBelow;
     note(name, exact ? !slower : faster,
          faster   ? "it pays"
          : slower ? "it is slower"
@@ -235,7 +235,7 @@ Printout to_table(const AutoChoice& choice) {
   for (const AutoTrial& trial : choice.trials)
     table.add_row({trial.switch_name, ms_cell(trial.without_ms), ms_cell(trial.with_ms), factor_cell(trial.factor),
                    interval_cell(trial.interval),
-                   trial.error ? number_cell(*trial.error, fmt::format("{:.1e}", *trial.error)) : no_value(),
+                   trial.error ? number_cell(*trial.error, format_significant(*trial.error)) : no_value(),
                    trial.why.starts_with("declined: ")
                        ? trial.why
                        : fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});

@@ -8,6 +8,7 @@
 
 #include "base/switches.hpp"
 #include "base/text/format.hpp"
+#include "measure/tables/table.hpp"
 
 namespace headroom {
 namespace {
@@ -116,7 +117,7 @@ LossVerdict verdict_of(const MeasuredLoss& loss, double most) {
 }
 
 /// A number of percent with at most three digits.
-std::string in_percent(double share) { return fmt::format("{:.3g}", 100 * share); }
+std::string in_percent(double share) { return format_brief(100 * share); }
 
 /// A loss of this amount: "0.5 to 1 percentage points", "at most 1%".
 std::string loss_of_amount(const QualityMetric& metric, const std::string& amount) {
@@ -250,7 +251,7 @@ std::optional<std::int64_t> images_to_resolve(const MeasuredLoss& loss, double m
 }
 
 bool are_equal_in_time(const std::optional<Estimate>& factor) {
-  return factor && factor->interval && factor->interval->low <= 1 && factor->interval->high >= 1;
+  return factor && factor->interval && finding_of(factor->interval, 1) == Finding::kInconclusive;
 }
 
 bool is_better_in_quality(double loss, double than, double most) { return loss < than - kNoticeable * most; }

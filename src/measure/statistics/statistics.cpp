@@ -95,6 +95,11 @@ void apply_tukey_fences(std::span<const double> sorted, Summary& summary) {
 
 }  // namespace
 
+Finding finding_of(const std::optional<Interval>& interval, double reference) {
+  if (interval && interval->low > reference) return Finding::kAbove;
+  return interval && interval->high < reference ? Finding::kBelow : Finding::kInconclusive;
+}
+
 std::string too_few_for_interval(std::int64_t trials, std::string_view trial) {
   return fmt::format("{} {} no 95% interval, {} would", format_count(trials, trial), trials == 1 ? "gives" : "give",
                      kFewestForInterval);
@@ -147,20 +152,25 @@ Summary summarize(std::span<const double> trials) {
   return summary;
 }
 
+Estimate ratio_of(const Estimate& base, const Estimate& changed) {
+  Estimate ratio{base.value / changed.value, std::nullopt};
+  if (base.interval && changed.interval) {
+    const double down =
+        std::hypot(std::log(base.value / base.interval->low), std::log(changed.interval->high / changed.value));
+    const double up =
+        std::hypot(std::log(base.interval->high / base.value), std::log(changed.value / changed.interval->low));
+    ratio.interval = Interval{ratio.value * std::exp(-down), ratio.value * std::exp(up)};
+  }
+  return ratio;
+}
+
 Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials) {
   check_positive(base_trials);
   check_positive(new_trials);
   const std::vector<double> base = sorted_copy(base_trials);
   const std::vector<double> changed = sorted_copy(new_trials);
-  Estimate ratio{quantile_of_sorted(base, 0.5) / quantile_of_sorted(changed, 0.5), std::nullopt};
-  const std::optional<Interval> of_base = interval_of_sorted(base), of_new = interval_of_sorted(changed);
-  if (of_base && of_new) {
-    const double base_ms = quantile_of_sorted(base, 0.5), new_ms = quantile_of_sorted(changed, 0.5);
-    const double down = std::hypot(std::log(base_ms / of_base->low), std::log(of_new->high / new_ms));
-    const double up = std::hypot(std::log(of_base->high / base_ms), std::log(new_ms / of_new->low));
-    ratio.interval = Interval{ratio.value * std::exp(-down), ratio.value * std::exp(up)};
-  }
-  return ratio;
+  return ratio_of({quantile_of_sorted(base, 0.5), interval_of_sorted(base)},
+                  {quantile_of_sorted(changed, 0.5), interval_of_sorted(changed)});
 }
 
 }  // namespace headroom

@@ -22,6 +22,12 @@ struct Estimate {
   std::optional<Interval> interval;
 };
 
+/// What an interval shows of its value against a reference value: that of a factor against 1, of a difference against
+/// 0. The one rule of "faster", "slower" and "no difference beyond noise".
+enum class Finding : std::uint8_t { kInconclusive, kBelow, kAbove };
+/// kInconclusive if the interval holds `reference`, or if there is no interval.
+[[nodiscard]] Finding finding_of(const std::optional<Interval>& interval, double reference);
+
 /// The fewest trials that give a 95% interval of their median without an assumption about their distribution. The
 /// smallest and the largest of 5 enclose the median with 94%, of 6 with 97%.
 inline constexpr std::int64_t kFewestForInterval = 6;
@@ -79,6 +85,10 @@ struct Summary {
 /// All statistics of `trials`, in any order. Outliers are classified by the fences of Tukey, "Exploratory Data
 /// Analysis", 1977. Throws Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] Summary summarize(std::span<const double> trials);
+
+/// base / changed of two medians over zero, as ratio_with_interval() combines their intervals; without an interval if
+/// either has none.
+[[nodiscard]] Estimate ratio_of(const Estimate& base, const Estimate& changed);
 
 /// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
 /// interval combines the median_interval() of both sides as independent errors of the logarithms (Zou and Donner,

@@ -23,7 +23,7 @@ std::string why_not_compared(const Effect& effect) {
 /// Why a difference is not evidence although its estimate is beyond the threshold.
 std::string why_inconclusive(const Effect& effect, double p, const VerdictRule& rule) {
   const Interval& interval = *effect.interval;
-  if (interval.low <= 1 && interval.high >= 1)
+  if (finding_of(interval, 1) == Finding::kInconclusive)
     return fmt::format("anything from {} to {} is possible{}", distance(interval.low), distance(interval.high),
                        effect.limit.empty() ? "" : ": " + effect.limit);
   if (p >= rule.alpha) return fmt::format("{}, but p is not below {}", distance(effect.ratio), rule.alpha);
@@ -52,10 +52,10 @@ Judged judge_effect(const Effect& effect, double p, const VerdictRule& rule) {
   if (!effect.interval) return {Verdict::kInconclusive, why_not_compared(effect)};
   const Interval& interval = *effect.interval;
   const double limit = 1 + rule.threshold;
-  const bool is_evidence = p < rule.alpha;
-  if (interval.low > 1 && is_evidence && effect.ratio >= limit)
+  const Finding finding = p < rule.alpha ? finding_of(interval, 1) : Finding::kInconclusive;
+  if (finding == Finding::kAbove && effect.ratio >= limit)
     return {Verdict::kRegressed, fmt::format("{}, at least {}", distance(effect.ratio), distance(interval.low))};
-  if (interval.high < 1 && is_evidence && effect.ratio <= 1 / limit)
+  if (finding == Finding::kBelow && effect.ratio <= 1 / limit)
     return {Verdict::kImproved, fmt::format("{}, at least {}", distance(effect.ratio), distance(interval.high))};
   if (interval.high < limit)
     return {Verdict::kOk, fmt::format("a slowdown of {} or more is ruled out: at most {}", percent(rule.threshold),

@@ -28,6 +28,13 @@ namespace headroom {
 [[nodiscard]] std::string format_interval(const Interval& interval);
 /// A ratio: "1.87x".
 [[nodiscard]] std::string format_factor(double factor);
+/// format_significant() without zeros at the end: "12", "0.5", "6e-6".
+[[nodiscard]] std::string format_brief(double value);
+/// The same with a sign: "+12", "-0.5"; zero has none.
+[[nodiscard]] std::string format_signed(double value);
+/// A p-value with three decimals, none of which hides that it is neither 0 nor 1 (American Psychological Association,
+/// 7th edition, section 6.36): "<0.001", "0.049", ">0.999".
+[[nodiscard]] std::string format_p(double p);
 
 enum class Align : std::uint8_t { kLeft, kRight };
 

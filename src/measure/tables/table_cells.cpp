@@ -16,17 +16,19 @@ namespace {
 constexpr std::array<Unit, 6> kTimeUnits = {
     {{1e-6, "ns"}, {1e-3, "µs"}, {1, "ms"}, {1e3, "s"}, {60e3, "min"}, {3600e3, "h"}}};
 
-/// The number of decimals that format_significant() shows for a number.
-int decimals_of(double value) {
+/// The number of decimals that format_significant() shows for a number; nothing where it shows an exponent.
+std::optional<int> decimals_of(double value) {
   const std::string text = format_significant(value);
+  if (text.find('e') != std::string::npos) return {};
   const std::size_t point = text.find('.');
   return point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
 }
 
-/// "[0.98, 1.01]"; an end is never "-0.00".
-std::string ends_text(double low, double high, int decimals) {
+/// "[0.98, 1.01]"; an end is never "-0.00". Without a number of decimals, each end has its own: "[6.02e-6, 7.00e-6]".
+std::string ends_text(double low, double high, std::optional<int> decimals) {
   const auto end_text = [decimals](double end) {
-    std::string text = fmt::format("{:.{}f}", end, decimals);
+    if (!decimals) return format_significant(end);
+    std::string text = fmt::format("{:.{}f}", end, *decimals);
     if (text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
     return text;
   };
@@ -62,12 +64,28 @@ std::string interval_or_reason(const Summary& trials_ms) {
 
 std::string format_interval(const Interval& interval) {
   constexpr int kMore = 2;
-  const int fewest = decimals_of(larger_end(interval));
-  int decimals = fewest;
-  while (decimals < fewest + kMore &&
-         (looks_like_one(interval.low, decimals) || looks_like_one(interval.high, decimals)))
-    ++decimals;
+  std::optional<int> decimals = decimals_of(larger_end(interval));
+  for (int more = 0; decimals && more < kMore; ++more)
+    if (looks_like_one(interval.low, *decimals) || looks_like_one(interval.high, *decimals)) ++*decimals;
   return ends_text(interval.low, interval.high, decimals);
+}
+
+std::string format_brief(double value) {
+  std::string text = format_significant(value);
+  const std::size_t exponent = std::min(text.find('e'), text.size());
+  if (text.find('.') < exponent) {
+    const std::size_t last = text.find_last_not_of('0', exponent - 1);
+    const std::size_t end = text[last] == '.' ? last : last + 1;
+    text.erase(end, exponent - end);
+  }
+  return text;
+}
+
+std::string format_signed(double value) { return (value > 0 ? "+" : "") + format_brief(value); }
+
+std::string format_p(double p) {
+  if (p < 0.001) return "<0.001";
+  return p > 0.999 ? ">0.999" : fmt::format("{:.3f}", p);
 }
 
 std::string format_factor(double factor) { return format_significant(factor) + "x"; }

@@ -38,6 +38,24 @@ TEST(FormatMs, CarriesIntoTheNextUnit) {
   EXPECT_EQ(format_ms(1000), "1.00 s");
 }
 
+TEST(FormatBrief, EndsInNoZeros) {
+  EXPECT_EQ(format_brief(12), "12");
+  EXPECT_EQ(format_brief(0.5), "0.5");
+  EXPECT_EQ(format_brief(100), "100");
+  EXPECT_EQ(format_brief(6e-6), "6e-6");
+  EXPECT_EQ(format_brief(5.9e-6), "5.9e-6");
+  EXPECT_EQ(format_brief(0), "0");
+  EXPECT_EQ(format_signed(12), "+12");
+  EXPECT_EQ(format_signed(-1.5e-5), "-1.5e-5");
+  EXPECT_EQ(format_signed(0), "0");
+}
+
+TEST(FormatP, IsNeverZeroOrOne) {
+  EXPECT_EQ(format_p(0.0004), "<0.001");
+  EXPECT_EQ(format_p(0.0491), "0.049");
+  EXPECT_EQ(format_p(1), ">0.999");
+}
+
 TEST(FormatInterval, UsesOneUnit) {
   EXPECT_EQ(format_interval({1.852, 1.897}), "[1.85, 1.90]");
   EXPECT_EQ(format_interval_ms({480, 485}), "[480, 485] ms");
@@ -50,6 +68,12 @@ TEST(FormatInterval, ShowsBothEndsToTheSameDigit) {
   EXPECT_EQ(format_interval_ms({0.94, 0.95}), "[940, 950] µs");
   EXPECT_EQ(format_interval({0.53, 12.4}), "[0.5, 12.4]");
   EXPECT_EQ(format_interval({-0.001, 1.25}), "[0.00, 1.25]") << "without a sign before nothing";
+}
+
+TEST(FormatInterval, HasExponentsWhereDigitsWouldBeZeros) {
+  EXPECT_EQ(format_interval({0.00000602, 0.0000071}), "[6.02e-6, 7.10e-6]");
+  EXPECT_EQ(format_interval({0, 0.0000071}), "[0, 7.10e-6]");
+  EXPECT_EQ(format_interval({0.00000602, 0.01}), "[0.0000, 0.0100]");
 }
 
 TEST(FormatInterval, TellsAnEndThatIsNotOneFromOne) {

@@ -328,7 +328,7 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
     if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {
     cell(view.is_of_kernels ? "(no recommendation)"
-         : shown == nullptr ? "not timed"
+         : shown == nullptr ? (d.unsettled.empty() ? "not timed" : "unsettled")
          : shown->loss      ? "lossless, not timed"
                             : "not measured");
     for (int i = 0; i < 2; ++i) cell("");

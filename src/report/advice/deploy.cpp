@@ -71,7 +71,7 @@ bool are_alike(const Dataset& dataset, const Candidate& a, const Candidate& b) {
 /// Whether the 95% interval of their factor says that the first is faster.
 bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than) {
   const std::optional<Estimate> factor = dataset.factor(*than.measurement, *a.measurement);
-  return factor && factor->interval && factor->interval->low > 1;
+  return factor && finding_of(factor->interval, 1) == Finding::kAbove;
 }
 
 /// The best in quality of candidates that are equal in time. Ties go to the one with the fewest switches, then to
@@ -146,8 +146,14 @@ constexpr std::string_view kFaster = "faster";
 /// The verdict of the interval of a factor over the configurations before.
 std::string_view evidence_of(const std::optional<Estimate>& factor) {
   if (!factor || !factor->interval) return "no interval to judge by";
-  if (factor->interval->low > 1) return kFaster;
-  if (factor->interval->high < 1) return "slower";
+  switch (finding_of(factor->interval, 1)) {
+    case Finding::kAbove:
+      return kFaster;
+    case Finding::kBelow:
+      return "slower";
+    case Finding::kInconclusive:
+      break;
+  }
   return "no difference beyond noise";
 }
 
@@ -213,8 +219,12 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
   decision.beyond_limit = labels_of(beyond);
   decision.unresolved = labels_of(unresolved);
   decision.unknown = labels_of(unknown);
-  for (const Candidate& c : unsettled)
-    decision.unsettled.push_back(fmt::format("{} ({})", c.measurement->label, *c.measurement->unsettled));
+  for (const Candidate& c : unsettled) {
+    const double batch = batch_of(c.scenario->subject).value_or(1);
+    decision.unsettled.push_back(fmt::format("{}{} ({})", c.measurement->label,
+                                             view.scenarios.size() > 1 ? fmt::format(", {} at once", batch) : "",
+                                             *c.measurement->unsettled));
+  }
   if (!allowed.empty()) {
     decision.deploy = lowest_latency(dataset, allowed, max_quality_loss);
     decision.highest_throughput = highest_throughput(allowed, *decision.deploy);

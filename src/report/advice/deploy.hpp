@@ -54,7 +54,8 @@ struct Decision {
   std::vector<std::string> beyond_limit;  ///< configurations that lose more than the limit
   std::vector<std::string> unresolved;
   std::vector<std::string> unknown;
-  std::vector<std::string> unsettled;  ///< each with the reason: "fuse (its rounds disagree: ...)"
+  std::vector<std::string> unsettled;  ///< each with the reason: "fuse (its rounds disagree: ...)"; with
+                                       ///< the batch where the view has several
   std::vector<Adoption> adoption;      ///< switches of the ladder of `deploy`, in the order in which they were added
 
   /// The candidate whose figures a view shows: `deploy`, else the fastest one whose quality is unresolved, beyond

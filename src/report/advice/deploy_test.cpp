@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "report/advice/decision_html.hpp"
 #include "report/advice/price.hpp"
 #include "report/test_util.hpp"
 
@@ -61,6 +62,20 @@ std::vector<double> twice(std::vector<double> trials_ms) {
   const std::vector<double> once = trials_ms;
   trials_ms.insert(trials_ms.end(), once.begin(), once.end());
   return trials_ms;
+}
+
+TEST(Decide, TellsUnsettledBatchesApart) {
+  std::vector<Result> one = {make_result({}, {10, 10}, batch_of_images(1))},
+                      eight = {make_result({}, {40, 40}, batch_of_images(8))};
+  one[0].unsettled = eight[0].unsettled = "busy";
+  const Dataset several = make_dataset({make_file(one), make_file(eight)});
+  EXPECT_THAT(decide(several, views_of(several).front(), 0.01).unsettled,
+              testing::UnorderedElementsAre("baseline, 1 at once (busy)", "baseline, 8 at once (busy)"));
+  const Dataset single = make_dataset({make_file(one)});
+  EXPECT_THAT(decide(single, views_of(single).front(), 0.01).unsettled, ElementsAre("baseline (busy)"));
+  const View view = views_of(single).front();
+  EXPECT_THAT(decision_row(single, view, 1, decide(single, view, 0.01)),
+              testing::AllOf(testing::HasSubstr("unsettled"), Not(testing::HasSubstr("not timed"))));
 }
 
 TEST(Decide, TakesFewerSwitchesWhereTimesDoNotDiffer) {

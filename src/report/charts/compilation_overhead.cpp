@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "measure/statistics/statistics.hpp"
+#include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
 
@@ -147,8 +148,8 @@ json draw_starts(const std::vector<Start>& starts) {
     std::string narrow = label_ms(start.total_ms());
     if (start.total_ms() > 0) {
       const double share = 100 * start.once_ms() / start.total_ms();
-      text += fmt::format(", {:.3g}% spent once", share);
-      narrow += fmt::format(", {:.3g}% once", share);
+      text += fmt::format(", {}% spent once", format_brief(share));
+      narrow += fmt::format(", {}% once", format_brief(share));
     }
     if (!paid.empty()) text += "\n" + break_even_against(paid, reference);
     if (!paid.empty()) narrow += "\n" + paid.substr(0, paid.find(" ["));

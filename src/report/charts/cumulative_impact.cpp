@@ -11,10 +11,10 @@ namespace headroom::charts {
 namespace {
 
 std::string synergy_note(const Synergy& synergy) {
-  const std::optional<Interval>& interval = synergy.quotient.interval;
-  const std::string_view verdict = !interval           ? "without an interval, so nothing is claimed"
-                                   : interval->low > 1 ? "together they do more than that"
-                                   : interval->high < 1
+  const Finding finding = finding_of(synergy.quotient.interval, 1);
+  const std::string_view verdict = !synergy.quotient.interval   ? "without an interval, so nothing is claimed"
+                                   : finding == Finding::kAbove ? "together they do more than that"
+                                   : finding == Finding::kBelow
                                        ? "together they do less than that"
                                        : "its interval holds 1, so it is not certain that there is any";
   return fmt::format("All together {}, product of the factors of each alone {}. Synergy, their quotient, {}: {}.",
@@ -51,6 +51,8 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   std::string total = label_ms(steps.back().value);
   if (const std::optional<Estimate>& all = ladder.cumulative.back().on_baseline)
     total += fmt::format("  {} in all", label_factor(*all));
+  else if (ladder.cumulative.back().is_unsettled())
+    total += "  unsettled";
   std::vector<std::string> names = {"all together"};
   for (const WaterfallStep& step : steps) names.push_back(step.name);
   Chart chart{.file = numbered("cumulative_impact", index),

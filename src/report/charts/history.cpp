@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text/format.hpp"
+#include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
 
@@ -95,7 +96,7 @@ json draw(const Track& track) {
     if (stepped) {
       tip.row("level before", exact(step->before, "ms"))
           .row("level from here on", exact(step->after, "ms"))
-          .row("p", fmt::format("{:.3g}", step->p));
+          .row("p", format_p(step->p));
       text = fmt::format("{}\n{:+.1f}%", label_ms(ms), 100 * (step->after / step->before - 1));
     }
     names.push_back(short_revision(point.revision));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text/format.hpp"
 #include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/option.hpp"
@@ -25,7 +26,7 @@ std::vector<std::string> references_of(const Scenario& scenario, const QualityMe
 /// The value printed after its bar: very small ones as "5.9e-6".
 std::string text_of(const QualityRecord& record, const QualityMetric& metric) {
   if (!record.value || metric.name == "accuracy") return quality_value(record);
-  return fmt::format("{}{}{}", label_plain(*record.value), metric.unit.empty() ? "" : " ", metric.unit);
+  return fmt::format("{}{}{}", format_significant(*record.value), metric.unit.empty() ? "" : " ", metric.unit);
 }
 
 /// Identical output has no finite value; it is drawn as an outline as long as the longest bar.

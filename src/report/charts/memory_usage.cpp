@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/plots/option.hpp"
@@ -33,7 +34,8 @@ struct MemoryRow {
     const double change = static_cast<double>(peak_bytes) - static_cast<double>(*baseline_bytes);
     if (change == 0) return "+0 B";
     std::string text = fmt::format("{}{}", change < 0 ? "-" : "+", label_bytes(std::abs(change)));
-    if (*baseline_bytes > 0) text += fmt::format(" ({:+.3g}%)", 100 * change / static_cast<double>(*baseline_bytes));
+    if (*baseline_bytes > 0)
+      text += fmt::format(" ({}%)", format_signed(100 * change / static_cast<double>(*baseline_bytes)));
     return text;
   }
 };
@@ -124,7 +126,8 @@ std::optional<std::string> compare_with_peers(const std::vector<MemoryRow>& rows
   return fmt::format(
       "Headroom's least is {} ({}), other programs' {} ({}): {}.", label_bytes(static_cast<double>(ours->peak_bytes)),
       ours->name, label_bytes(static_cast<double>(peers->peak_bytes)), peers->name,
-      share == 0 ? "the same" : fmt::format("{:.3g}% {}", 100 * std::abs(share), share > 0 ? "more" : "less"));
+      share == 0 ? "the same"
+                 : fmt::format("{}% {}", format_brief(100 * std::abs(share)), share > 0 ? "more" : "less"));
 }
 
 }  // namespace
@@ -155,9 +158,9 @@ Drawn memory_usage(const Dataset& dataset) {
                 .height = height_of_bars(names) + 52};
     if (total) {
       const auto peak = static_cast<double>(rows.front().peak_bytes);
-      chart.notes.push_back(fmt::format("The device has {}; {} uses {:.3g}% of it.",
+      chart.notes.push_back(fmt::format("The device has {}; {} uses {}% of it.",
                                         label_bytes(static_cast<double>(*total)), rows.front().name,
-                                        100 * peak / static_cast<double>(*total)));
+                                        format_brief(100 * peak / static_cast<double>(*total))));
     }
     if (std::optional<std::string> note = compare_with_peers(rows)) chart.notes.push_back(std::move(*note));
     note_revisions(chart.notes, shown);

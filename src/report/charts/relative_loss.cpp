@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/text/format.hpp"
+#include "measure/tables/table.hpp"
 #include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/dot_plot.hpp"
@@ -66,8 +67,9 @@ std::optional<Dot> frechet_change(const JudgedPair& pair) {
 
 /// "-3 points [-4.41, -1.59]" for a difference of shares.
 std::string points_text(const Dot& dot) {
-  std::string text = fmt::format("{:+.3g} points", 100 * dot.value);
-  if (dot.interval) text += fmt::format(" [{:+.3g}, {:+.3g}]", 100 * dot.interval->low, 100 * dot.interval->high);
+  std::string text = format_signed(100 * dot.value) + " points";
+  if (dot.interval)
+    text += fmt::format(" [{}, {}]", format_signed(100 * dot.interval->low), format_signed(100 * dot.interval->high));
   return text;
 }
 

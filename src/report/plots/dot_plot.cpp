@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/text/format.hpp"
+#include "measure/tables/table.hpp"
 #include "report/plots/option.hpp"
 
 namespace headroom {
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-std::string signed_percent(double share) { return fmt::format("{:+.3g}%", 100 * share); }
+std::string signed_percent(double share) { return format_signed(100 * share) + "%"; }
 
 std::string_view role_of_finding(Finding finding, Finding good) {
   if (finding == Finding::kInconclusive) return "base";
@@ -34,9 +34,7 @@ json point_of(const Dot& dot, std::size_t row, double reference, Finding good) {
 }  // namespace
 
 Finding finding_of(const Dot& dot, double reference) {
-  if (dot.is_unsettled || !dot.interval) return Finding::kInconclusive;
-  if (dot.interval->low > reference) return Finding::kAbove;
-  return dot.interval->high < reference ? Finding::kBelow : Finding::kInconclusive;
+  return dot.is_unsettled ? Finding::kInconclusive : finding_of(dot.interval, reference);
 }
 
 json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::string_view axis_fn, double reference,
@@ -108,7 +106,8 @@ std::string factor_with_interval(double factor, const std::optional<Interval>& i
 
 std::string percent_with_interval(double share, const std::optional<Interval>& interval) {
   if (!interval) return signed_percent(share);
-  return fmt::format("{} [{:+.3g}, {:+.3g}]", signed_percent(share), 100 * interval->low, 100 * interval->high);
+  return fmt::format("{} [{}, {}]", signed_percent(share), format_signed(100 * interval->low),
+                     format_signed(100 * interval->high));
 }
 
 }  // namespace headroom

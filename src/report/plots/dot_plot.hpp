@@ -20,9 +20,7 @@ struct Dot {
   bool is_unsettled = false;  ///< drawn hollow: its value is not settled
   nlohmann::json tip;
 };
-/// Verdict of a point against the reference value.
-enum class Finding : std::uint8_t { kInconclusive, kBelow, kAbove };
-/// kInconclusive if the interval holds `reference`, if there is no interval, or if the row is unsettled.
+/// finding_of() the interval; kInconclusive if the row is unsettled.
 [[nodiscard]] Finding finding_of(const Dot& dot, double reference);
 
 /// Draws the rows, top first, and a dashed line at `reference`. A point is green on the good side and purple on the

@@ -18,9 +18,6 @@ using nlohmann::json;
 
 namespace {
 
-/// No unit fits such values.
-bool is_beyond_units(double value) { return value != 0 && (std::abs(value) >= 1e15 || std::abs(value) < 1e-9); }
-
 constexpr double kNarrow = 600;      // pixels
 constexpr double kNarrowPlot = 330;  // of a screen of 390
 constexpr double kNameWidth = 300;   // of names next to an axis
@@ -106,7 +103,11 @@ std::vector<std::string> notes_on_declined(const std::vector<const Measurement*>
 /// of a double are below measurement precision.
 std::string exact_digits(double value) {
   const bool is_whole = value == std::floor(value) || std::abs(value) >= 1e7;
-  return is_whole && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.7g}", value);
+  if (is_whole && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
+  std::string text = fmt::format("{:.7g}", value);
+  if (const std::size_t at = text.find('e'); at != std::string::npos)
+    text = text.substr(0, at) + fmt::format("e{}", std::stoi(text.substr(at + 1)));  // e-6, as format_significant()
+  return text;
 }
 
 }  // namespace
@@ -114,34 +115,22 @@ std::string exact_digits(double value) {
 json fn(std::string_view name) { return {{"$fn", name}}; }
 json color(std::string_view role) { return {{"$color", role}}; }
 
-std::string label_ms(double ms) {
-  if (is_beyond_units(ms)) return fmt::format("{:.3g} ms", ms);
-  return format_ms(ms);
-}
+std::string label_ms(double ms) { return format_ms(ms); }
 
 std::string label_bytes(double bytes) {
-  if (is_beyond_units(bytes) && bytes > 1) return fmt::format("{:.3g} B", bytes);
+  if (bytes >= 0x1p63) return format_significant(bytes) + " B";
   return format_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-std::string label_factor(double factor) {
-  return is_beyond_units(factor) ? fmt::format("{:.3g}x", factor) : format_factor(factor);
-}
+std::string label_factor(double factor) { return format_factor(factor); }
 
 std::string label_factor(const Estimate& factor) {
   return label_factor(factor.value) + (factor.interval ? " " + format_interval(*factor.interval) : "");
 }
 
-std::string label_plain(double value) {
-  if (value == 0 || (std::abs(value) >= 1e-3 && std::abs(value) < 1e6)) return format_significant(value);
-  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  return fmt::format("{:.2g}e{}", value / std::pow(10, exponent), exponent);
-}
-
 std::string label_si(double value, std::string_view unit) {
   static constexpr std::array<std::pair<double, std::string_view>, 6> kUnits = {
       {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}};
-  if (is_beyond_units(value / 1e3)) return fmt::format("{:.3g} {}", value, unit);
   for (const auto& [size, prefix] : kUnits)
     if (std::abs(value) >= size * 0.9995) return fmt::format("{} {}{}", format_significant(value / size), prefix, unit);
   return fmt::format("{} {}", format_significant(value), unit);

@@ -18,13 +18,12 @@ namespace headroom {
 [[nodiscard]] nlohmann::json fn(std::string_view name);
 [[nodiscard]] nlohmann::json color(std::string_view role);
 
-/// Labels: three significant digits with a fitting unit; "2.8e+296 h" if a number is beyond all units.
+/// Labels: three significant digits with a fitting unit; "2.80e296 h" if a number is beyond all units.
 [[nodiscard]] std::string label_ms(double ms);
 [[nodiscard]] std::string label_bytes(double bytes);
 [[nodiscard]] std::string label_factor(double factor);
 /// "1.87x [1.80, 1.95]", with the 95% interval if there is one.
 [[nodiscard]] std::string label_factor(const Estimate& factor);
-[[nodiscard]] std::string label_plain(double value);                      ///< "0.0123", "5.9e-6"
 [[nodiscard]] std::string label_si(double value, std::string_view unit);  ///< "1.78 TFLOP/s"
 /// Seven significant digits, and every digit of a whole number: "105.7031 ms", "31092264 bytes".
 [[nodiscard]] std::string exact(double value, std::string_view unit);

@@ -17,6 +17,12 @@ TEST(Exact, HasAllDigitsOfWholeNumbers) {
   EXPECT_EQ(exact(0, "ms"), "0 ms");
 }
 
+TEST(Exact, WritesExponentsAsLabelsDo) {
+  EXPECT_EQ(exact(0.00000602, ""), "6.02e-6");
+  EXPECT_EQ(label_ms(1e300), "2.78e293 h");
+  EXPECT_EQ(label_bytes(1e30), "1.00e30 B");
+}
+
 TEST(LabelMs, SpellsUnitsAsTablesDo) {
   EXPECT_EQ(label_ms(0.0351), "35.1 µs");
   EXPECT_EQ(label_ms(0.001), "1.00 µs");
