@@ -10,7 +10,7 @@
 namespace headroom::charts {
 namespace {
 
-constexpr ParetoAxes kSizeAxes = {.cost = "weights", .cost_unit = "bytes", .quality = "accuracy"};
+ParetoAxes size_axes() { return {.cost = "weights", .cost_unit = "bytes"}; }
 
 /// `shown` gets what the points are of.
 std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const Measurement*>& shown) {
@@ -20,8 +20,8 @@ std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const M
     const std::optional<MemoryReport>& memory = m->result->memory;
     if (accuracy == nullptr || !accuracy->value || !memory || !memory->weights_bytes) continue;
     add_point(points, {.cost = static_cast<double>(*memory->weights_bytes),
-                       .quality = *accuracy->value,
-                       .interval = accuracy->interval,
+                       .quality = *accuracy,
+                       .measurement = m,
                        .labels = {m->label}});
     shown.push_back(m);
   }
@@ -29,14 +29,17 @@ std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const M
 }
 
 nlohmann::json draw(const std::vector<ParetoPoint>& points) {
-  nlohmann::json option = draw_pareto(points, kSizeAxes);
+  nlohmann::json option = draw_pareto(points, size_axes());
   option["xAxis"] = byte_axis("size of the weights", std::ranges::max(points, {}, &ParetoPoint::cost).cost * 1.2);
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("accuracy", "axis_percent");
   option["yAxis"].update({{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}});
   constexpr double kNearAll = 0.8;  // above this, the axis would end above 100%
-  for (const ParetoPoint& point : points)
-    if (std::max(point.quality, point.interval ? point.interval->high : 0) > kNearAll) option["yAxis"]["max"] = 1;
+  for (const ParetoPoint& point : points) {
+    const QualityRecord& accuracy = point.quality;
+    if (std::max(*accuracy.value, accuracy.interval ? accuracy.interval->high : 0) > kNearAll)
+      option["yAxis"]["max"] = 1;
+  }
   return option;
 }
 
@@ -54,7 +57,7 @@ Drawn accuracy_size(const Dataset& dataset) {
          .subtitle = subtitle_of(scenario),
          .of = {&scenario},
          .option = draw(points),
-         .notes = {pareto_note(points, kSizeAxes),
+         .notes = {pareto_note(points, size_axes()),
                    "Whiskers are the 95% score interval of the accuracy; configurations on one point share a label."}});
     note_few_images(drawn.charts.back().notes, shown, "accuracy");
     note_revisions(drawn.charts.back().notes, shown);

@@ -13,8 +13,11 @@
 namespace headroom::charts {
 namespace {
 
-constexpr ParetoAxes kDistanceAxes = {
-    .cost = "time of an image", .cost_unit = "ms", .quality = "Fréchet distance", .more_is_better = false};
+ParetoAxes distance_axes(const Dataset& dataset) {
+  return {.cost = "time of an image", .cost_unit = "ms", .factor = [&](const ParetoPoint& a, const ParetoPoint& b) {
+            return dataset.factor(*b.measurement, *a.measurement);
+          }};
+}
 
 /// Results judged alike on one machine: keyed by hardware and by the reference of the metric.
 using Group = std::pair<std::string, std::string>;
@@ -39,16 +42,16 @@ std::vector<ParetoPoint> judged_points(const Judged& judged) {
     const std::string model = models.size() > 1 ? m->result->subject.name + " " : "";
     const QualityRecord& distance = *find_quality(*m->result, "frechet_distance");
     add_point(points, {.cost = m->time().median_ms,
-                       .quality = *distance.value,
-                       .interval = distance.interval,
+                       .quality = distance,
+                       .measurement = m,
                        .labels = {model + m->shown_name()},
                        .is_unsettled = m->unsettled.has_value()});
   }
   return points;
 }
 
-nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
-  nlohmann::json option = draw_pareto(points, kDistanceAxes);
+nlohmann::json draw_distances(const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
+  nlohmann::json option = draw_pareto(points, axes);
   option["xAxis"] = value_axis("time of an image", "axis_ms");
   option["xAxis"]["min"] = 0;
   option["yAxis"] = value_axis("Fréchet distance", "axis_plain");
@@ -65,6 +68,7 @@ nlohmann::json draw_distances(const std::vector<ParetoPoint>& points) {
 
 Drawn frechet_time(const Dataset& dataset) {
   Drawn drawn;
+  const ParetoAxes axes = distance_axes(dataset);
   for (const auto& [group, judged] : judged_by_group(dataset)) {
     const std::vector<ParetoPoint> points = judged_points(judged);
     if (points.size() < 2) continue;
@@ -73,8 +77,8 @@ Drawn frechet_time(const Dataset& dataset) {
          .title = "Fréchet distance from real images against the time of an image",
          .subtitle = "on " + group.first,
          .of = dataset.scenarios_of(judged),
-         .option = draw_distances(points),
-         .notes = {pareto_note(points, kDistanceAxes),
+         .option = draw_distances(points, axes),
+         .notes = {pareto_note(points, axes),
                    "Lower is better in both. The distance is biased upwards for few images: compare only "
                    "values of equally many."}});
     note_few_images(drawn.charts.back().notes, judged, "frechet_distance");
