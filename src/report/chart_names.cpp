@@ -55,7 +55,7 @@ NameParts name_parts(const Subject& subject) {
           size_part(subject),
           batch ? "b" + number_text(*batch) : "",
           part("steps", "", "steps"),
-          pass != subject.request.end() && pass->is_string() ? file_slug(pass->get<std::string>(), 16) : "",
+          pass != subject.request.end() && pass->is_string() ? file_slug(pass->get<std::string>()) : "",
           part("fps", "", "fps")};
 }
 
@@ -66,7 +66,7 @@ std::string gpu_part(const Scenario& scenario) {
   name = name.substr(0, name.find(','));
   constexpr std::string_view kVendor = "NVIDIA ";
   if (name.starts_with(kVendor)) name.remove_prefix(kVendor.size());
-  return file_slug(name, 24);
+  return file_slug(name);
 }
 
 std::vector<const Scenario*> works_of(const Chart& chart) {
@@ -123,9 +123,14 @@ std::string file_slug(std::string_view text, std::size_t most) {
     else if (!slug.empty() && slug.back() != '-')
       slug += '-';
   }
-  slug.resize(std::min(slug.size(), most));
   while (!slug.empty() && slug.back() == '-') slug.pop_back();
-  return slug;
+  if (slug.size() <= most) return slug;
+  constexpr std::size_t kOfHash = 6;
+  const std::size_t room = most - kOfHash - 1;
+  const std::size_t last_word = slug[room] == '-' ? room : slug.rfind('-', room);
+  slug.resize(last_word == std::string::npos || last_word < room / 2 ? room : last_word);
+  Hasher hasher;
+  return fmt::format("{}-{}", slug, hasher.add(text).hex().substr(0, kOfHash));
 }
 
 void name_charts(std::vector<Chart>& charts) {

@@ -12,8 +12,9 @@
 /// lowercase ASCII letters, digits, "-" and "_".
 namespace headroom {
 
-/// Reduces `text` to those characters, at most `most` of them. A run of any others becomes one "-", with none at
-/// either end. May be empty.
+/// Reduces `text` to those characters. A run of any others becomes one "-", with none at either end. What is longer
+/// than `most` (at least 16) loses whole words at its end and gets six digits that identify it instead, so that two
+/// texts with the same beginning differ. May be empty.
 [[nodiscard]] std::string file_slug(std::string_view text, std::size_t most = 48);
 
 /// Gives each chart its name: the kind, the parts that all works of the chart share, the variant, and the GPU if it

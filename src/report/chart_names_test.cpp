@@ -41,7 +41,14 @@ TEST(FileSlug, KeepsNothingThatAPathOrMarkupNeeds) {
   EXPECT_EQ(file_slug("\u4e16\u754c"), "");
   EXPECT_EQ(file_slug("a---b__c"), "a-b__c");
   EXPECT_EQ(file_slug(std::string(500, 'x')).size(), 48U);
-  EXPECT_EQ(file_slug("abc-def", 4), "abc");
+}
+
+TEST(FileSlug, LosesWholeWordsAndStaysDistinct) {
+  const std::string one = file_slug("a transformer of many blocks on a machine of 126 GiB", 40);
+  EXPECT_THAT(one, testing::MatchesRegex("a-transformer-of-many-blocks-on-a-[0-9a-f]{6}"));
+  EXPECT_NE(file_slug("a transformer of many blocks on a machine of 252 GiB", 40), one);
+  EXPECT_EQ(file_slug("a transformer of many blocks on a machine", 41), "a-transformer-of-many-blocks-on-a-machine");
+  EXPECT_NE(file_slug(std::string(50, 'x')), file_slug(std::string(51, 'x')));
 }
 
 TEST(ChartNames, CarryModelSizeBatchAndSteps) {

@@ -6,6 +6,7 @@
 #include "report/advice/deploy.hpp"
 #include "report/charts/charts.hpp"
 #include "report/dashboard.hpp"
+#include "report/tables.hpp"
 #include "report/test_util.hpp"
 #include "report/view.hpp"
 
@@ -51,8 +52,23 @@ TEST(ImportedResults, HaveAChartOfTheirTimes) {
   EXPECT_EQ(bars[1]["value"], 500);
   EXPECT_THAT(chart.subtitle, AllOf(HasSubstr("hyperfine"), HasSubstr("unknown machine")));
   EXPECT_THAT(chart.notes, testing::Contains("exit code 2: b."));
-  EXPECT_THAT(chart.notes, testing::Contains(HasSubstr("single time")));
+  EXPECT_THAT(chart.notes, testing::Contains(HasSubstr("fewer than 6 times")));
   EXPECT_THAT(charts::benchmark_times(test::make_dataset({test::kernel_file()})).left_out, HasSubstr("hyperfine"));
+}
+
+TEST(ImportedResults, OfSeveralFilesAreNamedOnceAndTheOthersCounted) {
+  const Drawn drawn = charts::benchmark_times(test::make_dataset({hyperfine_file(), hyperfine_file()}));
+  ASSERT_EQ(drawn.charts.size(), 1U);
+  EXPECT_THAT(drawn.charts[0].notes, testing::Contains("exit code 2: b."));
+  EXPECT_THAT(drawn.charts[0].notes, testing::Contains(HasSubstr("2 measurements more")));
+}
+
+TEST(ImportedResults, HaveTheirTagsAndStateInTables) {
+  ResultFile file = hyperfine_file();
+  file.results[1].trials.clear();
+  const Table table = report_tables(test::make_dataset({file}))[1].table;
+  EXPECT_THAT(table.to_markdown(), AllOf(HasSubstr("| tags |"), HasSubstr("exit code 2"), Not(HasSubstr("| work |"))));
+  EXPECT_THAT(table.to_csv(), AllOf(HasSubstr(",tags,"), HasSubstr(",not timed,")));
 }
 
 TEST(ImportedResults, MakeNoClaimInTheDashboard) {

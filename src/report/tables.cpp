@@ -1,6 +1,6 @@
 #include "report/tables.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTablePrefix = "report_table_";
-constexpr std::size_t kMostOfTitle = 120;  // letters in a file name
+constexpr std::size_t kMostOfTitle = 200;  // letters in a file name
 constexpr TableFormat kFileFormats[] = {TableFormat::kCsv, TableFormat::kMarkdown, TableFormat::kLatex};
 
 using Factors = std::map<const Measurement*, std::optional<Estimate>>;
@@ -39,6 +39,14 @@ struct TableRows {
   bool says_work = false;      ///< the rows are of several works
   bool says_hardware = false;  ///< the rows are of several machines
 
+  [[nodiscard]] bool has_tags() const {
+    return std::ranges::any_of(rows, [](const auto& row) { return !row.second->result->tags.empty(); });
+  }
+  /// Whether a work is more than the name of its only configuration, as that of another program's benchmark is.
+  [[nodiscard]] bool has_works() const {
+    return std::ranges::any_of(rows, [](const auto& row) { return row.first->work != row.second->shown_name(); });
+  }
+
   /// Metrics of which any measurement has a record, in the order in which they first occur.
   [[nodiscard]] std::vector<std::string> metrics() const {
     std::vector<std::string> names;
@@ -54,7 +62,7 @@ std::vector<Column> columns_of(const TableRows& table, const std::vector<std::st
   const auto add_text = [&](const char* header, Shown shown = Shown::kEverywhere) {
     columns.push_back({.header = header, .align = Align::kLeft, .shown = shown});
   };
-  add_text("work", table.says_work ? Shown::kEverywhere : Shown::kOnlyInCsv);
+  add_text("work", table.says_work && table.has_works() ? Shown::kEverywhere : Shown::kOnlyInCsv);
   add_text("machine", table.says_hardware ? Shown::kEverywhere : Shown::kOnlyInCsv);
   add_text("configuration");
   add_text("unit");
@@ -69,6 +77,7 @@ std::vector<Column> columns_of(const TableRows& table, const std::vector<std::st
     columns.push_back({.header = header, .fields = {metric, metric + "_low", metric + "_high"}});
   }
   columns.push_back({.header = "n"});
+  add_text("tags", table.has_tags() ? Shown::kEverywhere : Shown::kOnlyInCsv);
   for (const char* const field : {"state", "source", "version", "revision", "measured", "file"})
     add_text(field, Shown::kOnlyInCsv);
   return columns;
@@ -106,8 +115,12 @@ std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, cons
   cells.push_back(bytes_cell(result.memory ? result.memory->peak_bytes : std::nullopt));
   for (const std::string& metric : metrics) cells.push_back(metric_cell(result, metric));
   cells.push_back(m.timing ? count_cell(std::ssize(m.time().trials_ms)) : no_value());
-  cells.insert(cells.end(), {Cell(m.unsettled ? "unsettled: " + *m.unsettled : "settled"), Cell(result.source.name),
-                             Cell(result.source.version), Cell(m.revision()), Cell(m.file->created), Cell(m.path)});
+  cells.emplace_back(fmt::format("{}", fmt::join(result.tags, "; ")));
+  cells.insert(cells.end(), {Cell(m.unsettled ? "unsettled: " + *m.unsettled
+                                  : m.timing  ? "settled"
+                                              : "not timed"),
+                             Cell(result.source.name), Cell(result.source.version), Cell(m.revision()),
+                             Cell(m.file->created), Cell(m.path)});
   return cells;
 }
 

@@ -43,12 +43,23 @@ std::vector<std::string> notes_on_benchmarks(const Dataset& dataset, const Bench
   if (std::ranges::any_of(set.measurements, has_interval))
     notes.emplace_back("Whiskers are the 95% interval of the median.");
   if (!std::ranges::all_of(set.measurements, has_interval))
-    notes.emplace_back("Bars without a whisker are of a single time in the file.");
+    notes.emplace_back(
+        fmt::format("Bars without a whisker are of fewer than {} times in the file.", kFewestForInterval));
   std::map<std::string, std::vector<std::string>> tagged;
   for (const Measurement& m : dataset.measurements())
     if (is_imported(*m.result) && m.result->source.name == set.program &&
         dataset.scenario_of(m).hardware == set.hardware && (!m.timing || m.time().unit == set.unit))
-      for (const std::string& tag : m.result->tags) tagged[tag].push_back(m.label);
+      for (const std::string& tag : m.result->tags)
+        if (std::vector<std::string>& labels = tagged[tag]; std::ranges::find(labels, m.label) == labels.end())
+          labels.push_back(m.label);
+  const auto is_of_set = [&](const Measurement& m) {
+    return is_imported(*m.result) && m.timing && m.result->source.name == set.program &&
+           dataset.scenario_of(m).hardware == set.hardware && m.time().unit == set.unit;
+  };
+  if (const auto all = std::ranges::count_if(dataset.measurements(), is_of_set); all > std::ssize(set.measurements))
+    notes.push_back(
+        fmt::format("Drawn is each benchmark of the last file that has it; {} more are in the table of measurements.",
+                    format_count(all - std::ssize(set.measurements), "measurement")));
   constexpr std::size_t kMostNamed = 8;
   for (const auto& [tag, labels] : tagged) {
     const auto end = labels.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNamed, labels.size()));

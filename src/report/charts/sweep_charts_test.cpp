@@ -110,6 +110,7 @@ TEST(StepResolutionHeatmap, DrawsEachConfigurationAndBatch) {
   const Drawn drawn = charts::step_resolution_heatmap(make_dataset({swept_file({1, 2}, {1, 4})}));
   std::vector<std::string> of;
   for (const Chart& chart : drawn.charts) {
+    EXPECT_FALSE(chart.variant.empty()) << "else six digits name its file";
     of.push_back(chart.title.substr(chart.title.rfind(' ') + 1) + chart.subtitle.substr(0, chart.subtitle.find(';')));
     EXPECT_THAT(chart.option["series"][0]["data"], SizeIs(4));
     EXPECT_THAT(chart.option["xAxis"]["data"], ElementsAre("64x64", "64x128")) << "in pixels";
