@@ -15,13 +15,6 @@
 namespace headroom {
 namespace {
 
-/// Three decimals, of which none hides that a p is neither 0 nor 1 (American Psychological Association, 7th edition,
-/// section 6.36).
-std::string p_text(double p) {
-  if (p < 0.001) return "<0.001";
-  return p > 0.999 ? ">0.999" : fmt::format("{:.3f}", p);
-}
-
 /// Additional remarks for the reader of a table, one line each.
 std::vector<std::string> notes_of(const Comparison& comparison) {
   std::vector<std::string> notes = comparison.notes;
@@ -40,6 +33,8 @@ std::vector<std::string> notes_of(const Comparison& comparison) {
     notes.emplace_back("stored times: running both binaries again alternately (bench --against) is better evidence");
   return notes;
 }
+
+constexpr std::string_view kUnknown = "unknown";  // revision of what another program measured
 
 GateOutcome outcome_of(Verdict verdict, bool counts = true) {
   if (verdict == Verdict::kRegressed) return GateOutcome::kFailed;
@@ -71,7 +66,8 @@ GateLine line_of_time(const ComparedBenchmark& one) {
       .quantity = std::string(info_of(Quantity::kTime).words),
       .cells = {ms_cell(one.base_ms), ms_cell(one.new_ms),
                 Cell(fmt::format("{:.3f}", effect.ratio), {exact_number(effect.ratio), ""}),
-                interval_cell_of(interval, effect.interval), number_cell(one.p, p_text(one.p)),
+                interval_cell_of(interval, effect.interval),
+                effect.interval ? number_cell(one.p, format_p(one.p)) : no_value(),
                 Cell(processes, {fmt::format("{}", effect.base_processes), fmt::format("{}", effect.new_processes)})},
       .verdict = std::string(name_of(one.judged.verdict)),
       .why = one.judged.why,
@@ -90,7 +86,7 @@ GateLine line_of_quantity(const ComparedBenchmark& benchmark, const ComparedQuan
           .cells = {value(one.base), value(one.changed),
                     Cell(change_text(one), {is_difference ? "" : change, is_difference ? change : ""}),
                     interval_cell_of(interval_text(one), one.interval),
-                    one.p ? number_cell(*one.p, p_text(*one.p)) : no_value(), no_value()},
+                    one.p ? number_cell(*one.p, format_p(*one.p)) : no_value(), no_value()},
           .verdict = std::string(name_of(one.judged.verdict)),
           .why = one.judged.why,
           .outcome = outcome_of(one.judged.verdict, one.counts),
@@ -156,9 +152,12 @@ GateReport report_of(const Comparison& comparison) {
   std::vector<std::string> parts;
   for (const Verdict verdict : {Verdict::kRegressed, Verdict::kImproved, Verdict::kOk, Verdict::kInconclusive})
     if (counts[verdict] > 0) parts.push_back(fmt::format("{} {}", counts[verdict], name_of(verdict)));
-  report.summary = fmt::format("{} against {}, threshold {}%{}: {}", comparison.new_revision, comparison.base_revision,
-                               format_significant(100 * comparison.rule.threshold), list_limits(comparison),
-                               parts.empty() ? "nothing was judged" : fmt::format("{}", fmt::join(parts, ", ")));
+  const bool is_known = comparison.new_revision != kUnknown || comparison.base_revision != kUnknown;
+  report.summary =
+      fmt::format("{}threshold {}%{}: {}",
+                  is_known ? fmt::format("{} against {}, ", comparison.new_revision, comparison.base_revision) : "",
+                  format_significant(100 * comparison.rule.threshold), list_limits(comparison),
+                  parts.empty() ? "nothing was judged" : fmt::format("{}", fmt::join(parts, ", ")));
   return report;
 }
 

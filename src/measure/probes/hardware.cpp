@@ -31,7 +31,9 @@ std::string describe_used_gpu(const Machine& machine, const Configuration& confi
 
 std::string describe_hardware(const Machine& machine, const Configuration& configuration) {
   if (const std::string gpu = describe_used_gpu(machine, configuration); !gpu.empty()) return gpu;
-  std::string where = configuration.device == "cpu" ? describe_cpu(machine) : configuration.device;
+  std::string where = configuration.device == "cpu"    ? describe_cpu(machine)
+                      : configuration.device == "cuda" ? "unknown GPU"
+                                                       : configuration.device;
   if (!configuration.threads) return where;
   return fmt::format("{}, {}", where, format_count(*configuration.threads, "thread"));
 }

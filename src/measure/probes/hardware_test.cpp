@@ -52,6 +52,7 @@ TEST(DescribeHardware, OfAGpuIsTheGpuAndItsDriver) {
   Configuration second = configuration("cuda");
   second.gpu = {.name = "NVIDIA L4", .index = 1, .uuid = "GPU-1"};
   EXPECT_EQ(describe_hardware(with_gpu, second), "NVIDIA L4, driver 580.159");
+  EXPECT_EQ(describe_hardware(plain_machine(), configuration("cuda")), "unknown GPU, 2 threads");
   with_gpu.gpus.clear();  // a system that hides the driver's list
   EXPECT_EQ(describe_hardware(with_gpu, second), "NVIDIA L4");
 }

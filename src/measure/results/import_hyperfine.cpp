@@ -56,7 +56,7 @@ ResultFile from_hyperfine(const json& document, const std::filesystem::path& pat
     result.trials = {times_of("run", std::move(times), Process::kOneEach, place)};
     if (const auto bytes = peak_memory_of(entry, place)) {
       result.memory = MemoryReport{};
-      result.memory->resident_peak_bytes = *bytes;
+      result.memory->peak_bytes = *bytes;  // of a host, which is the device
     }
     tag_failures(entry, result);
   }

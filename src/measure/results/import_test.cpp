@@ -164,7 +164,7 @@ TEST(ImportHyperfine, EachRunIsAProcess) {
   EXPECT_EQ(sleep.name, "sleep 0.1");
   EXPECT_THAT(sleep.trials[0].time_ms, ElementsAre(100, 110, 120));
   EXPECT_THAT(sleep.trials[0].process, ElementsAre(0, 1, 2));
-  EXPECT_EQ(sleep.memory.value().resident_peak_bytes, 2097152);
+  EXPECT_EQ(sleep.memory.value().peak_bytes, 2097152);
   EXPECT_THAT(sleep.tags, ElementsAre("exit code 3"));
   EXPECT_EQ(file.results[1].subject.request, (json{{"parameters", {{"size", "1M"}}}}));
   EXPECT_THAT(file.results[1].tags, ElementsAre("ended by a signal"));
@@ -345,6 +345,33 @@ TEST(ImportResults, AreCompared) {
   const std::string here(kGoogleBenchmarkFile);
   const std::string there = edited(kGoogleBenchmarkFile, [](json& d) { d["context"]["host_name"] = "other"; });
   EXPECT_THAT(error_of([&] { (void)compare_results(imported(here), imported(there)); }), HasSubstr("CPU"));
+}
+
+TEST(ImportResults, OfOneBenchmarkEachAreComparedWhateverTheirNames) {
+  const auto times_in = [](const char* path, double ms) {
+    json queries = json::array();
+    for (int i = 0; i < 40; ++i) queries.push_back({{"latencyMs", ms + 0.001 * i}, {"computeMs", ms}});
+    return import_text(queries.dump(), path).value();
+  };
+  const ResultFile base = times_in("folder/before.json", 2), changed = times_in("folder/after.json", 3);
+  const Comparison one = compare_results(base, changed, {.process_noise = 0.02});
+  ASSERT_EQ(one.benchmarks.size(), 1U);
+  EXPECT_THAT(one.benchmarks[0].name, AllOf(HasSubstr("after"), HasSubstr("against before")));
+  EXPECT_EQ(exit_code_of(one), ExitCode::kRegression);
+  EXPECT_THAT(gate_table(report_of(one)).to_string(TableFormat::kText), testing::Not(HasSubstr("unknown against")));
+  // Of several, nothing says which belong together.
+  EXPECT_THAT(error_of([&] { (void)compare_results(base, imported(kHyperfineFile)); }),
+              HasSubstr("nothing can be compared"));
+}
+
+TEST(ImportResults, OfOneProcessEachSayHowTheyAreJudged) {
+  const ResultFile file = imported(kGoogleBenchmarkFile);
+  const std::string text = gate_table(report_of(compare_results(file, file))).to_string(TableFormat::kText);
+  EXPECT_THAT(text, AllOf(HasSubstr("--process-noise 3%"), testing::Not(HasSubstr(">0.999"))))
+      << "no test was made, so there is no p";
+  const ResultFile runs = imported(edited(kHyperfineFile, [](json& d) { d["results"].erase(1); }));
+  EXPECT_THAT(compare_results(runs, runs, {.process_noise = 0.02}).notes,
+              testing::Contains(HasSubstr("--process-noise changes nothing")));
 }
 
 TEST(UtcOf, TakesTimesWithAZone) {

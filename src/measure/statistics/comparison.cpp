@@ -53,6 +53,13 @@ const Result* find_match(const Result& wanted, const std::vector<Result>& own, c
   return same != nullptr ? same : find_only(wanted, own, results);
 }
 
+/// Whether two files hold one benchmark each of one other program. Such files describe no work beyond a name, which is
+/// the command, or even the file.
+bool are_one_imported_each(const std::vector<Result>& own, const std::vector<Result>& results) {
+  return own.size() == 1 && results.size() == 1 && is_imported(own.front()) &&
+         own.front().source.name == results.front().source.name;
+}
+
 std::string list_switches(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
 }
@@ -143,6 +150,7 @@ class Comparer {
           comparison_.only_in_new.push_back(names_.of(result));
     check();
     judge();
+    note_process_noise();
     if (is_same_content())
       comparison_.notes.emplace_back(
           "both sides hold the same measurements, so nothing can differ: compare with another run");
@@ -157,6 +165,9 @@ class Comparer {
     for (const NamedResults& other : changed_)
       if (const Result* found = find_match(wanted, file.second.results, other.second.results); found != nullptr)
         places.push_back({.file = &other, .result = found});
+    if (places.empty() && base_.size() == 1 && changed_.size() == 1 &&
+        are_one_imported_each(file.second.results, changed_.front().second.results))
+      return {.file = &changed_.front(), .result = &changed_.front().second.results.front()};
     if (places.size() <= 1) return places.empty() ? Match{} : places.front();
     const auto same = std::ranges::find_if(places, [&](const Match& place) { return place.file->first == file.first; });
     if (same != places.end()) return *same;
@@ -182,6 +193,19 @@ class Comparer {
     if (!comparison_.forced.empty() && !options_.force)
       fail("times of different machines, builds or configurations are not compared unless forced (--force): {}",
            fmt::join(comparison_.forced, "; "));
+  }
+
+  /// What `process_noise` would judge, or that it was not needed.
+  void note_process_noise() {
+    const auto is_of_one = [](const ComparedBenchmark& one) {
+      return one.is_timed && !one.effect.paired && one.effect.base_processes == 1 && one.effect.new_processes == 1;
+    };
+    const bool has_one = std::ranges::any_of(comparison_.benchmarks, is_of_one);
+    if (options_.process_noise && !has_one)
+      comparison_.notes.emplace_back("--process-noise changes nothing: no benchmark has one process on each side");
+    if (!options_.process_noise && has_one)
+      comparison_.notes.emplace_back(
+          "one process on each side: --process-noise 3% judges it, if processes of one build differ by 3%");
   }
 
   bool is_same_content() const {

@@ -17,12 +17,12 @@ std::string plain_name(const Result& result) {
   return name;
 }
 
-/// A member of a request in words: "token rows 16", or "no token rows" if it has none.
+/// A member of a request in words: "token rows 16"; empty if it has none.
 std::string in_words(const nlohmann::json& request, const std::string& key) {
   std::string what = key;
   std::ranges::replace(what, '_', ' ');
   const auto found = request.find(key);
-  if (found == request.end()) return "no " + what;
+  if (found == request.end()) return {};
   return fmt::format("{} {}", what, found->is_string() ? found->get<std::string>() : found->dump());
 }
 
@@ -52,7 +52,7 @@ std::string BenchmarkNames::of(const Result& result) const {
   for (const std::string& key : keys) {
     const std::string words = in_words(own, key);
     const auto differs = [&](const auto& other) { return in_words(other.second, key) != words; };
-    if (std::ranges::any_of(requests_.at(name), differs)) apart.push_back(words);
+    if (!words.empty() && std::ranges::any_of(requests_.at(name), differs)) apart.push_back(words);
   }
   return apart.empty() ? name : fmt::format("{} ({})", name, fmt::join(apart, ", "));
 }
