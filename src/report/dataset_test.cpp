@@ -33,6 +33,21 @@ TEST(TimingOf, AnImageIsThePrologueAndItsStepsSharedByTheBatch) {
   EXPECT_EQ(timing.interval_ms, (Interval{(8 + 4 * step.low) / 2, (8 + 4 * step.high) / 2}));
 }
 
+TEST(TimingOf, AnImageIsAsUncertainAsItsPrologue) {
+  Result result = make_result({"steps=4"}, {10, 11, 12, 12, 13, 14});
+  Trials prologue;
+  prologue.wall_ms = {300, 350, 400, 400, 450, 500};
+  result.trials.push_back(make_series("prologue", prologue));
+  const Timing timing = *timing_of(result);
+  const Interval before = *result.trials[1].statistics.median_interval;
+  ASSERT_TRUE(timing.interval_ms);
+  EXPECT_LE(timing.interval_ms->low, (before.low + 4 * 12) / 2);
+  EXPECT_GE(timing.interval_ms->high, (before.high + 4 * 12) / 2);
+  const std::optional<Estimate> factor = speedup(result, result, false);
+  ASSERT_TRUE(factor && factor->interval);
+  EXPECT_GT(factor->interval->high, 1.2) << "and so is a factor of it";
+}
+
 TEST(TimingOf, OtherSeriesCountAsTheyAre) {
   const Subject kernel{.kind = SubjectKind::kKernel, .name = "add"};
   EXPECT_EQ(timing_of(make_result({}, {3, 4, 5}, kernel, "launch"))->median_ms, 4);

@@ -156,7 +156,10 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
     std::vector<double> shares;
     for (std::size_t i = 0; i < wall_ms.size(); ++i)
       shares.push_back(conditions.waited_ms.at(i) / std::max(wall_ms[i], 1e-6));
-    if (const double share = median(shares); share > kMostTaken)
+    const double share = median(shares);
+    if (share > 1)  // of all threads together, and of all that was observed with a trial
+      return fmt::format("other work held the CPUs: threads waited for one longer than a typical {} takes", trial);
+    if (share > kMostTaken)
       return fmt::format("other work held the CPUs: threads waited for one for {:.0f}% of a typical {}'s time",
                          100 * share, trial);
   } else if (!conditions.preemptions.empty()) {

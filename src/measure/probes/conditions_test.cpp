@@ -124,6 +124,9 @@ TEST(Disturbance, IsOnlyWhatMovesAMedian) {
   conditions.waited_ms = {0, 6, 90};
   EXPECT_EQ(disturbance(conditions),
             "other work held the CPUs: threads waited for one for 6% of a typical step's time");
+  conditions.waited_ms = {0, 1989, 2000};
+  EXPECT_EQ(disturbance(conditions),
+            "other work held the CPUs: threads waited for one longer than a typical step takes");
   conditions.waited_ms.clear();
   EXPECT_EQ(disturbance(conditions), "other work held the CPUs: threads were preempted 200 times a second");
   conditions.preemptions = {1, 1, 1};

@@ -1,5 +1,7 @@
 #include "measure/probes/floor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -83,6 +85,20 @@ void compute_exponentials(DType dtype, int threads) {
 }
 
 }  // namespace
+
+Cell over_floor_cell(double over_floor) {
+  return is_below_floor(over_floor) ? no_value("below") : factor_cell(std::max(1.0, over_floor));
+}
+
+std::string remark_on_rows_below_floor(std::int64_t rows, bool is_disturbed) {
+  if (rows == 0) return {};
+  return fmt::format(
+      "{} faster than the floor (`below`): {}\n", rows == 1 ? "1 row is" : fmt::format("{} rows are", rows),
+      is_disturbed
+          ? "the measurement was disturbed; measure again on a quiet machine"
+          : "the data stayed in a cache, which a copy alone does not find it in, or the machine's speed changed in "
+            "between (--rounds)");
+}
 
 const Yardstick& MachineRates::copy(double moved_bytes) {
   std::size_t bytes = std::clamp<std::size_t>(static_cast<std::size_t>(moved_bytes / 2), 1, kLargestCopy);

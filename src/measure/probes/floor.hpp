@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "measure/protocol/op_run.hpp"
 #include "measure/protocol/submissions.hpp"
 #include "measure/statistics/trials.hpp"
+#include "measure/tables/table.hpp"
 
 /// The floor of a piece of work: the least time in which this machine could do it, at measured rates. Three parts
 /// have a time:
@@ -39,6 +41,16 @@ struct Floor {
   double launches = 0;
   [[nodiscard]] double ms() const { return launches * yardstick->ms; }
 };
+
+/// A piece of work cannot take less than its floor by more than the floor's own error. If it does, one of the two times
+/// is wrong.
+inline constexpr double kErrorOfFloor = 0.05;
+/// `over_floor` is a time divided by its floor.
+[[nodiscard]] constexpr bool is_below_floor(double over_floor) { return over_floor < 1 - kErrorOfFloor; }
+/// "below" for such a row of a table, else how many times its floor it takes, at least 1.
+[[nodiscard]] Cell over_floor_cell(double over_floor);
+/// A line below a table that has such rows: how many, and the likely reason. Empty if there are none.
+[[nodiscard]] std::string remark_on_rows_below_floor(std::int64_t rows, bool is_disturbed);
 
 /// Exponentials of softmax, silu, gelu, tanh and similar ops: one for each element computed.
 struct Exponentials {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -76,5 +77,9 @@ struct Profile {
 /// launch that took up to 5% less than its floor is shown as at its floor. One that took even less is marked, without
 /// a factor: the floor does not bound it.
 [[nodiscard]] Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows);
+
+/// The kind of a module, the part of its path that the layers of a group share: "blocks.*.attn.to_q" for
+/// "blocks.3.attn.to_q". At most `most_names` names of the path; the empty path is "(the model itself)".
+[[nodiscard]] std::string module_kind(std::string_view path, std::size_t most_names = ~std::size_t{0});
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/probes/floor.hpp"
 #include "measure/probes/profile.hpp"
 #include "measure/tables/table.hpp"
 
@@ -28,21 +29,9 @@ struct Line {
   double floor_ms = 0;
 };
 
-/// "blocks.*.attn.to_q" for "blocks.3.attn.to_q": equal modules of all blocks share a row.
-std::string module_of(const std::string& path) {
-  std::string module;
-  for (const auto part : std::views::split(path, '.')) {
-    const std::string_view name(part.begin(), part.end());
-    const bool is_number = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-    if (!module.empty()) module += '.';
-    module += is_number ? "*" : name;
-  }
-  return module;
-}
-
 std::string label_of(const PlannedNode& node, ProfileRows rows) {
   if (rows == ProfileRows::kOp) return fmt::format("{} {}", node.op, node.compute_type);
-  if (rows == ProfileRows::kModule) return module_of(node.node);
+  if (rows == ProfileRows::kModule) return module_kind(node.node);
   return fmt::format("{} {}", node.op, node.node);
 }
 
@@ -77,30 +66,22 @@ void add_line(std::vector<Line>& lines, Line line, ProfileRows rows) {
   lines.push_back(std::move(line));
 }
 
-/// A launch cannot be shorter than its floor by more than the floor's own error. If it is, one of the two figures is
-/// wrong.
-constexpr double kErrorOfFloor = 0.05;
-bool is_below_floor(const Line& line) { return line.time_ms < (1 - kErrorOfFloor) * line.floor_ms; }
-
 /// The ratio of a step to its floors in words, with a remark if it is unreliable.
 std::string over_floor_text(const Profile& profile) {
   const double over = profile.over_floor();
   const char* disturbed = profile.disturbances.empty() ? "" : ", but the measurement was disturbed";
   if (over >= 1) return fmt::format("{} over the floor{}", format_factor(over), disturbed);
-  if (over >= 1 - kErrorOfFloor) return fmt::format("at the floor{}", disturbed);
+  if (!is_below_floor(over)) return fmt::format("at the floor{}", disturbed);
   return fmt::format("the {} is faster than they are, so they do not bound it{}", profile.step_name(), disturbed);
+}
+
+std::int64_t count_below(const std::vector<Line>& lines) {
+  return std::ranges::count_if(lines, [](const Line& line) { return is_below_floor(line.time_ms / line.floor_ms); });
 }
 
 /// Remarks on rows below their floors and on disturbances.
 std::string remarks_on(const Profile& profile, std::int64_t below) {
-  std::string text;
-  if (below > 0)
-    text += fmt::format(
-        "{} faster than the floor (`below`): {}\n", below == 1 ? "1 row is" : fmt::format("{} rows are", below),
-        profile.disturbances.empty()
-            ? "the data stayed in a cache, which a copy alone does not find it in, or the machine's speed changed in "
-              "between (--rounds)"
-            : "the measurement was disturbed; measure again on a quiet machine");
+  std::string text = remark_on_rows_below_floor(below, !profile.disturbances.empty());
   for (const std::string& disturbance : profile.disturbances) text += fmt::format("disturbed: {}\n", disturbance);
   return text;
 }
@@ -113,11 +94,11 @@ void add_rows(Table& table, std::vector<Line> lines, ProfileRows rows, double re
     std::vector<Cell> cells = {line.label};
     if (rows != ProfileRows::kModule) cells.emplace_back(line.kernel);
     const double over = line.time_ms / line.floor_ms, share = line.request_ms / request_ms;
-    const bool is_below = is_below_floor(line);
+    const bool is_below = is_below_floor(over);
     for (Cell cell :
          {count_cell(line.launches), ms_cell(line.time_ms), number_cell(share, fmt::format("{:.1f}%", 100 * share)),
           bytes_cell(static_cast<std::int64_t>(line.bytes)), line.is_timed ? ms_cell(line.alone_ms) : no_value(),
-          ms_cell(line.floor_ms), Cell(line.floor_of), is_below ? no_value("below") : factor_cell(std::max(1.0, over)),
+          ms_cell(line.floor_ms), Cell(line.floor_of), over_floor_cell(over),
           is_below ? no_value() : ms_cell(std::max(0.0, line.time_ms - line.floor_ms))})
       cells.push_back(std::move(cell));
     cells.emplace_back(per);
@@ -148,6 +129,19 @@ std::vector<Column> profile_columns(ProfileRows rows) {
 
 }  // namespace
 
+std::string module_kind(std::string_view path, std::size_t most_names) {
+  std::string kind;
+  std::size_t names = 0;
+  for (const auto part : path | std::views::split('.')) {
+    const std::string_view name(part.begin(), part.end());
+    const bool is_number = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+    if (!is_number && ++names > most_names) break;
+    if (!kind.empty()) kind += '.';
+    kind += is_number ? "*" : name;
+  }
+  return kind.empty() ? "(the model itself)" : kind;
+}
+
 Printout to_profile_table(const Profile& profile, const PlanRecord& plan, ProfileRows rows) {
   HR_CHECK_EQ(plan.nodes.size(), profile.launches.time_ms.size());
   std::vector<Line> step, once;
@@ -172,8 +166,7 @@ Printout to_profile_table(const Profile& profile, const PlanRecord& plan, Profil
       fmt::format("\na {} takes {}; its launches, one by one, {}, alone {}; their floors {}: {}\n", name,
                   format_ms(step_ms), format_ms(profile.step_launches_ms), format_ms(profile.step_alone_ms),
                   format_ms(profile.step_floor_ms()), over_floor_text(profile));
-  text +=
-      remarks_on(profile, std::ranges::count_if(step, is_below_floor) + std::ranges::count_if(once, is_below_floor));
+  text += remarks_on(profile, count_below(step) + count_below(once));
   if (profile.launches.idle_share)
     text += fmt::format("the device is idle for {:.2f}% of a {}\n", 100 * *profile.launches.idle_share, name);
   if (const auto& [busy, loop_step] = std::pair(profile.launches.busy_ms, profile.launches.loop_step_ms);

@@ -70,6 +70,7 @@ TEST_F(ProfileTest, EveryLaunchHasATimeAndAFloor) {
   const std::string by_module = to_profile_table(measured, plan, ProfileRows::kModule).text();
   EXPECT_THAT(by_module, HasSubstr("transformer_blocks.*.attn.to_q"));
   EXPECT_THAT(by_module, testing::Not(HasSubstr("transformer_blocks.0")));
+  EXPECT_THAT(by_module, HasSubstr("(the model itself)"));
   EXPECT_EQ(measured.slices.size(), launch_order(program).size()) << "one request, each launch of it";
   EXPECT_FALSE(launches.idle_share) << "of a CPU nobody says when it is idle";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
@@ -246,15 +247,23 @@ std::vector<Cell> sweep_cells(const SweepRow& row) {
   return cells;
 }
 
+/// The id of a row's cell, with its switches joined by "+" as in the table.
+std::string cell_name(const SweepRow& row) {
+  std::string name = row.result->id;
+  if (const std::size_t at = name.find(row.cell->switches); at != std::string::npos)
+    std::ranges::replace(std::span(name).subspan(at, row.cell->switches.size()), ',', '+');
+  return name;
+}
+
 /// What the reader needs to know of cells without an interval, and of unsettled ones.
 std::string sweep_remarks(const std::vector<SweepRow>& rows) {
   std::string unsettled, few, declined, no_interval;
   for (const SweepRow& row : rows) {
     for (const DeclinedSwitch& one : row.result->configuration.declined)
-      declined += fmt::format("  {}: {}: {}\n", row.result->id, one.name, one.reason);
+      declined += fmt::format("  {}: {}: {}\n", cell_name(row), one.name, one.reason);
     if (no_interval.empty()) no_interval = why_no_factor_interval(row);
-    if (row.unsettled) unsettled += fmt::format("  {}: {}\n", row.result->id, *row.unsettled);
-    if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step");
+    if (row.unsettled) unsettled += fmt::format("  {}: {}\n", cell_name(row), *row.unsettled);
+    if (few.empty()) few = remark_on_few_trials({row.result, 1}, "step", "--trials");
   }
   std::string text = few;
   if (few.empty() && !no_interval.empty())

@@ -215,6 +215,16 @@ TEST_F(Sweep, MarksACellThatOtherWorkDisturbed) {
               HasSubstr("\nunsettled: too noisy to report:\n  m fast, 512x512, 4 steps, batch 1: other work held"));
 }
 
+TEST_F(Sweep, NamesSwitchesAlikeInTheTableAndBelowIt) {
+  trials_ = 6;
+  cells_ = two_cells();
+  cells_.at(1).switches = "fast,graph";
+  ResultFile file = sweep_all();
+  file.results.at(1).trials.at(0).conditions.waited_ms.assign(6, 256);
+  const std::string text = to_sweep_table(file, task()).text();
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("fast+graph ?"), HasSubstr("  m fast+graph, 512x512, 4 steps, batch 1")));
+}
+
 TEST_F(Sweep, SaysHowManyTrialsAnIntervalTakes) {
   cells_ = two_cells();
   EXPECT_THAT(to_sweep_table(sweep_all(), task()).text(),

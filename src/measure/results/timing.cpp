@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -30,6 +31,12 @@ bool has_timed_steps(const Result& result) {
          request["images"].get<double>() > 0;
 }
 
+/// The 95% interval of a series' median; from the smallest to the largest if there are too few trials for one.
+Interval median_range(const TrialSeries& series) {
+  return series.statistics.median_interval.value_or(Interval{series.statistics.min, series.statistics.max});
+}
+
+/// Errors of the prologue and of the steps are independent: their distances to the ends add in quadrature.
 Timing timing_of_images(const Result& result) {
   Timing timing = timing_of_series(*find_series(result, "step"));
   const double steps = steps_run(result), images = result.subject.request["images"].get<double>();
@@ -38,9 +45,14 @@ Timing timing_of_images(const Result& result) {
   const auto of_image = [&](double step_ms) { return (prologue_ms + steps * step_ms) / images; };
   timing.unit = "image";
   std::ranges::transform(timing.trials_ms, timing.trials_ms.begin(), of_image);
+  if (const std::optional<Interval>& step = timing.interval_ms) {
+    const Interval before = prologue == nullptr ? Interval{} : median_range(*prologue);
+    const double down = std::hypot(steps * (timing.median_ms - step->low), prologue_ms - before.low),
+                 up = std::hypot(steps * (step->high - timing.median_ms), before.high - prologue_ms);
+    const double median_ms = of_image(timing.median_ms);
+    timing.interval_ms = Interval{median_ms - down / images, median_ms + up / images};
+  }
   timing.median_ms = of_image(timing.median_ms);
-  if (timing.interval_ms)
-    timing.interval_ms = Interval{of_image(timing.interval_ms->low), of_image(timing.interval_ms->high)};
   return timing;
 }
 
@@ -82,11 +94,12 @@ std::string why_no_interval(const TrialSeries& series) {
   return is_single_visit(series) ? one_says_nothing() : "the result has none";
 }
 
-std::string remark_on_few_trials(std::span<const Result> results, std::string_view series) {
+std::string remark_on_few_trials(std::span<const Result> results, std::string_view series, std::string_view option) {
   std::int64_t fewest = kFewestForInterval;
   for (const Result& result : results)
     if (const TrialSeries* const found = find_series(result, series)) fewest = std::min(fewest, found->statistics.n);
-  return fewest == kFewestForInterval ? "" : fmt::format("\n{} (--trials)\n", too_few_for_interval(fewest));
+  if (fewest == kFewestForInterval) return {};
+  return fmt::format("\n{}{}\n", too_few_for_interval(fewest), option.empty() ? "" : fmt::format(" ({})", option));
 }
 
 std::optional<std::string> why_unsettled(const Result& result) {
@@ -121,7 +134,7 @@ std::optional<Estimate> speedup(const Result& base, const Result& other, bool is
   if (!before || !after || before->unit != after->unit || !is_over_zero(*before) || !is_over_zero(*after)) return {};
   if (is_one_file)
     if (const std::optional<Estimate> factor = round_factor(base, other)) return factor;
-  Estimate factor = ratio_with_interval(before->trials_ms, after->trials_ms);
+  Estimate factor = ratio_of({before->median_ms, before->interval_ms}, {after->median_ms, after->interval_ms});
   if (!why_no_factor_interval(base).empty() || !why_no_factor_interval(other).empty()) factor.interval.reset();
   return factor;
 }

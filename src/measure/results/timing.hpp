@@ -20,7 +20,7 @@ struct Timing {
   std::string series;
   std::vector<double> trials_ms;  ///< times of one unit, in the order they ran
   double median_ms = 0;
-  std::optional<Interval> interval_ms;  ///< 95% interval of the median
+  std::optional<Interval> interval_ms;  ///< 95% interval of the median, of an image that of its prologue included
   std::string no_interval = {};         ///< why there is no interval, one clause; empty if there is one
 };
 /// The timing of a result. The unit of a stream is a frame, and its trials are frame latencies. Empty if the result
@@ -37,9 +37,10 @@ struct Timing {
 /// Why a series has no interval_of(), one clause; empty if it has one.
 [[nodiscard]] std::string why_no_interval(const TrialSeries& series);
 
-/// A line below a table whose intervals are of this series: how many trials one takes, by the result with the fewest.
-/// Empty if all have enough.
-[[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series);
+/// A line below a table whose intervals are of this series: how many trials one takes, by the result with the fewest,
+/// and the option that gives more, if there is one. Empty if all have enough.
+[[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series,
+                                               std::string_view option);
 
 /// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
 /// requests and passes, what find_disturbance() finds in most of the processes that measured it. Nothing if no problem
@@ -51,7 +52,7 @@ struct Timing {
 [[nodiscard]] std::string why_no_factor_interval(const Result& result);
 
 /// How many times as fast `other` is as `base`, with its 95% interval. Between rungs of one ladder, and so of one
-/// file, it comes from their rounds (round_factor()); otherwise it is the ratio of medians (ratio_with_interval()).
+/// file, it comes from their rounds (round_factor()); otherwise it is the ratio of medians (ratio_of()).
 /// Empty if either has no time over zero, or if their units differ. A ratio of medians has no interval if either
 /// result has a why_no_factor_interval(). Callers ask why_unsettled() of both first: an unsettled time has no factor.
 [[nodiscard]] std::optional<Estimate> speedup(const Result& base, const Result& other, bool is_one_file);

@@ -53,9 +53,10 @@ TEST(Timing, OfATableSaysHowManyTrialsItTakes) {
   few.wall_ms.resize(3);
   few.conditions = {};
   const std::vector<Result> results = {requests({six_steps(100, 0, {})}), requests({few})};
-  EXPECT_EQ(remark_on_few_trials(results, "step"), "\n3 trials give no 95% interval, 6 would (--trials)\n");
-  EXPECT_EQ(remark_on_few_trials(std::span(results).first(1), "step"), "");
-  EXPECT_EQ(remark_on_few_trials(results, "launch"), "") << "it has none";
+  EXPECT_EQ(remark_on_few_trials(results, "step", "--trials"), "\n3 trials give no 95% interval, 6 would (--trials)\n");
+  EXPECT_EQ(remark_on_few_trials(results, "step", ""), "\n3 trials give no 95% interval, 6 would\n");
+  EXPECT_EQ(remark_on_few_trials(std::span(results).first(1), "step", "--trials"), "");
+  EXPECT_EQ(remark_on_few_trials(results, "launch", "--trials"), "") << "it has none";
 }
 
 TEST(WhyUnsettled, IsWhatDisturbedMostProcesses) {

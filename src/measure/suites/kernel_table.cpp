@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "measure/probes/floor.hpp"
 #include "measure/results/timing.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/suites/kernel_suite.hpp"
@@ -92,6 +93,7 @@ Printout to_kernel_table(const ResultFile& file) {
   const bool has_cold =
       std::ranges::any_of(file.results, [](const Result& result) { return find_cold(result) != nullptr; });
   if (has_cold) table.add_column(Column{.header = "cold", .priority = 1, .fields = {"cold_ms"}});
+  std::int64_t below = 0;
   for (const Result& result : file.results) {
     const Rate rate = rate_of(file, result);
     const auto rate_cell = [](bool has, double value) {
@@ -103,10 +105,13 @@ Printout to_kernel_table(const ResultFile& file) {
                                interval_ms_cell(series_of(result, "launch").statistics.median_interval),
                                rate_cell(rate.is_contraction(), rate.is_contraction() ? rate.gflops() : 0),
                                rate_cell(rate.moves_the_least(), rate.moves_the_least() ? rate.gigabytes() : 0)};
-    if (const std::optional<FloorRecord>& floor = result.floor)
-      cells.insert(cells.end(), {ms_cell(floor->ms), Cell(floor->of), factor_cell(over_floor(result))});
-    else
+    if (const std::optional<FloorRecord>& floor = result.floor) {
+      const double over = over_floor(result);
+      below += is_below_floor(over) ? 1 : 0;
+      cells.insert(cells.end(), {ms_cell(floor->ms), Cell(floor->of), over_floor_cell(over)});
+    } else {
       cells.insert(cells.end(), {no_value(), no_value(), no_value()});
+    }
     if (has_cold) {
       const TrialSeries* cold = find_cold(result);
       cells.push_back(ms_cell(cold == nullptr ? std::nullopt : std::optional(cold->statistics.median)));
@@ -114,10 +119,11 @@ Printout to_kernel_table(const ResultFile& file) {
     table.add_row(std::move(cells));
   }
   Printout printout(std::move(table));
-  printout.add(remark_on_few_trials(file.results, "launch"));
+  printout.add(remark_on_few_trials(file.results, "launch", ""));
   printout.add(
       "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
       "exponentials, whichever takes longest\n");
+  printout.add(remark_on_rows_below_floor(below, /*is_disturbed=*/false));
   return printout;
 }
 

@@ -133,7 +133,7 @@ Printout to_load_table(const ResultFile& file) {
                    link == 0 ? no_value() : number_cell(rate / link, fmt::format("{:.2f}", rate / link))});
   }
   Printout printout(std::move(table));
-  printout.add(remark_on_few_trials(file.results, "load"));
+  printout.add(remark_on_few_trials(file.results, "load", ""));
   return printout;
 }
 

@@ -1,9 +1,8 @@
-// Matmul rates on matrix units, by compute type: mean, minimum, maximum and spread over the trials.
+// Matmul rates on matrix units, by compute type: median, minimum and maximum over the trials.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
@@ -13,24 +12,20 @@
 namespace headroom::charts {
 namespace {
 
+/// The rate of the median launch, as tables and the roofline give it.
 Bar make_bar(const KernelRate& kernel) {
   const std::vector<double>& rates = kernel.flops_per_second;
   const auto [least, most] = std::ranges::minmax(rates);
-  double mean = 0;
-  for (const double rate : rates) mean += rate / static_cast<double>(rates.size());
-  double squares = 0;
-  for (const double rate : rates) squares += (rate - mean) * (rate - mean);
-  const double spread = rates.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(rates.size() - 1)) / mean;
+  const double rate = kernel.median_flops;
   Tip tip(kernel.measurement->label);
-  tip.row("mean", exact(mean, "FLOP/s")).row("least", exact(least, "FLOP/s")).row("most", exact(most, "FLOP/s"));
-  tip.row("standard deviation", fmt::format("{} % of the mean", 100 * spread))
-      .row("trials", fmt::format("{}", rates.size()));
-  tip.row("kernel", fmt::format("{} ({})", kernel.node->kernel, kernel.node->implementation))
+  tip.row("median", exact(rate, "FLOP/s")).row("least", exact(least, "FLOP/s")).row("most", exact(most, "FLOP/s"));
+  tip.row("trials", fmt::format("{}", rates.size()))
+      .row("kernel", fmt::format("{} ({})", kernel.node->kernel, kernel.node->implementation))
       .row("computes in", kernel.node->compute_type);
   return {.name = kernel.measurement->label,
-          .value = mean,
+          .value = rate,
           .interval = Interval{least, most},
-          .text = fmt::format("{} ± {:.2g}%", label_si(mean, "FLOP/s"), 100 * spread),
+          .text = label_si(rate, "FLOP/s"),
           .role = role_of_compute_type(kernel.node->compute_type),
           .tip = tip.json()};
 }
@@ -46,15 +41,14 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
         bars.push_back(make_bar(kernel));
     if (bars.empty()) continue;
     std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
-    drawn.charts.push_back(
-        {.file = numbered("tensor_core_analysis", drawn.charts.size()),
-         .title = "What matrix products reach, by compute type",
-         .subtitle = set.hardware,
-         .of = dataset.scenarios_of(measurements_of(set)),
-         .option = horizontal_bars(bars, "mean rate", "axis_flops"),
-         .notes = {"Bars are means over the trials, whiskers the least and the most, ± the standard deviation. "
-                   "Grey computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
-         .height = height_of_bars(names_of(bars))});
+    drawn.charts.push_back({.file = numbered("tensor_core_analysis", drawn.charts.size()),
+                            .title = "What matrix products reach, by compute type",
+                            .subtitle = set.hardware,
+                            .of = dataset.scenarios_of(measurements_of(set)),
+                            .option = horizontal_bars(bars, "median rate", "axis_flops"),
+                            .notes = {"Bars are medians over the trials, whiskers the least and the most. Grey "
+                                      "computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
+                            .height = height_of_bars(names_of(bars))});
     note_revisions(drawn.charts.back().notes, measurements_of(set));
   }
   drawn.left_out = "no product was measured by itself (headroom bench kernels)";

@@ -10,6 +10,8 @@
 #include <ranges>
 
 #include "base/text/format.hpp"
+#include "measure/probes/floor.hpp"
+#include "measure/probes/profile.hpp"
 #include "report/advice/quality_loss.hpp"
 #include "report/plots/option.hpp"
 
@@ -17,21 +19,6 @@ namespace headroom {
 namespace {
 
 using nlohmann::json;
-
-/// The path of a kind of module: the part that the layers of a group share.
-std::string module_kind(const std::string& path) {
-  constexpr std::size_t kMostNames = 4;
-  std::string kind;
-  std::size_t names = 0;
-  for (const auto part : path | std::views::split('.')) {
-    const std::string name(part.begin(), part.end());
-    const bool is_number = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-    if (!is_number && ++names > kMostNames) break;
-    if (!kind.empty()) kind += '.';
-    kind += is_number ? "*" : name;
-  }
-  return kind.empty() ? "(the model itself)" : kind;
-}
 
 std::vector<TimeShare> shares_by(const Measurement& m, const std::function<std::string(const PlannedNode&)>& name_of) {
   const ProfileRecord& profile = *m.result->profile;
@@ -76,14 +63,17 @@ std::vector<TimeShare> largest(std::vector<TimeShare> shares) {
   return shares;
 }
 
-bool is_below_floor(const TimeShare& share) { return share.floor_ms && share.ms < *share.floor_ms; }
+bool takes_less_than_floor(const TimeShare& share) {
+  return share.floor_ms && is_below_floor(share.ms / *share.floor_ms);
+}
 
 /// "2.00x its floor", or that it is below; empty without a floor.
 std::string on_floor(const TimeShare& share, std::string_view format) {
   if (!share.floor_ms || !(*share.floor_ms > 0)) return {};
   const double factor = share.ms / *share.floor_ms;
-  return fmt::format(fmt::runtime(format),
-                     factor < 1 ? std::string("at its floor") : label_factor(factor) + " its floor");
+  return fmt::format(fmt::runtime(format), is_below_floor(factor) ? std::string("below its floor")
+                                           : factor < 1           ? std::string("at its floor")
+                                                                  : label_factor(factor) + " its floor");
 }
 
 json draw(const std::vector<TimeShare>& shares) {
@@ -145,7 +135,8 @@ std::vector<TimeShare> shares_by_op(const Measurement& profiled) {
 }
 
 std::vector<TimeShare> shares_by_module(const Measurement& profiled) {
-  return shares_by(profiled, [](const PlannedNode& node) { return module_kind(node.node); });
+  constexpr std::size_t kMostNames = 4;
+  return shares_by(profiled, [](const PlannedNode& node) { return module_kind(node.node, kMostNames); });
 }
 
 Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::string& what,
@@ -168,7 +159,10 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
                   .height = height_of_bars(names),
                   .variant = m->label,
                   .shown = &scenario};
-      if (std::ranges::any_of(shares, is_below_floor))
+      if (m->unsettled)
+        chart.notes.push_back(
+            fmt::format("The times are unsettled, and nothing should be concluded from them: {}.", *m->unsettled));
+      if (std::ranges::any_of(shares, takes_less_than_floor))
         chart.notes.emplace_back(
             "Some took less than their floor: a floor is made of rates that were measured too, and is as uncertain as "
             "they are.");
