@@ -73,6 +73,11 @@ bool RungView::is_declined() const {
   return !added.empty() && std::ranges::all_of(added, [&](const auto& name) { return measurement->declined(name); });
 }
 
+std::string RungView::label_without_time() const {
+  const std::string mark = unsettled_mark(*measurement);
+  return label.ends_with(mark) ? label.substr(0, label.size() - mark.size()) : label;
+}
+
 std::string RungView::mark(const std::optional<Estimate>& factor) const {
   if (is_unsettled()) return "  unsettled";
   if (factor && !measurement->is_peer && measurement->switches().empty()) return "  baseline";

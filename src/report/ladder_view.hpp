@@ -21,6 +21,8 @@ struct RungView {
   [[nodiscard]] bool is_declined() const;
   /// Its times are not settled, and it has no factors.
   [[nodiscard]] bool is_unsettled() const { return measurement->unsettled.has_value(); }
+  /// The label for what does not depend on its times, such as sizes: without "(unsettled)".
+  [[nodiscard]] std::string label_without_time() const;
   /// The text after its time: "  1.87x [1.80, 1.95]", "  baseline", "  unsettled", or nothing.
   [[nodiscard]] std::string mark(const std::optional<Estimate>& factor) const;
 };

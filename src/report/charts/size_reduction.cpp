@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "measure/tables/table.hpp"
 #include "report/advice/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
@@ -29,6 +30,11 @@ std::string describe_accuracy(const Scenario& scenario, const Measurement& m) {
   return text;
 }
 
+/// "2.00x smaller", "1.05x larger".
+std::string size_change(double from, double to) {
+  return to > from ? label_factor(to / from) + " larger" : label_factor(from / to) + " smaller";
+}
+
 /// The baseline and each switch alone; empty if none changes the size.
 std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
   const std::optional<double> baseline = weight_bytes_of(ladder.baseline);
@@ -42,14 +48,14 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
     const std::string accuracy = describe_accuracy(*ladder.scenario, *rung.measurement);
     std::string text = label_bytes(*bytes);
     if (*bytes != *baseline)
-      text += fmt::format("  {} smaller ({:+.3g}%)", label_factor(*baseline / *bytes), 100 * (*bytes / *baseline - 1));
+      text += fmt::format("  {} ({}%)", size_change(*baseline, *bytes), format_signed(100 * (*bytes / *baseline - 1)));
     if (!accuracy.empty()) text += ", " + accuracy;
     Tip tip(rung.measurement->label);
     tip.row("weights", exact(*bytes, "bytes")).row("of the baseline", exact(*baseline, "bytes"));
     if (!accuracy.empty()) tip.row("quality", accuracy);
     changes |= *bytes != *baseline;
     is_judged |= !accuracy.empty();
-    bars.push_back({.name = rung.label,
+    bars.push_back({.name = rung.label_without_time(),
                     .value = *bytes,
                     .interval = {},
                     .text = text,
@@ -69,7 +75,8 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
               .of = {ladder.scenario},
               .option = horizontal_bars(bars, "weights, as the kernels hold them", "axis_bytes"),
               .notes = {},
-              .height = height_of_bars(names_of(bars))};
+              .height = height_of_bars(names_of(bars)),
+              .variant = "alone"};
   const double most = std::ranges::max(bars, {}, &Bar::value).value;
   chart.option["xAxis"].update(byte_axis("weights, as the kernels hold them", most));
   if (is_judged) chart.notes.emplace_back("Accuracy is with its 95% score interval.");
@@ -87,18 +94,18 @@ std::optional<Chart> draw_size_waterfall(const LadderView& ladder) {
     tip.row("weights", exact(*bytes, "bytes"));
     std::string text = label_bytes(*bytes);
     if (!steps.empty() && *bytes > 0 && steps.back().value != *bytes) {
-      text += fmt::format("  {} smaller", label_factor(steps.back().value / *bytes));
+      text += "  " + size_change(steps.back().value, *bytes);
       tip.row("before it", exact(steps.back().value, "bytes"));
     }
-    steps.push_back({.name = rung.label, .value = *bytes, .interval = {}, .text = text, .tip = tip.json()});
+    steps.push_back(
+        {.name = rung.label_without_time(), .value = *bytes, .interval = {}, .text = text, .tip = tip.json()});
   };
   add(ladder.baseline);
   for (const RungView& rung : ladder.cumulative) add(rung);
   const auto differs = [&](const WaterfallStep& step) { return step.value != steps.front().value; };
   if (steps.size() < 2 || std::ranges::none_of(steps, differs)) return {};
   std::string total = label_bytes(steps.back().value);
-  if (steps.back().value > 0)
-    total += fmt::format("  {} smaller in all", label_factor(steps.front().value / steps.back().value));
+  if (steps.back().value > 0) total += fmt::format("  {} in all", size_change(steps.front().value, steps.back().value));
   std::vector<std::string> names = {"all together"};
   for (const WaterfallStep& step : steps) names.push_back(step.name);
   return Chart{.file = {},
