@@ -96,6 +96,13 @@ TEST_F(OptionsTest, FormerNamesAreTakenWithANote) {
   EXPECT_THAT(headroom("bench --help").out, Not(HasSubstr("--save "))) << "which the help does not show";
 }
 
+TEST_F(OptionsTest, HelpNamesNothingThatTheCommandRefuses) {
+  for (const std::string command : {"stream", "convert", "calibrate"})
+    EXPECT_THAT(headroom(command + " --help").out, AllOf(HasSubstr("lossless"), Not(HasSubstr("fast, auto"))));
+  EXPECT_THAT(headroom("run --help").out, HasSubstr("auto"));
+  EXPECT_THAT(headroom("forward --help").out, HasSubstr("U-Net: sample"));
+}
+
 TEST_F(OptionsTest, NamesOfOtherProgramsAreReportedWithOurs) {
   const auto expect_hint = [&](const std::string& arguments, const std::string& hint) {
     const Outcome outcome = headroom(arguments);

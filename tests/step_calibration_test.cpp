@@ -91,6 +91,7 @@ TEST_F(CalibrateTest, RefusesWhatItCannotDo) {
   EXPECT_THAT(refusal("flux-128x1+1 --random-weights 0", 2), HasSubstr("random weights"));
   EXPECT_THAT(refusal("fashion-flux --steps 129", 2), HasSubstr("of 2 to 128 calls of the denoiser, not of 129"));
   EXPECT_THAT(refusal("fashion-flux --opt auto", 2), HasSubstr("auto"));
+  EXPECT_THAT(refusal("fashion-flux --images 2 --probe-images 3", 2), HasSubstr("only 2 images to take them from"));
 }
 
 /// `auto` takes fewer calls where the user says how much may be lost, and the plan says what was refused.

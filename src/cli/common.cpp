@@ -144,13 +144,14 @@ void add_strict_option(CLI::App& command, SwitchList& switches) {
                    "fail (exit code 1) if a switch named by --opt declines, or an option has no effect");
 }
 
-void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback) {
+void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback, bool takes_auto) {
   switches.list = fallback;
   const auto names =
       all_switches() | std::views::transform([](const SwitchInfo& info) {
         return info.needs_argument() ? fmt::format("{}={}", info.name, info.value) : std::string(info.name);
       });
-  const auto presets = all_presets() | std::views::transform(&Preset::name);
+  const auto presets = all_presets() | std::views::transform(&Preset::name) |
+                       std::views::filter([takes_auto](std::string_view name) { return takes_auto || name != "auto"; });
   command
       .add_option_function<std::string>(
           "--opt",

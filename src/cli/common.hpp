@@ -56,8 +56,9 @@ void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& 
 /// Adds --search: how new work is handled after the first plan of a process.
 void add_search_option(CLI::App& command, NewWork& after_the_first);
 
-/// Adds --opt, which SwitchSet::parse() parses, and --strict.
-void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback);
+/// Adds --opt, which SwitchSet::parse() parses, and --strict. add_auto_switches() adds it for commands that also take
+/// the preset `auto`.
+void add_switches(CLI::App& command, SwitchList& switches, std::string_view fallback, bool takes_auto = false);
 void add_strict_option(CLI::App& command, SwitchList& switches);
 
 /// Opens the device that the arguments name. Throws Error if there is no such device.

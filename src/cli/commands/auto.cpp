@@ -95,7 +95,7 @@ void show(const AutoChoice& choice, const Log& log) {
 }  // namespace
 
 void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::string_view fallback) {
-  add_switches(command, arguments, fallback);
+  add_switches(command, arguments, fallback, /*takes_auto=*/true);
   command.add_option("--auto-seconds", arguments.limits.seconds, "with --opt auto: stop trying after this time")
       ->check(real_number(0.1, 3600.0))
       ->capture_default_str();

@@ -80,8 +80,8 @@ void print(const MeasuredSchedules& measured, const std::vector<PassNote>& losse
     std::string marks = best[i].digits;
     std::ranges::replace(marks, '1', '#');
     std::ranges::replace(marks, '0', '.');
-    table.add_row({std::to_string(i + 1), fmt::format("{:.4f}", best[i].error),
-                   fmt::format("{:.4f}", measured.spread_errors[i]), marks});
+    table.add_row({std::to_string(i + 1), format_significant(best[i].error),
+                   format_significant(measured.spread_errors[i]), marks});
   }
   print_tables(table);
 }
@@ -93,6 +93,9 @@ void calibrate(const CalibrateArguments& arguments) {
     fail_usage("--opt {}: steps are calibrated in loops of which each step is computed, without a step cache",
                arguments.switches.list);
   if (is_standard_output(arguments.out)) fail_usage("--out -: a calibration is kept in a file; --json prints it");
+  if (arguments.effort.probed_images > arguments.effort.images)
+    fail_usage("--probe-images {}: there are only {} images to take them from (--images)",
+               arguments.effort.probed_images, arguments.effort.images);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (pipeline.has_random_weights()) fail_usage("what random weights compute says nothing of which steps to skip");
@@ -170,7 +173,11 @@ void add_calibrate_command(CLI::App& app) {
       fmt::format("Example: headroom calibrate {}\n"
                   "         headroom calibrate {} --images 16 --opt fast,steps=50",
                   examples::kShipped, examples::kFolder));
-  command->callback([arguments] { calibrate(*arguments); });
+  command->callback([arguments, command] {
+    CalibrationEffort& effort = arguments->effort;
+    if (command->count("--probe-images") == 0) effort.probed_images = std::min(effort.probed_images, effort.images);
+    calibrate(*arguments);
+  });
 }
 
 }  // namespace headroom

@@ -91,13 +91,15 @@ void add_forward_command(CLI::App& app) {
       ->add_option(
           "--inputs", arguments->inputs,
           "safetensors file with the inputs. Transformer: hidden_states, encoder_hidden_states, pooled_projections, "
-          "timestep in [0, 1], img_ids, txt_ids and, if the model embeds it, guidance. AutoencoderKL: latents, or "
-          "image in [-1, 1]. Text encoder: input_ids and, with padding, attention_mask")
+          "timestep in [0, 1], img_ids, txt_ids and, if the model embeds it, guidance. U-Net: sample, timestep and, if "
+          "texts condition it, encoder_hidden_states. AutoencoderKL: latents, or image in [-1, 1]. Text encoder: "
+          "input_ids and, with padding, attention_mask")
       ->required()
       ->type_name("FILE");
   command
       ->add_option("--out", arguments->out,
-                   "safetensors file for the outputs: sample; decoded; mean and logvar; last_hidden_state, ...; - for "
+                   "safetensors file for the outputs: sample; out_sample; decoded; mean and logvar; last_hidden_state, "
+                   "...; - for "
                    "standard output")
       ->check(written_as({".safetensors"}))
       ->required()
