@@ -24,10 +24,10 @@ constexpr std::string_view kTablePrefix = "report_table_";
 constexpr std::size_t kMostOfTitle = 200;  // letters in a file name
 constexpr TableFormat kFileFormats[] = {TableFormat::kCsv, TableFormat::kMarkdown, TableFormat::kLatex};
 
-using Factors = std::map<const Measurement*, std::optional<Estimate>>;
+using FactorsOnBaseline = std::map<const Measurement*, std::optional<Estimate>>;
 
-Factors factors_in(const Dataset& dataset) {
-  Factors factors;
+FactorsOnBaseline factors_in(const Dataset& dataset) {
+  FactorsOnBaseline factors;
   for (const LadderView& ladder : ladders_of(dataset))
     for (const RungView* rung : ladder.all()) factors.emplace(rung->measurement, rung->on_baseline);
   return factors;
@@ -124,7 +124,7 @@ std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, cons
   return cells;
 }
 
-Table table_of(const TableRows& rows, const Factors& factors) {
+Table table_of(const TableRows& rows, const FactorsOnBaseline& factors) {
   const std::vector<std::string> metrics = rows.metrics();
   Table table;
   for (Column& column : columns_of(rows, metrics)) table.add_column(std::move(column));
@@ -138,7 +138,7 @@ Table table_of(const TableRows& rows, const Factors& factors) {
 }  // namespace
 
 std::vector<ReportTable> report_tables(const Dataset& dataset) {
-  const Factors factors = factors_in(dataset);
+  const FactorsOnBaseline factors = factors_in(dataset);
   TableRows all{.says_work = true, .says_hardware = true};
   std::vector<ReportTable> tables;
   std::map<std::string, int> taken;
