@@ -175,7 +175,8 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
                 .of = dataset.scenarios_of(measured),
                 .option = draw(table.cells, in_pixels ? "size of an image in pixels" : "size of an image"),
                 .notes = {"A blank cell was not measured."},
-                .height = 140 + 48 * static_cast<int>(steps.size())};
+                .height = 140 + 48 * static_cast<int>(steps.size()),
+                .variant = table.name};
     note_declined(chart.notes, table.name, placed);
     note_revisions(chart.notes, measured);
     drawn.charts.push_back(std::move(chart));

@@ -446,8 +446,7 @@ void note_declined(std::vector<std::string>& notes, const std::string& name, std
                                 places.size() == placed.size() ? "" : fmt::format(" ({})", some_of(places)),
                                 one.reason));
   if (!unsettled.empty())
-    notes.push_back(
-        fmt::format("{}: hollow times are unsettled, and nothing is claimed of them: {}.", name, some_of(unsettled)));
+    notes.push_back(fmt::format("{} is unsettled, and nothing is claimed of it: {}.", name, some_of(unsettled)));
 }
 
 std::string numbered(std::string_view file, std::size_t index) {
