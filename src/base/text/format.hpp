@@ -8,8 +8,8 @@
 /// Numbers as text for people: three significant digits and a fitting unit.
 namespace headroom {
 
-/// `value` with three significant digits, never in exponent form: "0.0123", "1.87", "12.3", "1235". Rounding comes
-/// first, so 9.996 is "10.0". Tiny values keep their digits; NaN and infinities are "nan", "inf" and "-inf".
+/// `value` with three significant digits: "0.0123", "1.87", "12.3", "1235". Rounding comes first, so 9.996 is "10.0".
+/// Below 0.001 and from 1e15 it has an exponent: "6.02e-6". NaN and infinities are "nan", "inf" and "-inf".
 [[nodiscard]] std::string format_significant(double value);
 
 /// Memory in binary units: "512 B", "12.3 MiB".
