@@ -121,8 +121,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
   for (const char* pass : {"fuse-upsample", "fuse-concats"})
     std::erase(exact, pass);  // nor these where there are no images, and no memory whose keys are behind others
   for (const char* pass : {"fuse-rows", "fuse-epilogue", "fuse-shortcut", "fuse-group-norm"})
-    std::erase(exact, pass);  // nor these on a CPU
-  std::erase(exact, "fuse-quantized-patterns");
+    std::erase(exact, pass);               // nor these on a CPU
   std::erase(exact, "fuse-conditioning");  // nor this for weights as small as these
   ASSERT_EQ(exact.size(), 11U);
 

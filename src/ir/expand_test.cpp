@@ -72,8 +72,14 @@ TEST(ExpandNode, ScaledLinearIsItsFormula) {
   EXPECT_THAT(evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale, bias}).reals,
               Pointwise(DoubleNear(1e-9), expected));
   const OracleTensor silu =
-      evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale}, {{"activation", std::string("silu")}});
+      evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale}, {{"epilogue", std::string("silu(sum)")}});
   EXPECT_NEAR(silu.reals[2], 1.5 / (1 + std::exp(-1.5)), 1e-12);
+  const OracleTensor residual = reals({2, 3}, {1, 2, 3, 4, 5, 6}, DType::kBF16),
+                     gate = reals({3}, {2, -1, 0.5}, DType::kBF16);
+  const OracleTensor gated = evaluate(Op::kScaledLinear, {xq, x_scale, wq, w_scale, residual, gate},
+                                      {{"epilogue", std::string("add(e0, mul(e1, sum))")}, {"dtype", DType::kBF16}});
+  EXPECT_EQ(gated.reals[0], 1 - 0.5 * 2) << "the third operand after the scales is the epilogue's";
+  EXPECT_EQ(gated.reals[5], 66) << "6 + 0.5 * 239 * 0.5 = 65.75, rounded once";
 }
 
 TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {

@@ -97,8 +97,7 @@ TEST(Infer, Linear) {
   EXPECT_EQ(infer_one(Op::kLinear, {f32({3}), f32({7, 3}), f32({7})}), f32({7}));
   EXPECT_EQ(infer_one(Op::kLinear, {bf16({5, 3}), bf16({7, 3}), f32({7})}), bf16({5, 7}));
   for (const char* activation : {"gelu_tanh(sum)", "gelu_erf(sum)", "silu(sum)", "relu(sum)"}) {
-    EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"epilogue", std::string(activation)}}),
-              f32({5, 7}));
+    EXPECT_EQ(infer_one(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"epilogue", std::string(activation)}}), f32({5, 7}));
   }
   expect_refused(Op::kLinear, {f32({5, 3}), f32({7, 3})}, {{"epilogue", std::string("elu(sum)")}}, "\"elu\"");
   const NamedAttributes gated = {{"epilogue", std::string("add(e0, mul(e1, sum))")}};
@@ -135,7 +134,18 @@ TEST(Infer, QuantizedMatmuls) {
   EXPECT_EQ(infer_one(Op::kScaledLinear, with(4, bf16({7})), {{"dtype", kBF16}}), bf16({2, 5, 7}));
   EXPECT_EQ(infer_one(Op::kScaledLinear, {f8({3}), f32({}), f8({7, 3}), f32({7})}), f32({7}));
   expect_refused(Op::kScaledLinear, good, {{"dtype", DType::kI8}}, "floating-point");
-  expect_refused(Op::kScaledLinear, good, {{"activation", std::string("elu")}}, "\"elu\"");
+  expect_refused(Op::kScaledLinear, good, {{"epilogue", std::string("elu(sum)")}}, "\"elu\"");
+  const NamedAttributes adds = {{attr::kEpilogue, Epilogue().then(Op::kAdd)}, {attr::kDType, kBF16}};
+  const std::vector<TensorType> bare(good.begin(), good.begin() + 4);
+  const auto ended = [](std::vector<TensorType> operands, TensorType last) {
+    operands.push_back(last);
+    return operands;
+  };
+  EXPECT_EQ(infer_one(Op::kScaledLinear, ended(good, bf16({2, 5, 7})), adds), bf16({2, 5, 7}));
+  EXPECT_EQ(infer_one(Op::kScaledLinear, ended(bare, bf16({7})), adds), bf16({2, 5, 7})) << "no bias";
+  expect_refused(Op::kScaledLinear, good, {{attr::kEpilogue, Epilogue().then(Op::kAdd).then(Op::kAdd)}}, "6 to 7");
+  for (const TensorType& other : {f32({2, 5, 7}), bf16({1}), bf16({1, 7}), bf16({2, 5, 1}), bf16({2, 1, 7})})
+    expect_refused(Op::kScaledLinear, ended(good, other), adds, "operands of the epilogue");
   expect_refused(Op::kScaledLinear, with(0, f8({2, 5, 3})), {}, "both in i8 or both in f8e4m3");
   expect_refused(Op::kScaledLinear, with(0, i8({2, 5, 4})));
   expect_refused(Op::kScaledLinear, with(1, f32({2, 5, 1})), {}, "scales in f32");

@@ -117,6 +117,23 @@ double dot(const double* a, const double* b, std::size_t count) {
   return std::accumulate(sums.begin(), sums.end(), tail);
 }
 
+void require_row_epilogue(const TypeQuery& given, const TensorType& made) {
+  const Shape columns{made.shape[-1]};
+  for (const TensorType& operand : given.in.last(given.attributes.epilogue_operands()))
+    given.require(operand.dtype == made.dtype && (operand.shape == made.shape || operand.shape == columns),
+                  "operands of the epilogue of the result's type, or [n] in its dtype");
+}
+
+ValueId ended(Builder& builder, const Attributes& attributes, ValueId sum, std::span<const ValueId> operands) {
+  std::vector<ValueId> own;
+  for (const ValueId operand : operands.last(attributes.epilogue_operands()))
+    own.push_back(builder.cast(operand, builder.dtype(sum)));
+  const auto emit = [&](Op op, std::span<const ValueId> args) {
+    return builder.emit(op, {args.begin(), args.end()})[0];
+  };
+  return attributes[attr::kEpilogue].evaluate(sum, std::span<const ValueId>(own), emit);
+}
+
 ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
   const Activation activation = attributes[attr::kActivation];
   return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];

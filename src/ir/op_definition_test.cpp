@@ -53,6 +53,10 @@ TEST(OpDefinitions, CountArithmetic) {
   EXPECT_EQ(flops(Op::kLinear, {}, {x, weight}), 2 * 3 * 5 * (2 * 4));
   EXPECT_EQ(flops(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kSilu)}}, {x, weight, {DType::kF32, {5}}}),
             2 * 3 * 5 * (2 * 4 + 1 + 4));
+  const TensorType xq{DType::kI8, {2, 3, 4}}, wq{DType::kI8, {5, 4}}, scales{DType::kF32, {5}};
+  EXPECT_EQ(flops(Op::kScaledLinear, {{attr::kEpilogue, Epilogue().then(Op::kAdd)}},
+                  {xq, {DType::kF32, {2, 3}}, wq, scales, scales, {DType::kF32, {2, 3, 5}}}),
+            2 * 3 * 5 * (2 * 4 + 2 + 1 + 1));
   EXPECT_EQ(flops(Op::kQuantize, {}, {x}), 24 * 3);
   EXPECT_EQ(flops(Op::kNormModulate, {{"eps", 1e-6}}, {x, vector, vector}), 24 * 8);
 }

@@ -94,9 +94,9 @@ TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
       "matmul: tf32 must be 0 or 1, but was given 2");
   expect_error(
       [] {
-        Attributes(Op::kScaledLinear, {{"activation", std::string("tanh")}});
+        Attributes(Op::kConv2d, {{"activation", std::string("tanh")}});
       },
-      "scaled_linear: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
+      "conv2d: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
 }
 
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {

@@ -175,6 +175,11 @@ TEST(Samples, OfQuantizedMatmulsTokensAndTheirScalesAreCut) {
                                       Attributes(Op::kScaledLinear, {}), "", kTopRegion);
   EXPECT_EQ(operands_by_sample(graph, quantize, 3), std::vector{true});
   EXPECT_EQ(operands_by_sample(graph, matmul, 3), (std::vector{true, true, false, false}));
+  const ValueId residual = graph.add_input("residual", {DType::kF32, {3, 2, 3}});
+  const Node ended = graph.make_node(
+      Op::kScaledLinear, {quantize.results[0], quantize.results[1], w, scale, residual, scale},
+      Attributes(Op::kScaledLinear, {{"epilogue", std::string("add(e0, mul(e1, sum))")}}), "", kTopRegion);
+  EXPECT_EQ(operands_by_sample(graph, ended, 3), (std::vector{true, true, false, false, true, false}));
 }
 
 }  // namespace

@@ -5,8 +5,7 @@
 namespace headroom {
 
 // Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
-// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-quantized-patterns in fuse_patterns.cpp,
-// fuse-conditioning in fuse_qkv.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-conditioning in fuse_qkv.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);
@@ -19,7 +18,6 @@ PassOutcome fuse_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_concats(Graph& graph, const Target& target);
 PassOutcome fuse_patterns(Graph& graph, const Target& target);
-PassOutcome fuse_quantized_patterns(Graph& graph, const Target& target);
 PassOutcome fuse_qk_norm_rope(Graph& graph, const Target& target);
 PassOutcome fuse_attention_scale(Graph& graph, const Target& target);
 PassOutcome fuse_common_subexpressions(Graph& graph, const Target& target);
@@ -105,11 +103,6 @@ constexpr std::array kPipeline = {
     Pass{"int8", "int8", int8, Capability::kInt8Matmuls},
     Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Matmuls, .rewrite_as = fp8},
 
-    // After fp8, whose matmuls have scales that can absorb a gate.
-    Pass{"fuse-quantized-patterns", "fuse", fuse_quantized_patterns},
-    // Again, after the passes that multiply a gate into scales: they depend on the step alone, as the gate does.
-    Pass{"hoist-scales", "hoist", hoist},
-
     // After precision, which determines how many channels fill a vector.
     Pass{"align", "align", align},
     // After precision, whose casts of images it absorbs, and after align, because small numbers of channels are
@@ -119,13 +112,15 @@ constexpr std::array kPipeline = {
     // After those: precision passes insert a cast wherever two dtypes meet, and every pass may leave nodes that
     // nothing reads. Casts before dead code, because their removal leaves some too.
     Pass{"simplify-casts", "", simplify_casts},
+    Pass{"dead-code", "", dead_code},
+    // After precision, whose 8-bit matmuls add residuals that others leave to norms, and have scales that can absorb a
+    // gate; and after layout, which turns transposes into views.
+    Pass{"fuse-epilogue", "fuse", fuse_epilogue},
+    // Again, after the pass that multiplies a gate into scales: they depend on the step alone, as the gate does.
+    Pass{"hoist-scales", "hoist", hoist},
     // After precision, which decides the dtype of each table: rows of one dtype are joined. Only hoist creates such
     // rows.
     Pass{"merge-rows", "", merge_rows},
-    Pass{"dead-code", "", dead_code},
-    // After precision, whose 8-bit matmuls have a residual of their own, and after layout, which turns transposes
-    // into views.
-    Pass{"fuse-epilogue", "fuse", fuse_epilogue},
     // After fuse-patterns, which makes one convolution the residual of the other, and after layout, which its kernel
     // needs.
     Pass{"fuse-shortcut", "fuse", fuse_shortcut},

@@ -32,9 +32,8 @@ class GpuRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
                           const std::vector<TensorType>& inputs, const TensorType& result) const override {
-    if (target.device != DeviceKind::kCuda) return false;
-    if (op == Op::kScaledLinear) return inputs[0].dtype == DType::kF8E4M3;
-    if (op != Op::kLinear) return false;
+    const bool is_matmul = op == Op::kLinear || (op == Op::kScaledLinear && inputs[0].dtype == DType::kF8E4M3);
+    if (target.device != DeviceKind::kCuda || !is_matmul) return false;
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     return form && (!form->adds_operand || (form->activation == Activation::kNone && inputs.back() == result));
   }
@@ -130,10 +129,10 @@ inline void expect_rewrite(std::string_view pass, std::string_view diff, int rew
 }
 
 /// Expects the pass to find nothing in the graph and to leave it unchanged.
-inline void expect_unchanged(std::string_view pass, std::string_view text) {
+inline void expect_unchanged(std::string_view pass, std::string_view text, const Target& target = kCapableCpu) {
   Graph graph = parse_graph(text);
   const std::string before = canonical_text(graph);
-  EXPECT_EQ(run_pass(pass, graph).rewrites, 0);
+  EXPECT_EQ(run_pass(pass, graph, target).rewrites, 0);
   EXPECT_EQ(canonical_text(graph), before);
 }
 

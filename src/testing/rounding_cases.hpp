@@ -109,7 +109,8 @@ class RoundingCases {
           operands.push_back(all(residual, 1));
         }
         add(fmt::format("scaled_linear of {}{}", narrow, has_residual ? ", residual" : ", bias"),
-            make_spec(Op::kScaledLinear, std::move(inputs), {{attr::kDType, made_}},
+            make_spec(Op::kScaledLinear, std::move(inputs),
+                      {{attr::kEpilogue, has_residual ? Epilogue().then(Op::kAdd) : Epilogue()}, {attr::kDType, made_}},
                       {false, false, true, true, true, false}),
             std::move(operands));
       }

@@ -100,12 +100,13 @@ class SpecialCases {
             const Shape x{rows, 64}, weight{32, 64};
             Types inputs = {{narrow, x}, {DType::kF32, {rows}}, {narrow, weight}, {DType::kF32, {32}}};
             if (has_bias) inputs.push_back(of_side({32}));
-            const NamedAttributes attributes = {{attr::kActivation, activation}, {attr::kDType, stored_}};
-            const std::vector<bool> is_weight = {false, false, true, true, true};
-            add(Op::kScaledLinear, inputs, attributes, is_weight);
-            if (!has_bias || activation != Activation::kNone) continue;
+            add(Op::kScaledLinear, inputs, {{attr::kEpilogue, Epilogue(activation)}, {attr::kDType, stored_}},
+                {false, false, true, true, true});
+            if (activation != Activation::kNone) continue;
             inputs.push_back(stored({rows, 32}));
-            add(Op::kScaledLinear, std::move(inputs), attributes, {false, false, true, true, true, false});
+            add(Op::kScaledLinear, std::move(inputs),
+                {{attr::kEpilogue, Epilogue().then(Op::kAdd)}, {attr::kDType, stored_}},
+                {false, false, true, true, has_bias});
           }
   }
 

@@ -30,13 +30,14 @@ std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std:
   return bounded;
 }
 
-/// Adds half a step of a linear's sum with its residual, which cuBLASLt adds before the bias.
-void add_rounding_before_bias(const std::vector<const Bounded*>& operands, const Attributes& attributes,
+/// Adds half a step of a matmul's sum with its residual, which cuBLASLt adds before the bias.
+void add_rounding_before_bias(Op op, const std::vector<const Bounded*>& operands, const Attributes& attributes,
                               Bounded& result) {
-  const bool has_bias = operands.size() - attributes.epilogue_operands() == 3;
+  const std::size_t at = position_of(op, Role::kBias);
+  const bool has_bias = operands.size() - attributes.epilogue_operands() > at;
   const double step = storage_unit(result.value.type.dtype).relative;
   for (std::size_t i = 0; i < result.error.size(); ++i) {
-    const double bias = has_bias ? operands[2]->value.reals[i % operands[2]->value.reals.size()] : 0;
+    const double bias = has_bias ? operands[at]->value.reals[i % operands[at]->value.reals.size()] : 0;
     result.error[i] += step * std::fabs(result.value.reals[i] - bias);
   }
 }
@@ -66,7 +67,7 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
   std::vector<Bounded> out;
   for (const ValueId result : results) out.push_back(values[index_of(result)]);
   if (within.is_cublaslt && is_narrow(within.makes) && attributes.epilogue_operands() > 0)
-    add_rounding_before_bias(operands, attributes, out[0]);
+    add_rounding_before_bias(op, operands, attributes, out[0]);
   return out;
 }
 

@@ -289,9 +289,11 @@ void GraphMaker::add_quantized() {
   }
   std::vector<ValueId> inputs = {q, scale, wq, w_scale};
   if (choose_.one_in(2)) inputs.push_back(graph_.add_param(fresh("bias"), {DType::kF32, Shape{columns}}));
-  const ValueId y = b_.emit(Op::kScaledLinear, inputs,
-                            {{"activation", std::string(choose_.of({"none", "silu", "gelu_erf", "gelu_tanh", "relu"}))},
-                             {"dtype", dtype_}})[0];
+  const ValueId y =
+      b_.emit(Op::kScaledLinear, inputs,
+              {{attr::kEpilogue, Epilogue(choose_.of({Activation::kNone, Activation::kSilu, Activation::kGeluErf,
+                                                      Activation::kGeluTanh, Activation::kRelu}))},
+               {attr::kDType, dtype_}})[0];
   keep(y, size(x) + 1);
 }
 

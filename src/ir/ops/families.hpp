@@ -42,6 +42,17 @@ namespace headroom::ops {
 [[nodiscard]] double dot(const double* a, const double* b, std::size_t count);
 [[nodiscard]] double mean_of(std::span<const double> values);
 
+/// The operands of the op itself; those of its epilogue follow.
+template <class T>
+[[nodiscard]] std::span<const T> own_operands(const Attributes& attributes, std::span<const T> in) {
+  return in.first(in.size() - attributes.epilogue_operands());
+}
+/// Requires the operands of the epilogue of a node that makes `made` [..., n] to be of that type, or [n].
+void require_row_epilogue(const TypeQuery& given, const TensorType& made);
+/// The epilogue applied to `sum`. `operands` are the node's; those of the epilogue are cast to the dtype of the sum.
+[[nodiscard]] ValueId ended(Builder& builder, const Attributes& attributes, ValueId sum,
+                            std::span<const ValueId> operands);
+
 /// x, followed by the op that the attribute "activation" names, if any.
 [[nodiscard]] ValueId activated(Builder& builder, const Attributes& attributes, ValueId x);
 

@@ -18,17 +18,14 @@ std::vector<TensorType> linear_types(const TypeQuery& given) {
   given.require(is_float(x.dtype) && weight.dtype == x.dtype, "x and weight of one floating-point dtype");
   given.require(x.shape.rank() >= 1 && weight.shape.rank() == 2 && weight.shape[1] == x.shape[-1],
                 "x[..., k] and weight[n, k]");
-  const Types own = given.in.first(given.in.size() - given.attributes.epilogue_operands());
-  const Shape columns{weight.shape[0]};
+  const Types own = own_operands(given.attributes, given.in);
   if (own.size() == 3) {
-    given.require(own[2].shape == columns, "x[..., k], weight[n, k] and bias[n]");
+    given.require(own[2].shape == Shape{weight.shape[0]}, "x[..., k], weight[n, k] and bias[n]");
     given.require(is_vector_dtype(own[2].dtype, x.dtype), "bias in the dtype of x or f32");
   }
   TensorType made{x.dtype, x.shape};
   made.shape.set(-1, weight.shape[0]);
-  for (const TensorType& operand : given.in.subspan(own.size()))
-    given.require(operand.dtype == made.dtype && (operand.shape == made.shape || operand.shape == columns),
-                  "operands of the epilogue of the result's type, or [n] in its dtype");
+  require_row_epilogue(given, made);
   return {made};
 }
 
@@ -44,16 +41,13 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
   given.require(given.in[1] == TensorType{DType::kF32, Shape(x.shape.dims().first(x.shape.dims().size() - 1))} &&
                     given.in[3] == TensorType{DType::kF32, columns},
                 "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], scales in f32");
-  if (given.in.size() > 4) {
-    given.require(given.in[4].shape == columns && is_vector_dtype(given.in[4].dtype, dtype),
+  if (const Types own = own_operands(given.attributes, given.in); own.size() > 4) {
+    given.require(own[4].shape == columns && is_vector_dtype(own[4].dtype, dtype),
                   "bias[n] in the dtype of the result or f32");
   }
   TensorType made{dtype, x.shape};
   made.shape.set(-1, weight.shape[0]);
-  if (given.in.size() > 5) {
-    given.require(given.in[5] == made && given.attributes[attr::kActivation] == Activation::kNone,
-                  "a residual of the result's type, and no activation");
-  }
+  require_row_epilogue(given, made);
   return {made};
 }
 
@@ -130,12 +124,9 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
 }
 
 std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const std::span<const ValueId> own = in.first(in.size() - attributes.epilogue_operands());
+  const std::span<const ValueId> own = own_operands(attributes, in);
   const ValueId y = builder.emit(Op::kLinear, {own.begin(), own.end()}, {{attr::kTf32, attributes[attr::kTf32]}})[0];
-  const auto emit = [&](Op op, std::span<const ValueId> args) {
-    return builder.emit(op, {args.begin(), args.end()})[0];
-  };
-  return {attributes[attr::kEpilogue].evaluate(y, in.subspan(own.size()), emit)};
+  return {ended(builder, attributes, y, in)};
 }
 
 std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
@@ -145,23 +136,14 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   rows.push_back(1);
   ValueId y = builder.mul(builder.linear(xq, wq), builder.reshape(in[1], std::move(rows)));  // [..., n]
   y = builder.mul(y, in[3]);
-  if (in.size() > 4) y = builder.add(y, builder.cast(in[4], DType::kF32));
-  y = activated(builder, attributes, y);
-  if (in.size() > 5) y = builder.add(y, builder.cast(in[5], DType::kF32));
-  return {builder.cast(y, attributes[attr::kDType])};
+  if (own_operands(attributes, in).size() > 4) y = builder.add(y, builder.cast(in[4], DType::kF32));
+  return {builder.cast(ended(builder, attributes, y, in), attributes[attr::kDType])};
 }
 
 double linear_flops(const Attributes& attributes, Types in, Types out) {
-  const Epilogue& epilogue = attributes[attr::kEpilogue];
-  const bool has_bias = in.size() - epilogue.operand_count() == 3;
-  const double each = 2 * static_cast<double>(in[0].shape[-1]) + (has_bias ? 1 : 0);
-  return elements_of(out[0]) * (each + flops_of(epilogue));
-}
-
-/// Two scales; optional bias and residual follow.
-double scaled_linear_flops(const Attributes& attributes, Types in, Types out) {
-  const double each = 2 * static_cast<double>(in[0].shape[-1]) + static_cast<double>(in.size() - 2);
-  return elements_of(out[0]) * (each + flops_of(attributes[attr::kActivation]));
+  const auto after = static_cast<double>(own_operands(attributes, in).size() - 2);  // two scales, a bias
+  const double each = 2 * static_cast<double>(in[0].shape[-1]) + after;
+  return elements_of(out[0]) * (each + flops_of(attributes[attr::kEpilogue]));
 }
 
 double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
@@ -181,7 +163,7 @@ constexpr std::array kMatmuls = {
                  .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
-                 .flops = scaled_linear_flops,
+                 .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .stays_f32 = true},

@@ -14,14 +14,14 @@ namespace headroom {
 /// Why amx_gemm_inl.hpp does not take the GEMM of input 0 with a weight, which is input `weight`.
 [[nodiscard]] Support check_amx_gemm(const OpSpec& spec, std::size_t weight);
 
-/// Why a kernel cannot compute the epilogue of a linear: it takes an activation, or, with `adds`, an operand of the
+/// Why a kernel cannot compute the epilogue of a matmul: it takes an activation, or, with `adds`, an operand of the
 /// result's shape to add to the sum.
 [[nodiscard]] Support check_epilogue(const OpSpec& spec, bool adds);
 
 /// Why GEMMs on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
 [[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);
 
-/// Why no kernel of scaled_linear takes these dtypes, or nothing.
-[[nodiscard]] Support check_scaled_dtypes(const OpSpec& spec);
+/// Why no kernel of a CPU takes a scaled_linear of these dtypes with this epilogue, or nothing.
+[[nodiscard]] Support check_scaled_linear(const OpSpec& spec);
 
 }  // namespace headroom

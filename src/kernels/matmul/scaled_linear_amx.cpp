@@ -89,7 +89,7 @@ KernelPlan plan_scaled_linear_amx([[maybe_unused]] const KernelBinding& binding)
 #if defined(__x86_64__)
   const std::int64_t k = binding.spec.input(Role::kWeight).shape[1];
   const bool is_f32 = binding.spec.outputs[0].dtype == DType::kF32;
-  const Activation activation = binding.spec.attributes[attr::kActivation];
+  const Activation activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation;
   return amx::plan_gemm<std::int8_t>(
       binding, 2, [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
         const amx::Operands operands{.k = k,
@@ -109,8 +109,8 @@ KernelPlan plan_scaled_linear_amx([[maybe_unused]] const KernelBinding& binding)
 
 Support supports_scaled_linear_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kI8, spec, target)) return rejection;
-  if (Support rejection = check_scaled_dtypes(spec)) return rejection;
-  if (spec.outputs[0].dtype == DType::kF32 && spec.attributes[attr::kActivation] != Activation::kNone)
+  if (Support rejection = check_scaled_linear(spec)) return rejection;
+  if (spec.outputs[0].dtype == DType::kF32 && !spec.attributes[attr::kEpilogue].is_empty())
     return Rejection{"takes activations whose results are bf16, not f32"};
   return check_amx_gemm(spec, 2);
 }

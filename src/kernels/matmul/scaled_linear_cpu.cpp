@@ -1,6 +1,7 @@
-// scaled_linear: y[..., j] = activation((sum_i xq[..., i] * wq[j, i]) * x_scale[...] * w_scale[j] + bias[j])
+// scaled_linear: y[..., j] = epilogue((sum_i xq[..., i] * wq[j, i]) * x_scale[...] * w_scale[j] + bias[j])
 //
 // Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none -> y[..., n]
+// Epilogue   an activation; it declines others.
 // Dtypes     xq, wq i8; scales and bias f32; y f32 or bf16. Products add up in i32 without rounding.
 // Layout     inputs dense; y innermost stride 1. Weights of the checkpoint are packed once into oneDNN's blocks, with
 //            the sums over columns that VNNI needs to multiply signed bytes; others stay dense.
@@ -54,7 +55,7 @@ std::int64_t scaled_piece_rows(const RowPlan& plan, int threads) {
 Support supports_scaled_linear(const OpSpec& spec, const Target& target) {
   if (target.cpu_isa < CpuIsa::kAvx512Vnni)
     return Rejection{fmt::format("int8 products need AVX-512 VNNI or AMX; this CPU has {}", name_of(target.cpu_isa))};
-  if (Support rejection = check_scaled_dtypes(spec)) return rejection;
+  if (Support rejection = check_scaled_linear(spec)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
   const LinearProblem problem = problem_of(spec);
   const RowPlan plan = plan_rows_in_order(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
@@ -76,7 +77,7 @@ KernelPlan plan_scaled_linear(const KernelBinding& binding) {
   const LinearProblem problem = problem_of(binding.spec);
   const Operand& y = binding.outputs[0];
   const RowPlan rows = plan_rows_in_order(binding.inputs[0], y);
-  const RowFinish form{.activation = binding.spec.attributes[attr::kActivation],
+  const RowFinish form{.activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation,
                        .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = y.type.dtype,
                        .columns = problem.n,

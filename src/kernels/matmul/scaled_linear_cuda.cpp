@@ -1,8 +1,8 @@
-// scaled_linear on a GPU: y[..., j] = activation((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]) +
-// residual[..., j], by cuBLASLt on FP8 tensor cores
+// scaled_linear on a GPU: y[..., j] = epilogue((sum_i xq[..., i] wq[j, i]) * x_scale[...] * w_scale[j] + bias[j]), by
+// cuBLASLt on FP8 tensor cores
 //
-// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none, residual[..., n] or none -> y[..., n];
-//            k and n multiples of 16.
+// Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none -> y[..., n]; k and n multiples of 16.
+// Epilogue   an activation, or the sum with a residual[..., n].
 // Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Sums in f32, or with
 //            `fast_sums` in the tensor cores' own precision (fast accumulation), which is lower.
 // Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
@@ -18,13 +18,13 @@
 #include "backends/device_memory.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/library_kernel.hpp"
+#include "kernels/core/support.hpp"
 #include "kernels/matmul/scale_gemm_cuda.hpp"
 #include "kernels/vendor/cublaslt/rows.hpp"
 
 namespace headroom {
 namespace {
 
-using cublaslt::Epilogue;
 using cublaslt::Gemm;
 using cublaslt::GemmSpec;
 
@@ -33,20 +33,38 @@ constexpr std::int64_t kScaleMultiple = 4;  ///< 16 bytes of them
 
 consteval std::size_t at(Role role) { return position_of(Op::kScaledLinear, role); }
 
+/// What follows the scaled sums; `supports` takes no other form of epilogue.
+struct After {
+  explicit After(const OpSpec& spec)
+      : activation(form_of(spec.attributes[attr::kEpilogue])->activation),
+        has_bias(spec.has(Role::kBias)),
+        has_residual(spec.attributes.epilogue_operands() > 0) {}
+
+  [[nodiscard]] const void* bias(const LaunchArguments& arguments) const {
+    return has_bias ? arguments.input(at(Role::kBias)) : nullptr;
+  }
+  [[nodiscard]] const void* residual(const LaunchArguments& arguments) const {
+    return has_residual ? arguments.inputs.back().address() : nullptr;
+  }
+
+  Activation activation;
+  bool has_bias, has_residual;
+};
+
 /// The whole op as one GEMM of the library; nothing if it has none.
 std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const OpSpec& given = binding.spec;
   const DType made = binding.outputs[0].type.dtype;
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
-  const Activation activation = given.attributes[attr::kActivation];
+  const After after(given);
   GemmSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, given.input(Role::kWeight).shape);
   spec.has_scales = true;
   spec.fast_sums = given.attributes[attr::kFastSums];
-  spec.has_bias = given.has(Role::kBias);
-  spec.has_residual = given.has(Role::kResidual);
+  spec.has_bias = after.has_bias;
+  spec.has_residual = after.has_residual;
   spec.residual_row = rows.rows.x_stride / spec.k * spec.n;
-  spec.epilogue = activation == Activation::kGeluTanh ? Epilogue::kGelu : Epilogue::kNone;
-  const bool has_epilogue = activation == Activation::kNone || activation == Activation::kGeluTanh;
+  spec.epilogue = after.activation == Activation::kGeluTanh ? cublaslt::Epilogue::kGelu : cublaslt::Epilogue::kNone;
+  const bool has_epilogue = after.activation == Activation::kNone || after.activation == Activation::kGeluTanh;
   const bool has_dense_scales = spec.m == 1 || spec.a_row == spec.k;  // contiguous
   const bool has_aligned_scales = rows.count() == 1 || spec.m % kScaleMultiple == 0;
   if (made == DType::kF32 || !has_epilogue || !has_dense_scales || !has_aligned_scales ||
@@ -58,8 +76,8 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
     cublaslt::run_rows(*gemm, spec, rows, arguments.stream.native_handle(),
                        {.a = arguments.input(at(Role::kX)),
                         .b = arguments.input(at(Role::kWeight)),
-                        .bias = arguments.optional_input(at(Role::kBias)),
-                        .residual = arguments.optional_input(at(Role::kResidual)),
+                        .bias = after.bias(arguments),
+                        .residual = after.residual(arguments),
                         .c = arguments.output(0),
                         .a_scale = arguments.input<float>(at(Role::kXScale)),
                         .b_scale = arguments.input<float>(at(Role::kWeightScale))},
@@ -80,16 +98,16 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
   spec.fast_sums = given.attributes[attr::kFastSums];
   const Gemm gemm(spec, binding.target);
   const std::size_t gemm_bytes = part_bytes(static_cast<std::size_t>(m * n) * sizeof(float));
-  const bool has_bias = given.has(Role::kBias), has_residual = given.has(Role::kResidual);
+  const After after(given);
   const Shape rows = cuda::one_a_row(row_major_strides(given.input(Role::kXScale).shape));
   Shape columns = shape;
   for (int axis = 0; axis < shape.rank(); ++axis) columns.set(axis, axis + 1 == shape.rank() ? 1 : 0);
-  const cuda::ScaledGemm after{
-      .activation = given.attributes[attr::kActivation],
-      .has_bias = has_bias,
-      .has_residual = has_residual,
+  const cuda::ScaledGemm scaled{
+      .activation = after.activation,
+      .has_bias = after.has_bias,
+      .has_residual = after.has_residual,
       .dtype = y.type.dtype,
-      .bias = has_bias ? given.input(Role::kBias).dtype : DType::kF32,
+      .bias = after.has_bias ? given.input(Role::kBias).dtype : DType::kF32,
       .grid = cuda::to_grid(
           rows_of<6>(shape, {row_major_strides(shape), rows, columns, columns, row_major_strides(shape), y.strides}))};
   const auto launch = [=](const LaunchArguments& arguments) {
@@ -97,10 +115,9 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
     auto* const scratch = arguments.scratch_memory<std::byte>();
     gemm.run(stream, {.a = arguments.input(at(Role::kX)), .b = arguments.input(at(Role::kWeight)), .c = scratch},
              scratch + gemm_bytes);
-    cuda::launch_scale_gemm(stream, after, reinterpret_cast<const float*>(scratch),
+    cuda::launch_scale_gemm(stream, scaled, reinterpret_cast<const float*>(scratch),
                             arguments.input<float>(at(Role::kXScale)), arguments.input<float>(at(Role::kWeightScale)),
-                            arguments.optional_input(at(Role::kBias)), arguments.optional_input(at(Role::kResidual)),
-                            arguments.output(0));
+                            after.bias(arguments), after.residual(arguments), arguments.output(0));
   };
   return {launch, gemm_bytes + gemm.workspace_bytes(), gemm.implementation() + " + cuda"};
 }
@@ -115,6 +132,7 @@ Support supports(const OpSpec& spec, const Target& target) {
     return Rejection{std::move(obstacle)};
   if (spec.inputs[0].dtype != DType::kF8E4M3)
     return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
+  if (Support rejection = check_epilogue(spec, true)) return rejection;
   const DType made = spec.outputs[0].dtype;
   if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
   const Shape& weight = spec.input(Role::kWeight).shape;
@@ -130,7 +148,8 @@ class ScaledLinearKernel : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input);
+    const auto at = static_cast<std::size_t>(input);
+    return at >= spec.own_operands() && spec.inputs[at] == spec.outputs[0] && spec.outputs[0].dtype == DType::kF32;
   }
 };
 
@@ -138,7 +157,6 @@ const Listed<ScaledLinearKernel> kScaledLinear({.name = "cublaslt.scaled_linear"
                                                 .op = Op::kScaledLinear,
                                                 .device = DeviceKind::kCuda,
                                                 .supports = supports,
-                                                .overwrites = 1U << 5U,
                                                 .plan = plan});
 
 }  // namespace

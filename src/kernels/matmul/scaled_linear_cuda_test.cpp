@@ -6,19 +6,20 @@
 namespace headroom {
 namespace {
 
-OpSpec scaled_spec(const Shape& x, std::int64_t n, DType made, bool has_bias, const std::string& activation,
+OpSpec scaled_spec(const Shape& x, std::int64_t n, DType made, bool has_bias, Activation activation = Activation::kNone,
                    DType bias = DType::kF64) {
   const Shape rows(x.dims().first(x.dims().size() - 1));
   std::vector<TensorType> inputs = {
       {DType::kF8E4M3, x}, {DType::kF32, rows}, {DType::kF8E4M3, {n, x[-1]}}, {DType::kF32, {n}}};
   if (has_bias) inputs.push_back({bias == DType::kF64 ? made : bias, {n}});
-  return make_spec(Op::kScaledLinear, std::move(inputs), {{"activation", activation}, {"dtype", made}},
-                   {false, false, true, true, true});
+  return make_spec(Op::kScaledLinear, std::move(inputs),
+                   {{attr::kEpilogue, Epilogue(activation)}, {attr::kDType, made}}, {false, false, true, true, true});
 }
 
 /// The same with a residual, and scales and a bias that a gate was put into.
-OpSpec gated_spec(const Shape& x, std::int64_t n, DType made) {
-  OpSpec spec = scaled_spec(x, n, made, true, "none");
+OpSpec gated_spec(const Shape& x, std::int64_t n, DType made, bool has_bias = true) {
+  OpSpec spec = scaled_spec(x, n, made, has_bias);
+  spec.attributes = spec.attributes.with(attr::kEpilogue, Epilogue().then(Op::kAdd));
   spec.inputs.push_back(spec.outputs[0]);
   spec.is_weight = {false, false, true, false, false, false};
   return spec;
@@ -50,12 +51,14 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
          {Case{{1, 16}, 16}, Case{{5, 32}, 48}, Case{{1, 64}, 208}, Case{{2, 17, 32}, 48}, Case{{3, 2, 4, 16}, 32},
           Case{{20, 5, 32}, 48}, Case{{130, 256}, 272}, Case{{2, 33, 192}, 576}})
       for (const bool has_bias : {false, true})
-        for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
-          SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, activation));
+        for (const Activation activation :
+             {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu, Activation::kRelu}) {
+          SCOPED_TRACE(fmt::format("{} n={} bias={} {}", made, c.n, has_bias, name_of(activation)));
           expect_matches_oracle("cublaslt.scaled_linear", scaled_spec(c.x, c.n, made, has_bias, activation),
                                 tolerance_of(made));
         }
-  expect_matches_oracle("cublaslt.scaled_linear", scaled_spec({5, 32}, 48, DType::kBF16, true, "none", DType::kF32),
+  expect_matches_oracle("cublaslt.scaled_linear",
+                        scaled_spec({5, 32}, 48, DType::kBF16, true, Activation::kNone, DType::kF32),
                         tolerance_of(DType::kBF16));
 }
 
@@ -72,6 +75,7 @@ TEST_F(CublasltScaledLinear, AddsAResidual) {
       EXPECT_EQ(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5), made == DType::kF32)
           << "over 16 bits the library rounds twice";
       EXPECT_FALSE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 4));
+      expect_matches_oracle("cublaslt.scaled_linear", gated_spec(x, n, made, false), tolerance_of(made));
     }
 }
 
@@ -79,7 +83,7 @@ TEST_F(CublasltScaledLinear, AddsAResidual) {
 TEST_F(CublasltScaledLinear, RunsInFp8WithItsEpilogueOnHopper) {
   if (target().compute_capability != 90) GTEST_SKIP() << "epilogues with a scale for each row are Hopper's";
   for (const DType made : {DType::kBF16, DType::kF16})
-    for (const char* activation : {"none", "gelu_tanh"}) {
+    for (const Activation activation : {Activation::kNone, Activation::kGeluTanh}) {
       const OpSpec spec = scaled_spec({1, 272, 192}, 768, made, true, activation);
       EXPECT_EQ(kernel_named("cublaslt.scaled_linear").compute_type(spec), DType::kF8E4M3);
       std::vector<Operand> inputs;
@@ -117,7 +121,7 @@ TEST_F(CublasltScaledLinear, TakesOverWhatIsFastestForOtherRows) {
                                  .c_row = n,
                                  .has_bias = true});
     };
-    const OpSpec spec = scaled_spec({1, 304, 192}, n, DType::kBF16, true, "none");
+    const OpSpec spec = scaled_spec({1, 304, 192}, n, DType::kBF16, true);
     const std::string algorithm = measured_algorithm<Tuner>("cublaslt.scaled_linear", spec, work(304));
     backend().context<Tuner>()->keep(work(272), algorithm, 1);
     EXPECT_THAT(take_over("cublaslt.scaled_linear", spec, tolerance_of(DType::kBF16)),
@@ -127,7 +131,7 @@ TEST_F(CublasltScaledLinear, TakesOverWhatIsFastestForOtherRows) {
 
 TEST_F(CublasltScaledLinear, RunsUnmeasuredWithoutATunedSize) {
   const cuda::OwnCache cache;
-  const auto spec = [](std::int64_t n) { return scaled_spec({1, 272, 192}, n, DType::kBF16, true, "none"); };
+  const auto spec = [](std::int64_t n) { return scaled_spec({1, 272, 192}, n, DType::kBF16, true); };
   static_cast<void>(prepare_dense("cublaslt.scaled_linear", spec(768), target()));
   EXPECT_THAT(take_over("cublaslt.scaled_linear", spec(1024), tolerance_of(DType::kBF16)),
               testing::Not(testing::HasSubstr("taken over")));
@@ -140,12 +144,12 @@ TEST_F(CublasltScaledLinear, RejectsWithReasons) {
     const Support rejection = kernel_named("cublaslt.scaled_linear").supports(spec, gpu);
     return rejection ? rejection->reason : "supported";
   };
-  const OpSpec spec = scaled_spec({8, 32}, 48, DType::kBF16, true, "none");
+  const OpSpec spec = scaled_spec({8, 32}, 48, DType::kBF16, true);
   EXPECT_EQ(reason(spec, 90), "supported");
   EXPECT_EQ(reason(spec, 86), "FP8 tensor cores came with sm_89; this GPU is sm_86");
-  EXPECT_EQ(reason(scaled_spec({8, 24}, 48, DType::kBF16, true, "none"), 90),
+  EXPECT_EQ(reason(scaled_spec({8, 24}, 48, DType::kBF16, true), 90),
             "takes channels in multiples of 16, not 24 to 48");
-  EXPECT_EQ(reason(scaled_spec({0, 32}, 48, DType::kBF16, true, "none"), 90), "an operand has no elements");
+  EXPECT_EQ(reason(scaled_spec({0, 32}, 48, DType::kBF16, true), 90), "an operand has no elements");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, {2}}}), 90), "runs scaled_linear, not relu");
 }
 

@@ -20,7 +20,7 @@ KernelPlan plan_scaled_linear_plain(const KernelBinding& binding) {
   const Shape& weight = binding.spec.input(Role::kWeight).shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
-  const RowFinish form{.activation = binding.spec.attributes[attr::kActivation],
+  const RowFinish form{.activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation,
                        .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = binding.outputs[0].type.dtype,
                        .columns = n,
@@ -46,11 +46,11 @@ KernelPlan plan_scaled_linear_plain(const KernelBinding& binding) {
 
 }  // namespace
 
-Support check_scaled_dtypes(const OpSpec& spec) {
+Support check_scaled_linear(const OpSpec& spec) {
   const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
   if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
   if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
-  if (spec.has(Role::kResidual)) return Rejection{"takes no residual"};
+  if (Support rejection = check_epilogue(spec, false)) return rejection;
   if (spec.has(Role::kBias) && spec.input(Role::kBias).dtype != DType::kF32)
     return Rejection{fmt::format("takes a bias in f32, not {}", spec.input(Role::kBias).dtype)};
   return std::nullopt;
@@ -59,7 +59,7 @@ Support check_scaled_dtypes(const OpSpec& spec) {
 const Listed<CpuKernel> kPlainScaledLinear({.name = "plain.scaled_linear",
                                             .op = Op::kScaledLinear,
                                             .tried = Tried::kLast,
-                                            .supports = check_scaled_dtypes,
+                                            .supports = check_scaled_linear,
                                             .strides = StrideRule::kDense,
                                             .compute = DType::kI8,
                                             .plan = plan_scaled_linear_plain});

@@ -11,13 +11,16 @@ namespace {
 using onednn::prepare_dense;
 using onednn::test_target;
 
+constexpr Activation kActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
+                                       Activation::kSilu, Activation::kRelu};
+
 OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool bias = true,
-                   const std::string& activation = "none", bool is_weight = true) {
+                   Activation activation = Activation::kNone, bool is_weight = true) {
   Shape rows(x.dims().first(x.dims().size() - 1));
   std::vector<TensorType> inputs{
       {DType::kI8, x}, {DType::kF32, rows}, {DType::kI8, Shape{n, x[-1]}}, {DType::kF32, Shape{n}}};
   if (bias) inputs.push_back({DType::kF32, Shape{n}});
-  return make_spec(Op::kScaledLinear, std::move(inputs), {{"activation", activation}, {"dtype", y}},
+  return make_spec(Op::kScaledLinear, std::move(inputs), {{attr::kEpilogue, Epilogue(activation)}, {attr::kDType, y}},
                    {false, false, is_weight, is_weight, is_weight});
 }
 
@@ -60,15 +63,15 @@ TEST(OnednnScaledLinear, AgreesForEveryShapeAndStrides) {
           for (const int threads : {1, 3}) {
             SCOPED_TRACE(fmt::format("{} x{} n={} weight={} strides={} threads={}", y, c.x, c.n, is_weight,
                                      static_cast<int>(strides), threads));
-            expect_agrees(scaled_spec(c.x, c.n, y, true, "none", is_weight), strides, threads);
+            expect_agrees(scaled_spec(c.x, c.n, y, true, Activation::kNone, is_weight), strides, threads);
           }
 }
 
 TEST(OnednnScaledLinear, AgreesForEveryBiasAndActivation) {
   for (const DType y : {DType::kF32, DType::kBF16})
     for (const bool bias : {false, true})
-      for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"}) {
-        SCOPED_TRACE(fmt::format("{} bias={} {}", y, bias, activation));
+      for (const Activation activation : kActivations) {
+        SCOPED_TRACE(fmt::format("{} bias={} {}", y, bias, name_of(activation)));
         expect_agrees(scaled_spec(Shape{2, 19, 40}, 72, y, bias, activation), TestStrides::kDense, 2);
       }
 }
@@ -78,7 +81,7 @@ TEST(OnednnScaledLinear, SumsDoNotOverflow) {
   const Target target = test_target();
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
   constexpr std::int64_t kIn = 4096, kOut = 16;
-  const OpSpec spec = scaled_spec(Shape{2, kIn}, kOut, DType::kF32, false, "none", false);
+  const OpSpec spec = scaled_spec(Shape{2, kIn}, kOut, DType::kF32, false, Activation::kNone, false);
   const auto prepared = prepare_dense("onednn.scaled_linear", spec, target);
   std::vector<std::int8_t> x(2 * kIn, 127), weight(kOut * kIn, 127);
   std::fill(weight.begin() + kIn, weight.begin() + 2 * kIn, std::int8_t{-127});
@@ -100,7 +103,7 @@ TEST(OnednnScaledLinear, IsAnInt8Implementation) {
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
   for (const Shape& x : {Shape{20, 272, 192}, Shape{16, 60}, Shape{1, 192}, Shape{1, 33, 64}})
     for (const bool is_weight : {false, true}) {
-      const OpSpec spec = scaled_spec(x, 192, DType::kF32, true, "none", is_weight);
+      const OpSpec spec = scaled_spec(x, 192, DType::kF32, true, Activation::kNone, is_weight);
       EXPECT_EQ(kernel_named("onednn.scaled_linear").compute_type(spec), DType::kI8);
       if (kernel_named("onednn.scaled_linear").supports(spec, target)) {
         EXPECT_EQ(target.cpu_isa, CpuIsa::kAmx) << x.to_string();
@@ -132,8 +135,9 @@ TEST(OnednnScaledLinear, SaysWhatItIsAndRejectsWithReasons) {
   EXPECT_EQ(reason(scaled_spec(Shape{2, 4}, 3, DType::kF16), target), "makes f32 or bf16, not f16");
   EXPECT_EQ(reason(scaled_spec(Shape{0, 4}, 3), target), "an operand has no elements");
   OpSpec with_residual = spec;
+  with_residual.attributes = spec.attributes.with(attr::kEpilogue, Epilogue().then(Op::kAdd));
   with_residual.inputs.push_back(spec.outputs[0]);
-  EXPECT_EQ(reason(with_residual, target), "takes no residual");
+  EXPECT_EQ(reason(with_residual, target), "takes an activation after the sum, not the epilogue add(sum, e0)");
   target.device = DeviceKind::kCuda;
   EXPECT_EQ(reason(spec, target), "runs on cpu, not on cuda");
 }
@@ -146,7 +150,7 @@ class AmxScaledLinear : public testing::Test {
   }
   void expect_match(const OpSpec& spec, TestStrides strides, int threads) {
     SCOPED_TRACE(fmt::format("{} x{} n={} {} strides={} threads={}", spec.outputs[0].dtype, spec.inputs[0].shape,
-                             spec.inputs[2].shape[0], name_of(spec.attributes[attr::kActivation]),
+                             spec.inputs[2].shape[0], spec.attributes[attr::kEpilogue].to_text(),
                              static_cast<int>(strides), threads));
     target_.threads = threads;
     const Comparison result = compare_with_oracle(kernel_named("amx.scaled_linear"), spec, target_, seed_++,
@@ -172,7 +176,7 @@ TEST_F(AmxScaledLinear, MatchesTheOracle) {
       for (const int threads : {1, 2, 16})
         for (const bool bias : {false, true}) {
           expect_match(scaled_spec(c.x, c.n, DType::kF32, bias), strides, threads);
-          for (const char* activation : {"none", "gelu_tanh", "gelu_erf", "silu", "relu"})
+          for (const Activation activation : kActivations)
             expect_match(scaled_spec(c.x, c.n, DType::kBF16, bias, activation), strides, threads);
         }
 }
@@ -223,9 +227,9 @@ TEST(AmxScaledLinearSupport, DeclinesWithReasons) {
             "takes weights of up to 1024 KiB, half of a core's cache, not 1056");
   EXPECT_EQ(reason(scaled_spec(Shape{32, 96}, 64)), "takes weights of multiples of 32 by 64, not [64, 96]");
   EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 48)), "takes weights of multiples of 32 by 64, not [48, 64]");
-  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, "silu")),
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, Activation::kSilu)),
             "takes activations whose results are bf16, not f32");
-  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, "none", false)),
+  EXPECT_EQ(reason(scaled_spec(Shape{32, 64}, 64, DType::kF32, true, Activation::kNone, false)),
             "packs the weight, which here changes");
 }
 

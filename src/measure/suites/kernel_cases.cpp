@@ -19,6 +19,11 @@ constexpr std::int64_t kBigBytes = MachineRates::kLargestCopy;
 constexpr std::int64_t kBigDim = 3072;  // of a 12 B model: 24 heads of 128
 constexpr std::int64_t kBigHeads = 24;
 
+/// "none" or the name of an activation.
+Epilogue epilogue_of(const std::string& activation) {
+  return Epilogue::parse(activation == "none" ? "sum" : activation + "(sum)");
+}
+
 class Suite {
  public:
   std::vector<KernelCase> list() {
@@ -56,8 +61,8 @@ class Suite {
   void linear(DType dtype, std::int64_t rows, std::int64_t k, std::int64_t n, const std::string& activation = "none") {
     const std::string suffix = activation == "none" ? "" : " " + activation;
     add(fmt::format("linear {} {}x{}x{}{}", dtype, rows, k, n, suffix), Op::kLinear,
-        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}},
-        {{attr::kEpilogue, Epilogue::parse(activation == "none" ? "sum" : activation + "(sum)")}}, {false, true, true});
+        {{dtype, {rows, k}}, {dtype, {n, k}}, {dtype, {n}}}, {{attr::kEpilogue, epilogue_of(activation)}},
+        {false, true, true});
   }
 
   void attention(DType dtype, std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_dim) {
@@ -174,7 +179,7 @@ class Suite {
            {DType::kI8, {n, k}},
            {DType::kF32, {n}},
            {DType::kF32, {n}}},
-          {{"activation", activation}, {attr::kDType, dtype}}, {false, false, true, true, true});
+          {{attr::kEpilogue, epilogue_of(activation)}, {attr::kDType, dtype}}, {false, false, true, true, true});
   }
 
   /// GEMMs of the large model at 4608 tokens, and the ops that produce their operands.
@@ -194,7 +199,7 @@ class Suite {
            {DType::kF8E4M3, {n, k}},
            {DType::kF32, {n}},
            {DType::kBF16, {n}}},
-          {{"activation", activation}, {attr::kDType, DType::kBF16}}, {false, false, true, true, true});
+          {{attr::kEpilogue, epilogue_of(activation)}, {attr::kDType, DType::kBF16}}, {false, false, true, true, true});
     }
     const std::int64_t elements = big_rows(DType::kBF16) * kBigDim;
     for (const std::int64_t width : {kBigDim, 4 * kBigDim, 5 * kBigDim})

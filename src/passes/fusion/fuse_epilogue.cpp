@@ -6,14 +6,16 @@
 // time at most, on an H200), and a launch that reads and writes the result once more is saved.
 //
 // Tokens that become an image and are added to one, image + to_image(linear(tokens, w, b)), are added as tokens:
-// conversion between tokens and channels-last pixels is a view. An 8-bit matmul over such tokens takes the image as its
-// residual.
+// conversion between tokens and channels-last pixels is a view.
 //
-// Sums that a norm reads are left alone: fuse-rows fuses the addition with the norm. So are the vectors[b, c] of a
-// time step: it fuses their sums with the activation that follows.
+// Sums of a linear that a norm reads are left alone: fuse-rows fuses the addition with the norm. So are the
+// vectors[b, c] of a time step: it fuses their sums with the activation that follows. Sums of 8-bit matmuls are not.
+//
+// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias): a gate that all rows have in common becomes part of
+// w_scale and bias, because its elements belong to the columns of the matmul, like those of w_scale.
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,26 +45,14 @@ ValueId to_tokens(Rewriter& r, ValueId image, const std::string& path) {
   return r.emit(Op::kReshape, {pixels}, {{attr::kShape, Ints{shape[0], shape[2] * shape[3], shape[1]}}}, path);
 }
 
-bool has_bias_alone(const Node& matmul) {
-  return matmul.input(Role::kBias) != kNoValue && matmul.input(Role::kResidual) == kNoValue;
+/// The linear or 8-bit matmul that makes a value without other readers; null if there is none.
+const Node* matmul_behind(const Rewriter& r, ValueId value) {
+  if (r.is_weight(value)) return nullptr;
+  const Node* linear = r.match_single_use(value, Op::kLinear);
+  return linear != nullptr ? linear : r.match_single_use(value, Op::kScaledLinear);
 }
 
-/// The 8-bit matmul over tokens[b, s, c] that makes a value without other readers; null if there is none that can add
-/// a residual.
-const Node* quantized_behind(const Rewriter& r, ValueId value) {
-  const Node* matmul = r.match_single_use(value, Op::kScaledLinear);
-  const bool can_add = matmul != nullptr && has_bias_alone(*matmul) && r.shape(matmul->input(Role::kX)).rank() == 3 &&
-                       r.type(matmul->input(Role::kX)).dtype == DType::kF8E4M3 &&
-                       matmul->attributes[attr::kActivation] == Activation::kNone;
-  return can_add ? matmul : nullptr;
-}
-
-/// The linear that makes a value without other readers; null if there is none.
-const Node* linear_behind(const Rewriter& r, ValueId value) {
-  return r.is_weight(value) ? nullptr : r.match_single_use(value, Op::kLinear);
-}
-
-/// The same through the views that make an image of tokens, in 8 bits or not.
+/// The same through the views that make an image of tokens.
 const Node* matmul_behind_image(const Rewriter& r, ValueId image) {
   const Node* reshape = r.match_single_use(image, Op::kReshape);
   if (reshape != nullptr && r.shape(reshape->inputs[0]) == r.shape(image))  // a layout change
@@ -72,9 +62,7 @@ const Node* matmul_behind_image(const Rewriter& r, ValueId image) {
   const Node* transpose = r.match_single_use(reshape->inputs[0], Op::kTranspose);
   const bool is_image = rows[0] == pixels[0] && rows[1] == pixels[1] && transpose != nullptr &&
                         transpose->attributes[attr::kPerm] == Ints{0, 2, 1};
-  if (!is_image) return nullptr;
-  const Node* linear = linear_behind(r, transpose->inputs[0]);
-  return linear != nullptr ? linear : quantized_behind(r, transpose->inputs[0]);
+  return is_image ? matmul_behind(r, transpose->inputs[0]) : nullptr;
 }
 
 bool is_read_by_norm(const Rewriter& r, ValueId value) {
@@ -82,64 +70,98 @@ bool is_read_by_norm(const Rewriter& r, ValueId value) {
   return std::ranges::any_of(r.readers_from_here(value), is_norm);
 }
 
-/// Whether a kernel of the target runs the matmul with these attributes and that many more operands of its result's
+/// Whether a kernel of the target runs the matmul with these attributes, whose epilogue has operands of the result's
 /// type.
-bool runs_with(const Rewriter& r, const Target& target, const Node& matmul, const Attributes& attributes,
-               std::size_t more) {
+bool runs_with(const Rewriter& r, const Target& target, const Node& matmul, const Attributes& attributes) {
   std::vector<TensorType> types;
   for (const ValueId input : matmul.inputs) types.push_back(r.type(input));
   const TensorType& made = r.type(matmul.results[0]);
-  types.insert(types.end(), more, made);
+  types.insert(types.end(), attributes.epilogue_operands(), made);
   return target.fusion->runs(target, matmul.op, attributes, types, made);
 }
 
-/// The attributes of a matmul that ends with the elementwise node, of which it is operand `position`; nothing if it
-/// has operands after its own already.
-std::optional<Attributes> ended_by(const Node& matmul, const Node& node, std::size_t position) {
-  if (matmul.op != Op::kLinear) return node.op == Op::kAdd ? std::optional(matmul.attributes) : std::nullopt;
-  const Epilogue& epilogue = matmul.attributes[attr::kEpilogue];
-  if (epilogue.operand_count() > 0) return std::nullopt;
-  return matmul.attributes.with(attr::kEpilogue, epilogue.then(node.op, position));
+/// The matmul with its epilogue followed by an op, of which it is operand `position`, and with these further operands;
+/// kNoValue if it has operands after its own already, or no kernel runs that.
+ValueId end_with(Rewriter& r, const Target& target, const Node& matmul, Op op, std::size_t position,
+                 const std::function<void(std::vector<ValueId>&)>& add_operands) {
+  if (matmul.attributes.epilogue_operands() > 0) return kNoValue;
+  const Attributes ended =
+      matmul.attributes.with(attr::kEpilogue, matmul.attributes[attr::kEpilogue].then(op, position));
+  if (!runs_with(r, target, matmul, ended)) return kNoValue;
+  std::vector<ValueId> inputs = matmul.inputs;
+  add_operands(inputs);
+  return r.emit_like(matmul, std::move(inputs), ended);
 }
 
-/// Fuses an elementwise node over an image or over tokens with the matmul that makes its operand `position`.
+/// Whether an elementwise node over an image or over tokens may join the matmul that makes its operand `position`.
+bool may_join(const Rewriter& r, const Node& node, std::size_t position, const Node& matmul) {
+  const TensorType& type = r.type(node.results[0]);
+  if (!std::ranges::all_of(node.inputs, [&](ValueId operand) { return r.type(operand) == type; })) return false;
+  if (matmul.op == Op::kScaledLinear) return true;
+  const auto is_there = [&](ValueId operand) { return operand == node.inputs[position] || !r.is_weight(operand); };
+  return type.shape.rank() > 2 && std::ranges::all_of(node.inputs, is_there) && !is_read_by_norm(r, node.results[0]);
+}
+
 bool fuse_into(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
   const ValueId made = node.results[0];
   const TensorType type = r.type(made);
   const bool is_image = type.shape.rank() == 4 && type.layout == Layout::kChannelsLast;
-  if (!is_image && type.shape.rank() != 3) return false;
   const Node* matmul =
-      is_image ? matmul_behind_image(r, node.inputs[position]) : linear_behind(r, node.inputs[position]);
-  const auto may_join = [&](ValueId operand) {
-    return r.type(operand) == type && (operand == node.inputs[position] || !r.is_weight(operand));
-  };
-  if (matmul == nullptr || !std::ranges::all_of(node.inputs, may_join)) return false;
-
-  std::optional<Attributes> attributes = ended_by(*matmul, node, position);
-  if (!attributes || !runs_with(r, target, *matmul, *attributes, node.inputs.size() - 1)) return false;
-
+      is_image ? matmul_behind_image(r, node.inputs[position]) : matmul_behind(r, node.inputs[position]);
+  if (matmul == nullptr || !may_join(r, node, position, *matmul)) return false;
   const std::string path = matmul->path;
-  std::vector<ValueId> inputs = matmul->inputs;
-  for (std::size_t k = 0; k < node.inputs.size(); ++k)
-    if (k != position) inputs.push_back(is_image ? to_tokens(r, node.inputs[k], path) : node.inputs[k]);
-  const ValueId ended = r.emit_like(*matmul, std::move(inputs), *std::move(attributes));
+  const ValueId ended = end_with(r, target, *matmul, node.op, position, [&](std::vector<ValueId>& inputs) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      if (k != position) inputs.push_back(is_image ? to_tokens(r, node.inputs[k], path) : node.inputs[k]);
+  });
+  if (ended == kNoValue) return false;
   r.replace(made, is_image ? to_pixels(r, ended, type.shape[2], type.shape[3], path) : ended);
   return true;
 }
 
 bool fuse_end(Rewriter& r, const Target& target, const Node& node) {
   const bool may_end = node.results.size() == 1 && Epilogue::may_contain(node.op) && node.inputs.size() > 1;
-  if (!may_end || r.type(node.results[0]).shape.numel() == 0 || is_read_by_norm(r, node.results[0])) return false;
+  if (!may_end || r.type(node.results[0]).shape.numel() == 0) return false;
   for (std::size_t position = 0; position < node.inputs.size(); ++position)
     if (fuse_into(r, target, node, position)) return true;
   return false;
+}
+
+ValueId cast(Rewriter& r, ValueId value, DType dtype, const std::string& path) {
+  return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{attr::kDType, dtype}}, path);
+}
+
+bool fuse_gate(Rewriter& r, const Target& target, const Node& node) {
+  if (node.op != Op::kGateResidual) return false;
+  const Node* matmul = r.match_single_use(node.input(Role::kX), Op::kScaledLinear);
+  const ValueId residual = node.input(Role::kResidual), gate = node.input(Role::kGate);
+  if (matmul == nullptr || !matmul->attributes[attr::kEpilogue].is_empty() || r.shape(gate)[0] != 1) return false;
+  const std::string path = matmul->path;
+  const std::vector<std::size_t> vectors = {position_of(Op::kScaledLinear, Role::kWeightScale),
+                                            position_of(Op::kScaledLinear, Role::kBias)};
+  const ValueId ended = end_with(r, target, *matmul, Op::kAdd, 1, [&](std::vector<ValueId>& inputs) {
+    const Ints columns{r.shape(gate)[2]};
+    const ValueId factors = cast(r, r.emit(Op::kReshape, {gate}, {{attr::kShape, columns}}, path), DType::kF32, path);
+    for (const std::size_t vector : vectors) {
+      if (vector >= inputs.size()) continue;  // no bias
+      const DType dtype = r.type(inputs[vector]).dtype;
+      const ValueId gated = r.emit(Op::kMul, {cast(r, inputs[vector], DType::kF32, path), factors}, {}, path);
+      inputs[vector] = cast(r, gated, dtype, path);
+    }
+    inputs.push_back(residual);
+  });
+  if (ended == kNoValue) return false;
+  r.replace(node.results[0], ended);
+  return true;
 }
 
 }  // namespace
 
 PassOutcome fuse_epilogue(Graph& graph, const Target& target) {
   if (target.fusion == nullptr) return {};
-  return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return fuse_end(r, target, node); })};
+  return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) {
+            return fuse_gate(r, target, node) || fuse_end(r, target, node);
+          })};
 }
 
 }  // namespace headroom

@@ -167,5 +167,92 @@ TEST(FuseEpilogue, LeavesRowMajorImages) {
                  0);
 }
 
+TEST(FuseEpilogueIn8Bits, AddsTheResidualWhereTheMatmulIsStored) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %xq: f8e4m3[2, 3, 4]
+      input %x_scale: f32[2, 3]
+      input %residual: f32[2, 3, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: f32[5]
+    - %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) @ proj
+    - %2: f32[2, 3, 5] = add(%1, %residual) @ block
+    + %2: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias, %residual) {epilogue = add(sum, e0)} @ proj
+      output y = %2
+    })",
+                 1, 1e-6, {}, kGeneratingGpu);
+}
+
+TEST(FuseEpilogueIn8Bits, PutsAGateIntoScalesAndBias) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %xq: f8e4m3[1, 3, 4]
+      input %x_scale: f32[1, 3]
+      input %r: bf16[1, 3, 5]
+      input %gate: bf16[1, 1, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+      param %bias: bf16[5]
+    - %1: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {dtype = bf16} @ proj
+    - %2: bf16[1, 3, 5] = gate_residual(%r, %gate, %1) @ block
+    + %3: f32[5] = cast(%bias) {dtype = f32} @ proj
+    + %4: bf16[5] = reshape(%gate) {shape = [5]} @ proj
+    + %5: f32[5] = cast(%4) {dtype = f32} @ proj
+    + %6: f32[5] = mul(%w_scale, %5) @ proj
+    + %7: f32[5] = mul(%3, %5) @ proj
+    + %8: bf16[5] = cast(%7) {dtype = bf16} @ proj
+    + %2: bf16[1, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %6, %8, %r) {epilogue = add(e0, sum), dtype = bf16} @ proj
+      output y = %2
+    })",
+                 1, 1e-2, {}, kGeneratingGpu);
+}
+
+TEST(FuseEpilogueIn8Bits, LeavesWhatTheEpilogueHasNoPlaceFor) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %xq: f8e4m3[2, 3, 4]
+      input %iq: i8[2, 3, 4]
+      input %x_scale: f32[2, 3]
+      input %residual: f32[2, 3, 5]
+      input %gate: f32[2, 1, 5]
+      input %row: f32[5]
+      param %wq: f8e4m3[5, 4]
+      param %vq: i8[5, 4]
+      param %w_scale: f32[5]
+      param %bias: f32[5]
+      %1: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias) {epilogue = silu(sum)}
+      %2: f32[2, 3, 5] = add(%1, %residual)
+      %3: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %4: f32[2, 3, 5] = add(%3, %row)
+      %5: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %6: f32[2, 3, 5] = gate_residual(%residual, %gate, %5)
+      %7: f32[2, 3, 5] = scaled_linear(%iq, %x_scale, %vq, %w_scale, %bias)
+      %8: f32[2, 3, 5] = add(%7, %residual)
+      %9: f32[2, 3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %bias)
+      %10: f32[2, 3, 5] = add(%9, %residual)
+      output activated = %2
+      output vector = %4
+      output gates = %6
+      output integers = %8
+      output sum = %10
+      output product = %9
+    })",
+                   kGeneratingGpu);
+}
+
+TEST(FuseEpilogueIn8Bits, TakesMatmulsWithoutBiasAndSumsThatNormsRead) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %xq: f8e4m3[3, 4]
+      input %x_scale: f32[3]
+      input %residual: f32[3, 5]
+      param %wq: f8e4m3[5, 4]
+      param %w_scale: f32[5]
+    - %1: f32[3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale)
+    - %2: f32[3, 5] = add(%residual, %1)
+    + %2: f32[3, 5] = scaled_linear(%xq, %x_scale, %wq, %w_scale, %residual) {epilogue = add(e0, sum)}
+      %3: f32[3, 5] = rms_norm(%2) {eps = 1e-6}
+      output y = %3
+    })",
+                 1, 1e-6, {}, kGeneratingGpu);
+}
+
 }  // namespace
 }  // namespace headroom

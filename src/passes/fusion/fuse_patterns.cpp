@@ -1,4 +1,4 @@
-// fuse-patterns, fuse-quantized-patterns: the tree of ops in a pattern  ->  the fused op given next to it
+// fuse-patterns: the tree of ops in a pattern  ->  the fused op given next to it
 //
 // One pass over memory instead of several. Another fusion of this kind is one more function: the pattern, the
 // condition and the replacement. Each fusion is applied to the whole graph before the next.
@@ -91,53 +91,6 @@ Fusion conv_residual() {
               }};
 }
 
-Pattern quantized_matmul() {
-  return op(Op::kScaledLinear, {any("xq"), any("x_scale"), any("wq"), any("w_scale"), any("bias")}, "matmul");
-}
-
-ValueId emit_with_residual(Rewriter& r, const Match& m, ValueId w_scale, ValueId bias) {
-  const Node& matmul = m.node("matmul");
-  return r.emit_with(matmul, {{Role::kWeightScale, w_scale}, {Role::kBias, bias}, {Role::kResidual, m["residual"]}});
-}
-
-/// A value added to an 8-bit matmul in its epilogue, which reads the residual while the tensor cores work. This
-/// replaces a pass over memory.
-bool is_residual_of(const Rewriter& r, ValueId residual, const Node& matmul) {
-  return matmul.attributes[attr::kActivation] == Activation::kNone && r.type(residual) == r.type(matmul.results[0]) &&
-         r.type(matmul.input(Role::kX)).dtype == DType::kF8E4M3;
-}
-
-/// residual + scaled_linear(xq, x_scale, wq, w_scale, bias)
-Fusion matmul_residual() {
-  return {.pattern = op(Op::kAdd, {any("residual"), quantized_matmul()}),
-          .fits = [](const Rewriter& r, const Match& m) { return is_residual_of(r, m["residual"], m.node("matmul")); },
-          .emit = [](Rewriter& r, const Match& m,
-                     const Node& /*root*/) { return std::vector{emit_with_residual(r, m, m["w_scale"], m["bias"])}; }};
-}
-
-/// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias) -> the same with w_scale * gate and bias * gate,
-/// if all rows have one gate: its elements belong to the columns of the matmul, like those of w_scale.
-Fusion matmul_gate_residual() {
-  return {
-      .pattern = op(Op::kGateResidual, {any("residual"), any("gate"), quantized_matmul()}),
-      .fits =
-          [](const Rewriter& r, const Match& m) {
-            return is_residual_of(r, m["residual"], m.node("matmul")) && r.shape(m["gate"])[0] == 1;
-          },
-      .emit =
-          [](Rewriter& r, const Match& m, const Node& /*root*/) {
-            const std::string& path = m.node("matmul").path;
-            const auto cast = [&](ValueId value, DType dtype) {
-              return r.type(value).dtype == dtype ? value : r.emit(Op::kCast, {value}, {{attr::kDType, dtype}}, path);
-            };
-            const std::vector<std::int64_t> columns{r.shape(m["w_scale"])[0]};
-            const ValueId gate = cast(r.emit(Op::kReshape, {m["gate"]}, {{attr::kShape, columns}}, path), DType::kF32);
-            const ValueId scale = r.emit(Op::kMul, {m["w_scale"], gate}, {}, path);
-            const ValueId bias = r.emit(Op::kMul, {cast(m["bias"], DType::kF32), gate}, {}, path);
-            return std::vector{emit_with_residual(r, m, scale, cast(bias, r.type(m["bias"]).dtype))};
-          }};
-}
-
 int fuse(Graph& graph, const Fusion& fusion) {
   return rewrite_each(graph, [&](Rewriter& r, const Node& node) {
     const auto match = find(r, node, fusion.pattern, [&](const Match& found) { return fusion.fits(r, found); });
@@ -158,10 +111,6 @@ PassOutcome fuse_all(Graph& graph, const std::vector<Fusion>& fusions) {
 
 PassOutcome fuse_patterns(Graph& graph, const Target&) {
   return fuse_all(graph, {linear_bias(), norm_modulate(), gate_residual(), conv_residual()});
-}
-
-PassOutcome fuse_quantized_patterns(Graph& graph, const Target&) {
-  return fuse_all(graph, {matmul_residual(), matmul_gate_residual()});
 }
 
 }  // namespace headroom

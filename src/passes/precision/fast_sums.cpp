@@ -51,8 +51,8 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
     case Op::kConcat:
       return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
     case Op::kLinear:
-      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     case Op::kScaledLinear:
+      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     case Op::kGroupNorm:
       return node.attributes[attr::kActivation] == Activation::kRelu;
     default:

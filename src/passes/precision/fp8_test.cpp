@@ -28,8 +28,8 @@ constexpr const char* kFp8Model = R"(graph model {
 - %2: f32[1, 128, 32] = linear(%1, %0) {epilogue = sum} @ left
 - %3: f32[1, 128, 48] = linear(%1, %w2, %b2) {epilogue = gelu_tanh(sum)} @ right
 + %14: f8e4m3[1, 128, 32], %15: f32[1, 128] = quantize(%1) {dtype = f8e4m3} @ left
-+ %2: f32[1, 128, 32] = scaled_linear(%14, %15, %10, %11) {activation = "none", dtype = f32} @ left
-+ %3: f32[1, 128, 48] = scaled_linear(%14, %15, %12, %13, %b2) {activation = "gelu_tanh", dtype = f32} @ right
++ %2: f32[1, 128, 32] = scaled_linear(%14, %15, %10, %11) {epilogue = sum, dtype = f32} @ left
++ %3: f32[1, 128, 48] = scaled_linear(%14, %15, %12, %13, %b2) {epilogue = gelu_tanh(sum), dtype = f32} @ right
   %4: f32[1, 128, 32] = slice(%3) {axis = 2, start = 0, size = 32}
   %5: f32[1, 128, 32] = add(%2, %4)
   %6: f32[1, 128, 16] = slice(%5) {axis = 2, start = 0, size = 16}

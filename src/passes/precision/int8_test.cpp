@@ -24,8 +24,8 @@ constexpr const char* kInt8Model = R"(graph model {
 - %2: f32[1, 16, 32] = linear(%1, %0) {epilogue = sum} @ left
 - %3: f32[1, 16, 64] = linear(%1, %w2, %b2) {epilogue = gelu_tanh(sum)} @ right
 + %12: i8[1, 16, 32], %13: f32[1, 16] = quantize(%1) {dtype = i8} @ left
-+ %2: f32[1, 16, 32] = scaled_linear(%12, %13, %8, %9) {activation = "none", dtype = f32} @ left
-+ %3: f32[1, 16, 64] = scaled_linear(%12, %13, %10, %11, %b2) {activation = "gelu_tanh", dtype = f32} @ right
++ %2: f32[1, 16, 32] = scaled_linear(%12, %13, %8, %9) {epilogue = sum, dtype = f32} @ left
++ %3: f32[1, 16, 64] = scaled_linear(%12, %13, %10, %11, %b2) {epilogue = gelu_tanh(sum), dtype = f32} @ right
   %4: f32[1, 16, 32] = slice(%3) {axis = 2, start = 0, size = 32}
   %5: f32[1, 16, 32] = add(%2, %4)
   %6: f32[1, 16, 64] = concat(%5, %5) {axis = 2}
@@ -71,7 +71,7 @@ TEST(Int8, TakesStoredWeightsAsTheyAre) {
   %7: f32[16, 32] = linear(%x, %w) {epilogue = sum}
 - %8: f32[16, 48] = linear(%7, %6) {epilogue = sum}
 + %12: i8[16, 32], %13: f32[16] = quantize(%7) {dtype = i8}
-+ %8: f32[16, 48] = scaled_linear(%12, %13, %6, %11) {activation = "none", dtype = f32}
++ %8: f32[16, 48] = scaled_linear(%12, %13, %6, %11) {epilogue = sum, dtype = f32}
   %9: f32[16, 32] = slice(%8) {axis = 1, start = 0, size = 32}
   %10: f32[16, 32] = linear(%9, %w) {epilogue = sum}
   output y = %10

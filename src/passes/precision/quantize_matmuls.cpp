@@ -252,7 +252,7 @@ class Quantization {
       const bool is_wanted = r.type(bias).dtype == wanted;
       inputs.push_back(is_wanted ? bias : r.emit(Op::kCast, {bias}, {{attr::kDType, wanted}}, node.path));
     }
-    NamedAttributes attributes = {{attr::kActivation, form_of(node.attributes[attr::kEpilogue])->activation},
+    NamedAttributes attributes = {{attr::kEpilogue, node.attributes[attr::kEpilogue]},
                                   {attr::kDType, r.type(node.results[0]).dtype}};
     if (fast_.contains(node.results[0])) attributes.emplace_back(attr::kFastSums, true);
     r.replace(node.results[0], r.emit(Op::kScaledLinear, std::move(inputs), attributes, node.path));
