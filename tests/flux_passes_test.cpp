@@ -17,7 +17,7 @@ namespace headroom {
 namespace {
 
 constexpr Target kHopper{
-    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kGpuRules};
+    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kLibraryRules};
 constexpr double kParamScale = 0.25;  // about 1 / sqrt(dim), so that activations keep their size through the blocks
 
 FluxConfig small_config(std::int64_t layers, std::int64_t single_layers) {
@@ -87,7 +87,7 @@ TEST(FluxPasses, EveryFusionFiresAtEachOfItsPlaces) {
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
 
-  EXPECT_EQ(rewrites_of(report, "fuse-activation"), 2 * kDouble + kSingle + 3);  // MLPs, and three embedders
+  EXPECT_EQ(rewrites_of(report, "fuse-epilogue"), 2 * kDouble + kSingle + 3);  // MLPs, and three embedders
   EXPECT_EQ(rewrites_of(report, "fuse-qkv"), 2 * kDouble + kSingle);
   const int norms = 4 * kDouble + kSingle + 1, gates = 4 * kDouble + kSingle;
   EXPECT_EQ(rewrites_of(report, "fuse-patterns"), norms + gates);
@@ -120,7 +120,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     std::erase(exact, pass);  // have nothing to do where there is no loop
   for (const char* pass : {"fuse-upsample", "fuse-concats"})
     std::erase(exact, pass);  // nor these where there are no images, and no memory whose keys are behind others
-  for (const char* pass : {"fuse-rows", "fuse-epilogue", "fuse-shortcut", "fuse-group-norm"})
+  for (const char* pass : {"fuse-rows", "fuse-token-epilogue", "fuse-shortcut", "fuse-group-norm"})
     std::erase(exact, pass);               // nor these on a CPU
   std::erase(exact, "fuse-conditioning");  // nor this for weights as small as these
   ASSERT_EQ(exact.size(), 11U);
@@ -138,7 +138,7 @@ TEST(FluxPasses, ExactPassesChangeNoNumberInAnyCombination) {
     // No fusion spoils another's patterns; only the scale needs what an earlier one leaves of joined streams, unless attention has
     // taken it, and merging needs weights first.
     ASSERT_EQ(rewrites_of(report, "flash-attention"), is_on("flash-attention") ? 2 : 0);
-    ASSERT_EQ(rewrites_of(report, "fuse-activation"), is_on("fuse-activation") ? 6 : 0);
+    ASSERT_EQ(rewrites_of(report, "fuse-epilogue"), is_on("fuse-epilogue") ? 6 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qkv"), is_on("fuse-qkv") && is_on("weights-first") ? 3 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-patterns"), is_on("fuse-patterns") ? 6 + 5 : 0);
     ASSERT_EQ(rewrites_of(report, "fuse-qk-norm-rope"), is_on("fuse-qk-norm-rope") ? 4 : 0);

@@ -20,7 +20,7 @@ constexpr Target kH200{.device = DeviceKind::kCuda,
                        .compute_capability = 90,
                        .multiprocessors = 132,
                        .has_compiler = true,
-                       .fusion = &kGpuRules};
+                       .fusion = &kLibraryRules};
 
 /// A U-Net's graph in f16 as every exact switch leaves it.
 Graph optimized(const ComponentClass& unet, const nlohmann::json& config, OptimizeReport& report) {
@@ -54,7 +54,7 @@ void expect_nothing_between(const Graph& graph, const OptimizeReport& report, in
         << describe(node);
   EXPECT_EQ(count_bodies(graph, "concat_group_norm"), skips) << "those joined with what comes from below";
   EXPECT_EQ(count_bodies(graph, "add_group_norm"), steps) << "the time, added to each channel";
-  EXPECT_EQ(rewrites(report, "fuse-epilogue"), sums) << "of transformers and of their feed-forwards";
+  EXPECT_EQ(rewrites(report, "fuse-token-epilogue"), sums) << "of transformers and of their feed-forwards";
   EXPECT_EQ(count(graph, Op::kConv2dShortcut), shortcuts) << "around residual blocks whose channels change";
 }
 

@@ -147,25 +147,14 @@ std::string Epilogue::to_text() const {
 }
 
 std::optional<EpilogueForm> form_of(const Epilogue& epilogue) {
-  using Term = Epilogue::Term;
-  EpilogueForm form;
-  std::span<const Term> terms = epilogue.terms();
-  if (terms.empty()) return form;
-  const bool is_addition = terms.back() == Term{.kind = Term::kOp, .op = Op::kAdd};
-  if (is_addition) {
-    const bool operand_first = terms.front().kind == Term::kOperand;
-    if (!operand_first && terms[terms.size() - 2].kind != Term::kOperand) return std::nullopt;
-    form.adds_operand = true;
-    terms = terms.subspan(operand_first ? 1 : 0, terms.size() - 2);
-  }
-  if (terms.front().kind != Term::kSum || terms.size() > 2) return std::nullopt;
-  if (terms.size() == 2) {
-    const std::optional<Activation> activation =
-        terms[1].kind == Term::kOp ? activation_for(terms[1].op) : std::nullopt;
-    if (!activation) return std::nullopt;
-    form.activation = *activation;
-  }
-  return form;
+  const std::span<const Epilogue::Term> terms = epilogue.terms();
+  Activation activation = Activation::kNone;
+  if (!terms.empty() && terms.back().kind == Epilogue::Term::kOp)
+    activation = activation_for(terms.back().op).value_or(Activation::kNone);
+  for (const Epilogue& sum : {Epilogue(), Epilogue().then(Op::kAdd, 0), Epilogue().then(Op::kAdd, 1)})
+    if (epilogue == (activation == Activation::kNone ? sum : sum.then(op_of(activation))))
+      return EpilogueForm{.activation = activation, .adds_operand = sum.operand_count() > 0};
+  return std::nullopt;
 }
 
 }  // namespace headroom

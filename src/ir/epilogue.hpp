@@ -13,10 +13,10 @@
 
 namespace headroom {
 
-/// What a matmul does to each element of its result before it is rounded and stored: a tree of elementwise ops, as
-/// `gelu_tanh(sum)` or `add(e0, mul(e1, sum))`. `sum` is the sum of products with the bias. e0, e1, ... are the
-/// operands that the node has after its own, each in the result's dtype and of the result's shape, or [n]: one number
-/// per column. Nothing inside is rounded, as in the body of a fused op.
+/// What a matmul or a convolution does to each element of its result before it is rounded and stored: a tree of
+/// elementwise ops, as `gelu_tanh(sum)` or `add(e0, mul(e1, sum))`. `sum` is the sum of products with the bias. e0, e1,
+/// ... are the operands that the node has after its own, each of the result's type, or, of a matmul of rows, [n] in its
+/// dtype: one number per column. Nothing inside is rounded, as in the body of a fused op.
 class Epilogue {
  public:
   /// A term of the tree, in postfix order: the sum, an operand, or an op on the terms before it.
@@ -77,10 +77,10 @@ T Epilogue::evaluate(T sum, std::span<const T> operands, const Apply& apply) con
   return std::move(stack.back());
 }
 
-/// activation(sum), then one operand added to it: the form of the epilogues of libraries and of our matmul kernels.
+/// activation(sum + operand): the form of the epilogues of libraries and of our kernels.
 struct EpilogueForm {
   Activation activation = Activation::kNone;
-  bool adds_operand = false;  ///< of the result's shape or [n]
+  bool adds_operand = false;
 };
 
 /// The epilogue in that form; nothing if it has another.

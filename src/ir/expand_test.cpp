@@ -87,10 +87,14 @@ TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {
   const OracleTensor weight = reals({1, 1, 1, 1}, {3});
   const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
   EXPECT_THAT(evaluate(Op::kConv2d, {x, weight, reals({1}, {0.5}), reals({1, 1, 1, 2}, {1, 7})},
-                       {{"activation", std::string("silu")}})
+                       {{"epilogue", std::string("silu(add(sum, e0))")}})
                   .reals,
               Pointwise(DoubleNear(1e-13), {silu(4.5), silu(1.5)}));
-  EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"activation", std::string("silu")}})));
+  EXPECT_EQ(evaluate(Op::kConv2d, {x, weight, reals({1, 1, 1, 2}, {1, 7})}, {{"epilogue", std::string("mul(e0, sum)")}})
+                .reals,
+            (std::vector<double>{3, -42}))
+      << "without a bias the third operand is the epilogue's";
+  EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"epilogue", std::string("silu(sum)")}})));
 }
 
 TEST(ExpandNode, AShortcutIsAddedBeforeTheActivation) {
@@ -99,7 +103,7 @@ TEST(ExpandNode, AShortcutIsAddedBeforeTheActivation) {
   const std::vector<OracleTensor> operands = {x, weight, reals({1}, {0.5}), other, shortcut};
   EXPECT_THAT(evaluate(Op::kConv2dShortcut, operands).reals, testing::ElementsAre(3 + 0.5 + 2 + 5, -6 + 0.5 + 4 + 10));
   EXPECT_THAT(evaluate(Op::kConv2dShortcut, {x, weight, reals({1}, {-20}), other, shortcut},
-                       {{"activation", std::string("relu")}})
+                       {{"epilogue", std::string("relu(sum)")}})
                   .reals,
               testing::ElementsAre(0, 0));
 }

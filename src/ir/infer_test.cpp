@@ -259,7 +259,20 @@ TEST(Infer, Convolutions) {
   const std::vector<TensorType> plain = {f32({2, 3, 8, 9}), f32({5, 3, 3, 3}), f32({5})};
   const Given evenly = {{"stride", ints({2, 2})}, {"padding", ints({1, 1, 1, 1})}};
   EXPECT_EQ(infer_one(Op::kConv2d, plain, evenly), f32({2, 5, 4, 5}));
-  EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 4, 5})}, evenly), f32({2, 5, 4, 5}));
+  const auto adding = [&](std::vector<TensorType> operands, const TensorType& last, Given given) {
+    operands.push_back(last);
+    given.emplace_back(attr::kEpilogue, Epilogue(Activation::kNone).then(Op::kAdd).then(Op::kSilu));
+    return std::pair(operands, given);
+  };
+  for (const bool has_bias : {false, true}) {
+    const auto [operands, given] =
+        adding({plain.begin(), plain.begin() + (has_bias ? 3 : 2)}, f32({2, 5, 4, 5}), evenly);
+    EXPECT_EQ(infer_one(Op::kConv2d, operands, given), f32({2, 5, 4, 5}));
+  }
+  for (const TensorType& other : {f32({2, 5, 6, 8}), f32({5}), f32({1}), f32({5, 1, 1}), bf16({2, 5, 4, 5})}) {
+    const auto [operands, given] = adding(plain, other, evenly);
+    expect_refused(Op::kConv2d, operands, given, "operands of the epilogue");
+  }
   EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1]}, {{"padding", ints({0, 1, 3, 2})}}), f32({2, 5, 9, 10}));
   EXPECT_EQ(infer_one(Op::kConv2d, {plain[0], plain[1]}, {{"dilation", ints({2, 4})}}), f32({2, 5, 4, 1}));
   EXPECT_EQ(infer_one(Op::kConv2d, {bf16({2, 6, 8, 8}), bf16({4, 3, 1, 1}), f32({4})}, {{"groups", integer(2)}}),
@@ -270,9 +283,9 @@ TEST(Infer, Convolutions) {
   expect_refused(Op::kConv2d, {f32({2, 3, 2, 2}), f32({5, 3, 3, 3})}, {}, "no larger");
   expect_refused(Op::kConv2d, plain, {{"stride", ints({0, 1})}}, "positive stride");
   expect_refused(Op::kConv2d, plain, {{"padding", ints({1, 1})}}, "4 integers");
-  expect_refused(Op::kConv2d, plain, {{"activation", std::string("sine")}}, "activation");
+  expect_refused(Op::kConv2d, plain, {{"epilogue", std::string("sine(sum)")}}, "\"sine\"");
   expect_refused(Op::kConv2d, {plain[0], bf16({5, 3, 3, 3}), plain[2]});
-  expect_refused(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 6, 8})}, {}, "residual");
+  expect_refused(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 4, 5})}, evenly, "2 to 3");
 
   const std::vector<TensorType> shortcut = {plain[0], plain[1], f32({5}), f32({2, 7, 4, 5}), f32({5, 7, 1, 1})};
   const auto with = [&](std::size_t operand, const TensorType& type) {
@@ -366,7 +379,8 @@ TEST(Infer, OpsOfImagesKeepTheLayoutOthersDropIt) {
   EXPECT_EQ(infer_one(Op::kAdd, {f32({1}), image}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kConv2d, {image, f32({3, 2, 1, 1}), f32({3})}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kConvTranspose2d, {image, f32({2, 3, 1, 1})}).layout, Layout::kChannelsLast);
-  expect_refused(Op::kConv2d, {image, f32({2, 2, 1, 1}), f32({2}), f32({1, 2, 4, 4})}, {}, "layout");
+  expect_refused(Op::kConv2d, {image, f32({2, 2, 1, 1}), f32({2}), f32({1, 2, 4, 4})},
+                 {{attr::kEpilogue, Epilogue().then(Op::kAdd)}}, "layout");
   EXPECT_EQ(infer_one(Op::kConcat, {image, image}, {{"axis", integer(1)}}).layout, Layout::kChannelsLast);
   EXPECT_EQ(infer_one(Op::kReshape, {image}, {{"shape", ints({32})}}).layout, Layout::kRowMajor);
 }

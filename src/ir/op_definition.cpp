@@ -43,6 +43,11 @@ const OpDefinition& definition_of(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
+bool is_batched_operand(const Graph& graph, const Node& node, std::size_t index) {
+  if (index < node.own_operands()) return schema_of(node.op).operands.at(index).batched;
+  return graph.type(node.inputs[index]).shape == graph.type(node.results[0]).shape;
+}
+
 std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const Node& node, std::int64_t samples) {
   const auto has_samples = [&](ValueId v) {
     const Shape& shape = graph.type(v).shape;
@@ -54,13 +59,11 @@ std::optional<std::vector<bool>> operands_by_sample(const Graph& graph, const No
   const bool holds = has_outer_axis && (known.keeps_samples == nullptr || known.keeps_samples(node.attributes));
   if (kind == Samples::kMixed || !holds || !std::ranges::all_of(node.results, has_samples)) return std::nullopt;
 
-  const OperandList& operands = schema_of(node.op).operands;
   std::vector<bool> by_sample(node.inputs.size(), false);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Shape& shape = graph.type(node.inputs[k]).shape;
-    if (kind == Samples::kBatched) {
-      const bool is_own = k < node.own_operands();  // an operand of an epilogue has the result's shape, or is [n]
-      by_sample[k] = is_own ? operands.at(k).batched : shape == graph.type(node.results[0]).shape;
+    if (kind == Samples::kBatched || k >= node.own_operands()) {
+      by_sample[k] = is_batched_operand(graph, node, k);
     } else {
       const bool aligned = kind == Samples::kEvery || shape.rank() == graph.type(node.results[0]).shape.rank();
       by_sample[k] = aligned && shape.rank() > 0 && shape[0] != 1;

@@ -113,6 +113,10 @@ struct OpDefinition {
 /// Whether rows of operand 0 are multiplied with a weight, each independently.
 [[nodiscard]] inline bool is_matmul(Op op) { return is_contraction(op) && definition_of(op).inner_axes == 1; }
 
+/// Whether operand `index` of the node has the leading axes of its result: a batched one by its role, or one of the
+/// epilogue that has the result's shape.
+[[nodiscard]] bool is_batched_operand(const Graph& graph, const Node& node, std::size_t index);
+
 /// The entries of a leading axis are called samples. Returns for each operand whether it is batched: sample i of each
 /// result of `node` needs only its sample i, for i in [0, samples). Operands that are not batched are needed whole.
 /// Returns nothing if samples mix, if the results have another leading extent, and for a reshape, whose attribute

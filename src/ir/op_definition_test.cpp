@@ -57,6 +57,11 @@ TEST(OpDefinitions, CountArithmetic) {
   EXPECT_EQ(flops(Op::kScaledLinear, {{attr::kEpilogue, Epilogue().then(Op::kAdd)}},
                   {xq, {DType::kF32, {2, 3}}, wq, scales, scales, {DType::kF32, {2, 3, 5}}}),
             2 * 3 * 5 * (2 * 4 + 2 + 1 + 1));
+  const TensorType image{DType::kF32, {1, 2, 4, 4}}, filter{DType::kF32, {3, 2, 1, 1}}, made{DType::kF32, {1, 3, 4, 4}};
+  EXPECT_EQ(flops(Op::kConv2d, {{attr::kEpilogue, Epilogue().then(Op::kAdd).then(Op::kSilu)}}, {image, filter, made}),
+            3 * 16 * (2 * 2 + 1 + 4));
+  EXPECT_EQ(flops(Op::kConv2dShortcut, {}, {image, filter, {DType::kF32, {3}}, image, filter}),
+            3 * 16 * (2 * 2 + 1 + 1 + 2 * 2));
   EXPECT_EQ(flops(Op::kQuantize, {}, {x}), 24 * 3);
   EXPECT_EQ(flops(Op::kNormModulate, {{"eps", 1e-6}}, {x, vector, vector}), 24 * 8);
 }

@@ -85,18 +85,19 @@ TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
   EXPECT_EQ(Attributes(Op::kMatmul, {{"tf32", std::int64_t{1}}}), Attributes(Op::kMatmul, {{attr::kTf32, true}}));
   EXPECT_EQ(Attributes(Op::kLinear, {{"epilogue", std::string("gelu_erf(sum)")}}),
             Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kGeluErf)}}));
-  EXPECT_EQ(Attributes(Op::kConv2d, {{"activation", std::string("gelu_erf")}}),
-            Attributes(Op::kConv2d, {{attr::kActivation, Activation::kGeluErf}}));
+  const NamedAttribute groups{attr::kGroups, 2}, eps{attr::kEps, 1e-5};
+  EXPECT_EQ(Attributes(Op::kGroupNorm, {groups, eps, {"activation", std::string("gelu_erf")}}),
+            Attributes(Op::kGroupNorm, {groups, eps, {attr::kActivation, Activation::kGeluErf}}));
   expect_error(
       [] {
         Attributes(Op::kMatmul, {{"tf32", std::int64_t{2}}});
       },
       "matmul: tf32 must be 0 or 1, but was given 2");
   expect_error(
-      [] {
-        Attributes(Op::kConv2d, {{"activation", std::string("tanh")}});
+      [&] {
+        Attributes(Op::kGroupNorm, {groups, eps, {"activation", std::string("tanh")}});
       },
-      "conv2d: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
+      "group_norm: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
 }
 
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {
@@ -130,7 +131,7 @@ TEST(OperandsTest, OptionalOnesFollowAndRolesAreNamedOnce) {
 }
 
 TEST(OperandsTest, AreFoundByRole) {
-  static_assert(position_of(Op::kConv2d, Role::kResidual) == 3);
+  static_assert(position_of(Op::kConv2dShortcut, Role::kShortcut) == 4);
   EXPECT_EQ(position_of(Op::kScaledLinear, Role::kWeight), 2U);
   EXPECT_THROW((void)position_of(Op::kMatmul, Role::kWeight), std::logic_error);
   EXPECT_EQ(operands_of(Op::kLinear).least(), 2U);
@@ -210,9 +211,12 @@ TEST(EpilogueTest, TellsTheFormsOfLibraries) {
     EXPECT_EQ(form(text)->activation, Activation::kNone);
     EXPECT_TRUE(form(text)->adds_operand);
   }
-  EXPECT_EQ(form("add(e0, relu(sum))")->activation, Activation::kRelu);
+  for (const char* const text : {"relu(add(e0, sum))", "relu(add(sum, e0))"}) {
+    EXPECT_EQ(form(text)->activation, Activation::kRelu);
+    EXPECT_TRUE(form(text)->adds_operand);
+  }
   for (const char* const other :
-       {"mul(e0, sum)", "relu(add(e0, sum))", "add(sum, sum)", "add(e0, add(e1, sum))", "exp(sum)", "silu(silu(sum))"})
+       {"mul(e0, sum)", "add(e0, relu(sum))", "add(sum, sum)", "add(e0, add(e1, sum))", "exp(sum)", "silu(silu(sum))"})
     EXPECT_FALSE(form(other)) << other;
 }
 

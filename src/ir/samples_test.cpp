@@ -77,7 +77,7 @@ std::vector<Case> cases() {
       {"reshape", Op::kReshape, {{"shape", ints({3, 8})}}, {{3, 2, 4}}, {}},
       {"conv2d",
        Op::kConv2d,
-       {{"padding", ints({1, 1, 1, 1})}},
+       {{"padding", ints({1, 1, 1, 1})}, {attr::kEpilogue, Epilogue::parse("add(sum, e0)")}},
        {{3, 2, 4, 4}, {3, 2, 3, 3}, {3}, {3, 3, 4, 4}},
        {true, false, false, true}},
       {"conv2d_shortcut",

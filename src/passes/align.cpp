@@ -32,6 +32,16 @@ bool keeps_zeros(const Node& node) {
   return std::ranges::all_of(results, [](const OracleTensor& result) { return result.reals == std::vector{0.0}; });
 }
 
+/// Whether an epilogue maps a sum of zero, and operands of zero, to zero.
+bool keeps_zeros(const Epilogue& epilogue) {
+  const OracleTensor zero{{DType::kF32, Shape{}}, {0.0}, {}};
+  const std::vector<OracleTensor> operands(epilogue.operand_count(), zero);
+  const auto apply = [](Op op, std::span<const OracleTensor> args) {
+    return interpret_node(op, Attributes(op, {}), std::vector(args.begin(), args.end()))[0];
+  };
+  return epilogue.evaluate(zero, std::span(operands), apply).reals == std::vector{0.0};
+}
+
 class Align {
  public:
   bool rewrite(Rewriter& r, const Node& node) {
@@ -49,13 +59,18 @@ class Align {
     const Shape& weight = r.shape(node.input(Role::kWeight));
     const std::int64_t made = round_up(weight[out], vector), read = round_up(weight[in], vector);
     if (made == weight[out] && read == weight[in]) return false;
+    const bool has_epilogue = node.attributes.has(attr::kEpilogue);
+    if (made != weight[out] && has_epilogue && !keeps_zeros(node.attributes[attr::kEpilogue])) return false;
     std::vector<ValueId> inputs = node.inputs;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
+      if (k >= node.own_operands()) {  // of the epilogue, and of the result's shape
+        inputs[k] = filled(r, inputs[k], made, node);
+        continue;
+      }
       const Role role = schema_of(node.op).operands.at(k).role;
       if (role == Role::kX) inputs[k] = filled(r, inputs[k], read, node);
       if (role == Role::kWeight) inputs[k] = pad(r, pad(r, inputs[k], in, read, node), out, made, node);
       if (role == Role::kBias) inputs[k] = pad(r, inputs[k], 0, made, node);
-      if (role == Role::kResidual) inputs[k] = filled(r, inputs[k], made, node);
     }
     replace(r, node, r.emit_like(node, inputs, node.attributes));
     return true;

@@ -60,8 +60,7 @@ class ChannelsLast {
     const ValueId value = node.inputs[k];
     if (!is_image(value)) return false;
     if (is_elementwise(node.op)) return graph_.type(value).shape == graph_.type(node.results[0]).shape;
-    const OperandSchema& operand = schema_of(node.op).operands.at(k);
-    return operand.batched || operand.many;
+    return is_batched_operand(graph_, node, k) || schema_of(node.op).operands.at(k).many;
   }
   /// The same for a converted node, if operand k is no weight.
   [[nodiscard]] bool is_image_operand(const Node& node, std::size_t k) const {

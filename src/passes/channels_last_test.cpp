@@ -73,7 +73,22 @@ TEST(ChannelsLastPass, LeavesAConvolutionWhoseResidualIsAWeight) {
       param %w: f32[3, 2, 1, 1]
       param %b: f32[3]
       param %residual: f32[1, 3, 4, 4]
-      %0: f32[1, 3, 4, 4] = conv2d(%x, %w, %b, %residual) @ a
+      %0: f32[1, 3, 4, 4] = conv2d(%x, %w, %b, %residual) {epilogue = add(sum, e0)} @ a
+      output y = %0
+    })");
+}
+
+/// Without a bias the residual is the third operand, where others have a vector.
+TEST(ChannelsLastPass, ConvertsTheOperandsOfAnEpilogue) {
+  expect_rewrite("channels-last", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      input %r: f32[1, 3, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+    + %1: f32[1, 2, 4, 4] channels_last = reshape(%x) {shape = [1, 2, 4, 4]} @ a
+    + %2: f32[1, 3, 4, 4] channels_last = reshape(%r) {shape = [1, 3, 4, 4]} @ a
+    - %0: f32[1, 3, 4, 4] = conv2d(%x, %w, %r) {epilogue = add(sum, e0)} @ a
+    + %3: f32[1, 3, 4, 4] channels_last = conv2d(%1, %w, %2) {epilogue = add(sum, e0)} @ a
+    + %0: f32[1, 3, 4, 4] = reshape(%3) {shape = [1, 3, 4, 4]} @ a
       output y = %0
     })");
 }

@@ -142,10 +142,17 @@ class RowTrimmer {
       const bool lies_outside = rows.axis < to.rank() - known.inner_axes;
       if (!lies_outside || r_.shape(node.inputs[0]).rank() != to.rank()) return std::nullopt;
       first(rows.axis);
+      take_rows_of_epilogue(part, node, rows);
     } else {
       return std::nullopt;
     }
     return part;
+  }
+
+  /// Operands of an epilogue have the result's rows, unless they have one element per column.
+  void take_rows_of_epilogue(Part& part, const Node& node, const Rows& rows) const {
+    for (std::size_t k = node.own_operands(); k < node.inputs.size(); ++k)
+      if (is_batched_operand(r_.graph(), node, k)) part.operands[k].rows = rows;
   }
 
   /// The rows of an operand from which these rows of `to` are computed; nothing if one row serves all.

@@ -19,6 +19,21 @@ TEST(DeadRows, MakesOnlyTheRowsOfAMatmulThatASliceReads) {
     })");
 }
 
+TEST(DeadRows, CutsTheOperandsOfAnEpilogueButNotItsVectors) {
+  expect_rewrite("dead-rows", R"(graph g {
+      input %x: f32[2, 5, 4]
+      input %r: f32[2, 5, 3]
+      input %v: f32[3]
+      param %w: f32[3, 4]
+    + %3: f32[2, 2, 4] = slice(%x) {axis = 1, start = 3, size = 2} @ to
+    + %4: f32[2, 2, 3] = slice(%r) {axis = 1, start = 3, size = 2} @ to
+    - %0: f32[2, 5, 3] = linear(%x, %w, %r, %v) {epilogue = add(e0, mul(e1, sum))} @ to
+    - %2: f32[2, 2, 3] = slice(%0) {axis = 1, start = 3, size = 2} @ image
+    + %2: f32[2, 2, 3] = linear(%3, %w, %4, %v) {epilogue = add(e0, mul(e1, sum))} @ to
+      output y = %2
+    })");
+}
+
 TEST(DeadRows, ReadsTheQueriesOfAnAttentionAloneButAllOfItsKeysAndValues) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[1, 6, 4]

@@ -49,9 +49,9 @@ ValueId same_op(const Site& site, Attributes attributes) {
 /// constant would be repeated for every step.
 ValueId lift_under_axis(const Site& site) {
   const OpDefinition& known = definition_of(site.node.op);
-  const OperandList& operands = schema_of(site.node.op).operands;
   for (std::size_t i = 0; i < site.operands.size(); ++i) {
-    const bool by_step = known.samples != Samples::kBatched || operands.at(i).batched;
+    const bool is_own = i < site.node.own_operands();
+    const bool by_step = (is_own && known.samples != Samples::kBatched) || is_batched_operand(site.graph, site.node, i);
     if (site.operands[i].lifted != by_step) return kNoValue;
   }
   if (known.under_axis != nullptr) return same_op(site, known.under_axis(site.node.attributes, site.steps));

@@ -63,6 +63,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AddOfAConstant", "%9: f32[2, 3] = add(%constant, %1)", "[2, 3]"},
         Case{"SubOfASmallConstant", "%9: f32[2, 3] = sub(%1, %vector)", "[2, 3]"},
         Case{"MulOfFewerAxes", "%9: f32[2, 3] = mul(%2, %1)", "[2, 3]"},
+        Case{"LinearWithEpilogue",
+             "%8: f32[2, 5] = linear(%1, %w)\n"
+             "%9: f32[2, 5] = linear(%1, %w, %8, %bias) {epilogue = add(e0, mul(e1, sum))}",
+             "[2, 5]"},
         Case{"AddScalar", "%9: f32[2, 3] = add_scalar(%1) {value = 2}", "[2, 3]"},
         Case{"MulScalar", "%9: f32[2, 3] = mul_scalar(%1) {value = 2}", "[2, 3]"},
         Case{"Relu", "%9: f32[2, 3] = relu(%1)", "[2, 3]"}, Case{"Silu", "%9: f32[3] = silu(%2)", "[3]"},

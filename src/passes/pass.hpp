@@ -41,7 +41,7 @@ struct PassOutcome {
 
 /// One optimization: Graph -> Graph. Passes of the switch "" always run: they change no result and have no cost.
 struct Pass {
-  std::string_view name;         ///< "fuse-activation"
+  std::string_view name;         ///< "fuse-epilogue"
   std::string_view switch_name;  ///< the switch it belongs to, or ""
   PassOutcome (*rewrite)(Graph& graph, const Target& target);
   std::optional<Capability> needs = {};  ///< of the target; a target without it declines the pass

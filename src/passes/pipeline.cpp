@@ -5,7 +5,8 @@
 namespace headroom {
 
 // Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
-// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-conditioning in fuse_qkv.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-conditioning in fuse_qkv.cpp, fuse-token-epilogue in
+// fuse_epilogue.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);
@@ -14,7 +15,6 @@ PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome dead_rows(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
-PassOutcome fuse_activation(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_concats(Graph& graph, const Target& target);
 PassOutcome fuse_patterns(Graph& graph, const Target& target);
@@ -34,6 +34,7 @@ PassOutcome channels_last(Graph& graph, const Target& target);
 PassOutcome simplify_casts(Graph& graph, const Target& target);
 PassOutcome dead_code(Graph& graph, const Target& target);
 PassOutcome fuse_epilogue(Graph& graph, const Target& target);
+PassOutcome fuse_token_epilogue(Graph& graph, const Target& target);
 PassOutcome fuse_shortcut(Graph& graph, const Target& target);
 PassOutcome fuse_group_norm(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
@@ -66,13 +67,13 @@ constexpr std::array kPipeline = {
     // that scores and probabilities are never rounded to be stored in memory.
     Pass{"flash-attention", "flash", flash_attention},
 
-    // Before fuse-patterns, which gives a convolution a residual; a transposed convolution cannot have one.
+    // Before fuse-epilogue, which gives a convolution a residual; a transposed convolution cannot have one.
     Pass{"fuse-upsample", "fuse", fuse_upsample},
-    // Before the passes that fuse ops into a matmul, with all that a pattern has added to it.
     Pass{"fuse-patterns", "fuse", fuse_patterns},
-    // Before fuse-qkv, which ignores linears with an epilogue: an epilogue saves a pass over the whole result, and
-    // merging such a matmul with its neighbours would put a slice between it and its activation.
-    Pass{"fuse-activation", "fuse", fuse_activation},
+    // After fuse-patterns, whose gates and shifts are sums too. Before fuse-qkv, which ignores linears with an
+    // epilogue: an epilogue saves a pass over the whole result, and merging such a matmul with its neighbours would put
+    // a slice between it and its activation.
+    Pass{"fuse-epilogue", "fuse", fuse_epilogue},
     Pass{"fuse-qkv", "fuse", fuse_qkv},
     // After fuse-qkv, which makes keys and values adjacent.
     Pass{"fuse-concats", "fuse", fuse_concats},
@@ -115,13 +116,13 @@ constexpr std::array kPipeline = {
     Pass{"dead-code", "", dead_code},
     // After precision, whose 8-bit matmuls add residuals that others leave to norms, and have scales that can absorb a
     // gate; and after layout, which turns transposes into views.
-    Pass{"fuse-epilogue", "fuse", fuse_epilogue},
+    Pass{"fuse-token-epilogue", "fuse", fuse_token_epilogue},
     // Again, after the pass that multiplies a gate into scales: they depend on the step alone, as the gate does.
     Pass{"hoist-scales", "hoist", hoist},
     // After precision, which decides the dtype of each table: rows of one dtype are joined. Only hoist creates such
     // rows.
     Pass{"merge-rows", "", merge_rows},
-    // After fuse-patterns, which makes one convolution the residual of the other, and after layout, which its kernel
+    // After fuse-epilogue, which makes one convolution the residual of the other, and after layout, which its kernel
     // needs.
     Pass{"fuse-shortcut", "fuse", fuse_shortcut},
     // After layout, which it needs; before fuse-rows, which would make the sum a separate op.

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/fusion_rules.hpp"
+#include "ir/infer.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
@@ -24,25 +25,30 @@
 /// Shared by tests of passes; included by *_test.cpp only.
 namespace headroom {
 
-/// A CPU on which no pass declines because a matrix or vector unit is missing.
-inline constexpr Target kCapableCpu{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1};
-
-/// Kernels whose matmuls have the epilogues of GPU libraries: an activation, or the sum with a residual.
-class GpuRules final : public FusionRules {
+/// Kernels with the epilogues of libraries: of convolutions a residual and an activation, of matmuls an activation, or,
+/// on a GPU, a residual.
+class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
                           const std::vector<TensorType>& inputs, const TensorType& result) const override {
-    const bool is_matmul = op == Op::kLinear || (op == Op::kScaledLinear && inputs[0].dtype == DType::kF8E4M3);
-    if (target.device != DeviceKind::kCuda || !is_matmul) return false;
+    HR_CHECK(infer(op, attributes, inputs)[0].shape == result.shape);  // what is asked about is a node
+    const bool is_gpu = target.device == DeviceKind::kCuda;
+    if (op == Op::kScaledLinear && inputs[0].dtype != (is_gpu ? DType::kF8E4M3 : DType::kI8)) return false;
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
-    return form && (!form->adds_operand || (form->activation == Activation::kNone && inputs.back() == result));
+    if (!form || !form->adds_operand) return form.has_value();
+    const bool has_room = op == Op::kConv2d || (is_gpu && form->activation == Activation::kNone);
+    return has_room && inputs.back() == result;
   }
 };
-inline const GpuRules kGpuRules;
+inline const LibraryRules kLibraryRules;
+
+/// A CPU on which no pass declines because a matrix or vector unit is missing.
+inline constexpr Target kCapableCpu{
+    .device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Bf16, .threads = 1, .fusion = &kLibraryRules};
 
 /// A GPU for which kernels are generated.
 inline constexpr Target kGeneratingGpu{
-    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kGpuRules};
+    .device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true, .fusion = &kLibraryRules};
 
 /// Runs the pipeline's pass of that name, between two verifications; with the argument of its switch, if any.
 inline PassOutcome run_pass(std::string_view name, Graph& graph, const Target& target = kCapableCpu,

@@ -15,12 +15,17 @@ namespace headroom {
 /// The epilogue of a convolution.
 struct ConvolutionEnd {
   std::optional<DType> bias = std::nullopt;
-  bool has_residual = false;  ///< requires a bias
-  std::string activation = "none";
+  bool has_residual = false;
+  Activation activation = Activation::kNone;
   bool allows_tf32 = false;
 
+  [[nodiscard]] Epilogue epilogue() const {
+    const Epilogue sum = has_residual ? Epilogue().then(Op::kAdd) : Epilogue();
+    return activation == Activation::kNone ? sum : sum.then(op_of(activation));
+  }
   [[nodiscard]] std::string text() const {
-    return fmt::format("bias {}{} {}", bias ? name_of(*bias) : "none", has_residual ? " residual" : "", activation);
+    return fmt::format("bias {}{} {}", bias ? name_of(*bias) : "none", has_residual ? " residual" : "",
+                       name_of(activation));
   }
 };
 
@@ -44,22 +49,26 @@ struct ConvolutionCase {
   }
   [[nodiscard]] OpSpec conv2d(DType dtype, Layout layout, const ConvolutionEnd& end, bool is_weight = true) const {
     std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}};
+    std::vector<bool> is_weights = {false, is_weight};
     auto given = attributes();
-    if (end.bias) operands.push_back({*end.bias, Shape{weight[0]}});
+    if (end.bias) {
+      operands.push_back({*end.bias, Shape{weight[0]}});
+      is_weights.push_back(is_weight);
+    }
     if (end.has_residual) operands.push_back(make_spec(Op::kConv2d, operands, given).outputs[0]);
-    given.emplace_back("activation", end.activation);
+    given.emplace_back(attr::kEpilogue, end.epilogue());
     given.emplace_back(attr::kTf32, end.allows_tf32);
-    return make_spec(Op::kConv2d, std::move(operands), std::move(given), {false, is_weight, is_weight, false});
+    return make_spec(Op::kConv2d, std::move(operands), std::move(given), std::move(is_weights));
   }
   /// With a second image of `channels` channels, and a bias in f32.
-  [[nodiscard]] OpSpec conv2d_shortcut(DType dtype, Layout layout, std::int64_t channels, std::string activation,
+  [[nodiscard]] OpSpec conv2d_shortcut(DType dtype, Layout layout, std::int64_t channels, Activation activation,
                                        bool is_weight = true) const {
     std::vector<TensorType> operands = {{dtype, x, layout}, {dtype, weight}, {DType::kF32, Shape{weight[0]}}};
     auto given = attributes();
     TensorType other = make_spec(Op::kConv2d, operands, given).outputs[0];
     other.shape.set(1, channels);
     operands.insert(operands.end(), {other, {dtype, {weight[0], channels, 1, 1}}});
-    given.emplace_back("activation", std::move(activation));
+    given.emplace_back(attr::kEpilogue, Epilogue(activation));
     return make_spec(Op::kConv2dShortcut, std::move(operands), std::move(given),
                      {false, is_weight, is_weight, false, is_weight});
   }
@@ -110,10 +119,12 @@ inline std::vector<ConvolutionCase> transposed_cases() {
 inline std::vector<ConvolutionEnd> convolution_ends(DType dtype) {
   std::vector<ConvolutionEnd> ends = {{},
                                       {.bias = DType::kF32},
-                                      {.activation = "silu"},
+                                      {.activation = Activation::kSilu},
+                                      {.has_residual = true},
                                       {.bias = dtype, .has_residual = true},
-                                      {.bias = dtype, .has_residual = true, .activation = "silu"}};
-  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"})
+                                      {.bias = dtype, .has_residual = true, .activation = Activation::kSilu}};
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu})
     ends.push_back({.bias = dtype, .activation = activation});
   return ends;
 }

@@ -120,7 +120,7 @@ class RoundingCases {
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
       for (const auto& [channels, taps] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 1}, {64, 1}, {64, 3}})
         for (const bool has_residual : {false, true})
-          for (const char* const activation : {"none", "relu", "silu"}) {
+          for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu}) {
             const ConvolutionCase c{
                 {1, channels, 8, 8}, {64, channels, taps, taps}, Builder::evenly(1, (taps - 1) / 2)};
             const OpSpec spec =
@@ -129,7 +129,7 @@ class RoundingCases {
                                                   centre_taps(spec.inputs[1]), all(spec.inputs[2], 1)};
             if (has_residual) operands.push_back(all(spec.inputs[3], 1));
             add(fmt::format("conv2d of {} channels, {} taps{}, {}{}", channels, taps, has_residual ? ", residual" : "",
-                            activation, layout == Layout::kChannelsLast ? ", channels last" : ""),
+                            name_of(activation), layout == Layout::kChannelsLast ? ", channels last" : ""),
                 spec, std::move(operands));
           }
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {

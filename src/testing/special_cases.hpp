@@ -206,13 +206,13 @@ class SpecialCases {
                                         {{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)}})
         for (const ConvolutionEnd& end : convolution_ends(side_)) {
           ConvolutionEnd taken = end;
-          if (end.has_residual) taken.activation = "relu";
+          if (end.has_residual) taken.activation = Activation::kRelu;
           cases_.push_back({c.conv2d(stored_, layout, taken), infinite_weights});
         }
       for (const ConvolutionCase& c : transposed_cases())
         cases_.push_back({c.conv_transpose2d(stored_, layout, side_), infinite_weights});
       const ConvolutionCase shortcut{{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
-      for (const char* const activation : {"none", "relu", "silu"})
+      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu})
         cases_.push_back({shortcut.conv2d_shortcut(stored_, layout, 32, activation), infinite_weights});
     }
   }

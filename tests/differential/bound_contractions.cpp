@@ -28,13 +28,14 @@ bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspos
 /// Half a step of a convolution's sums, with and without the bias, if a GPU stores them in 16 bits before another
 /// kernel applies the epilogue.
 double rounded_on_the_way(const Site& site, std::size_t i) {
-  if (site.covers != Covers::kCudaKernels || site.operands.size() < 3 || !is_narrow(site.results[0].type.dtype))
+  const bool has_bias = site.operands.size() > 2;
+  if (site.covers != Covers::kCudaKernels || (!has_bias && !site.within.is_cublaslt) ||
+      !is_narrow(site.results[0].type.dtype))
     return 0;
   const Shape& shape = site.results[0].type.shape;  // [b, o, h, w]
   const auto image = static_cast<std::size_t>(shape[2] * shape[3]), channels = static_cast<std::size_t>(shape[1]);
-  double sums = site.results[0].reals[i];
-  if (site.operands.size() > 3) sums -= site.operands[3]->value.reals[i];
-  const double product = sums - site.operands[2]->value.reals[i / image % channels];
+  const double sums = site.results[0].reals[i];
+  const double product = sums - (has_bias ? site.operands[2]->value.reals[i / image % channels] : 0);
   return storage_unit(site.results[0].type.dtype).relative * (std::fabs(product) + std::fabs(sums));
 }
 

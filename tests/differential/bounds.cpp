@@ -12,6 +12,7 @@
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/interpreter.hpp"
+#include "ir/op_definition.hpp"
 #include "ir/schedule.hpp"
 
 namespace headroom::differential {
@@ -30,14 +31,17 @@ std::vector<Bounded> bound_plain(Op op, const Attributes& attributes, const std:
   return bounded;
 }
 
-/// Adds half a step of a matmul's sum with its residual, which cuBLASLt adds before the bias.
+/// Adds half a step of a sum with its residual, which cuBLASLt adds before the bias.
 void add_rounding_before_bias(Op op, const std::vector<const Bounded*>& operands, const Attributes& attributes,
                               Bounded& result) {
   const std::size_t at = position_of(op, Role::kBias);
   const bool has_bias = operands.size() - attributes.epilogue_operands() > at;
   const double step = storage_unit(result.value.type.dtype).relative;
+  const Shape& shape = result.value.type.shape;
+  const std::int64_t pixels = is_matmul(op) ? 1 : shape[2] * shape[3], channels = is_matmul(op) ? shape[-1] : shape[1];
   for (std::size_t i = 0; i < result.error.size(); ++i) {
-    const double bias = has_bias ? operands[at]->value.reals[i % operands[at]->value.reals.size()] : 0;
+    const auto channel = static_cast<std::size_t>(static_cast<std::int64_t>(i) / pixels % channels);
+    const double bias = has_bias ? operands[at]->value.reals[channel] : 0;
     result.error[i] += step * std::fabs(result.value.reals[i] - bias);
   }
 }

@@ -106,12 +106,16 @@ void GraphMaker::add_convolution(ValueId x) {
 
 /// Replaces the convolution by a node that also includes the ops that may follow it.
 void GraphMaker::add_end_of_convolution(Node plain, double magnitude) {
-  if (plain.inputs.size() > 2 && choose_.one_in(2)) {
+  Epilogue epilogue;
+  if (choose_.one_in(2)) {
     const ValueId residual = operand(graph_.type(plain.results[0]));
     plain.inputs.push_back(residual);
+    epilogue = epilogue.then(Op::kAdd, choose_.below(2));
     magnitude = std::hypot(magnitude, size(residual));
   }
-  const Attributes whole = plain.attributes.with(attr::kActivation, choose_.from(kActivations));
+  if (const Activation activation = choose_.from(kActivations); activation != Activation::kNone)
+    epilogue = epilogue.then(op_of(activation));
+  const Attributes whole = plain.attributes.with(attr::kEpilogue, epilogue);
   keep(b_.emit(Op::kConv2d, plain.inputs, {whole.all().begin(), whole.all().end()})[0], magnitude);
 }
 

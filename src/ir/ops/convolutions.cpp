@@ -38,12 +38,18 @@ void require_operands(const TypeQuery& given, std::int64_t channels, std::string
   const TensorType& x = given.in[0];
   given.require(is_float(x.dtype) && given.in[1].dtype == x.dtype, form);
   given.require(given.in[1].layout == Layout::kRowMajor, "a row-major weight");
-  if (given.in.size() > 2)
+  if (own_operands(given.attributes, given.in).size() > 2)
     given.require(given.in[2].shape == Shape{channels} && is_vector_dtype(given.in[2].dtype, x.dtype),
                   "a bias for each channel of the result, in the dtype of x or f32");
 }
 
-std::vector<TensorType> conv2d_types(const TypeQuery& given) {
+void require_image_epilogue(const TypeQuery& given, const TensorType& made) {
+  for (const TensorType& operand : given.in.last(given.attributes.epilogue_operands()))
+    given.require(operand == made, "operands of the epilogue of the result's shape, dtype and layout");
+}
+
+/// The type of a convolution's sums.
+std::vector<TensorType> sum_types(const TypeQuery& given) {
   constexpr std::string_view kForm =
       "x[b, c, h, w] and weight[o, c/groups, kh, kw] of one floating-point dtype, groups dividing c and o";
   const Convolution how = checked_convolution(given);
@@ -58,13 +64,17 @@ std::vector<TensorType> conv2d_types(const TypeQuery& given) {
     given.require(room >= 0, "a weight no larger than the padded image");
     result.set(2 + axis, room / how.stride[static_cast<std::size_t>(axis)] + 1);
   }
-  const TensorType type{given.in[0].dtype, result, given.in[0].layout};
-  if (given.in.size() > 3) given.require(given.in[3] == type, "a residual of the result's shape, dtype and layout");
-  return {type};
+  return {{given.in[0].dtype, result, given.in[0].layout}};
+}
+
+std::vector<TensorType> conv2d_types(const TypeQuery& given) {
+  const std::vector<TensorType> made = sum_types(given);
+  require_image_epilogue(given, made[0]);
+  return made;
 }
 
 std::vector<TensorType> conv2d_shortcut_types(const TypeQuery& given) {
-  TensorType other = conv2d_types({given.op, given.attributes, given.in.first(3)})[0];
+  TensorType other = sum_types({given.op, given.attributes, given.in})[0];
   const TensorType result = other;
   const TensorType& shortcut = given.in[4];
   given.require(
@@ -72,6 +82,7 @@ std::vector<TensorType> conv2d_shortcut_types(const TypeQuery& given) {
       "a row-major shortcut[o, d, 1, 1] in the dtype of x");
   other.shape.set(1, shortcut.shape[1]);
   given.require(given.in[3] == other, "other[b, d, oh, ow] in the dtype and layout of x");
+  require_image_epilogue(given, result);
   return {result};
 }
 
@@ -120,13 +131,11 @@ void for_each_matmul(const Shape& image, const Shape& weight, const Shape& resul
           }
 }
 
-/// Initializes the sums: bias and residual, or 0.
+/// Initializes the sums: the bias, or 0.
 void begin_sums(Operands in, OracleTensor& out) {
   const std::size_t image = extent(out, 2) * extent(out, 3), channels = extent(out, 1);
-  for (std::size_t i = 0; i < out.reals.size(); ++i) {
+  for (std::size_t i = 0; i < out.reals.size(); ++i)
     out.reals[i] = in.size() > 2 ? in[2]->reals[i / image % channels] : 0;
-    if (in.size() > 3) out.reals[i] += in[3]->reals[i];
-  }
 }
 
 void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
@@ -146,30 +155,36 @@ void conv_transpose2d(const Attributes& attributes, Operands in, std::span<Oracl
                   });
 }
 
-/// The same op without its activation, followed by the activation.
+/// The same op without its epilogue.
+ValueId emit_sums(Builder& builder, const Attributes& attributes, std::span<const ValueId> own) {
+  const Attributes plain = attributes.with(attr::kEpilogue, Epilogue());
+  return builder.emit(Op::kConv2d, {own.begin(), own.end()}, {plain.all().begin(), plain.all().end()})[0];
+}
+
 std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const Attributes plain = attributes.with(attr::kActivation, Activation::kNone);
-  const ValueId sums = builder.emit(Op::kConv2d, {in.begin(), in.end()}, {plain.all().begin(), plain.all().end()})[0];
-  const Activation activation = attributes[attr::kActivation];
-  return {activation == Activation::kNone ? sums : builder.emit(op_of(activation), {sums})[0]};
+  return {ended(builder, attributes, emit_sums(builder, attributes, own_operands(attributes, in)), in)};
 }
 
 std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& attributes,
                                             std::span<const ValueId> in) {
   const ValueId residual = builder.conv2d(in[3], in[4], kNoValue, {});
-  return expand_conv2d(builder, attributes, std::array{in[0], in[1], in[2], residual});
+  return {ended(builder, attributes, builder.add(emit_sums(builder, attributes, in.first(3)), residual), in)};
 }
 
-/// Two per multiplication of a pixel with an element of the weight, and one per operand that is added.
-double conv2d_flops(const Attributes& attributes, Types in, Types out) {
-  const Shape& weight = in[1].shape;  // [o, c/groups, kh, kw]
+/// Per element of a convolution's result: two per multiplication of a pixel with an element of the weight, one for a
+/// bias, and those of the epilogue.
+double flops_of_pixel(const Attributes& attributes, const Shape& weight, bool has_bias) {
   const double sums = 2 * static_cast<double>(weight[1] * weight[2] * weight[3]);
-  return elements_of(out[0]) * (sums + static_cast<double>(in.size() - 2) + flops_of(attributes[attr::kActivation]));
+  return sums + (has_bias ? 1 : 0) + flops_of(attributes[attr::kEpilogue]);
+}
+
+double conv2d_flops(const Attributes& attributes, Types in, Types out) {
+  return elements_of(out[0]) * flops_of_pixel(attributes, in[1].shape, own_operands(attributes, in).size() > 2);
 }
 
 double conv2d_shortcut_flops(const Attributes& attributes, Types in, Types out) {
   const double channels = static_cast<double>(in[4].shape[1]);
-  return conv2d_flops(attributes, in.first(4), out) + elements_of(out[0]) * 2 * channels;
+  return elements_of(out[0]) * (flops_of_pixel(attributes, in[1].shape, true) + 1 + 2 * channels);
 }
 
 double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types out) {

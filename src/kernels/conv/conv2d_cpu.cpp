@@ -1,13 +1,14 @@
-// conv2d: y[b, o, i, j] = activation(sum_{c, u, v} weight[o, c, u, v] * x[b, c, i*sh + u*dh - top, j*sw + v*dw - left]
-//                                    + bias[o] + residual[b, o, i, j])
+// conv2d: y[b, o, i, j] = epilogue(sum_{c, u, v} weight[o, c, u, v] * x[b, c, i*sh + u*dh - top, j*sw + v*dw - left]
+//                                  + bias[o])
 //
-// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow],
+// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow],
 //            oh = (h + top + bottom - dh*(kh - 1) - 1) / sh + 1; x is zero outside the image, and o sees its group's c.
 // Dtypes     f32; bf16 with f32 sums and a bias of either, where the CPU has AVX-512.
 // Layout     images row-major or all channels-last, without gaps. Weights of the checkpoint are packed once into
 //            oneDNN's blocks; others are converted in every run.
 // Alignment  that of the dtype.
-// Residual   oneDNN adds to its destination: y may overwrite the residual, or starts as its copy.
+// Epilogue   a residual as y or none, and then an activation. oneDNN adds to its destination: y may overwrite the
+//            residual, or starts as its copy.
 // Bytes      (x + weight + bias + residual + y) * size
 // FLOPs      2 * b * o * oh * ow * c/groups * kh * kw + one an output each for bias and residual + the activation's
 //
@@ -16,6 +17,7 @@
 // conversions take longer than the GEMM. Channels-last images need no conversion and beat both.
 
 #include "ir/convolution.hpp"
+#include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"
 
 namespace headroom {
@@ -69,8 +71,9 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
                            onednn::any_layout_of(conv2d_filter_of(spec)), bias,
                            onednn::describe_image(spec.outputs[0], layout), strides, dilates, before, after);
   dnnl::post_ops end;
-  if (spec.has(Role::kResidual)) end.append_sum();
-  onednn::append_activation(end, spec.attributes[attr::kActivation]);
+  const EpilogueForm form = *form_of(spec.attributes[attr::kEpilogue]);
+  if (form.adds_operand) end.append_sum();
+  onednn::append_activation(end, form.activation);
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
   Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
@@ -101,6 +104,7 @@ KernelPlan plan_conv2d(const KernelBinding& binding) {
 }
 
 Support supports_conv2d(const OpSpec& spec, const Target& target) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kBoth)) return rejection;
   if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
   return onednn::find_fast_implementation(target, [&] { return choose_conv2d(spec, target); });
 }
@@ -109,7 +113,7 @@ const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
                                      .supports = supports_conv2d,
                                      .strides_output = false,
-                                     .overwrites = 1U << position_of(Op::kConv2d, Role::kResidual),
+                                     .overwrites_residual = true,
                                      .plan = onednn::planned<plan_conv2d>});
 
 }  // namespace

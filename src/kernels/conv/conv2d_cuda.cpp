@@ -1,5 +1,5 @@
-// conv2d and conv2d_shortcut on a GPU: y = activation(sums of weight * x + bias + residual), where the residual may
-// be sums of shortcut_weight * shortcut.
+// conv2d and conv2d_shortcut on a GPU: y = epilogue(sums of weight * x + bias), and with sums of
+// shortcut_weight * shortcut added to these.
 //
 // fastest.conv2d   the fastest algorithm, as measured: cuDNN's engines, cuBLASLt's GEMM for 1x1 convolutions of
 //                  channels-last images (conv/pointwise.hpp), and on Hopper Headroom's own kernels (conv/hopper.hpp,
@@ -8,8 +8,9 @@
 //                           be faster.
 // cuda.conv2d      all that fastest.conv2d does not support: convolution_cuda.cu.
 //
-// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none, residual as y or none -> y[b, o, oh, ow];
-//            in the place of a residual shortcut[b, d, oh, ow] with shortcut_weight[o, d, 1, 1]
+// Shapes     x[b, c, h, w], weight[o, c/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow]; of the second op also
+//            shortcut[b, d, oh, ow] with shortcut_weight[o, d, 1, 1]
+// Epilogue   an activation, before which a conv2d may add a residual as y.
 // Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the
 //            same or f32.
 // Layout     images row-major or all channels-last, without gaps.

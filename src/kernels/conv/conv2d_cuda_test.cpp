@@ -82,7 +82,7 @@ TEST_F(CudaConvolution, AddsBiasAndResidualAndThenActivates) {
 // Each compiles several engines, of which one can take a second, so not every combination is here.
 TEST_F(CudaConvolution, AgreesWithEnginesThatWereTimed) {
   const auto expect_agrees = [&](const ConvolutionCase& c, DType dtype, Layout layout, bool has_residual) {
-    const ConvolutionEnd end{.bias = dtype, .has_residual = has_residual, .activation = "silu"};
+    const ConvolutionEnd end{.bias = dtype, .has_residual = has_residual, .activation = Activation::kSilu};
     SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
     expect_chosen_agrees(c.conv2d(dtype, layout, end));
   };
@@ -132,7 +132,7 @@ TEST_F(CudaConvolution, TakesOverWhatIsFastestForOtherImages) {
     SCOPED_TRACE(c.to.to_string());
     const auto spec_of = [&](const Shape& x) {
       return ConvolutionCase{x, c.weight, c.how}.conv2d(DType::kF16, Layout::kChannelsLast,
-                                                        {.bias = DType::kF16, .activation = "silu"});
+                                                        {.bias = DType::kF16, .activation = Activation::kSilu});
     };
     const auto keep = [&](const std::string& fastest, const Shape& x) {
       search.keep({.text = c.weight.to_string() + x.to_string(), .operands = {}, .size_key = size_key_of(spec_of(x))},
@@ -183,8 +183,9 @@ TEST_F(CudaConvolution, TheLastKernelAgreesOnAnyStrides) {
     for (const DType dtype : cuda::kDTypes) {
       SCOPED_TRACE(c.text(dtype, Layout::kRowMajor));
       expect_matches_oracle("cuda.conv2d", c.conv2d(dtype, Layout::kRowMajor, {.bias = DType::kF32}));
-      expect_matches_oracle("cuda.conv2d", c.conv2d(dtype, Layout::kChannelsLast,
-                                                    {.bias = dtype, .has_residual = true, .activation = "gelu_tanh"}));
+      expect_matches_oracle("cuda.conv2d",
+                            c.conv2d(dtype, Layout::kChannelsLast,
+                                     {.bias = dtype, .has_residual = true, .activation = Activation::kGeluTanh}));
     }
   for (const ConvolutionCase& c : transposed_cases())
     for (const DType dtype : cuda::kDTypes) {

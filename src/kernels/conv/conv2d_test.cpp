@@ -45,7 +45,7 @@ TEST(OnednnConv2d, AddsAndActivatesWhereAWindowSeesPaddingAlone) {
   for (const ConvolutionCase& c : cases)
     for (const DType dtype : {DType::kF32, DType::kBF16})
       for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-        for (const char* const activation : {"none", "silu", "gelu_tanh"})
+        for (const Activation activation : {Activation::kNone, Activation::kSilu, Activation::kGeluTanh})
           for (const bool has_residual : {false, true}) {
             const ConvolutionEnd end{.bias = dtype, .has_residual = has_residual, .activation = activation};
             SCOPED_TRACE(c.text(dtype, layout) + " " + end.text());
@@ -59,6 +59,22 @@ TEST(OnednnConv2d, MayBeWrittenOverItsResidualAlone) {
   const OpSpec spec = c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32, .has_residual = true});
   EXPECT_TRUE(kernel.may_overwrite(spec, 3));
   EXPECT_FALSE(kernel.may_overwrite(spec, 0));
+  const OpSpec bare = c.conv2d(DType::kF32, Layout::kRowMajor, {.has_residual = true});
+  EXPECT_TRUE(kernel.may_overwrite(bare, 2)) << "which has no bias";
+  const OpSpec plain = c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32});
+  for (int input = 0; input < 3; ++input) EXPECT_FALSE(kernel.may_overwrite(plain, input));
+}
+
+TEST(OnednnConv2d, NamesTheEpiloguesThatItLacks) {
+  const ConvolutionCase c{.x = {2, 4, 6, 6}, .weight = {4, 4, 3, 3}, .how = Builder::evenly(1, 1)};
+  for (const char* const epilogue : {"add(e0, silu(sum))", "mul(sum, e0)"}) {
+    OpSpec spec = c.conv2d(DType::kF32, Layout::kRowMajor, {.has_residual = true});
+    spec.attributes = spec.attributes.with(attr::kEpilogue, Epilogue::parse(epilogue));
+    const Support rejection = kernel_named("onednn.conv2d").supports(spec, test_target());
+    ASSERT_TRUE(rejection) << epilogue;
+    EXPECT_EQ(rejection->reason,
+              fmt::format("takes a residual and an activation after the sum, not the epilogue {}", epilogue));
+  }
 }
 
 TEST(OnednnConv2d, PacksFoldedWeightsOnly) {

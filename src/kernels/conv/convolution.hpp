@@ -24,7 +24,8 @@ namespace headroom::convolutions {
 /// the kernel that computes both sums.
 [[nodiscard]] Algorithm make_algorithm_in_two(const Problem& problem, const Target& target);
 
-/// Why no algorithm takes a spec. They take f32, bf16 or f16, with a bias of the same dtype or f32.
+/// Why no algorithm takes a spec. They take f32, bf16 or f16, with a bias of the same dtype or f32, and as the epilogue
+/// of a conv2d a residual and an activation, of a conv2d_shortcut an activation.
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
 /// Runs an algorithm. With channels-last images the weight has its channels last too, or a layout of the

@@ -13,6 +13,7 @@
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"
 #include "kernels/core/cuda/launch.cuh"
+#include "kernels/core/support.hpp"
 
 namespace headroom {
 namespace {
@@ -118,10 +119,13 @@ Form form_of(const KernelBinding& binding) {
     form.before[axis] = how.padding[axis];
   }
   form.has_bias = spec.has(Role::kBias);
-  form.has_residual = spec.op == Op::kConv2d && spec.has(Role::kResidual);
   if (form.has_bias) form.bias_stride = binding.input(Role::kBias).strides[0];
-  if (form.has_residual) form.residual = axes_of(binding.input(Role::kResidual));
-  if (spec.op == Op::kConv2d) form.activation = spec.attributes[attr::kActivation];
+  if (spec.op == Op::kConv2d) {
+    const EpilogueForm end = *headroom::form_of(spec.attributes[attr::kEpilogue]);
+    form.has_residual = end.adds_operand;
+    form.activation = end.activation;
+  }
+  if (form.has_residual) form.residual = axes_of(binding.inputs.back());
   return form;
 }
 
@@ -141,18 +145,24 @@ KernelPlan plan(const KernelBinding& binding) {
       cuda::launch_early(convolution_kernel<kTransposed, T, S>,
                          {cuda::blocks_along_x(divide_up(elements, kThreads)), kThreads,
                           static_cast<cudaStream_t>(arguments.stream.native_handle())},
-                         form, arguments.input<T>(kX), arguments.input<T>(kWeight), arguments.optional_input<S>(kBias),
-                         form.has_residual ? arguments.input<T>(position_of(Op::kConv2d, Role::kResidual)) : nullptr,
+                         form, arguments.input<T>(kX), arguments.input<T>(kWeight),
+                         form.has_bias ? arguments.input<S>(kBias) : nullptr,
+                         form.has_residual ? arguments.input<T>(form.has_bias ? kBias + 1 : kBias) : nullptr,
                          arguments.output<T>(0));
     });
     cuda::check_launched("cuda convolution kernel");
   }};
 }
 
+Support supports_conv2d(const OpSpec& spec) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kBoth)) return rejection;
+  return cuda::supports_elements(spec);
+}
+
 const Listed<CudaKernel> kConv2d({.name = "cuda.conv2d",
                                   .op = Op::kConv2d,
                                   .tried = Tried::kLast,
-                                  .supports = cuda::supports_elements,
+                                  .supports = supports_conv2d,
                                   .strides = StrideRule::kAny,
                                   .plan = plan<false>});
 const Listed<CudaKernel> kConvTranspose2d({.name = "cuda.conv_transpose2d",

@@ -11,6 +11,7 @@
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
+#include "kernels/core/support.hpp"
 #include "kernels/vendor/cublaslt/gemm.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
 #include "tune/fastest_algorithm.hpp"
@@ -199,6 +200,10 @@ Algorithm find_algorithm(const Problem& given, const Target& target) {
 Support check(const OpSpec& spec, const Target& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
+  if (spec.op != Op::kConvTranspose2d)
+    if (Support rejection =
+            check_epilogue(spec, spec.op == Op::kConv2d ? EpilogueForms::kBoth : EpilogueForms::kActivation))
+      return rejection;
   if (spec.input(Role::kWeight).layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   const Problem problem = problem_of(spec);
   if (problem.shortcut > 0) return why_not_hopper(problem, target);
@@ -224,6 +229,7 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
   const auto pack = copies ? packing->pack : nullptr;
   const std::size_t others = problem.bias ? 3 : 2;  // inputs before the residual
   made.launch = [=, has_shortcut = problem.shortcut > 0, has_bias = problem.bias.has_value(),
+                 has_residual = problem.has_residual,
                  run = std::move(algorithm.run)](const LaunchArguments& arguments) {
     void* const stream = arguments.stream.native_handle();
     auto* const scratch = arguments.scratch_memory<std::byte>();
@@ -232,7 +238,7 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
         {.x = arguments.input(0),
          .weight = copies ? scratch : arguments.input(1),
          .bias = has_bias ? arguments.input(2) : nullptr,
-         .residual = has_shortcut ? nullptr : arguments.optional_input(others),
+         .residual = has_residual ? arguments.input(others) : nullptr,
          .shortcut = has_shortcut ? arguments.input(3) : nullptr,
          .shortcut_weight = has_shortcut ? arguments.input(4) : nullptr,
          .y = arguments.output(0)},

@@ -10,7 +10,6 @@ namespace headroom::convolutions {
 Problem problem_of(const OpSpec& spec) {
   Problem problem{.is_transposed = spec.op == Op::kConvTranspose2d,
                   .dtype = spec.input(Role::kX).dtype,
-                  .has_residual = spec.op == Op::kConv2d && spec.has(Role::kResidual),
                   .rounds_to_tf32 = rounds_to_tf32(spec),
                   .has_constant_weight = spec.has_weight_at(position_of(spec.op, Role::kWeight)),
                   .layout = spec.input(Role::kX).layout,
@@ -23,7 +22,11 @@ Problem problem_of(const OpSpec& spec) {
     problem.shortcut = spec.input(Role::kOther).shape[1];
     problem.has_constant_weight &= spec.has_weight_at(position_of(spec.op, Role::kShortcut));
   }
-  if (!problem.is_transposed) problem.activation = spec.attributes[attr::kActivation];
+  if (!problem.is_transposed) {
+    const EpilogueForm form = *form_of(spec.attributes[attr::kEpilogue]);
+    problem.has_residual = form.adds_operand;
+    problem.activation = form.activation;
+  }
   return problem;
 }
 

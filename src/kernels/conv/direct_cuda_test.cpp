@@ -80,8 +80,8 @@ class NarrowConvolution : public cuda::KernelTest {
   void expect_agrees(const ConvolutionCase& c, int number) {
     const DType dtype = kNarrowDTypes[number % 2];
     const ConvolutionEnd ends[] = {{},
-                                   {.bias = DType::kF32, .activation = "silu"},
-                                   {.bias = dtype, .activation = "relu"},
+                                   {.bias = DType::kF32, .activation = Activation::kSilu},
+                                   {.bias = dtype, .activation = Activation::kRelu},
                                    {.bias = dtype},
                                    {.bias = DType::kF32}};
     const ConvolutionEnd& end = ends[number % 5];
@@ -95,7 +95,8 @@ TEST_F(NarrowConvolution, AgreesByEveryAlgorithm) {
   for (const ConvolutionCase& c : narrow_cases()) {
     const DType dtype = kNarrowDTypes[++cases % 2];
     SCOPED_TRACE(c.text(dtype, Layout::kChannelsLast));
-    expect_agrees(c.conv2d(dtype, Layout::kChannelsLast, {.bias = dtype, .has_residual = true, .activation = "relu"}));
+    expect_agrees(
+        c.conv2d(dtype, Layout::kChannelsLast, {.bias = dtype, .has_residual = true, .activation = Activation::kRelu}));
   }
 }
 
@@ -126,8 +127,9 @@ TEST_F(NarrowConvolution, GoesToAndFromFewChannels) {
     for (const Shape& image : images)
       for (const DType dtype : kNarrowDTypes) {
         const ConvolutionCase c{{image[0], read, image[2], image[3]}, {made, read, 3, 3}, Builder::evenly(1, 1)};
-        const ConvolutionEnd end =
-            dtype == DType::kF16 ? ConvolutionEnd{} : ConvolutionEnd{.bias = DType::kF32, .activation = "relu"};
+        const ConvolutionEnd end = dtype == DType::kF16
+                                       ? ConvolutionEnd{}
+                                       : ConvolutionEnd{.bias = DType::kF32, .activation = Activation::kRelu};
         SCOPED_TRACE(c.text(dtype, Layout::kChannelsLast));
         expect_agrees(c.conv2d(dtype, Layout::kChannelsLast, end));
       }
@@ -206,10 +208,10 @@ TEST(NarrowSupport, SaysWhatItDoesNotTake) {
     return changed;
   };
   EXPECT_EQ(why_not(c), "");
-  EXPECT_EQ(why_not(c, {.bias = DType::kF32, .has_residual = true, .activation = "silu"}), "");
+  EXPECT_EQ(why_not(c, {.bias = DType::kF32, .has_residual = true, .activation = Activation::kSilu}), "");
   EXPECT_THAT(why_not(c, {}, DType::kF32), HasSubstr("bf16 or f16"));
   EXPECT_THAT(why_not(c, {}, DType::kBF16, Layout::kRowMajor), HasSubstr("channels-last"));
-  EXPECT_THAT(why_not(c, {.activation = "gelu_erf"}), HasSubstr("relu"));
+  EXPECT_THAT(why_not(c, {.activation = Activation::kGeluErf}), HasSubstr("relu"));
   EXPECT_THAT(why_not(c, {}, DType::kBF16, Layout::kChannelsLast, {.device = DeviceKind::kCuda}), HasSubstr("9.0"));
   EXPECT_THAT(why_not(with([](auto& of) { of.how.dilation = {2, 2}; })), HasSubstr("3x3 with padding 1"));
   EXPECT_THAT(why_not(with([](auto& of) { of.how.padding = {0, 0, 1, 1}; })), HasSubstr("3x3 with padding 1"));

@@ -93,10 +93,11 @@ TEST_F(HopperConvolution, AddsAShortcut) {
       const std::int64_t channels = std::array{8, 72, 200}[number % 3];
       const DType dtype = number++ % 2 == 0 ? DType::kF16 : DType::kBF16;
       SCOPED_TRACE(fmt::format("{}, shortcut {}", c.text(dtype, Layout::kChannelsLast), channels));
-      expect_agrees(tile, c.conv2d_shortcut(dtype, Layout::kChannelsLast, channels, "silu", number % 4 != 0));
+      expect_agrees(tile,
+                    c.conv2d_shortcut(dtype, Layout::kChannelsLast, channels, Activation::kSilu, number % 4 != 0));
     }
   const ConvolutionCase small{{1, 128, 8, 8}, {24, 128, 3, 3}, Builder::evenly(1, 1)};
-  const OpSpec spec = small.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, 264, "none");
+  const OpSpec spec = small.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, 264, Activation::kNone);
   for (const HopperTile& tile : hopper_tiles(problem_of(spec)))
     if (tile.columns == 64) expect_agrees(tile, spec);
 }
@@ -108,7 +109,7 @@ TEST_F(HopperConvolution, AddsAShortcutInTwo) {
   for (const ConvolutionCase& c : {hopper_cases()[0], hopper_cases()[1]})
     for (const std::int64_t channels : {8, 200})
       for (const bool is_weight : {false, true}) {
-        const std::string activation = channels == 8 ? "none" : "silu";
+        const Activation activation = channels == 8 ? Activation::kNone : Activation::kSilu;
         const OpSpec spec = c.conv2d_shortcut(DType::kF16, Layout::kChannelsLast, channels, activation, is_weight);
         const Comparison result = compare(in_two, spec, 1, default_tolerance(DType::kF16));
         EXPECT_TRUE(result.passed) << c.text(DType::kF16, Layout::kChannelsLast) << ": " << result.message;
@@ -154,7 +155,8 @@ TEST(HopperSupport, SaysWhatItDoesNotTake) {
   EXPECT_THAT(why_not({{1, 64, 8, 8}, {64, 32, 3, 3}, {.groups = 2}}, DType::kBF16, Layout::kChannelsLast, hopper),
               HasSubstr("groups"));
   EXPECT_THAT(
-      why_not_hopper(problem_of(c.conv2d_shortcut(DType::kBF16, Layout::kChannelsLast, 12, "none")), hopper)->reason,
+      why_not_hopper(problem_of(c.conv2d_shortcut(DType::kBF16, Layout::kChannelsLast, 12, Activation::kNone)), hopper)
+          ->reason,
       HasSubstr("packs"));
   EXPECT_THAT(why_not(c, DType::kBF16, Layout::kChannelsLast, {.device = DeviceKind::kCuda, .compute_capability = 80}),
               HasSubstr("9.0"));

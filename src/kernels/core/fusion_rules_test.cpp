@@ -24,6 +24,25 @@ TEST(KernelRules, AreWhatKernelsSupport) {
   EXPECT_FALSE(runs(cpu, "exp(sum)"));
 }
 
+bool convolves(const Target& target, std::string_view epilogue, Op op = Op::kConv2d) {
+  const Epilogue end = Epilogue::parse(epilogue);
+  const TensorType x{DType::kF32, {1, 8, 6, 6}}, weight{DType::kF32, {8, 8, 1, 1}};
+  std::vector<TensorType> inputs = {x, weight};
+  inputs.insert(inputs.end(), end.operand_count(), x);
+  return kernel_rules().runs(target, op, Attributes(op, {{attr::kEpilogue, end}}), inputs, x);
+}
+
+TEST(KernelRules, OfConvolutionsTakeAResidualAndThenAnActivation) {
+  for (const Target& target : {Target{.device = DeviceKind::kCpu, .threads = 1},
+                               Target{.device = DeviceKind::kCuda, .compute_capability = 90}}) {
+    if (kernels_of(target.device).empty()) continue;
+    for (const char* const taken : {"sum", "gelu_erf(sum)", "add(e0, sum)", "silu(add(sum, e0))"})
+      EXPECT_TRUE(convolves(target, taken)) << name_of(target.device) << ' ' << taken;
+    for (const char* const other : {"add(e0, silu(sum))", "mul(e0, sum)", "exp(sum)", "add(e0, add(e1, sum))"})
+      EXPECT_FALSE(convolves(target, other)) << name_of(target.device) << ' ' << other;
+  }
+}
+
 TEST(KernelRules, OfAGpuTakeAResidual) {
   const Target gpu{.device = DeviceKind::kCuda, .compute_capability = 90};
   if (kernels_of(DeviceKind::kCuda).empty()) GTEST_SKIP() << "built without CUDA";

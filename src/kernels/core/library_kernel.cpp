@@ -20,7 +20,7 @@ StrideRule LibraryKernel::rule(bool strided) const {
 
 bool LibraryKernel::may_overwrite(const OpSpec& spec, int input) const {
   const auto at = static_cast<std::size_t>(input);
-  return (traits_.overwrites >> at & 1U) != 0 && spec.inputs.at(at) == spec.outputs[0];
+  return traits_.overwrites_residual && at >= spec.own_operands() && spec.inputs.at(at) == spec.outputs[0];
 }
 
 std::string_view LibraryKernel::compute_name(const OpSpec& spec) const {

@@ -17,7 +17,7 @@ struct LibraryTraits {
   Support (*supports)(const OpSpec& spec, const Target& target);
   std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
   bool strides_output = true;
-  std::uint32_t overwrites = 0;  ///< inputs (bits by number) that output 0 may be written over, given equal types
+  bool overwrites_residual = false;  ///< output 0 may be written over the operand of an epilogue, given equal types
   KernelPlan (*plan)(const KernelBinding& binding);
 };
 inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};

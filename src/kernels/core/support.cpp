@@ -33,15 +33,19 @@ Support check_amx_gemm(const OpSpec& spec, std::size_t weight) {
   return std::nullopt;
 }
 
-Support check_epilogue(const OpSpec& spec, bool adds) {
+Support check_epilogue(const OpSpec& spec, EpilogueForms forms) {
   const Epilogue& epilogue = spec.attributes[attr::kEpilogue];
   const std::optional<EpilogueForm> form = form_of(epilogue);
-  const bool has_residual = form && form->adds_operand;
-  const bool is_taken = form && (!has_residual || (adds && form->activation == Activation::kNone &&
-                                                   spec.inputs.back().shape == spec.outputs[0].shape));
-  if (is_taken) return std::nullopt;
-  return Rejection{fmt::format("takes {}, not the epilogue {}",
-                               adds ? "an activation or a residual after the sum" : "an activation after the sum",
+  const auto takes = [&] {
+    if (!form || !form->adds_operand) return form.has_value();
+    const bool has_room =
+        forms == EpilogueForms::kBoth || (forms == EpilogueForms::kEither && form->activation == Activation::kNone);
+    return has_room && spec.inputs.back() == spec.outputs[0];
+  };
+  if (takes()) return std::nullopt;
+  constexpr std::string_view kTaken[] = {"an activation", "an activation or a residual",
+                                         "a residual and an activation"};
+  return Rejection{fmt::format("takes {} after the sum, not the epilogue {}", kTaken[static_cast<std::size_t>(forms)],
                                epilogue.to_text())};
 }
 

@@ -14,9 +14,14 @@ namespace headroom {
 /// Why amx_gemm_inl.hpp does not take the GEMM of input 0 with a weight, which is input `weight`.
 [[nodiscard]] Support check_amx_gemm(const OpSpec& spec, std::size_t weight);
 
-/// Why a kernel cannot compute the epilogue of a matmul: it takes an activation, or, with `adds`, an operand of the
-/// result's shape to add to the sum.
-[[nodiscard]] Support check_epilogue(const OpSpec& spec, bool adds);
+/// The epilogues that a kernel computes, of the form activation(sum + operand), with an operand of the result's type.
+enum class EpilogueForms : std::uint8_t {
+  kActivation,
+  kEither,  ///< an activation, or an operand that is added
+  kBoth,    ///< an operand that is added, and then an activation
+};
+/// Why a kernel that takes these forms cannot compute the epilogue of a node.
+[[nodiscard]] Support check_epilogue(const OpSpec& spec, EpilogueForms forms);
 
 /// Why GEMMs on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
 [[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);

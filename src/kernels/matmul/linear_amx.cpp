@@ -86,7 +86,7 @@ KernelPlan plan_linear_amx([[maybe_unused]] const KernelBinding& binding) {
 Support supports_linear_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
   if (spec.attributes[attr::kEpilogue].is_empty()) return Rejection{"is for linears with an activation"};
-  if (Support rejection = check_epilogue(spec, false)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
   return check_amx_gemm(spec, 1);
 }
 

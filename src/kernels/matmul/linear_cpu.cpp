@@ -114,7 +114,7 @@ Support supports_linear(const OpSpec& spec, const Target& target) {
   for (const TensorType& input : spec.inputs)
     if (Support rejection = onednn::check_dtype(input.dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
-  if (Support rejection = check_epilogue(spec, false)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
   return onednn::find_fast_implementation(target, [&] {
     const RowPlan rows = plan_rows(dense_operand(spec.inputs[0]), dense_operand(spec.outputs[0]));
     return choose_gemm(onednn::linear_problem(spec), rows.rows, GemmEpilogue::kActivated);

@@ -119,7 +119,7 @@ KernelPlan plan(const KernelBinding& binding) {
 }
 
 Support supports(const OpSpec& spec, const Target& target) {
-  if (Support rejection = check_epilogue(spec, true)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kEither)) return rejection;
   return check_float_gemm(spec, target);
 }
 

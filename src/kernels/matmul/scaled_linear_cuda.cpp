@@ -132,7 +132,7 @@ Support supports(const OpSpec& spec, const Target& target) {
     return Rejection{std::move(obstacle)};
   if (spec.inputs[0].dtype != DType::kF8E4M3)
     return Rejection{fmt::format("takes f8e4m3, not {}", spec.inputs[0].dtype)};
-  if (Support rejection = check_epilogue(spec, true)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kEither)) return rejection;
   const DType made = spec.outputs[0].dtype;
   if (!cuda::is_element(made)) return Rejection{fmt::format("makes f32, bf16 or f16, not {}", made)};
   const Shape& weight = spec.input(Role::kWeight).shape;
@@ -148,8 +148,7 @@ class ScaledLinearKernel : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    const auto at = static_cast<std::size_t>(input);
-    return at >= spec.own_operands() && spec.inputs[at] == spec.outputs[0] && spec.outputs[0].dtype == DType::kF32;
+    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input);
   }
 };
 
@@ -157,6 +156,7 @@ const Listed<ScaledLinearKernel> kScaledLinear({.name = "cublaslt.scaled_linear"
                                                 .op = Op::kScaledLinear,
                                                 .device = DeviceKind::kCuda,
                                                 .supports = supports,
+                                                .overwrites_residual = true,
                                                 .plan = plan});
 
 }  // namespace

@@ -50,7 +50,7 @@ Support check_scaled_linear(const OpSpec& spec) {
   const DType x = spec.inputs[0].dtype, y = spec.outputs[0].dtype;
   if (x != DType::kI8) return Rejection{fmt::format("takes i8, not {}", x)};
   if (y != DType::kF32 && y != DType::kBF16) return Rejection{fmt::format("makes f32 or bf16, not {}", y)};
-  if (Support rejection = check_epilogue(spec, false)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
   if (spec.has(Role::kBias) && spec.input(Role::kBias).dtype != DType::kF32)
     return Rejection{fmt::format("takes a bias in f32, not {}", spec.input(Role::kBias).dtype)};
   return std::nullopt;

@@ -1,25 +1,28 @@
-// fuse-epilogue: y = linear(x, w, b); z = add(residual, y)
-//   -> z = linear(x, w, b, residual) {epilogue = add(e0, sum)}
+// fuse-epilogue, fuse-token-epilogue: y = conv2d(x, w, b); z = silu(add(y, residual))
+//   -> z = conv2d(x, w, b, residual) {epilogue = silu(add(sum, e0))}
 //
-// An elementwise op of several operands that reads the tokens[b, s, c] of a matmul joins its epilogue, if the kernels
-// of the target compute that in one launch (ir/fusion_rules.hpp). A GEMM adds a residual at almost no cost (1% of its
-// time at most, on an H200), and a launch that reads and writes the result once more is saved.
+// An elementwise op that reads the result of a matmul or a convolution joins its epilogue, if the kernels of the target
+// compute that in one launch (ir/fusion_rules.hpp) and nothing else reads the result. It then runs on values that are
+// still in registers: a GEMM adds a residual at almost no cost (1% of its time at most, on an H200), and a launch that
+// reads and writes the result once more is saved. A vector of weights that is added to a linear becomes its bias.
 //
-// Tokens that become an image and are added to one, image + to_image(linear(tokens, w, b)), are added as tokens:
-// conversion between tokens and channels-last pixels is a view.
-//
-// Sums of a linear that a norm reads are left alone: fuse-rows fuses the addition with the norm. So are the
-// vectors[b, c] of a time step: it fuses their sums with the activation that follows. Sums of 8-bit matmuls are not.
-//
-// residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias): a gate that all rows have in common becomes part of
-// w_scale and bias, because its elements belong to the columns of the matmul, like those of w_scale.
+// fuse-epilogue runs early. fuse-token-epilogue runs late and adds what matmuls of tokens leave until then, because
+// precision and layout decide about it: ops with further operands of a linear's tokens[b, s, c] or an 8-bit matmul.
+//  - Tokens that become an image and are added to one, image + to_image(linear(tokens, w, b)), are added as tokens:
+//    conversion between tokens and channels-last pixels is a view.
+//  - Sums of a linear that a norm reads are left alone: fuse-rows fuses the addition with the norm. So are the
+//    vectors[b, c] of a time step: it fuses their sums with the activation that follows. Sums of 8-bit matmuls are not.
+//  - residual + gate * scaled_linear(xq, x_scale, wq, w_scale, bias): a gate that all rows have in common becomes part
+//    of w_scale and bias, because its elements belong to the columns of the matmul, like those of w_scale.
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/activation.hpp"
 #include "ir/fusion_rules.hpp"
 #include "ir/op_definition.hpp"
 #include "passes/pass.hpp"
@@ -70,21 +73,21 @@ bool is_read_by_norm(const Rewriter& r, ValueId value) {
   return std::ranges::any_of(r.readers_from_here(value), is_norm);
 }
 
-/// Whether a kernel of the target runs the matmul with these attributes, whose epilogue has operands of the result's
-/// type.
+/// Whether a kernel of the target runs the matmul with these attributes. Operands that its epilogue then has more are
+/// of the result's type.
 bool runs_with(const Rewriter& r, const Target& target, const Node& matmul, const Attributes& attributes) {
   std::vector<TensorType> types;
   for (const ValueId input : matmul.inputs) types.push_back(r.type(input));
   const TensorType& made = r.type(matmul.results[0]);
-  types.insert(types.end(), attributes.epilogue_operands(), made);
+  types.insert(types.end(), attributes.epilogue_operands() - matmul.attributes.epilogue_operands(), made);
   return target.fusion->runs(target, matmul.op, attributes, types, made);
 }
 
 /// The matmul with its epilogue followed by an op, of which it is operand `position`, and with these further operands;
-/// kNoValue if it has operands after its own already, or no kernel runs that.
+/// kNoValue if no kernel runs that. An epilogue with operands takes no more of them.
 ValueId end_with(Rewriter& r, const Target& target, const Node& matmul, Op op, std::size_t position,
                  const std::function<void(std::vector<ValueId>&)>& add_operands) {
-  if (matmul.attributes.epilogue_operands() > 0) return kNoValue;
+  if (matmul.attributes.epilogue_operands() > 0 && arity_in_epilogue(op) > 1) return kNoValue;
   const Attributes ended =
       matmul.attributes.with(attr::kEpilogue, matmul.attributes[attr::kEpilogue].then(op, position));
   if (!runs_with(r, target, matmul, ended)) return kNoValue;
@@ -102,7 +105,8 @@ bool may_join(const Rewriter& r, const Node& node, std::size_t position, const N
   return type.shape.rank() > 2 && std::ranges::all_of(node.inputs, is_there) && !is_read_by_norm(r, node.results[0]);
 }
 
-bool fuse_into(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
+bool fuse_late(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
+  if (node.inputs.size() < 2) return false;
   const ValueId made = node.results[0];
   const TensorType type = r.type(made);
   const bool is_image = type.shape.rank() == 4 && type.layout == Layout::kChannelsLast;
@@ -119,12 +123,50 @@ bool fuse_into(Rewriter& r, const Target& target, const Node& node, std::size_t 
   return true;
 }
 
-bool fuse_end(Rewriter& r, const Target& target, const Node& node) {
-  const bool may_end = node.results.size() == 1 && Epilogue::may_contain(node.op) && node.inputs.size() > 1;
-  if (!may_end || r.type(node.results[0]).shape.numel() == 0) return false;
-  for (std::size_t position = 0; position < node.inputs.size(); ++position)
-    if (fuse_into(r, target, node, position)) return true;
+/// Calls fuse(position) for the operands of a node that may be part of an epilogue, from the last, until it succeeds.
+template <class Fuse>
+bool fuse_operand(const Node& node, const Fuse& fuse) {
+  if (!Epilogue::may_contain(node.op)) return false;
+  for (std::size_t position = node.inputs.size(); position-- > 0;)
+    if (fuse(position)) return true;
   return false;
+}
+
+/// linear(x, weight) + bias[n], as in graphs exported op by op. The result of the matmul is then not rounded before
+/// the bias is added.
+bool fuse_bias(Rewriter& r, const Node& node, std::size_t position) {
+  const Node* linear = node.op == Op::kAdd ? r.match_single_use(node.inputs[position], Op::kLinear) : nullptr;
+  if (linear == nullptr || linear->inputs.size() > 2) return false;
+  const ValueId bias = node.inputs[1 - position];
+  const Shape columns{r.shape(linear->input(Role::kWeight))[0]};
+  if (!r.is_weight(bias) || r.shape(bias) != columns || !linear->attributes[attr::kEpilogue].is_empty()) return false;
+  r.replace(node.results[0], r.emit_with(*linear, {{Role::kBias, bias}}));
+  return true;
+}
+
+/// An activation of a group norm.
+bool fuse_into_norm(Rewriter& r, const Node& node) {
+  const std::optional<Activation> activation = activation_for(node.op);
+  const Node* norm = activation ? r.match_single_use(node.inputs[0], Op::kGroupNorm) : nullptr;
+  if (norm == nullptr || norm->attributes[attr::kActivation] != Activation::kNone) return false;
+  r.replace(node.results[0], r.emit_like(*norm, norm->inputs, norm->attributes.with(attr::kActivation, *activation)));
+  return true;
+}
+
+/// Any op of one operand; one of several, if the sum is a convolution's.
+bool fuse_early(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
+  const Node* maker = r.single_use_producer(node.inputs[position]);
+  if (maker == nullptr || !maker->attributes.has(attr::kEpilogue)) return false;
+  if (node.inputs.size() > 1 && is_matmul(maker->op)) return false;
+  const TensorType type = r.type(node.results[0]);
+  if (!std::ranges::all_of(node.inputs, [&](ValueId operand) { return r.type(operand) == type; })) return false;
+  const ValueId ended = end_with(r, target, *maker, node.op, position, [&](std::vector<ValueId>& inputs) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      if (k != position) inputs.push_back(node.inputs[k]);
+  });
+  if (ended == kNoValue) return false;
+  r.replace(node.results[0], ended);
+  return true;
 }
 
 ValueId cast(Rewriter& r, ValueId value, DType dtype, const std::string& path) {
@@ -158,9 +200,19 @@ bool fuse_gate(Rewriter& r, const Target& target, const Node& node) {
 }  // namespace
 
 PassOutcome fuse_epilogue(Graph& graph, const Target& target) {
+  return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) {
+            return fuse_into_norm(r, node) || fuse_operand(node, [&](std::size_t position) {
+                     return fuse_bias(r, node, position) ||
+                            (target.fusion != nullptr && fuse_early(r, target, node, position));
+                   });
+          })};
+}
+
+PassOutcome fuse_token_epilogue(Graph& graph, const Target& target) {
   if (target.fusion == nullptr) return {};
   return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) {
-            return fuse_gate(r, target, node) || fuse_end(r, target, node);
+            return fuse_gate(r, target, node) ||
+                   fuse_operand(node, [&](std::size_t position) { return fuse_late(r, target, node, position); });
           })};
 }
 

@@ -10,7 +10,7 @@ namespace {
 Graph fuse_epilogues(std::string_view text, int rewrites) {
   const Graph original = parse_graph(text);
   Graph graph = original;
-  EXPECT_EQ(run_pass("fuse-epilogue", graph, kGeneratingGpu).rewrites, rewrites);
+  EXPECT_EQ(run_pass("fuse-token-epilogue", graph, kGeneratingGpu).rewrites, rewrites);
   EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
   return graph;
 }
@@ -32,7 +32,7 @@ constexpr std::string_view kImage = R"(graph g {
   output y = %6
 })";
 
-TEST(FuseEpilogue, AddsAnImageWhereTheMatmulIsStored) {
+TEST(FuseTokenEpilogue, AddsAnImageWhereTheMatmulIsStored) {
   const Graph graph = fuse_epilogues(kImage, 1);
   EXPECT_EQ(count_of(graph, Op::kAdd), 0);
   const auto linear = std::ranges::find(graph.nodes(), Op::kLinear, &Node::op);
@@ -43,7 +43,7 @@ TEST(FuseEpilogue, AddsAnImageWhereTheMatmulIsStored) {
   EXPECT_EQ(graph.type(linear->inputs[3]), (TensorType{.shape = {2, 12, 5}})) << "the image as tokens";
 }
 
-TEST(FuseEpilogue, GivesAMatmulIn8BitsTheImageAsTokens) {
+TEST(FuseTokenEpilogue, GivesAMatmulIn8BitsTheImageAsTokens) {
   const Graph graph = fuse_epilogues(R"(graph g {
   input %seen: f32[2, 12, 16]
   input %x: f32[2, 32, 4, 3]
@@ -68,12 +68,12 @@ TEST(FuseEpilogue, GivesAMatmulIn8BitsTheImageAsTokens) {
   EXPECT_EQ(graph.type(matmul->inputs[5]), (TensorType{.shape = {2, 12, 32}}));
 }
 
-TEST(FuseEpilogue, AsksTheKernels) {
+TEST(FuseTokenEpilogue, AsksTheKernels) {
   Graph graph = parse_graph(kImage);
-  EXPECT_EQ(run_pass("fuse-epilogue", graph, kCapableCpu).rewrites, 0);
-  Target cpu = kCapableCpu;
-  cpu.fusion = &kGpuRules;
-  EXPECT_EQ(run_pass("fuse-epilogue", graph, cpu).rewrites, 0) << "a CPU's kernels do not";
+  EXPECT_EQ(run_pass("fuse-token-epilogue", graph, kCapableCpu).rewrites, 0) << "a CPU's kernels do not";
+  Target silent = kGeneratingGpu;
+  silent.fusion = nullptr;
+  EXPECT_EQ(run_pass("fuse-token-epilogue", graph, silent).rewrites, 0);
 }
 
 std::string tokens(std::string_view activation, std::string_view behind) {
@@ -90,8 +90,8 @@ std::string tokens(std::string_view activation, std::string_view behind) {
                      activation, behind);
 }
 
-TEST(FuseEpilogue, AddsTokensToTokens) {
-  expect_rewrite("fuse-epilogue", R"(graph g {
+TEST(FuseTokenEpilogue, AddsTokensToTokens) {
+  expect_rewrite("fuse-token-epilogue", R"(graph g {
     input %x: f32[2, 12, 5]
     input %hidden: f32[2, 12, 7]
     param %w: f32[5, 7]
@@ -105,7 +105,7 @@ TEST(FuseEpilogue, AddsTokensToTokens) {
 }
 
 /// T5 has no biases, and its residual comes second.
-TEST(FuseEpilogue, TakesLinearsWithoutBias) {
+TEST(FuseTokenEpilogue, TakesLinearsWithoutBias) {
   const Graph graph = fuse_epilogues(R"(graph g {
   input %x: f32[1, 12, 5]
   input %hidden: f32[1, 12, 7]
@@ -121,7 +121,7 @@ TEST(FuseEpilogue, TakesLinearsWithoutBias) {
   EXPECT_EQ(graph.nodes()[0].attributes[attr::kEpilogue].to_text(), "add(sum, e0)");
 }
 
-TEST(FuseEpilogue, LeavesVectorsToTheActivationsThatFollow) {
+TEST(FuseTokenEpilogue, LeavesVectorsToTheActivationsThatFollow) {
   fuse_epilogues(R"(graph g {
   input %x: f32[2, 5]
   input %hidden: f32[2, 7]
@@ -133,7 +133,7 @@ TEST(FuseEpilogue, LeavesVectorsToTheActivationsThatFollow) {
                  0);
 }
 
-TEST(FuseEpilogue, LeavesWhatNoKernelComputes) {
+TEST(FuseTokenEpilogue, LeavesWhatNoKernelComputes) {
   fuse_epilogues(R"(graph g {
   input %x: f32[1, 12, 5]
   input %hidden: f32[1, 12, 7]
@@ -145,14 +145,16 @@ TEST(FuseEpilogue, LeavesWhatNoKernelComputes) {
                  0);
 }
 
-TEST(FuseEpilogue, LeavesSumsToTheNormsThatReadThem) {
+TEST(FuseTokenEpilogue, LeavesSumsToTheNormsThatReadThem) {
   EXPECT_EQ(count_of(fuse_epilogues(tokens("sum", "layer_norm(%1) {eps = 1e-05}"), 0), Op::kAdd), 1);
 }
 
-TEST(FuseEpilogue, LeavesWhatIsActivatedFirst) { fuse_epilogues(tokens("silu(sum)", "mul_scalar(%1) {value = 2}"), 0); }
+TEST(FuseTokenEpilogue, LeavesWhatIsActivatedFirst) {
+  fuse_epilogues(tokens("silu(sum)", "mul_scalar(%1) {value = 2}"), 0);
+}
 
 /// Rows in the other order would have to be copied.
-TEST(FuseEpilogue, LeavesRowMajorImages) {
+TEST(FuseTokenEpilogue, LeavesRowMajorImages) {
   fuse_epilogues(R"(graph g {
   input %seen: f32[2, 12, 3]
   input %x: f32[2, 5, 4, 3]
@@ -167,8 +169,8 @@ TEST(FuseEpilogue, LeavesRowMajorImages) {
                  0);
 }
 
-TEST(FuseEpilogueIn8Bits, AddsTheResidualWhereTheMatmulIsStored) {
-  expect_rewrite("fuse-epilogue", R"(graph g {
+TEST(FuseTokenEpilogueIn8Bits, AddsTheResidualWhereTheMatmulIsStored) {
+  expect_rewrite("fuse-token-epilogue", R"(graph g {
       input %xq: f8e4m3[2, 3, 4]
       input %x_scale: f32[2, 3]
       input %residual: f32[2, 3, 5]
@@ -183,8 +185,8 @@ TEST(FuseEpilogueIn8Bits, AddsTheResidualWhereTheMatmulIsStored) {
                  1, 1e-6, {}, kGeneratingGpu);
 }
 
-TEST(FuseEpilogueIn8Bits, PutsAGateIntoScalesAndBias) {
-  expect_rewrite("fuse-epilogue", R"(graph g {
+TEST(FuseTokenEpilogueIn8Bits, PutsAGateIntoScalesAndBias) {
+  expect_rewrite("fuse-token-epilogue", R"(graph g {
       input %xq: f8e4m3[1, 3, 4]
       input %x_scale: f32[1, 3]
       input %r: bf16[1, 3, 5]
@@ -206,8 +208,8 @@ TEST(FuseEpilogueIn8Bits, PutsAGateIntoScalesAndBias) {
                  1, 1e-2, {}, kGeneratingGpu);
 }
 
-TEST(FuseEpilogueIn8Bits, LeavesWhatTheEpilogueHasNoPlaceFor) {
-  expect_unchanged("fuse-epilogue", R"(graph g {
+TEST(FuseTokenEpilogueIn8Bits, LeavesWhatTheEpilogueHasNoPlaceFor) {
+  expect_unchanged("fuse-token-epilogue", R"(graph g {
       input %xq: f8e4m3[2, 3, 4]
       input %iq: i8[2, 3, 4]
       input %x_scale: f32[2, 3]
@@ -238,8 +240,8 @@ TEST(FuseEpilogueIn8Bits, LeavesWhatTheEpilogueHasNoPlaceFor) {
                    kGeneratingGpu);
 }
 
-TEST(FuseEpilogueIn8Bits, TakesMatmulsWithoutBiasAndSumsThatNormsRead) {
-  expect_rewrite("fuse-epilogue", R"(graph g {
+TEST(FuseTokenEpilogueIn8Bits, TakesMatmulsWithoutBiasAndSumsThatNormsRead) {
+  expect_rewrite("fuse-token-epilogue", R"(graph g {
       input %xq: f8e4m3[3, 4]
       input %x_scale: f32[3]
       input %residual: f32[3, 5]
@@ -252,6 +254,221 @@ TEST(FuseEpilogueIn8Bits, TakesMatmulsWithoutBiasAndSumsThatNormsRead) {
       output y = %3
     })",
                  1, 1e-6, {}, kGeneratingGpu);
+}
+
+TEST(FuseEpilogueOfBias, AddsTheBiasToTheMatmul) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %x: f32[2, 3, 4]
+      param %weight: f32[5, 4]
+      param %bias: f32[5]
+    - %1: f32[2, 3, 5] = linear(%x, %weight) {tf32 = 1} @ proj
+    - %2: f32[2, 3, 5] = add(%bias, %1) @ add
+    + %2: f32[2, 3, 5] = linear(%x, %weight, %bias) {tf32 = 1} @ proj
+      output y = %2
+    })");
+}
+
+TEST(FuseEpilogueOfBias, LeavesWhatIsNoBias) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[2, 3, 4]
+      input %vector: f32[5]
+      param %weight: f32[5, 4]
+      param %bias: f32[5]
+      param %one: f32[1]
+      param %each: f32[3, 5]
+      %1: f32[2, 3, 5] = linear(%x, %weight, %bias)
+      %2: f32[2, 3, 5] = add(%1, %bias)
+      %3: f32[2, 3, 5] = linear(%x, %weight) {epilogue = silu(sum)}
+      %4: f32[2, 3, 5] = add(%3, %bias)
+      %5: f32[2, 3, 5] = linear(%x, %weight)
+      %6: f32[2, 3, 5] = add(%5, %vector)
+      %7: f32[2, 3, 5] = linear(%x, %weight)
+      %8: f32[2, 3, 5] = add(%7, %one)
+      %9: f32[2, 3, 5] = linear(%x, %weight)
+      %10: f32[2, 3, 5] = add(%9, %each)
+      output has_one = %2
+      output activated = %4
+      output no_weight = %6
+      output one = %8
+      output of_each_token = %10
+    })");
+}
+
+TEST(FuseEpilogueOfBias, LeavesAMatmulThatIsReadTwice) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[2, 3, 4]
+      param %weight: f32[5, 4]
+      param %bias: f32[5]
+      %1: f32[2, 3, 5] = linear(%x, %weight)
+      %2: f32[2, 3, 5] = add(%1, %bias)
+      output y = %2
+      output product = %1
+    })");
+}
+
+TEST(FuseEpilogue, TakesEachActivation) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %x: f32[2, 3, 4]
+      param %w: f32[5, 4]
+      param %b: f32[5]
+    - %1: f32[2, 3, 5] = linear(%x, %w, %b) @ ff.net.0.proj
+    - %2: f32[2, 3, 5] = gelu_tanh(%1) @ ff
+    - %3: f32[2, 3, 5] = linear(%x, %w) @ other
+    - %4: f32[2, 3, 5] = gelu_erf(%3)
+    - %5: f32[2, 3, 5] = linear(%x, %w, %b) @ embedder.linear_1
+    - %6: f32[2, 3, 5] = silu(%5) @ embedder
+    - %7: f32[2, 3, 5] = linear(%x, %w, %b) @ net.0
+    - %8: f32[2, 3, 5] = relu(%7) @ net.1
+    + %2: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = gelu_tanh(sum)} @ ff.net.0.proj
+    + %4: f32[2, 3, 5] = linear(%x, %w) {epilogue = gelu_erf(sum)} @ other
+    + %6: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = silu(sum)} @ embedder.linear_1
+    + %8: f32[2, 3, 5] = linear(%x, %w, %b) {epilogue = relu(sum)} @ net.0
+      output a = %2
+      output b = %4
+      output c = %6
+      output d = %8
+    })",
+                 4);
+}
+
+TEST(FuseEpilogue, LeavesAMatmulThatIsReadTwice) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      %1: f32[3, 5] = linear(%x, %w)
+      %2: f32[3, 5] = silu(%1)
+      output y = %2
+      output product = %1
+    })");
+}
+
+TEST(FuseEpilogue, LeavesOpsAndTreesThatNoKernelComputes) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      %1: f32[3, 5] = linear(%x, %w) {epilogue = silu(sum)}
+      %2: f32[3, 5] = silu(%1)
+      %3: f32[3, 5] = linear(%x, %w)
+      %4: f32[3, 5] = tanh(%3)
+      output y = %2
+      output z = %4
+    })");
+}
+
+TEST(FuseEpilogue, LeavesAMatmulOutsideTheLoopOutside) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[3, 4]
+      param %w: f32[5, 4]
+      state %sum: f32[3, 5]
+      %1: f32[3, 5] = linear(%x, %w)
+      loop 3 %step {
+        %2: f32[3, 5] = silu(%1)
+        %3: f32[3, 5] = add(%sum, %2)
+        next %sum = %3
+      }
+    })");
+}
+
+TEST(FuseEpilogue, LeavesAMatmulOfAStateThatChangesInBetween) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      param %w: f32[4, 4]
+      state %x: f32[3, 4]
+      %1: f32[3, 4] = linear(%x, %w)
+      loop 3 %step {
+        %2: f32[3, 4] = relu(%x)
+        next %x = %2
+      }
+      %3: f32[3, 4] = silu(%1)
+      output y = %3
+    })");
+}
+
+TEST(FuseEpilogue, GivesAConvolutionItsResidualAndThenItsActivation) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      input %r: f32[1, 3, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      param %b: f32[3]
+    - %1: f32[1, 3, 4, 4] = conv2d(%x, %w, %b) @ conv
+    - %2: f32[1, 3, 4, 4] = add(%r, %1) @ block
+    - %3: f32[1, 3, 4, 4] = relu(%2) @ block
+    - %4: f32[1, 3, 4, 4] = conv2d(%x, %w) @ bare
+    - %5: f32[1, 3, 4, 4] = add(%4, %r) @ block
+    + %3: f32[1, 3, 4, 4] = conv2d(%x, %w, %b, %r) {epilogue = relu(add(e0, sum))} @ conv
+    + %5: f32[1, 3, 4, 4] = conv2d(%x, %w, %r) {epilogue = add(sum, e0)} @ bare
+      output y = %3
+      output z = %5
+    })",
+                 3);
+}
+
+/// The shortcut of a residual block is added to its last convolution.
+TEST(FuseEpilogue, PrefersTheLastOfTwoConvolutions) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      param %v: f32[3, 2, 1, 1]
+      %1: f32[1, 3, 4, 4] = conv2d(%x, %w) @ shortcut
+    - %2: f32[1, 3, 4, 4] = conv2d(%x, %v) @ conv
+    - %3: f32[1, 3, 4, 4] = add(%1, %2) @ block
+    + %3: f32[1, 3, 4, 4] = conv2d(%x, %v, %1) {epilogue = add(e0, sum)} @ conv
+      output y = %3
+    })");
+}
+
+/// A vector [3] is added to each row of 3 pixels, and one of [3, 1, 1] to each channel; neither is a residual.
+TEST(FuseEpilogue, LeavesWhatIsBroadcastOverAnImage) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[1, 2, 3, 3]
+      input %one: f32[1]
+      input %row: f32[3]
+      input %channels: f32[3, 1, 1]
+      input %images: f32[2, 3, 3, 3]
+      param %w: f32[3, 2, 1, 1]
+      %1: f32[1, 3, 3, 3] = conv2d(%x, %w)
+      %2: f32[1, 3, 3, 3] = add(%1, %row)
+      %3: f32[1, 3, 3, 3] = conv2d(%x, %w)
+      %4: f32[1, 3, 3, 3] = add(%3, %channels)
+      %5: f32[1, 3, 3, 3] = conv2d(%x, %w)
+      %6: f32[1, 3, 3, 3] = add(%5, %one)
+      %7: f32[1, 3, 3, 3] = conv2d(%x, %w)
+      %8: f32[2, 3, 3, 3] = add(%7, %images)
+      output row = %2
+      output channels = %4
+      output one = %6
+      output images = %8
+    })");
+}
+
+TEST(FuseEpilogue, LeavesASumAfterAnActivationAndASecondSum) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+      input %r: f32[1, 3, 4, 4]
+      param %w: f32[3, 2, 1, 1]
+      %1: f32[1, 3, 4, 4] = conv2d(%x, %w) {epilogue = silu(sum)}
+      %2: f32[1, 3, 4, 4] = add(%r, %1)
+      %3: f32[1, 3, 4, 4] = conv2d(%x, %w, %r) {epilogue = add(sum, e0)}
+      %4: f32[1, 3, 4, 4] = add(%3, %r)
+      %5: f32[1, 3, 4, 4] = conv2d(%x, %w)
+      %6: f32[1, 3, 4, 4] = mul(%5, %r)
+      output activated = %2
+      output twice = %4
+      output product = %6
+    })");
+}
+
+TEST(FuseEpilogue, LeavesResidualsOfTokensForLater) {
+  expect_unchanged("fuse-epilogue", tokens("sum", "mul_scalar(%1) {value = 2}"), kGeneratingGpu);
+}
+
+TEST(FuseEpilogue, GivesAGroupNormItsActivation) {
+  expect_rewrite("fuse-epilogue", R"(graph g {
+      input %x: f32[1, 2, 4, 4]
+    - %1: f32[1, 2, 4, 4] = group_norm(%x) {groups = 2, eps = 1e-5} @ norm
+    - %2: f32[1, 2, 4, 4] = silu(%1) @ act
+    + %2: f32[1, 2, 4, 4] = group_norm(%x) {groups = 2, eps = 1e-5, activation = "silu"} @ norm
+      output y = %2
+    })");
 }
 
 }  // namespace

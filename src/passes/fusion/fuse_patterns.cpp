@@ -25,22 +25,6 @@ bool is_vector_for(const Rewriter& r, ValueId vector, ValueId x) {
          r.type(vector) == TensorType{.dtype = type.dtype, .shape = {type.shape[0], 1, type.shape[2]}};
 }
 
-/// linear(x, weight) + bias[n], as in graphs exported op by op. The result of the matmul is then not rounded before
-/// the bias is added.
-Fusion linear_bias() {
-  return {.pattern = op(Op::kAdd, {op(Op::kLinear, {any("x"), any("weight")}, "linear"), any("bias")}),
-          .fits =
-              [](const Rewriter& r, const Match& m) {
-                return m.node("linear").attributes[attr::kEpilogue].is_empty() && r.is_weight(m["bias"]) &&
-                       r.type(m["bias"]).shape == Shape{r.type(m["weight"]).shape[0]};
-              },
-          .emit =
-              [](Rewriter& r, const Match& m, const Node& /*root*/) {
-                const Node& linear = m.node("linear");
-                return std::vector{r.emit_with(linear, {{Role::kBias, m["bias"]}})};
-              }};
-}
-
 /// layer_norm(x) * (scale + 1) + shift: adaptive layer norm (Peebles and Xie, "Scalable diffusion models with
 /// transformers", 2023, section 3.2).
 Fusion norm_modulate() {
@@ -75,22 +59,6 @@ Fusion gate_residual() {
               }};
 }
 
-/// residual + conv2d(x, weight, bias)
-Fusion conv_residual() {
-  return {.pattern = op(Op::kAdd, {any("residual"), op(Op::kConv2d, {any("x"), any("weight"), any("bias")}, "conv")}),
-          .fits =
-              [](const Rewriter& r, const Match& m) {
-                const Node& conv = m.node("conv");
-                return conv.attributes[attr::kActivation] == Activation::kNone &&
-                       r.type(m["residual"]) == r.type(conv.results[0]);
-              },
-          .emit =
-              [](Rewriter& r, const Match& m, const Node& /*root*/) {
-                const Node& conv = m.node("conv");
-                return std::vector{r.emit_with(conv, {{Role::kResidual, m["residual"]}})};
-              }};
-}
-
 int fuse(Graph& graph, const Fusion& fusion) {
   return rewrite_each(graph, [&](Rewriter& r, const Node& node) {
     const auto match = find(r, node, fusion.pattern, [&](const Match& found) { return fusion.fits(r, found); });
@@ -109,8 +77,6 @@ PassOutcome fuse_all(Graph& graph, const std::vector<Fusion>& fusions) {
 
 }  // namespace
 
-PassOutcome fuse_patterns(Graph& graph, const Target&) {
-  return fuse_all(graph, {linear_bias(), norm_modulate(), gate_residual(), conv_residual()});
-}
+PassOutcome fuse_patterns(Graph& graph, const Target&) { return fuse_all(graph, {norm_modulate(), gate_residual()}); }
 
 }  // namespace headroom

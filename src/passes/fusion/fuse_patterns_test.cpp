@@ -3,56 +3,6 @@
 namespace headroom {
 namespace {
 
-TEST(FuseLinearBias, AddsTheBiasToTheMatmul) {
-  expect_rewrite("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      param %weight: f32[5, 4]
-      param %bias: f32[5]
-    - %1: f32[2, 3, 5] = linear(%x, %weight) {tf32 = 1} @ proj
-    - %2: f32[2, 3, 5] = add(%bias, %1) @ add
-    + %2: f32[2, 3, 5] = linear(%x, %weight, %bias) {tf32 = 1} @ proj
-      output y = %2
-    })");
-}
-
-TEST(FuseLinearBias, LeavesWhatIsNoBias) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      input %vector: f32[5]
-      param %weight: f32[5, 4]
-      param %bias: f32[5]
-      param %one: f32[1]
-      param %each: f32[3, 5]
-      %1: f32[2, 3, 5] = linear(%x, %weight, %bias)
-      %2: f32[2, 3, 5] = add(%1, %bias)
-      %3: f32[2, 3, 5] = linear(%x, %weight) {epilogue = silu(sum)}
-      %4: f32[2, 3, 5] = add(%3, %bias)
-      %5: f32[2, 3, 5] = linear(%x, %weight)
-      %6: f32[2, 3, 5] = add(%5, %vector)
-      %7: f32[2, 3, 5] = linear(%x, %weight)
-      %8: f32[2, 3, 5] = add(%7, %one)
-      %9: f32[2, 3, 5] = linear(%x, %weight)
-      %10: f32[2, 3, 5] = add(%9, %each)
-      output has_one = %2
-      output activated = %4
-      output no_weight = %6
-      output one = %8
-      output of_each_token = %10
-    })");
-}
-
-TEST(FuseLinearBias, LeavesAMatmulThatIsReadTwice) {
-  expect_unchanged("fuse-patterns", R"(graph g {
-      input %x: f32[2, 3, 4]
-      param %weight: f32[5, 4]
-      param %bias: f32[5]
-      %1: f32[2, 3, 5] = linear(%x, %weight)
-      %2: f32[2, 3, 5] = add(%1, %bias)
-      output y = %2
-      output product = %1
-    })");
-}
-
 constexpr std::string_view kNormInputs = R"(
       input %x: f32[2, 3, 4]
       input %scale: f32[2, 1, 4]

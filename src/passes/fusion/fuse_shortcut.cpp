@@ -1,4 +1,4 @@
-// fuse-shortcut: conv2d(x, weight, bias, conv2d(other, shortcut[o, d, 1, 1], more))
+// fuse-shortcut: conv2d(x, weight, bias, conv2d(other, shortcut[o, d, 1, 1], more)) {epilogue = add(sum, e0)}
 //   -> conv2d_shortcut(x, weight, bias + more, other, shortcut)
 //
 // A residual block whose number of channels changes has a 1x1 convolution as its shortcut, and the block's last
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "ir/convolution.hpp"
 #include "passes/pass.hpp"
@@ -52,17 +53,17 @@ ValueId sum_of_biases(Rewriter& r, const Node& a, const Node& b) {
   return r.emit(Op::kAdd, {first, second}, {}, a.path);
 }
 
-bool fuse(Rewriter& r, const Node& last) {
-  if (last.op != Op::kConv2d || last.input(Role::kResidual) == kNoValue) return false;
-  const Node* first = r.match_single_use(last.input(Role::kResidual), Op::kConv2d);
-  if (first == nullptr || first->input(Role::kResidual) != kNoValue ||
-      first->attributes[attr::kActivation] != Activation::kNone)
-    return false;
+bool take_in_shortcut(Rewriter& r, const Node& last) {
+  const std::optional<EpilogueForm> form =
+      last.op == Op::kConv2d ? form_of(last.attributes[attr::kEpilogue]) : std::nullopt;
+  if (!form || !form->adds_operand) return false;
+  const Node* first = r.match_single_use(last.inputs.back(), Op::kConv2d);
+  if (first == nullptr || !first->attributes[attr::kEpilogue].is_empty()) return false;
   const bool is_first = is_of_pixels(r, *first);
   if (is_first == is_of_pixels(r, last) || !is_taken(r, *first) || !is_taken(r, last)) return false;
   const Node& shortcut = is_first ? *first : last;
   const Node& conv = is_first ? last : *first;
-  const Attributes attributes = conv.attributes.with(attr::kActivation, last.attributes[attr::kActivation]);
+  const Attributes attributes = conv.attributes.with(attr::kEpilogue, Epilogue(form->activation));
   const ValueId bias = sum_of_biases(r, conv, shortcut);
   r.replace(last.results[0], r.emit(Op::kConv2dShortcut,
                                     {conv.input(Role::kX), conv.input(Role::kWeight), bias, shortcut.input(Role::kX),
@@ -75,7 +76,7 @@ bool fuse(Rewriter& r, const Node& last) {
 
 PassOutcome fuse_shortcut(Graph& graph, const Target& target) {
   if (target.device != DeviceKind::kCuda || target.compute_capability != 90) return {};
-  return {.rewrites = rewrite_each(graph, fuse)};
+  return {.rewrites = rewrite_each(graph, take_in_shortcut)};
 }
 
 }  // namespace headroom

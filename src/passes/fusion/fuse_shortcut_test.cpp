@@ -40,8 +40,8 @@ struct Block {
   Conv conv = {};
   Conv shortcut = {.channels = 16, .filter = {1, 1}};
   bool shortcut_adds = false;                  // instead of the block's own convolution
-  std::string_view activation = "none";        // of the convolution that adds
-  std::string_view added_activation = "none";  // of the convolution that is added
+  std::string_view epilogue = "add(sum, e0)";  // of the convolution that adds
+  std::string_view added_epilogue = "sum";     // of the convolution that is added
   bool is_added_with_bias = true;
   std::string_view more = "";  // that reads the added image
 
@@ -53,13 +53,13 @@ struct Block {
         "  %0: {0}{1}{6} = reshape(%x) {{shape = {1}}}\n  %1: {0}{2}{6} = reshape(%other) {{shape = {2}}}\n",
         dtype, conv.image(height, width), shortcut.image(height, width), conv.weight(made), shortcut.weight(made), made,
         layout);
-    const auto convolve = [&](int number, bool is_shortcut, std::string_view operands, std::string_view activated) {
-      text += fmt::format("  %{}: {}{} = conv2d({}{}) {{{}, activation = \"{}\"}} @ {}\n", number, result, layout,
+    const auto convolve = [&](int number, bool is_shortcut, std::string_view operands, std::string_view ended) {
+      text += fmt::format("  %{}: {}{} = conv2d({}{}) {{{}, epilogue = {}}} @ {}\n", number, result, layout,
                           is_shortcut ? "%1, %s" : "%0, %w", operands, (is_shortcut ? shortcut : conv).attributes(),
-                          activated, is_shortcut ? "conv_shortcut" : "conv2");
+                          ended, is_shortcut ? "conv_shortcut" : "conv2");
     };
-    convolve(2, !shortcut_adds, is_added_with_bias ? ", %b2" : "", added_activation);
-    convolve(3, shortcut_adds, ", %b3, %2", activation);
+    convolve(2, !shortcut_adds, is_added_with_bias ? ", %b2" : "", added_epilogue);
+    convolve(3, shortcut_adds, ", %b3, %2", epilogue);
     return text + fmt::format("  %4: {} = reshape(%3) {{shape = [2, {}, {}, {}]}}\n{}  output y = %4\n}}\n", result,
                               made, height, width, more);
   }
@@ -86,13 +86,13 @@ class FuseShortcut : public testing::TestWithParam<bool> {
 };
 
 TEST_P(FuseShortcut, MakesOneOfBothConvolutions) {
-  const Block block{.shortcut_adds = GetParam(), .activation = "silu"};
+  const Block block{.shortcut_adds = GetParam(), .epilogue = "silu(add(e0, sum))"};
   const Graph graph = fuse_shortcuts(block, 1);
   EXPECT_EQ(find_op(graph, Op::kConv2d), nullptr);
   const Node* fused = find_op(graph, Op::kConv2dShortcut);
   ASSERT_NE(fused, nullptr);
   EXPECT_EQ(fused->path, "conv2");
-  EXPECT_EQ(fused->attributes[attr::kActivation], Activation::kSilu);
+  EXPECT_EQ(fused->attributes[attr::kEpilogue], Epilogue(Activation::kSilu));
   EXPECT_EQ(fused->attributes[attr::kPadding], (std::vector<std::int64_t>{1, 1, 1, 1}));
   EXPECT_EQ(graph.type(fused->inputs[0]).shape, (Shape{2, 8, 4, 3}));
   EXPECT_EQ(graph.type(fused->inputs[2]), (TensorType{.dtype = DType::kF32, .shape = {16}}));
@@ -135,7 +135,8 @@ TEST_P(FuseShortcut, TakesOneOfSinglePixelsAndOneOfMore) {
 }
 
 TEST_P(FuseShortcut, LeavesOtherSums) {
-  expect(0, {.added_activation = "silu"});
+  expect(0, {.added_epilogue = "silu(sum)"});
+  expect(0, {.epilogue = "mul(sum, e0)"});
   expect(0, {.is_added_with_bias = false});
   expect(0, {.more = "  %5: bf16[2, 16, 4, 3] = reshape(%2) {shape = [2, 16, 4, 3]}\n  output z = %5\n"});
 }

@@ -24,8 +24,7 @@ bool is_plain_3x3(const Rewriter& r, const Node& conv) {
   const Attributes& how = conv.attributes;
   return r.is_weight(conv.input(Role::kWeight)) && weight[2] == 3 && weight[3] == 3 &&
          how[attr::kStride] == Ints{1, 1} && how[attr::kPadding] == Ints{1, 1, 1, 1} &&
-         how[attr::kDilation] == Ints{1, 1} && how[attr::kGroups] == 1 && how[attr::kActivation] == Activation::kNone &&
-         conv.input(Role::kResidual) == kNoValue;
+         how[attr::kDilation] == Ints{1, 1} && how[attr::kGroups] == 1 && how[attr::kEpilogue].is_empty();
 }
 
 /// [.., 3, ..] -> [w2, w1 + w2, w0 + w1, w0] along an axis.

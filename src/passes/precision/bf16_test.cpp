@@ -165,8 +165,8 @@ TEST(Bf16, ConvertsConvolutionsWithTheirBiasAndWhatTheyAdd) {
     + %3: bf16[3] = cast(%bias) {dtype = bf16} @ conv
     + %4: bf16[1, 2, 4, 4] = cast(%x) {dtype = bf16} @ conv
     + %5: bf16[1, 3, 4, 4] = cast(%r) {dtype = bf16} @ conv
-    - %1: f32[1, 3, 4, 4] = conv2d(%x, %kernel, %bias, %r) {activation = "silu"} @ conv
-    + %6: bf16[1, 3, 4, 4] = conv2d(%4, %2, %3, %5) {activation = "silu"} @ conv
+    - %1: f32[1, 3, 4, 4] = conv2d(%x, %kernel, %bias, %r) {epilogue = silu(add(sum, e0))} @ conv
+    + %6: bf16[1, 3, 4, 4] = conv2d(%4, %2, %3, %5) {epilogue = silu(add(sum, e0))} @ conv
     + %1: f32[1, 3, 4, 4] = cast(%6) {dtype = f32} @ conv
       output y = %1
     })",

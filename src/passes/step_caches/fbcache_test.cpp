@@ -269,11 +269,11 @@ TEST(FirstBlockCache, DeclinesOtherGraphs) {
 /// The ops in the loop that run in every step on a GPU, where each is a launch: rows of three tables, and two small
 /// bodies. The reduction itself is fused into the last op of the first block.
 TEST(FirstBlockCache, DecidesInAFewLaunches) {
-  constexpr Target kHopper{
+  constexpr Target kGeneratingHopper{
       .device = DeviceKind::kCuda, .compute_capability = 90, .multiprocessors = 132, .has_compiler = true};
   const auto count_launches = [&](const std::string& argument) {
     Graph graph = parse_graph(kTwoBlocks);
-    optimize(graph, SwitchSet::parse("fuse,hoist,fbcache=" + argument), kHopper);
+    optimize(graph, SwitchSet::parse("fuse,hoist,fbcache=" + argument), kGeneratingHopper);
     int launches = 0;
     for (const Node& node : graph.nodes())
       if (graph.region(node.region).kind == RegionKind::kLoop && node.path == "fbcache" && node.op != Op::kReshape)

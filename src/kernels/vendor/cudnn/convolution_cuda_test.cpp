@@ -29,10 +29,10 @@ class CudnnConvolution : public cuda::KernelTest {
 /// Plain, with the epilogue fused or in a kernel of Headroom, and in f32, where many engines are not faithful.
 TEST_F(CudnnConvolution, FindsEachOfItsAlgorithmsByName) {
   const ConvolutionCase c{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
-  for (const OpSpec& spec :
-       {c.conv2d(DType::kF16, Layout::kChannelsLast, {}),
-        c.conv2d(DType::kF16, Layout::kChannelsLast, {.bias = DType::kF16, .has_residual = true, .activation = "silu"}),
-        c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32})}) {
+  for (const OpSpec& spec : {c.conv2d(DType::kF16, Layout::kChannelsLast, {}),
+                             c.conv2d(DType::kF16, Layout::kChannelsLast,
+                                      {.bias = DType::kF16, .has_residual = true, .activation = Activation::kSilu}),
+                             c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32})}) {
     const Problem problem = convolutions::problem_of(spec);
     const std::vector<Algorithm> algorithms = make_algorithms(problem, backend(), /*is_large=*/true);
     ASSERT_FALSE(algorithms.empty());
@@ -87,7 +87,7 @@ TEST_F(CudnnConvolution, AllAlgorithmsKeepSpecialValuesInRecordings) {
       many{{1, 64, 32, 32}, {96, 64, 3, 3}, Builder::evenly(1, 1)};
   std::vector<OpSpec> specs = {
       many.conv2d(DType::kF16, Layout::kChannelsLast, {.bias = DType::kF16, .has_residual = true}),
-      many.conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16, .activation = "silu"})};
+      many.conv2d(DType::kBF16, Layout::kChannelsLast, {.bias = DType::kBF16, .activation = Activation::kSilu})};
   for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
     specs.push_back(grouped.conv2d(DType::kF32, layout, {}));
     specs.push_back(grouped.conv2d(DType::kF32, layout, {.bias = DType::kF32}));
@@ -141,8 +141,8 @@ TEST_F(CudnnTrial, AcceptsPlainSumsOfEveryShape) {
   for (const DType dtype : cuda::kDTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
       for (const ConvolutionCase& c : convolution_cases())
-        for (const char* const activation : {"none", "relu", "silu"}) {
-          SCOPED_TRACE(c.text(dtype, layout) + " " + activation);
+        for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu}) {
+          SCOPED_TRACE(fmt::format("{} {}", c.text(dtype, layout), name_of(activation)));
           const OpSpec spec = c.conv2d(dtype, layout, {.bias = DType::kF32, .activation = activation});
           EXPECT_TRUE(passes("cuda.conv2d", spec, spec));
         }
@@ -159,7 +159,8 @@ TEST_F(CudnnTrial, RefusesZerosInPlaceOfInfinities) {
   for (const DType dtype : cuda::kDTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
       const OpSpec spec = c.conv2d(dtype, layout, {.bias = dtype});
-      EXPECT_FALSE(passes("cuda.conv2d", spec, c.conv2d(dtype, layout, {.bias = dtype, .activation = "relu"})));
+      EXPECT_FALSE(
+          passes("cuda.conv2d", spec, c.conv2d(dtype, layout, {.bias = dtype, .activation = Activation::kRelu})));
     }
 }
 

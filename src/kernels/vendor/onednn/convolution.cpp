@@ -120,9 +120,9 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   const Reorder x = staging.make_unless_equal(x_given, desc_of(dnnl::query::src_md));
   const Reorder y = staging.make_unless_equal(y_made, y_given);
   const std::size_t x_at = position_of(spec.op, Role::kX), weight_at = position_of(spec.op, Role::kWeight);
-  const std::size_t bias_at = position_of(spec.op, Role::kBias);
-  std::optional<std::size_t> residual_at;
-  if (spec.op == Op::kConv2d && spec.has(Role::kResidual)) residual_at = position_of(spec.op, Role::kResidual);
+  std::optional<std::size_t> bias_at, residual_at;
+  if (spec.has(Role::kBias)) bias_at = position_of(spec.op, Role::kBias);
+  if (spec.attributes.epilogue_operands() > 0) residual_at = spec.own_operands();
   const Reorder residual = residual_at ? staging.make(y_given, y_made, Copy::kNone) : Reorder{};
   Reorder weight;
   if (spec.has_weight_at(weight_at))
@@ -130,7 +130,8 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   else
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
-  const bool has_relu = spec.op == Op::kConv2d && spec.attributes[attr::kActivation] == Activation::kRelu;
+  const bool has_relu =
+      spec.op == Op::kConv2d && form_of(spec.attributes[attr::kEpilogue])->activation == Activation::kRelu;
   const DType dtype = spec.outputs[0].dtype;
   const auto elements = static_cast<std::int64_t>(y_made.get_size() / size_of(dtype));
   if (has_relu) made.implementation += " + relu";
@@ -141,7 +142,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
     if (residual_at && arguments.input(*residual_at) != to) residual.run(arguments.input(*residual_at), to, scratch);
     call->run({.src = from,
                .weights = weight.of_input(arguments.input(weight_at), scratch),
-               .bias = arguments.optional_input(bias_at),
+               .bias = bias_at ? arguments.input(*bias_at) : nullptr,
                .dst = to,
                .scratch = scratch + call_offset});
     if (has_relu) relu_in_place(dtype, to, elements, threads);
