@@ -97,6 +97,14 @@ TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {
   EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"epilogue", std::string("silu(sum)")}})));
 }
 
+TEST(ExpandNode, ATransposedConvolutionsEpilogueFollowsItsBias) {
+  const OracleTensor x = reals({1, 1, 1, 2}, {1, -2}), weight = reals({1, 1, 1, 2}, {3, 5});
+  EXPECT_EQ(evaluate(Op::kConvTranspose2d, {x, weight, reals({1}, {0.5}), reals({1, 1, 1, 3}, {1, 0, 20})},
+                     {{"epilogue", std::string("relu(add(sum, e0))")}})
+                .reals,
+            (std::vector<double>{4.5, 0, 10.5}));
+}
+
 TEST(ExpandNode, AShortcutIsAddedBeforeTheActivation) {
   const OracleTensor x = reals({1, 1, 1, 2}, {1, -2}), weight = reals({1, 1, 1, 1}, {3});
   const OracleTensor other = reals({1, 2, 1, 2}, {1, 2, 10, 20}), shortcut = reals({1, 2, 1, 1}, {2, 0.5});

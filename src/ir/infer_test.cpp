@@ -283,6 +283,11 @@ TEST(Infer, Convolutions) {
   expect_refused(Op::kConv2d, {f32({2, 3, 2, 2}), f32({5, 3, 3, 3})}, {}, "no larger");
   expect_refused(Op::kConv2d, plain, {{"stride", ints({0, 1})}}, "positive stride");
   expect_refused(Op::kConv2d, plain, {{"padding", ints({1, 1})}}, "4 integers");
+  const TensorType upscaled = f32({2, 4, 16, 18});
+  const Given twice = {
+      {"stride", ints({2, 2})}, {"padding", ints({1, 1, 1, 1})}, {attr::kEpilogue, Epilogue().then(Op::kAdd)}};
+  EXPECT_EQ(infer_one(Op::kConvTranspose2d, {plain[0], f32({3, 4, 4, 4}), upscaled}, twice), upscaled);
+  expect_refused(Op::kConvTranspose2d, {plain[0], f32({3, 4, 4, 4}), f32({4})}, twice, "operands of the epilogue");
   expect_refused(Op::kConv2d, plain, {{"epilogue", std::string("sine(sum)")}}, "\"sine\"");
   expect_refused(Op::kConv2d, {plain[0], bf16({5, 3, 3, 3}), plain[2]});
   expect_refused(Op::kConv2d, {plain[0], plain[1], plain[2], f32({2, 5, 4, 5})}, evenly, "2 to 3");

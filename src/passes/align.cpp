@@ -59,8 +59,7 @@ class Align {
     const Shape& weight = r.shape(node.input(Role::kWeight));
     const std::int64_t made = round_up(weight[out], vector), read = round_up(weight[in], vector);
     if (made == weight[out] && read == weight[in]) return false;
-    const bool has_epilogue = node.attributes.has(attr::kEpilogue);
-    if (made != weight[out] && has_epilogue && !keeps_zeros(node.attributes[attr::kEpilogue])) return false;
+    if (made != weight[out] && !keeps_zeros(node.attributes[attr::kEpilogue])) return false;
     std::vector<ValueId> inputs = node.inputs;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (k >= node.own_operands()) {  // of the epilogue, and of the result's shape

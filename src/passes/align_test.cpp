@@ -47,6 +47,21 @@ TEST(AlignPass, FillsUpTheOperandsOfAnEpilogue) {
                  1);
 }
 
+TEST(AlignPass, FillsUpTheOperandsOfATransposedConvolutionsEpilogue) {
+  expect_rewrite("align", R"(graph g {
+      input %x: f16[1, 8, 4, 4]
+      input %r: f16[1, 6, 4, 4]
+      param %w: f16[8, 6, 1, 1]
+    + %1: f16[8, 8, 1, 1] = pad(%w) {before = [0, 0, 0, 0], after = [0, 2, 0, 0]} @ a
+    + %2: f16[1, 8, 4, 4] = pad(%r) {before = [0, 0, 0, 0], after = [0, 2, 0, 0]} @ a
+    - %0: f16[1, 6, 4, 4] = conv_transpose2d(%x, %w, %r) {epilogue = mul(sum, e0)} @ a
+    + %3: f16[1, 8, 4, 4] = conv_transpose2d(%x, %1, %2) {epilogue = mul(sum, e0)} @ a
+    + %0: f16[1, 6, 4, 4] = slice(%3) {axis = 1, start = 0, size = 6} @ a
+      output y = %0
+    })",
+                 1);
+}
+
 /// The channels that were added would be ones.
 TEST(AlignPass, LeavesEpiloguesThatMakeSomethingOfZeros) {
   expect_unchanged("align", R"(graph g {

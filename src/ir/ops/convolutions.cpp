@@ -105,7 +105,9 @@ std::vector<TensorType> conv_transpose2d_types(const TypeQuery& given) {
     given.require(extent > padding_along(how, axis), "padding that leaves some of the result");
     result.set(2 + axis, extent - padding_along(how, axis));
   }
-  return {{given.in[0].dtype, result, given.in[0].layout}};
+  const TensorType made{given.in[0].dtype, result, given.in[0].layout};
+  require_image_epilogue(given, made);
+  return {made};
 }
 
 /// Calls visit(pixel of image[b, c, h, w], element of weight[o, c/groups, kh, kw], pixel of result[b, o, oh, ow]) for
@@ -155,20 +157,22 @@ void conv_transpose2d(const Attributes& attributes, Operands in, std::span<Oracl
                   });
 }
 
-/// The same op without its epilogue.
-ValueId emit_sums(Builder& builder, const Attributes& attributes, std::span<const ValueId> own) {
+/// A convolution without its epilogue.
+ValueId emit_sums(Builder& builder, Op op, const Attributes& attributes, std::span<const ValueId> own) {
   const Attributes plain = attributes.with(attr::kEpilogue, Epilogue());
-  return builder.emit(Op::kConv2d, {own.begin(), own.end()}, {plain.all().begin(), plain.all().end()})[0];
+  return builder.emit(op, {own.begin(), own.end()}, {plain.all().begin(), plain.all().end()})[0];
 }
 
-std::vector<ValueId> expand_conv2d(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  return {ended(builder, attributes, emit_sums(builder, attributes, own_operands(attributes, in)), in)};
+template <Op kOp>
+std::vector<ValueId> expand_convolution(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  return {ended(builder, attributes, emit_sums(builder, kOp, attributes, own_operands(attributes, in)), in)};
 }
 
 std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& attributes,
                                             std::span<const ValueId> in) {
   const ValueId residual = builder.conv2d(in[3], in[4], kNoValue, {});
-  return {ended(builder, attributes, builder.add(emit_sums(builder, attributes, in.first(3)), residual), in)};
+  return {
+      ended(builder, attributes, builder.add(emit_sums(builder, Op::kConv2d, attributes, in.first(3)), residual), in)};
 }
 
 /// Per element of a convolution's result: two per multiplication of a pixel with an element of the weight, one for a
@@ -187,10 +191,11 @@ double conv2d_shortcut_flops(const Attributes& attributes, Types in, Types out) 
   return elements_of(out[0]) * (flops_of_pixel(attributes, in[1].shape, true) + 1 + 2 * channels);
 }
 
-double conv_transpose2d_flops(const Attributes& /*attributes*/, Types in, Types out) {
+double conv_transpose2d_flops(const Attributes& attributes, Types in, Types out) {
   const Shape& weight = in[1].shape;  // [c, o/groups, kh, kw]
+  const auto added = static_cast<double>(own_operands(attributes, in).size() - 2);
   return elements_of(in[0]) * 2 * static_cast<double>(weight[1] * weight[2] * weight[3]) +
-         elements_of(out[0]) * static_cast<double>(in.size() - 2);
+         elements_of(out[0]) * (added + flops_of(attributes[attr::kEpilogue]));
 }
 
 constexpr std::array kConvolutions = {
@@ -198,7 +203,7 @@ constexpr std::array kConvolutions = {
                  .kind = OpKind::kContraction,
                  .infer = conv2d_types,
                  .evaluate = conv2d,
-                 .expand = expand_conv2d,
+                 .expand = expand_convolution<Op::kConv2d>,
                  .flops = conv2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true},
@@ -213,6 +218,7 @@ constexpr std::array kConvolutions = {
                  .kind = OpKind::kContraction,
                  .infer = conv_transpose2d_types,
                  .evaluate = conv_transpose2d,
+                 .expand = expand_convolution<Op::kConvTranspose2d>,
                  .flops = conv_transpose2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true},

@@ -7,6 +7,7 @@
 // Layout     images row-major or both channels-last, without gaps. Weights of the checkpoint are packed once into
 //            oneDNN's blocks; others are converted in every run.
 // Alignment  that of the dtype.
+// Epilogue   none: oneDNN's deconvolution computes one element by element.
 // Bytes      (x + weight + bias + y) * size
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
 //
@@ -14,6 +15,7 @@
 // deconvolution, the gradient of a convolution with a bias: per multiply-add it takes twice the time.
 
 #include "ir/convolution.hpp"
+#include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"
 #include "kernels/vendor/onednn/phases.hpp"
 
@@ -54,6 +56,7 @@ KernelPlan plan_conv_transpose2d(const KernelBinding& binding) {
 }
 
 Support supports_conv_transpose2d(const OpSpec& spec, const Target& target) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kNone)) return rejection;
   if (Support rejection = onednn::check_convolution(spec, target)) return rejection;
   return onednn::find_fast_implementation(target, [&] { return choose_conv_transpose2d(spec); });
 }

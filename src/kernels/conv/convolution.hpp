@@ -4,6 +4,7 @@
 
 #include "kernels/conv/problem.hpp"
 #include "kernels/core/library_kernel.hpp"
+#include "kernels/core/support.hpp"
 
 /// Convolutions on a GPU by the fastest algorithm: code that conv2d, conv2d_shortcut and conv_transpose2d share.
 namespace headroom::convolutions {
@@ -24,8 +25,11 @@ namespace headroom::convolutions {
 /// the kernel that computes both sums.
 [[nodiscard]] Algorithm make_algorithm_in_two(const Problem& problem, const Target& target);
 
+/// The epilogues that the kernels of an op compute.
+[[nodiscard]] EpilogueForms forms_of(Op op);
+
 /// Why no algorithm takes a spec. They take f32, bf16 or f16, with a bias of the same dtype or f32, and as the epilogue
-/// of a conv2d a residual and an activation, of a conv2d_shortcut an activation.
+/// of a conv2d a residual and an activation, of a conv2d_shortcut an activation, of a conv_transpose2d nothing.
 [[nodiscard]] Support check(const OpSpec& spec, const Target& target);
 
 /// Runs an algorithm. With channels-last images the weight has its channels last too, or a layout of the

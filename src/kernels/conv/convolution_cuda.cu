@@ -9,11 +9,11 @@
 // A thread computes one element of y, so that neighbouring threads read x at neighbouring pixels.
 
 #include "ir/convolution.hpp"
+#include "kernels/conv/convolution.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
 #include "kernels/core/cuda/device.cuh"
 #include "kernels/core/cuda/formula.cuh"
 #include "kernels/core/cuda/launch.cuh"
-#include "kernels/core/support.hpp"
 
 namespace headroom {
 namespace {
@@ -120,11 +120,9 @@ Form form_of(const KernelBinding& binding) {
   }
   form.has_bias = spec.has(Role::kBias);
   if (form.has_bias) form.bias_stride = binding.input(Role::kBias).strides[0];
-  if (spec.op == Op::kConv2d) {
-    const EpilogueForm end = *headroom::form_of(spec.attributes[attr::kEpilogue]);
-    form.has_residual = end.adds_operand;
-    form.activation = end.activation;
-  }
+  const EpilogueForm end = *headroom::form_of(spec.attributes[attr::kEpilogue]);
+  form.has_residual = end.adds_operand;
+  form.activation = end.activation;
   if (form.has_residual) form.residual = axes_of(binding.inputs.back());
   return form;
 }
@@ -154,21 +152,22 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-Support supports_conv2d(const OpSpec& spec) {
-  if (Support rejection = check_epilogue(spec, EpilogueForms::kBoth)) return rejection;
+/// The same epilogues as the fast kernels, so that none makes this one the only choice.
+Support supports(const OpSpec& spec) {
+  if (Support rejection = check_epilogue(spec, convolutions::forms_of(spec.op))) return rejection;
   return cuda::supports_elements(spec);
 }
 
 const Listed<CudaKernel> kConv2d({.name = "cuda.conv2d",
                                   .op = Op::kConv2d,
                                   .tried = Tried::kLast,
-                                  .supports = supports_conv2d,
+                                  .supports = supports,
                                   .strides = StrideRule::kAny,
                                   .plan = plan<false>});
 const Listed<CudaKernel> kConvTranspose2d({.name = "cuda.conv_transpose2d",
                                            .op = Op::kConvTranspose2d,
                                            .tried = Tried::kLast,
-                                           .supports = cuda::supports_elements,
+                                           .supports = supports,
                                            .strides = StrideRule::kAny,
                                            .plan = plan<true>});
 

@@ -197,13 +197,15 @@ Algorithm find_algorithm(const Problem& given, const Target& target) {
        .guess = [&] { return guess_algorithms(problem, target); }});
 }
 
+EpilogueForms forms_of(Op op) {
+  if (op == Op::kConvTranspose2d) return EpilogueForms::kNone;
+  return op == Op::kConv2d ? EpilogueForms::kBoth : EpilogueForms::kActivation;
+}
+
 Support check(const OpSpec& spec, const Target& target) {
   const DType dtype = spec.inputs[0].dtype;
   if (!cuda::is_element(dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", dtype)};
-  if (spec.op != Op::kConvTranspose2d)
-    if (Support rejection =
-            check_epilogue(spec, spec.op == Op::kConv2d ? EpilogueForms::kBoth : EpilogueForms::kActivation))
-      return rejection;
+  if (Support rejection = check_epilogue(spec, forms_of(spec.op))) return rejection;
   if (spec.input(Role::kWeight).layout != Layout::kRowMajor) return Rejection{"takes row-major weights only"};
   const Problem problem = problem_of(spec);
   if (problem.shortcut > 0) return why_not_hopper(problem, target);

@@ -22,11 +22,9 @@ Problem problem_of(const OpSpec& spec) {
     problem.shortcut = spec.input(Role::kOther).shape[1];
     problem.has_constant_weight &= spec.has_weight_at(position_of(spec.op, Role::kShortcut));
   }
-  if (!problem.is_transposed) {
-    const EpilogueForm form = *form_of(spec.attributes[attr::kEpilogue]);
-    problem.has_residual = form.adds_operand;
-    problem.activation = form.activation;
-  }
+  const EpilogueForm form = *form_of(spec.attributes[attr::kEpilogue]);
+  problem.has_residual = form.adds_operand;
+  problem.activation = form.activation;
   return problem;
 }
 

@@ -43,6 +43,16 @@ TEST(KernelRules, OfConvolutionsTakeAResidualAndThenAnActivation) {
   }
 }
 
+TEST(KernelRules, OfTransposedConvolutionsTakeNothing) {
+  for (const Target& target : {Target{.device = DeviceKind::kCpu, .threads = 1},
+                               Target{.device = DeviceKind::kCuda, .compute_capability = 90}}) {
+    if (kernels_of(target.device).empty()) continue;
+    EXPECT_TRUE(convolves(target, "sum", Op::kConvTranspose2d)) << name_of(target.device);
+    for (const char* const other : {"silu(sum)", "add(sum, e0)"})
+      EXPECT_FALSE(convolves(target, other, Op::kConvTranspose2d)) << name_of(target.device) << ' ' << other;
+  }
+}
+
 TEST(KernelRules, OfAGpuTakeAResidual) {
   const Target gpu{.device = DeviceKind::kCuda, .compute_capability = 90};
   if (kernels_of(DeviceKind::kCuda).empty()) GTEST_SKIP() << "built without CUDA";

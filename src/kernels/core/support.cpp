@@ -37,13 +37,14 @@ Support check_epilogue(const OpSpec& spec, EpilogueForms forms) {
   const Epilogue& epilogue = spec.attributes[attr::kEpilogue];
   const std::optional<EpilogueForm> form = form_of(epilogue);
   const auto takes = [&] {
+    if (forms == EpilogueForms::kNone) return epilogue.is_empty();
     if (!form || !form->adds_operand) return form.has_value();
     const bool has_room =
         forms == EpilogueForms::kBoth || (forms == EpilogueForms::kEither && form->activation == Activation::kNone);
     return has_room && spec.inputs.back() == spec.outputs[0];
   };
   if (takes()) return std::nullopt;
-  constexpr std::string_view kTaken[] = {"an activation", "an activation or a residual",
+  constexpr std::string_view kTaken[] = {"nothing", "an activation", "an activation or a residual",
                                          "a residual and an activation"};
   return Rejection{fmt::format("takes {} after the sum, not the epilogue {}", kTaken[static_cast<std::size_t>(forms)],
                                epilogue.to_text())};

@@ -16,6 +16,7 @@ namespace headroom {
 
 /// The epilogues that a kernel computes, of the form activation(sum + operand), with an operand of the result's type.
 enum class EpilogueForms : std::uint8_t {
+  kNone,
   kActivation,
   kEither,  ///< an activation, or an operand that is added
   kBoth,    ///< an operand that is added, and then an activation

@@ -130,8 +130,7 @@ KernelPlan plan_convolution(const KernelBinding& binding, const dnnl::primitive_
   else
     weight = staging.make_unless_equal(filter, desc_of(dnnl::query::weights_md));
   made.scratch_bytes = staging.bytes();
-  const bool has_relu =
-      spec.op == Op::kConv2d && form_of(spec.attributes[attr::kEpilogue])->activation == Activation::kRelu;
+  const bool has_relu = form_of(spec.attributes[attr::kEpilogue])->activation == Activation::kRelu;
   const DType dtype = spec.outputs[0].dtype;
   const auto elements = static_cast<std::int64_t>(y_made.get_size() / size_of(dtype));
   if (has_relu) made.implementation += " + relu";
