@@ -172,6 +172,15 @@ TEST(ExpandNode, LinearEpiloguesAreThePlainOps) {
       << "without a bias";
 }
 
+TEST(ExpandNode, MatmulEpiloguesAreThePlainOps) {
+  const OracleTensor a = reals({1, 2, 2}, {1, 2, -3, 0.5}), b = reals({1, 2, 2}, {0.5, -1, 0.25, 1});
+  const OracleTensor more = reals({1, 2, 2}, {3, -1, 2, 0});
+  const NamedAttribute transposed{attr::kTransposeB, true};
+  EXPECT_EQ(
+      evaluate(Op::kMatmul, {a, b, more}, {transposed, {attr::kEpilogue, Epilogue::parse("mul(e0, silu(sum))")}}).reals,
+      evaluate(Op::kMul, {more, evaluate(Op::kSilu, {evaluate(Op::kMatmul, {a, b}, {transposed})})}).reals);
+}
+
 /// silu(a) * b and silu(a), with the multiplication rounded to bf16.
 Graph gated_body() {
   Graph body("gated");

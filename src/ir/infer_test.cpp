@@ -157,6 +157,11 @@ TEST(Infer, Matmul) {
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 4, 5, 3}), f32({2, 4, 3, 7})}), f32({2, 4, 5, 7}));
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({5, 3}), f32({7, 3})}, {{"transpose_b", integer(1)}}), f32({5, 7}));
   expect_refused(Op::kMatmul, {f32({5, 3}), f32({7, 3})});
+  const Given adds = {{attr::kEpilogue, Epilogue().then(Op::kAdd)}};
+  for (const TensorType& operand : {f32({2, 5, 7}), f32({7})})
+    EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 5, 3}), f32({2, 3, 7}), operand}, adds), f32({2, 5, 7}));
+  for (const TensorType& operand : {f32({1, 5, 7}), f32({5, 7}), f32({1}), f32({5}), bf16({2, 5, 7})})
+    expect_refused(Op::kMatmul, {f32({2, 5, 3}), f32({2, 3, 7}), operand}, adds, "operands of the epilogue");
   expect_refused(Op::kMatmul, {f32({2, 5, 3}), f32({1, 3, 7})}, {}, "batch");
   expect_refused(Op::kMatmul, {f32({2, 5, 3}), f32({3, 7})});
   expect_refused(Op::kMatmul, {f32({5, 3}), bf16({3, 7})});

@@ -48,6 +48,11 @@ std::vector<Case> cases() {
        {true, false, true, false}},
       {"linear_of_a_vector", Op::kLinear, {}, {{4}, {3, 4}}, {}},
       {"matmul", Op::kMatmul, {}, {{3, 2, 4}, {3, 4, 3}}, {true, true}},
+      {"matmul_with_epilogue",
+       Op::kMatmul,
+       {{attr::kEpilogue, Epilogue::parse("add(e0, mul(e1, sum))")}},
+       {{3, 2, 4}, {3, 4, 3}, {3, 2, 3}, {3}},  // [3] are columns, not samples
+       {true, true, true, false}},
       {"matmul_of_matrices", Op::kMatmul, {}, {{3, 4}, {4, 3}}, {}},
       {"softmax", Op::kSoftmax, {}, {{3, 4}}, {true}},
       {"softmax_over_samples", Op::kSoftmax, {}, {{3}}, {}},

@@ -134,6 +134,7 @@ class RowTrimmer {
     } else if (node.op == Op::kMatmul || node.op == Op::kRope) {
       if (rows.axis != to.rank() - 2) return std::nullopt;
       first(rows.axis);
+      take_rows_of_epilogue(part, node, rows);
       // The tables of a rotation have one row per position.
       if (node.op == Op::kRope)
         for (const std::size_t table : {1, 2}) part.operands[table].rows = along(rows, 0);

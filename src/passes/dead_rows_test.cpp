@@ -34,6 +34,20 @@ TEST(DeadRows, CutsTheOperandsOfAnEpilogueButNotItsVectors) {
     })");
 }
 
+TEST(DeadRows, CutsTheOperandsOfTheEpilogueOfAMatmul) {
+  expect_rewrite("dead-rows", R"(graph g {
+      input %a: f32[2, 5, 4]
+      input %b: f32[2, 4, 3]
+      input %r: f32[2, 5, 3]
+    + %3: f32[2, 2, 4] = slice(%a) {axis = 1, start = 3, size = 2} @ to
+    + %4: f32[2, 2, 3] = slice(%r) {axis = 1, start = 3, size = 2} @ to
+    - %0: f32[2, 5, 3] = matmul(%a, %b, %r) {epilogue = mul(sum, e0)} @ to
+    - %2: f32[2, 2, 3] = slice(%0) {axis = 1, start = 3, size = 2} @ image
+    + %2: f32[2, 2, 3] = matmul(%3, %b, %4) {epilogue = mul(sum, e0)} @ to
+      output y = %2
+    })");
+}
+
 TEST(DeadRows, ReadsTheQueriesOfAnAttentionAloneButAllOfItsKeysAndValues) {
   Graph graph = parse_graph(R"(graph g {
       input %x: f32[1, 6, 4]

@@ -25,8 +25,8 @@
 /// Shared by tests of passes; included by *_test.cpp only.
 namespace headroom {
 
-/// Kernels with the epilogues of libraries: of convolutions a residual and an activation, of transposed ones nothing,
-/// of matmuls an activation, or, on a GPU, a residual.
+/// Kernels with the epilogues of libraries: of convolutions a residual and an activation, of matmuls an activation, or,
+/// on a GPU, a residual; of transposed convolutions and matmuls of two activations nothing.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
@@ -35,7 +35,7 @@ class LibraryRules final : public FusionRules {
     const bool is_gpu = target.device == DeviceKind::kCuda;
     if (op == Op::kScaledLinear && inputs[0].dtype != (is_gpu ? DType::kF8E4M3 : DType::kI8)) return false;
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
-    if (op == Op::kConvTranspose2d) return attributes[attr::kEpilogue].is_empty();
+    if (op == Op::kConvTranspose2d || op == Op::kMatmul) return attributes[attr::kEpilogue].is_empty();
     if (!form || !form->adds_operand) return form.has_value();
     const bool has_room = op == Op::kConv2d || (is_gpu && form->activation == Activation::kNone);
     return has_room && inputs.back() == result;

@@ -61,9 +61,10 @@ std::vector<TensorType> matmul_types(const TypeQuery& given) {
   given.require(a.rank() >= 2 && a.rank() == b.rank(), form);
   for (int axis = 0; axis < a.rank() - 2; ++axis) given.require(a[axis] == b[axis], form);
   given.require(a[-1] == (transpose_b ? b[-1] : b[-2]), form);
-  Shape shape = a;
-  shape.set(-1, transpose_b ? b[-2] : b[-1]);
-  return {{given.in[0].dtype, shape}};
+  TensorType made{given.in[0].dtype, a};
+  made.shape.set(-1, transpose_b ? b[-2] : b[-1]);
+  require_row_epilogue(given, made);
+  return {made};
 }
 
 std::vector<TensorType> quantize_types(const TypeQuery& given) {
@@ -123,9 +124,12 @@ void quantize(const Attributes& /*attributes*/, Operands in, std::span<OracleTen
   }
 }
 
-std::vector<ValueId> expand_linear(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+/// The same op without its epilogue, followed by that.
+template <Op kOp>
+std::vector<ValueId> expand_matmul(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
   const std::span<const ValueId> own = own_operands(attributes, in);
-  const ValueId y = builder.emit(Op::kLinear, {own.begin(), own.end()}, {{attr::kTf32, attributes[attr::kTf32]}})[0];
+  const Attributes plain = attributes.with(attr::kEpilogue, Epilogue());
+  const ValueId y = builder.emit(kOp, {own.begin(), own.end()}, {plain.all().begin(), plain.all().end()})[0];
   return {ended(builder, attributes, y, in)};
 }
 
@@ -146,8 +150,8 @@ double linear_flops(const Attributes& attributes, Types in, Types out) {
   return elements_of(out[0]) * (each + flops_of(attributes[attr::kEpilogue]));
 }
 
-double matmul_flops(const Attributes& /*attributes*/, Types in, Types out) {
-  return elements_of(out[0]) * 2 * static_cast<double>(in[0].shape[-1]);
+double matmul_flops(const Attributes& attributes, Types in, Types out) {
+  return elements_of(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + flops_of(attributes[attr::kEpilogue]));
 }
 
 constexpr std::array kMatmuls = {
@@ -155,7 +159,7 @@ constexpr std::array kMatmuls = {
                  .kind = OpKind::kContraction,
                  .infer = linear_types,
                  .evaluate = linear,
-                 .expand = expand_linear,
+                 .expand = expand_matmul<Op::kLinear>,
                  .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1},
@@ -171,6 +175,7 @@ constexpr std::array kMatmuls = {
                  .kind = OpKind::kContraction,
                  .infer = matmul_types,
                  .evaluate = matmul,
+                 .expand = expand_matmul<Op::kMatmul>,
                  .flops = matmul_flops,
                  .samples = Samples::kEvery,
                  .inner_axes = 2},

@@ -1,12 +1,13 @@
-// matmul: c[..., i, j] = sum_l a[..., i, l] * b[..., l, j], or b[..., j, l] with transpose_b
+// matmul: c[..., i, j] = epilogue(sum_l a[..., i, l] * b[..., l, j]), or b[..., j, l] with transpose_b
 //
 // Shapes     a[batch..., m, k], b[batch..., k, n] or b[batch..., n, k] -> c[batch..., m, n], ranks 2 to 8.
 // Dtypes     f32; bf16 with f32 sums, where the CPU has AVX-512.
 // Layout     innermost stride 1, any strides outside: heads are read and written where a linear left them, without a
 //            copy.
 // Alignment  that of the dtype.
+// Epilogue   an activation; relu only as an op of its own, for oneDNN's makes 0 of NaN.
 // Bytes      batch * (m*k + k*n + m*n) * size
-// FLOPs      2 * batch * m * n * k
+// FLOPs      2 * batch * m * n * k + the activation's
 //
 // Tried, on attention shapes: rows with gaps run on oneDNN's gemm, in f32 at about the rate of its brgemm on dense
 // ones, in bf16 somewhat slower. Merging batch axes into one gains nothing, and loses brgemm if heads are
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/engine.hpp"
 
 namespace headroom {
@@ -56,13 +58,19 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
 
 dnnl::matmul::primitive_desc make_matmul(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
   const bool transpose_b = spec.attributes[attr::kTransposeB];
+  dnnl::post_ops end;
+  onednn::append_activation(end, form_of(spec.attributes[attr::kEpilogue])->activation);
+  dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
+  attributes.set_post_ops(end);
   return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),
-          onednn::attributes_with_user_scratch(), onednn::cpu_engine()};
+          attributes, onednn::cpu_engine()};
 }
 
 Support supports_matmul(const OpSpec& spec, const Target& target) {
   if (Support rejection = onednn::check_dtype(spec.input(Role::kA).dtype, target)) return rejection;
   if (Support rejection = onednn::check_sizes(spec)) return rejection;
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
+  if (spec.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu)) return Rejection{"takes no relu"};
   return onednn::find_fast_implementation(target, [&] {
     return make_matmul(spec, dense_operand(spec.input(Role::kA)), dense_operand(spec.input(Role::kB)),
                        dense_operand(spec.outputs[0]));

@@ -4,6 +4,7 @@
 // Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32 unless the attribute tf32 allows it.
 // Layout     innermost strides 1, any outside. Batch axes that are contiguous in all three operands become one batch of
 //            the library; the remaining axes are loops with one call each.
+// Epilogue   none.
 // Bytes      each operand once; FLOPs 2 * batch * m * n * k.
 
 #include <algorithm>
@@ -75,10 +76,15 @@ KernelPlan plan(const KernelBinding& binding) {
   return {launch, gemm.workspace_bytes(), gemm.implementation()};
 }
 
+Support supports(const OpSpec& spec, const Target& target) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kNone)) return rejection;
+  return check_float_gemm(spec, target);
+}
+
 const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",
                                      .op = Op::kMatmul,
                                      .device = DeviceKind::kCuda,
-                                     .supports = check_float_gemm,
+                                     .supports = supports,
                                      .strided = kAllStrided,
                                      .plan = plan});
 

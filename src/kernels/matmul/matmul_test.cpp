@@ -11,11 +11,12 @@ using onednn::expect_agrees;
 using onednn::test_target;
 
 OpSpec matmul_spec(DType dtype, const std::vector<std::int64_t>& batch, std::int64_t m, std::int64_t n, std::int64_t k,
-                   bool transpose_b) {
+                   bool transpose_b, Activation activation = Activation::kNone) {
   Shape a{std::span(batch)}, b{std::span(batch)};
   for (const std::int64_t extent : {m, k}) a.push_back(extent);
   for (const std::int64_t extent : transpose_b ? std::vector{n, k} : std::vector{k, n}) b.push_back(extent);
-  return make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}}, {{"transpose_b", std::int64_t{transpose_b}}});
+  return make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
+                   {{attr::kTransposeB, transpose_b}, {attr::kEpilogue, Epilogue(activation)}});
 }
 
 TEST(OnednnMatmul, AgreesForEveryShapeAndStrides) {
@@ -34,6 +35,16 @@ TEST(OnednnMatmul, AgreesForEveryShapeAndStrides) {
           SCOPED_TRACE(fmt::format("{} batch rank {} m={} n={} k={} transpose_b={} strides={}", dtype, c.batch.size(),
                                    c.m, c.n, c.k, transpose_b, static_cast<int>(strides)));
           expect_agrees("onednn.matmul", matmul_spec(dtype, c.batch, c.m, c.n, c.k, transpose_b), strides);
+        }
+}
+
+TEST(OnednnMatmul, AgreesForEveryActivation) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu})
+      for (const TestStrides strides : {TestStrides::kDense, TestStrides::kPadded, TestStrides::kPermuted})
+        for (const bool transpose_b : {false, true}) {
+          SCOPED_TRACE(fmt::format("{} {} strides={}", dtype, name_of(activation), static_cast<int>(strides)));
+          expect_agrees("onednn.matmul", matmul_spec(dtype, {2, 3}, 17, 19, 32, transpose_b, activation), strides);
         }
 }
 
@@ -78,6 +89,11 @@ TEST(OnednnMatmul, RejectsWithReasons) {
   };
   Target target = test_target();
   EXPECT_EQ(reason(matmul_spec(DType::kF64, {}, 2, 2, 2, false), target), "takes f32 or bf16, not f64");
+  EXPECT_EQ(reason(matmul_spec(DType::kF32, {}, 2, 2, 2, false, Activation::kRelu), target), "takes no relu");
+  OpSpec adds = matmul_spec(DType::kF32, {}, 2, 2, 2, false);
+  adds.attributes = adds.attributes.with(attr::kEpilogue, Epilogue().then(Op::kAdd));
+  adds.inputs.push_back(adds.outputs[0]);
+  EXPECT_EQ(reason(adds, target), "takes an activation after the sum, not the epilogue add(sum, e0)");
   EXPECT_EQ(reason(matmul_spec(DType::kF32, {}, 2, 0, 2, false), target), "an operand has no elements");
   EXPECT_EQ(reason(matmul_spec(DType::kF32, {}, 2, 2, 0, false), target), "an operand has no elements");
   target.cpu_isa = CpuIsa::kPortable;

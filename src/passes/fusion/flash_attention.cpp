@@ -26,6 +26,12 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   return value;
 }
 
+/// The matmul without an epilogue that makes a value without other readers; null if there is none.
+const Node* match_matmul(const Rewriter& r, ValueId value) {
+  const Node* matmul = r.match_single_use(value, Op::kMatmul);
+  return matmul != nullptr && matmul->attributes[attr::kEpilogue].is_empty() ? matmul : nullptr;
+}
+
 /// The tensor added to the scores before their softmax.
 struct Biased {
   ValueId scores, bias;
@@ -37,7 +43,7 @@ std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   for (const std::size_t own : {0U, 1U}) {
     const ValueId scores = sum->inputs[own], bias = sum->inputs[1 - own];
     double scale = 1;
-    const bool is_contraction = r.match_single_use(strip_scale(r, scores, scale), Op::kMatmul) != nullptr;
+    const bool is_contraction = match_matmul(r, strip_scale(r, scores, scale)) != nullptr;
     const Shape &of_scores = r.shape(scores), &of_bias = r.shape(bias);
     if (is_contraction && of_scores == r.shape(value) && of_bias.rank() > 0 && of_bias[-1] == of_scores[-1])
       return Biased{scores, bias};
@@ -57,14 +63,15 @@ ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
 
 bool fuse(Rewriter& r, const Node& weighted_sum) {
   constexpr int kRank = 4;  // [batch, heads, tokens, head_dim]
-  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes[attr::kTransposeB]) return false;
+  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes[attr::kTransposeB] ||
+      !weighted_sum.attributes[attr::kEpilogue].is_empty())
+    return false;
   if (r.shape(weighted_sum.results[0]).rank() != kRank) return false;
   const Node* softmax = r.match_single_use(weighted_sum.input(Role::kA), Op::kSoftmax);
   if (softmax == nullptr) return false;
   const std::optional<Biased> biased = match_bias(r, softmax->inputs[0]);
   double scale = 1;
-  const Node* scores =
-      r.match_single_use(strip_scale(r, biased ? biased->scores : softmax->inputs[0], scale), Op::kMatmul);
+  const Node* scores = match_matmul(r, strip_scale(r, biased ? biased->scores : softmax->inputs[0], scale));
   if (scores == nullptr || !scores->attributes[attr::kTransposeB]) return false;
   const ValueId q = strip_scale(r, scores->input(Role::kA), scale);
   const ValueId k = strip_scale(r, scores->input(Role::kB), scale);

@@ -457,6 +457,20 @@ TEST(FuseEpilogue, LeavesASumAfterAnActivationAndASecondSum) {
     })");
 }
 
+TEST(FuseEpilogue, LeavesWhatFollowsMatmulsOfTwoActivations) {
+  expect_unchanged("fuse-epilogue", R"(graph g {
+      input %a: f32[2, 3, 4]
+      input %b: f32[2, 4, 5]
+      input %r: f32[2, 3, 5]
+      %1: f32[2, 3, 5] = matmul(%a, %b)
+      %2: f32[2, 3, 5] = silu(%1)
+      %3: f32[2, 3, 5] = matmul(%a, %b)
+      %4: f32[2, 3, 5] = add(%3, %r)
+      output y = %2
+      output z = %4
+    })");
+}
+
 TEST(FuseEpilogue, LeavesResidualsOfTokensForLater) {
   expect_unchanged("fuse-epilogue", tokens("sum", "mul_scalar(%1) {value = 2}"), kGeneratingGpu);
 }
