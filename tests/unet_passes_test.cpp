@@ -64,7 +64,7 @@ void expect_images_as_units_read_them(const Graph& graph, int norms_without_silu
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::kConv2d && node.op != Op::kGroupNorm) continue;
     EXPECT_EQ(graph.type(node.results[0]).layout, Layout::kChannelsLast) << node.path;
-    if (node.op == Op::kGroupNorm && node.attributes[attr::kActivation] == Activation::kNone) ++plain_norms;
+    if (node.op == Op::kGroupNorm && node.attributes[attr::kEpilogue].is_empty()) ++plain_norms;
   }
   EXPECT_EQ(plain_norms, norms_without_silu);
 }

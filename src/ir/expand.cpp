@@ -6,9 +6,7 @@
 namespace headroom {
 
 bool is_fused(Op op, const Attributes& attributes) {
-  return schema_of(op).fused ||
-         (attributes.has(attr::kActivation) && attributes[attr::kActivation] != Activation::kNone) ||
-         (attributes.has(attr::kEpilogue) && !attributes[attr::kEpilogue].is_empty());
+  return schema_of(op).fused || (attributes.has(attr::kEpilogue) && !attributes[attr::kEpilogue].is_empty());
 }
 
 std::vector<ValueId> expand_node(Builder& builder, Op op, const Attributes& attributes,

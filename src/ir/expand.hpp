@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// Whether the node expands to several plain ops: its op is fused, or it has an epilogue or an activation.
+/// Whether the node expands to several plain ops: its op is fused, or it has an epilogue.
 [[nodiscard]] bool is_fused(Op op, const Attributes& attributes);
 
 /// The definition of every fused op: emits through `builder` the plain ops of a fused node, on `inputs`, and returns

@@ -31,18 +31,17 @@ TEST(IsFused, ByOpOrByActivation) {
   EXPECT_FALSE(is_fused(Op::kLinear, Attributes(Op::kLinear, {})));
   EXPECT_TRUE(is_fused(Op::kLinear, Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kSilu)}})));
   EXPECT_FALSE(is_fused(Op::kGeluErf, {}));
-  const auto group_norm = [](std::string activation) {
-    return Attributes(Op::kGroupNorm,
-                      {{"groups", std::int64_t{1}}, {"eps", 1e-6}, {"activation", std::move(activation)}});
+  const auto group_norm = [](std::string epilogue) {
+    return Attributes(Op::kGroupNorm, {{"groups", std::int64_t{1}}, {"eps", 1e-6}, {"epilogue", std::move(epilogue)}});
   };
-  EXPECT_FALSE(is_fused(Op::kGroupNorm, group_norm("none")));
-  EXPECT_TRUE(is_fused(Op::kGroupNorm, group_norm("silu")));
+  EXPECT_FALSE(is_fused(Op::kGroupNorm, group_norm("sum")));
+  EXPECT_TRUE(is_fused(Op::kGroupNorm, group_norm("silu(sum)")));
 }
 
 TEST(ExpandNode, GroupNormIsActivatedLast) {
   const OracleTensor x = reals({1, 3, 2}, {1, 3, 2, 4, 100, 200});
   const NamedAttributes attributes = {
-      {"groups", std::int64_t{2}}, {"eps", 0.0}, {"channels", std::int64_t{2}}, {"activation", std::string("silu")}};
+      {"groups", std::int64_t{2}}, {"eps", 0.0}, {"channels", std::int64_t{2}}, {"epilogue", std::string("silu(sum)")}};
   const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
   EXPECT_THAT(evaluate(Op::kGroupNorm, {x, reals({3}, {1, 2, 1}), reals({3}, {0, 5, 7})}, attributes).reals,
               Pointwise(DoubleNear(1e-12), {silu(-1), silu(1), silu(3), silu(7), 0.0, 0.0}));
@@ -95,6 +94,21 @@ TEST(ExpandNode, AConvolutionsActivationFollowsBiasAndResidual) {
             (std::vector<double>{3, -42}))
       << "without a bias the third operand is the epilogue's";
   EXPECT_TRUE(is_fused(Op::kConv2d, Attributes(Op::kConv2d, {{"epilogue", std::string("silu(sum)")}})));
+}
+
+TEST(ExpandNode, TheEpilogueOfAGroupNormFollowsItsAffineMap) {
+  const OracleTensor x = reals({1, 2, 2}, {1, 3, 2, 6}), more = reals({1, 2, 2}, {10, 20, 30, 40});
+  const NamedAttributes norm = {{attr::kGroups, 2}, {attr::kEps, 0.0}};
+  const auto with = [&](std::string_view epilogue) {
+    NamedAttributes ended = norm;
+    ended.emplace_back(attr::kEpilogue, Epilogue::parse(epilogue));
+    return ended;
+  };
+  EXPECT_EQ(evaluate(Op::kGroupNorm, {x, more}, with("add(e0, relu(sum))")).reals,
+            (std::vector<double>{10, 21, 30, 41}))
+      << "without weights";
+  EXPECT_EQ(evaluate(Op::kGroupNorm, {x, reals({2}, {3, 1}), more}, with("add(e0, sum)")).reals,
+            (std::vector<double>{7, 23, 29, 41}));
 }
 
 TEST(ExpandNode, ATransposedConvolutionsEpilogueFollowsItsBias) {

@@ -188,13 +188,13 @@ TEST(Infer, Norms) {
 }
 
 TEST(Infer, GroupNorm) {
-  const auto with = [](std::int64_t groups, std::int64_t channels = 0, std::string activation = "none") {
+  const auto with = [](std::int64_t groups, std::int64_t channels = 0, std::string epilogue = "sum") {
     return NamedAttributes{
-        {"groups", groups}, {"eps", 1e-6}, {"channels", channels}, {"activation", std::move(activation)}};
+        {"groups", groups}, {"eps", 1e-6}, {"channels", channels}, {"epilogue", std::move(epilogue)}};
   };
   const TensorType image{kF32, {2, 6, 4, 4}, Layout::kChannelsLast};
   EXPECT_EQ(infer_one(Op::kGroupNorm, {image}, with(3)), image);
-  EXPECT_EQ(infer_one(Op::kGroupNorm, {bf16({2, 6}), f32({6}), f32({6})}, with(2, 4, "silu")), bf16({2, 6}));
+  EXPECT_EQ(infer_one(Op::kGroupNorm, {bf16({2, 6}), f32({6}), f32({6})}, with(2, 4, "silu(sum)")), bf16({2, 6}));
   expect_refused(Op::kGroupNorm, {f32({6})}, with(3), "x[b, c, ...]");
   expect_refused(Op::kGroupNorm, {i32({2, 6})}, with(3), "floating-point");
   expect_refused(Op::kGroupNorm, {f32({2, 6, 4}), f32({4})}, with(3), "weight[c]");

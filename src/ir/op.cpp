@@ -21,7 +21,6 @@ static_assert(std::is_same_v<TypeOf<AttributeKind::kInt>, std::int64_t> &&
               std::is_same_v<TypeOf<AttributeKind::kDType>, DType> &&
               std::is_same_v<TypeOf<AttributeKind::kFloats>, Floats> &&
               std::is_same_v<TypeOf<AttributeKind::kFlag>, bool> &&
-              std::is_same_v<TypeOf<AttributeKind::kActivation>, Activation> &&
               std::is_same_v<TypeOf<AttributeKind::kResizeMode>, ResizeMode> &&
               std::is_same_v<TypeOf<AttributeKind::kDistribution>, Distribution> &&
               std::is_same_v<TypeOf<AttributeKind::kEpilogue>, Epilogue>);
@@ -46,14 +45,12 @@ const std::vector<OpSchema>& table() {
 }
 
 std::string_view name_of(AttributeKind kind) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "an integer", "a number",      "a list of integers", "text",           "a dtype",    "a list of numbers",
-      "0 or 1",     "an activation", "a resize mode",      "a distribution", "an epilogue"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "an integer",        "a number", "a list of integers", "text",           "a dtype",
+      "a list of numbers", "0 or 1",   "a resize mode",      "a distribution", "an epilogue"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-constexpr std::array kActivations = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf, Activation::kSilu,
-                                     Activation::kRelu};
 constexpr std::array kResizeModes = {ResizeMode::kNearest, ResizeMode::kBilinear};
 constexpr std::array kDistributions = {Distribution::kNormal, Distribution::kUniform};
 
@@ -77,7 +74,6 @@ Attribute converted(const OpSchema& op, const AttributeSchema& schema, Attribute
     fail("{}: {} must be 0 or 1, but was given {}", op.name, schema.name, *number);
   }
   if (const auto* name = std::get_if<std::string>(&given)) {
-    if (schema.kind == AttributeKind::kActivation) return parse_name(op, schema, kActivations, *name);
     if (schema.kind == AttributeKind::kResizeMode) return parse_name(op, schema, kResizeModes, *name);
     if (schema.kind == AttributeKind::kDistribution) return parse_name(op, schema, kDistributions, *name);
     if (schema.kind == AttributeKind::kEpilogue) return Epilogue::parse(*name);

@@ -30,15 +30,14 @@ enum class AttributeKind : std::uint8_t {
   kDType,
   kFloats,
   kFlag,
-  kActivation,
   kResizeMode,
   kDistribution,
   kEpilogue
 };
 
 /// The value of one attribute.
-using Attribute = std::variant<std::int64_t, double, Ints, std::string, DType, Floats, bool, Activation, ResizeMode,
-                               Distribution, Epilogue>;
+using Attribute =
+    std::variant<std::int64_t, double, Ints, std::string, DType, Floats, bool, ResizeMode, Distribution, Epilogue>;
 
 /// The kind of attributes of type T.
 template <class T>

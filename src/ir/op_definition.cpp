@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "ir/activation.hpp"
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
@@ -127,6 +126,11 @@ void require_row_epilogue(const TypeQuery& given, const TensorType& made) {
                   "operands of the epilogue of the result's type, or [n] in its dtype");
 }
 
+void require_image_epilogue(const TypeQuery& given, const TensorType& made) {
+  for (const TensorType& operand : given.in.last(given.attributes.epilogue_operands()))
+    given.require(operand == made, "operands of the epilogue of the result's shape, dtype and layout");
+}
+
 ValueId ended(Builder& builder, const Attributes& attributes, ValueId sum, std::span<const ValueId> operands) {
   std::vector<ValueId> own;
   for (const ValueId operand : operands.last(attributes.epilogue_operands()))
@@ -135,11 +139,6 @@ ValueId ended(Builder& builder, const Attributes& attributes, ValueId sum, std::
     return builder.emit(op, {args.begin(), args.end()})[0];
   };
   return attributes[attr::kEpilogue].evaluate(sum, std::span<const ValueId>(own), emit);
-}
-
-ValueId activated(Builder& builder, const Attributes& attributes, ValueId x) {
-  const Activation activation = attributes[attr::kActivation];
-  return activation == Activation::kNone ? x : builder.emit(op_of(activation), {x})[0];
 }
 
 double mean_of(std::span<const double> values) {

@@ -22,7 +22,7 @@ TEST(OpDefinitions, SayWhatEachOpIs) {
     EXPECT_EQ(definition.op, schema.op);
     EXPECT_NE(definition.infer, nullptr) << schema.name;
     EXPECT_EQ(definition.evaluate == nullptr, schema.fused) << schema.name;
-    const bool may_be_fused = schema.fused || schema.has(attr::kActivation) || schema.has(attr::kEpilogue);
+    const bool may_be_fused = schema.fused || schema.has(attr::kEpilogue);
     EXPECT_EQ(definition.expand != nullptr, may_be_fused) << schema.name;
   }
 }

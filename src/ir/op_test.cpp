@@ -85,9 +85,9 @@ TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
   EXPECT_EQ(Attributes(Op::kMatmul, {{"tf32", std::int64_t{1}}}), Attributes(Op::kMatmul, {{attr::kTf32, true}}));
   EXPECT_EQ(Attributes(Op::kLinear, {{"epilogue", std::string("gelu_erf(sum)")}}),
             Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(Activation::kGeluErf)}}));
-  const NamedAttribute groups{attr::kGroups, 2}, eps{attr::kEps, 1e-5};
-  EXPECT_EQ(Attributes(Op::kGroupNorm, {groups, eps, {"activation", std::string("gelu_erf")}}),
-            Attributes(Op::kGroupNorm, {groups, eps, {attr::kActivation, Activation::kGeluErf}}));
+  const NamedAttribute size{attr::kImageSize, Ints{4, 4}};
+  EXPECT_EQ(Attributes(Op::kResize2d, {size, {"mode", std::string("bilinear")}}),
+            Attributes(Op::kResize2d, {size, {attr::kMode, ResizeMode::kBilinear}}));
   expect_error(
       [] {
         Attributes(Op::kMatmul, {{"tf32", std::int64_t{2}}});
@@ -95,9 +95,9 @@ TEST(AttributesTest, FlagsAndEnumsMayBeGivenAsInText) {
       "matmul: tf32 must be 0 or 1, but was given 2");
   expect_error(
       [&] {
-        Attributes(Op::kGroupNorm, {groups, eps, {"activation", std::string("tanh")}});
+        Attributes(Op::kResize2d, {size, {"mode", std::string("cubic")}});
       },
-      "group_norm: activation must be one of none, gelu_tanh, gelu_erf, silu, relu, but was given \"tanh\"");
+      "resize2d: mode must be one of nearest, bilinear, but was given \"cubic\"");
 }
 
 TEST(AttributesTest, AskingForAnUnknownOneIsABug) {

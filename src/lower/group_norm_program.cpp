@@ -33,9 +33,11 @@ class GroupNormBody {
     if (norm->attributes[attr::kChannels] != 0) refuse_body("a group norm of some of its channels");
     program_.groups = norm->attributes[attr::kGroups];
     program_.eps = norm->attributes[attr::kEps];
-    if (const Activation own = norm->attributes[attr::kActivation]; own != Activation::kNone) {
+    const std::optional<EpilogueForm> own = form_of(norm->attributes[attr::kEpilogue]);
+    if (!own || own->adds_operand) refuse_body("a group norm with more than an activation in its epilogue");
+    if (own->activation != Activation::kNone) {
       if (program_.activation != Activation::kNone || program_.scale >= 0) refuse_body("what follows an activation");
-      program_.activation = own;
+      program_.activation = own->activation;
     }
     if (const ValueId weight = norm->input(Role::kWeight); weight != kNoValue) program_.weight = input_number(weight);
     if (const ValueId bias = norm->input(Role::kBias); bias != kNoValue) program_.bias = input_number(bias);

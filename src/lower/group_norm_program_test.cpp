@@ -23,7 +23,7 @@ std::variant<GroupNormProgram, std::string> program_of(std::string_view before, 
     %1: f32[2, 16, 4, 4]{3} = cast(%b) {{dtype = f32}}
     %2: f32[24] = cast(%gain) {{dtype = f32}}
     {0}
-    %8: f32[2, 24, 4, 4]{3} = group_norm({1}, %2) {{activation = "silu", eps = 0.5, groups = {2}}}
+    %8: f32[2, 24, 4, 4]{3} = group_norm({1}, %2) {{epilogue = silu(sum), eps = 0.5, groups = {2}}}
     %9: bf16[2, 24, 4, 4]{3} = cast(%8) {{dtype = bf16}}
     output y = %9
   }})",

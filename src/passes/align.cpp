@@ -83,9 +83,12 @@ class Align {
     Attributes attributes = node.attributes;
     const std::int64_t channels = r.shape(first->second)[kChannels];
     if (node.op == Op::kGroupNorm) {
+      if (!keeps_zeros(attributes[attr::kEpilogue])) return false;
       if (attributes[attr::kChannels] == 0)
         attributes = attributes.with(attr::kChannels, r.shape(node.inputs[0])[kChannels]);
-      for (std::size_t k = 1; k < inputs.size(); ++k) inputs[k] = pad(r, inputs[k], 0, channels, node);
+      for (std::size_t k = 1; k < inputs.size(); ++k)
+        inputs[k] =
+            k < node.own_operands() ? pad(r, inputs[k], 0, channels, node) : filled(r, inputs[k], channels, node);
     } else if (is_elementwise(node.op)) {
       if (!keeps_zeros(node)) return false;
       for (ValueId& input : inputs) {

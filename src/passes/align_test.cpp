@@ -32,6 +32,25 @@ TEST(AlignPass, FillsUpChannelsAndLeavesThemSoBetweenConvolutions) {
                  4);
 }
 
+TEST(AlignPass, LeavesANormWhoseEpilogueMakesSomethingOfZeros) {
+  const auto rewrites = [](std::string_view epilogue) {
+    Graph graph = parse_graph(fmt::format(R"(graph g {{
+      input %x: f16[1, 9, 4, 4]
+      param %w: f16[9, 9, 1, 1]
+      %0: f16[1, 9, 4, 4] = conv2d(%x, %w)
+      %1: f16[1, 9, 4, 4] = group_norm(%0) {{groups = 3, eps = 1e-6, epilogue = {}}}
+      output y = %1
+    }})",
+                                          epilogue));
+    const Graph before = graph;
+    const int made = run_pass("align", graph).rewrites;
+    EXPECT_LT(distance(interpret_on_random(graph, 3), interpret_on_random(before, 3)), 1e-6);
+    return made;
+  };
+  EXPECT_EQ(rewrites("silu(sum)"), 2);
+  EXPECT_EQ(rewrites("exp(sum)"), 1);
+}
+
 TEST(AlignPass, FillsUpTheOperandsOfAnEpilogue) {
   expect_rewrite("align", R"(graph g {
       input %x: f16[1, 8, 4, 4]

@@ -18,6 +18,7 @@
 #include "ir/fusion_rules.hpp"
 #include "ir/infer.hpp"
 #include "ir/interpreter.hpp"
+#include "ir/op_definition.hpp"
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "passes/pass.hpp"
@@ -25,8 +26,9 @@
 /// Shared by tests of passes; included by *_test.cpp only.
 namespace headroom {
 
-/// Kernels with the epilogues of libraries: of convolutions a residual and an activation, of matmuls an activation, or,
-/// on a GPU, a residual; of transposed convolutions and matmuls of two activations nothing.
+/// Kernels with the epilogues of libraries: of convolutions a residual and an activation; of matmuls an activation, or,
+/// on a GPU, a residual; of group norms an activation; of transposed convolutions, and of matmuls of two activations,
+/// nothing.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
@@ -37,7 +39,7 @@ class LibraryRules final : public FusionRules {
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     if (op == Op::kConvTranspose2d || op == Op::kMatmul) return attributes[attr::kEpilogue].is_empty();
     if (!form || !form->adds_operand) return form.has_value();
-    const bool has_room = op == Op::kConv2d || (is_gpu && form->activation == Activation::kNone);
+    const bool has_room = op == Op::kConv2d || (is_matmul(op) && is_gpu && form->activation == Activation::kNone);
     return has_room && inputs.back() == result;
   }
 };

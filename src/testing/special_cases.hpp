@@ -128,7 +128,7 @@ class SpecialCases {
             Types inputs = {{stored_, shape, layout}};
             if (is_affine) inputs.insert(inputs.end(), 2, of_side({shape[1]}));
             add(Op::kGroupNorm, std::move(inputs),
-                {{attr::kGroups, 4}, {attr::kEps, 1e-5}, {attr::kActivation, activation}});
+                {{attr::kGroups, 4}, {attr::kEps, 1e-5}, {attr::kEpilogue, Epilogue(activation)}});
             cases_.back().skips = infinite_factors;
           }
     add_norm_body();
@@ -252,8 +252,7 @@ inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_pe
   std::string text(name_of(spec.op));
   for (const TensorType& input : spec.inputs) text += fmt::format(" {}", input);
   for (const auto& [name, value] : spec.attributes.all())
-    if (name == attr::kActivation.name || name == attr::kEpilogue.name || name == attr::kMode.name)
-      text += " " + to_text(value);
+    if (name == attr::kEpilogue.name || name == attr::kMode.name) text += " " + to_text(value);
   return text;
 }
 

@@ -133,7 +133,7 @@ void GraphMaker::add_group_norm(ValueId x) {
   keep(b_.emit(Op::kGroupNorm, operands,
                {{"groups", groups},
                 {"eps", choose_.of({1e-6, 1e-5})},
-                {attr::kActivation, choose_.from(kActivations)},
+                {attr::kEpilogue, Epilogue(choose_.from(kActivations))},
                 {"channels", counted == channels && choose_.one_in(2) ? std::int64_t{0} : counted}})[0],
        1.5);
 }

@@ -43,11 +43,6 @@ void require_operands(const TypeQuery& given, std::int64_t channels, std::string
                   "a bias for each channel of the result, in the dtype of x or f32");
 }
 
-void require_image_epilogue(const TypeQuery& given, const TensorType& made) {
-  for (const TensorType& operand : given.in.last(given.attributes.epilogue_operands()))
-    given.require(operand == made, "operands of the epilogue of the result's shape, dtype and layout");
-}
-
 /// The type of a convolution's sums.
 std::vector<TensorType> sum_types(const TypeQuery& given) {
   constexpr std::string_view kForm =

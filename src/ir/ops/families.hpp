@@ -49,12 +49,11 @@ template <class T>
 }
 /// Requires the operands of the epilogue of a node that makes `made` [..., n] to be of that type, or [n].
 void require_row_epilogue(const TypeQuery& given, const TensorType& made);
+/// The same of a node that makes images: of that type, layout included.
+void require_image_epilogue(const TypeQuery& given, const TensorType& made);
 /// The epilogue applied to `sum`. `operands` are the node's; those of the epilogue are cast to the dtype of the sum.
 [[nodiscard]] ValueId ended(Builder& builder, const Attributes& attributes, ValueId sum,
                             std::span<const ValueId> operands);
-
-/// x, followed by the op that the attribute "activation" names, if any.
-[[nodiscard]] ValueId activated(Builder& builder, const Attributes& attributes, ValueId x);
 
 /// The number of elements, as FLOPs are counted.
 [[nodiscard]] inline double elements_of(const TensorType& type) { return static_cast<double>(type.shape.numel()); }

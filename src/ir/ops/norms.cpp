@@ -20,7 +20,7 @@ std::vector<TensorType> row_types(const TypeQuery& given) {
 
 /// The operands after x: weight and bias, with one element for each of `count` rows or columns.
 void require_affine(const TypeQuery& given, std::int64_t count, std::string_view form) {
-  for (const TensorType& vector : given.in.subspan(1)) {
+  for (const TensorType& vector : own_operands(given.attributes, given.in).subspan(1)) {
     given.require(vector.shape == Shape{count}, form);
     given.require(is_vector_dtype(vector.dtype, given.in[0].dtype) && vector.dtype == given.in[1].dtype,
                   "weight and bias of one dtype, that of x or f32");
@@ -51,6 +51,7 @@ std::vector<TensorType> group_norm_types(const TypeQuery& given) {
   const std::int64_t groups = given.attributes[attr::kGroups];
   if (groups < 1 || counted % groups != 0)
     fail("group_norm: groups must divide the {} channels, but was given {}", counted, groups);
+  require_image_epilogue(given, x);
   return {x};
 }
 
@@ -120,17 +121,17 @@ void group_norm(const Attributes& attributes, Operands in, std::span<OracleTenso
   }
 }
 
-/// With an activation: the norm, followed by the activation.
 std::vector<ValueId> expand_group_norm(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
-  const ValueId normed = builder.emit(Op::kGroupNorm, {in.begin(), in.end()},
-                                      {{attr::kGroups, attributes[attr::kGroups]},
-                                       {attr::kEps, attributes[attr::kEps]},
-                                       {attr::kChannels, attributes[attr::kChannels]}})[0];
-  return {activated(builder, attributes, normed)};
+  const std::span<const ValueId> own = own_operands(attributes, in);
+  const Attributes plain = attributes.with(attr::kEpilogue, Epilogue());
+  const ValueId normed =
+      builder.emit(Op::kGroupNorm, {own.begin(), own.end()}, {plain.all().begin(), plain.all().end()})[0];
+  return {ended(builder, attributes, normed, in)};
 }
 
 double group_norm_flops(const Attributes& attributes, Types in, Types out) {
-  const double each = 5 + static_cast<double>(in.size()) + flops_of(attributes[attr::kActivation]);
+  const auto own = static_cast<double>(own_operands(attributes, in).size());
+  const double each = 5 + own + flops_of(attributes[attr::kEpilogue]);
   return each * static_cast<double>(out[0].shape.numel());
 }
 

@@ -305,7 +305,6 @@ class Parser {
       case AttributeKind::kText:
         if (lexer_.at_word("graph")) return canonical_text(Parser(lexer_).run());  // a body
         [[fallthrough]];
-      case AttributeKind::kActivation:
       case AttributeKind::kResizeMode:
       case AttributeKind::kDistribution:
         return lexer_.expect_string("text in quotes").text;

@@ -43,6 +43,23 @@ TEST(KernelRules, OfConvolutionsTakeAResidualAndThenAnActivation) {
   }
 }
 
+TEST(KernelRules, OfGroupNormsTakeAnActivation) {
+  const auto norms = [](const Target& target, std::string_view epilogue) {
+    const Epilogue end = Epilogue::parse(epilogue);
+    const TensorType x{DType::kF32, {1, 8, 6, 6}};
+    std::vector<TensorType> inputs(1 + end.operand_count(), x);
+    const Attributes attributes(Op::kGroupNorm, {{attr::kGroups, 2}, {attr::kEps, 1e-5}, {attr::kEpilogue, end}});
+    return kernel_rules().runs(target, Op::kGroupNorm, attributes, inputs, x);
+  };
+  for (const Target& target : {Target{.device = DeviceKind::kCpu, .threads = 1},
+                               Target{.device = DeviceKind::kCuda, .compute_capability = 90}}) {
+    if (kernels_of(target.device).empty()) continue;
+    EXPECT_TRUE(norms(target, "silu(sum)")) << name_of(target.device);
+    for (const char* const other : {"exp(sum)", "add(sum, e0)"})
+      EXPECT_FALSE(norms(target, other)) << name_of(target.device) << ' ' << other;
+  }
+}
+
 TEST(KernelRules, OfTransposedConvolutionsTakeNothing) {
   for (const Target& target : {Target{.device = DeviceKind::kCpu, .threads = 1},
                                Target{.device = DeviceKind::kCuda, .compute_capability = 90}}) {

@@ -50,6 +50,8 @@ Support check_epilogue(const OpSpec& spec, EpilogueForms forms) {
                                epilogue.to_text())};
 }
 
+Activation only_activation_of(const OpSpec& spec) { return form_of(spec.attributes[attr::kEpilogue])->activation; }
+
 Support check_float_gemm(const OpSpec& spec, const Target& /*target*/) {
   const DType dtype = spec.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16 && dtype != DType::kF16)

@@ -23,6 +23,8 @@ enum class EpilogueForms : std::uint8_t {
 };
 /// Why a kernel that takes these forms cannot compute the epilogue of a node.
 [[nodiscard]] Support check_epilogue(const OpSpec& spec, EpilogueForms forms);
+/// The activation that is the epilogue of a node, for a kernel that takes no other form.
+[[nodiscard]] Activation only_activation_of(const OpSpec& spec);
 
 /// Why GEMMs on a GPU do not take these dtypes: f32, bf16 or f16, the same in all inputs.
 [[nodiscard]] Support check_float_gemm(const OpSpec& spec, const Target& target);

@@ -68,7 +68,7 @@ namespace {
 KernelPlan plan_linear_amx([[maybe_unused]] const KernelBinding& binding) {
 #if defined(__x86_64__)
   const DType bias_dtype = binding.spec.has(Role::kBias) ? binding.spec.input(Role::kBias).dtype : DType::kF32;
-  const Activation activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation;
+  const Activation activation = only_activation_of(binding.spec);
   return amx::plan_gemm<amx::Bits>(binding, 1,
                                    [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
                                      with_activation(activation, [&](auto form) {

@@ -59,7 +59,7 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
 dnnl::matmul::primitive_desc make_matmul(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
   const bool transpose_b = spec.attributes[attr::kTransposeB];
   dnnl::post_ops end;
-  onednn::append_activation(end, form_of(spec.attributes[attr::kEpilogue])->activation);
+  onednn::append_activation(end, only_activation_of(spec));
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
   return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),

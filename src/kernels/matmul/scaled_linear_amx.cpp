@@ -89,7 +89,7 @@ KernelPlan plan_scaled_linear_amx([[maybe_unused]] const KernelBinding& binding)
 #if defined(__x86_64__)
   const std::int64_t k = binding.spec.input(Role::kWeight).shape[1];
   const bool is_f32 = binding.spec.outputs[0].dtype == DType::kF32;
-  const Activation activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation;
+  const Activation activation = only_activation_of(binding.spec);
   return amx::plan_gemm<std::int8_t>(
       binding, 2, [=](const LaunchArguments& arguments, const RowPlan& rows, const auto& run) {
         const amx::Operands operands{.k = k,

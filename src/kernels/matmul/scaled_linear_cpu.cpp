@@ -77,7 +77,7 @@ KernelPlan plan_scaled_linear(const KernelBinding& binding) {
   const LinearProblem problem = problem_of(binding.spec);
   const Operand& y = binding.outputs[0];
   const RowPlan rows = plan_rows_in_order(binding.inputs[0], y);
-  const RowFinish form{.activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation,
+  const RowFinish form{.activation = only_activation_of(binding.spec),
                        .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = y.type.dtype,
                        .columns = problem.n,

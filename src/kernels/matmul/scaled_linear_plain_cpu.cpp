@@ -20,7 +20,7 @@ KernelPlan plan_scaled_linear_plain(const KernelBinding& binding) {
   const Shape& weight = binding.spec.input(Role::kWeight).shape;  // [n, k]
   const std::int64_t n = weight[0], k = weight[1];
   const std::int64_t rows = binding.outputs[0].type.shape.numel() / n;
-  const RowFinish form{.activation = form_of(binding.spec.attributes[attr::kEpilogue])->activation,
+  const RowFinish form{.activation = only_activation_of(binding.spec),
                        .bias = binding.spec.has(Role::kBias) ? std::optional(DType::kF32) : std::nullopt,
                        .y_dtype = binding.outputs[0].type.dtype,
                        .columns = n,

@@ -9,6 +9,7 @@
 
 #include "ir/expand.hpp"
 #include "kernels/core/cuda/cuda_kernel.hpp"
+#include "kernels/core/support.hpp"
 #include "lower/group_norm_program.hpp"
 
 namespace headroom {
@@ -25,7 +26,7 @@ GroupNormProgram program_of_norm(const OpSpec& spec) {
           .bias = at(Role::kBias),
           .groups = spec.attributes[attr::kGroups],
           .eps = spec.attributes[attr::kEps],
-          .activation = spec.attributes[attr::kActivation]};
+          .activation = only_activation_of(spec)};
 }
 
 GroupNormProgram program_of_body(const OpSpec& spec) {
@@ -113,6 +114,7 @@ class GroupNormOnceKernel : public CudaKernel {
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (Support support = CudaKernel::supports(spec, target)) return support;
+    if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
     const TensorType& y = spec.outputs[0];
     if (y.shape.rank() != 4 || y.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
     if (y.shape[2] * y.shape[3] > kMostNormedPixels) return Rejection{"takes images of fewer pixels"};

@@ -10,12 +10,11 @@ namespace {
 
 class CudaGroupNormOnce : public cuda::KernelTest {
  protected:
-  void matches(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t vectors,
-               const char* activation) {
+  void matches(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t vectors, Activation activation) {
     std::vector<TensorType> inputs = {{types.x, shape, Layout::kChannelsLast}};
     inputs.resize(1 + vectors, {types.side, Shape{shape[1]}});
     const OpSpec spec = make_spec(Op::kGroupNorm, std::move(inputs),
-                                  {{"groups", groups}, {"eps", 1e-5}, {"activation", std::string(activation)}});
+                                  {{"groups", groups}, {"eps", 1e-5}, {attr::kEpilogue, Epilogue(activation)}});
     ASSERT_FALSE(kernel_named("cuda.group_norm_once").supports(spec, target())) << shape.to_string();
     expect_matches_oracle("cuda.group_norm_once", spec);
   }
@@ -36,16 +35,16 @@ const std::vector<OnceCase> kOnceCases = {{{1, 320, 64, 64}, 32},  {{2, 640, 16,
 
 TEST_F(CudaGroupNormOnce, MatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
-    for (const OnceCase& item : kOnceCases) matches(item.shape, item.groups, types, 2, "silu");
+    for (const OnceCase& item : kOnceCases) matches(item.shape, item.groups, types, 2, Activation::kSilu);
 }
 
 TEST_F(CudaGroupNormOnce, NeedsNeitherWeightNorBias) {
   for (const cuda::Types types : cuda::kTypes)
-    for (const std::size_t vectors : {0, 1}) matches({2, 80, 9, 7}, 4, types, vectors, "none");
+    for (const std::size_t vectors : {0, 1}) matches({2, 80, 9, 7}, 4, types, vectors, Activation::kNone);
 }
 
 TEST_F(CudaGroupNormOnce, AppliesItsActivation) {
-  for (const char* activation : {"none", "gelu_tanh", "gelu_erf"})
+  for (const Activation activation : {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf})
     matches({1, 64, 20, 18}, 4, cuda::kTypes[3], 2, activation);
 }
 
@@ -68,8 +67,8 @@ OpSpec joined(cuda::Types types, std::int64_t first, std::int64_t second, std::i
   std::vector<ValueId> operands = {x};
   if (is_affine)
     for (int k = 0; k < 2; ++k) operands.push_back(input({types.side, {channels}}));
-  const ValueId made =
-      b.emit(Op::kGroupNorm, operands, {{"groups", groups}, {"eps", 1e-5}, {"activation", std::string("silu")}})[0];
+  const ValueId made = b.emit(Op::kGroupNorm, operands,
+                              {{"groups", groups}, {"eps", 1e-5}, {attr::kEpilogue, Epilogue(Activation::kSilu)}})[0];
   body.add_output("y", b.cast(made, types.x));
   if (makes_whole) body.add_output("whole", b.cast(whole, types.x));
   return make_spec(Op::kFused, std::move(inputs), {{"body", canonical_text(body)}});

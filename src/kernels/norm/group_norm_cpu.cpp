@@ -24,6 +24,7 @@
 #define HWY_TARGET_INCLUDE "kernels/norm/group_norm_cpu.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/core/simd_inl.hpp"
+#include "kernels/core/support.hpp"
 #include "kernels/elementwise/activation_inl.hpp"
 
 #ifndef HEADROOM_KERNELS_GROUP_NORM
@@ -324,7 +325,7 @@ GroupNorm bind(const KernelBinding& binding) {
   const std::int64_t counted = attributes[attr::kChannels] == 0 ? channels : attributes[attr::kChannels];
   return {.dtype = x.dtype,
           .side = binding.inputs.back().type.dtype,
-          .activation = attributes[attr::kActivation],
+          .activation = only_activation_of(binding.spec),
           .eps = attributes[attr::kEps],
           .images = x.shape[0],
           .channels = channels,
@@ -372,9 +373,14 @@ KernelPlan plan_group_norm(const KernelBinding& binding) {
   return {launch, partial_bytes + static_cast<std::size_t>(3 * (table + threads * bound.channels)) * sizeof(float)};
 }
 
+Support supports(const OpSpec& spec) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
+  return supports_f32_or_bf16(spec);
+}
+
 const Listed<CpuKernel> kGroupNorm({.name = "highway.group_norm",
                                     .op = Op::kGroupNorm,
-                                    .supports = supports_f32_or_bf16,
+                                    .supports = supports,
                                     .strides = StrideRule::kDense,
                                     .in_place = true,
                                     .plan = plan_group_norm});

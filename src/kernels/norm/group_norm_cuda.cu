@@ -27,6 +27,7 @@
 #include "kernels/core/cuda/formula.cuh"
 #include "kernels/core/cuda/launch.cuh"
 #include "kernels/core/cuda/optional_vector.cuh"
+#include "kernels/core/support.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -352,7 +353,7 @@ GroupNorm prepare(const KernelBinding& binding) {
   const Attributes& attributes = binding.spec.attributes;
   GroupNorm norm{.dtype = x.dtype,
                  .side = binding.inputs.back().type.dtype,
-                 .activation = attributes[attr::kActivation],
+                 .activation = only_activation_of(binding.spec),
                  .channels_last = x.layout == Layout::kChannelsLast,
                  .images = x.shape[0],
                  .channels = x.shape[1]};
@@ -433,10 +434,15 @@ KernelPlan plan(const KernelBinding& binding) {
   return {launch, 3 * norm.table_bytes() + norm.partial_bytes()};
 }
 
+Support supports(const OpSpec& spec) {
+  if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
+  return supports_elements(spec);
+}
+
 const Listed<CudaKernel> kGroupNorm({.name = "cuda.group_norm",
                                      .op = Op::kGroupNorm,
                                      .tried = Tried::kLast,
-                                     .supports = supports_elements,
+                                     .supports = supports,
                                      .strides = StrideRule(StrideRule::kDense, 16),
                                      .in_place = true,
                                      .plan = plan});

@@ -18,33 +18,35 @@ const std::vector<Case> kCases = {
 
 class CudaGroupNorm : public cuda::KernelTest {
  protected:
-  void matches(const Case& item, cuda::Types types, Layout layout, std::size_t vectors, const char* activation) {
+  void matches(const Case& item, cuda::Types types, Layout layout, std::size_t vectors, Activation activation) {
     std::vector<TensorType> inputs = {{types.x, item.shape, layout}};
     inputs.resize(1 + vectors, {types.side, Shape{item.shape[1]}});
     expect_matches_oracle("cuda.group_norm", make_spec(Op::kGroupNorm, std::move(inputs),
                                                        {{"groups", item.groups},
                                                         {"eps", 1e-5},
                                                         {"channels", item.channels},
-                                                        {"activation", std::string(activation)}}));
+                                                        {attr::kEpilogue, Epilogue(activation)}}));
   }
 };
 
 TEST_F(CudaGroupNorm, MatchesTheOracle) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-      for (const Case& item : kCases) matches(item, types, layout, 2, "none");
+      for (const Case& item : kCases) matches(item, types, layout, 2, Activation::kNone);
 }
 
 TEST_F(CudaGroupNorm, NeedsNeitherWeightNorBias) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-      for (const std::size_t vectors : {0, 1}) matches({{2, 40, 4, 10}, 4, 36}, types, layout, vectors, "silu");
+      for (const std::size_t vectors : {0, 1})
+        matches({{2, 40, 4, 10}, 4, 36}, types, layout, vectors, Activation::kSilu);
 }
 
 TEST_F(CudaGroupNorm, AppliesItsActivation) {
   for (const cuda::Types types : cuda::kTypes)
     for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-      for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"})
+      for (const Activation activation :
+           {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu})
         matches({{1, 64, 20, 18}, 32}, types, layout, 2, activation);
 }
 

@@ -38,6 +38,7 @@
 #include "kernels/core/cuda/large_launch.cuh"
 #include "kernels/core/cuda/launched.hpp"
 #include "kernels/core/cuda/optional_vector.cuh"
+#include "kernels/core/support.hpp"
 
 namespace headroom::cuda {
 namespace {
@@ -331,7 +332,7 @@ Together prepare(const OpSpec& spec, int multiprocessors) {
   Together norm;
   norm.dtype = x.dtype;
   norm.side = spec.inputs.back().dtype;
-  norm.activation = spec.attributes[attr::kActivation];
+  norm.activation = only_activation_of(spec);
   norm.images = static_cast<int>(x.shape[0]);
   norm.pixels = static_cast<int>(x.shape[2] * x.shape[3]);
   norm.channels = static_cast<int>(x.shape[1]);
@@ -387,6 +388,7 @@ class GroupNormTogether : public CudaKernel {
     constexpr std::size_t kLeastBytes = std::size_t{8} << 20;  // below, grid barriers cost more than the bytes
     constexpr std::int64_t kMostPixels = std::int64_t{1} << 30, kMostGroups = 256;
     if (Support support = CudaKernel::supports(spec, target)) return support;
+    if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
     if (target.compute_capability != 90) return Rejection{"takes a GPU of compute capability 9.0"};
     const TensorType& x = spec.inputs[0];
     if (x.shape.rank() != 4 || x.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};

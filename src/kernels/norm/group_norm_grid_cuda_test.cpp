@@ -12,11 +12,11 @@ constexpr std::string_view kTogether = "cuda.group_norm_together";
 class CudaGroupNormTogether : public cuda::KernelTest {
  protected:
   static OpSpec spec_of(const Shape& shape, std::int64_t groups, cuda::Types types, std::size_t vectors,
-                        const char* activation) {
+                        Activation activation) {
     std::vector<TensorType> inputs = {{types.x, shape, Layout::kChannelsLast}};
     inputs.resize(1 + vectors, {types.side, Shape{shape[1]}});
     return make_spec(Op::kGroupNorm, std::move(inputs),
-                     {{"groups", groups}, {"eps", 1e-5}, {"activation", std::string(activation)}});
+                     {{"groups", groups}, {"eps", 1e-5}, {attr::kEpilogue, Epilogue(activation)}});
   }
   /// Three launches of one prepared kernel, over its operand the last.
   void matches(const OpSpec& spec) {
@@ -42,30 +42,32 @@ const std::vector<TogetherCase> kTogetherCases = {{{1, 128, 224, 224}, 32}, {{2,
                                                   {{1, 64, 480, 470}, 32},  {{16, 128, 64, 65}, 8}};
 
 TEST_F(CudaGroupNormTogether, MatchesTheOracle) {  // which takes its time for images of this size
-  for (const TogetherCase& item : kTogetherCases) matches(spec_of(item.shape, item.groups, cuda::kTypes[1], 2, "silu"));
-  for (const cuda::Types types : cuda::kTypes) matches(spec_of({1, 128, 184, 184}, 32, types, 2, "silu"));
-  matches(spec_of({1, 64, 330, 331}, 32, cuda::kTypes[0], 2, "silu"));
+  for (const TogetherCase& item : kTogetherCases)
+    matches(spec_of(item.shape, item.groups, cuda::kTypes[1], 2, Activation::kSilu));
+  for (const cuda::Types types : cuda::kTypes) matches(spec_of({1, 128, 184, 184}, 32, types, 2, Activation::kSilu));
+  matches(spec_of({1, 64, 330, 331}, 32, cuda::kTypes[0], 2, Activation::kSilu));
 }
 
 TEST_F(CudaGroupNormTogether, NeedsNeitherWeightNorBias) {
-  for (const std::size_t vectors : {0, 1}) matches(spec_of({1, 64, 256, 257}, 32, cuda::kTypes[1], vectors, "none"));
+  for (const std::size_t vectors : {0, 1})
+    matches(spec_of({1, 64, 256, 257}, 32, cuda::kTypes[1], vectors, Activation::kNone));
 }
 
 TEST_F(CudaGroupNormTogether, AppliesItsActivation) {
-  for (const char* activation : {"gelu_tanh", "gelu_erf", "relu"})
+  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu})
     matches(spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 2, activation));
 }
 
 TEST_F(CudaGroupNormTogether, SendsNaNAndInfinitiesWhereTheInterpreterSays) {
-  const Comparison result =
-      compare_special_values(kernel_named(kTogether), spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 0, "none"),
-                             target(), 1, kSpecialTolerance);
+  const Comparison result = compare_special_values(
+      kernel_named(kTogether), spec_of({1, 64, 200, 200}, 32, cuda::kTypes[0], 0, Activation::kNone), target(), 1,
+      kSpecialTolerance);
   EXPECT_TRUE(result.passed) << result.message;
 }
 
 TEST_F(CudaGroupNormTogether, LeavesWhatIsSmallOrManyOrOdd) {
   const auto is_taken = [&](const Shape& shape, std::int64_t groups) {
-    return !kernel_named(kTogether).supports(spec_of(shape, groups, cuda::kTypes[0], 2, "silu"), target());
+    return !kernel_named(kTogether).supports(spec_of(shape, groups, cuda::kTypes[0], 2, Activation::kSilu), target());
   };
   EXPECT_TRUE(is_taken({1, 128, 256, 256}, 32));
   EXPECT_FALSE(is_taken({1, 128, 32, 32}, 32));

@@ -20,13 +20,13 @@ const std::vector<Case> kCases = {{{1, 4, 1, 1}, 2},      {{2, 6, 3, 5}, 3},    
                                   {{2, 40, 3, 9}, 4, 36}, {{1, 1, 129, 130}, 1}, {{1, 64, 10, 9}, 32},
                                   {{1, 160, 11, 11}, 32}, {{1, 24, 9, 8}, 3, 3}};
 
-OpSpec spec(const Case& item, DType x, DType side, Layout layout, std::size_t vectors, std::string activation) {
+OpSpec spec(const Case& item, DType x, DType side, Layout layout, std::size_t vectors, Activation activation) {
   const std::int64_t channels = item.shape[1];
   std::vector<TensorType> inputs = {{x, item.shape, layout}};
   inputs.resize(1 + vectors, {side, Shape{channels}});
   return make_spec(
       Op::kGroupNorm, std::move(inputs),
-      {{"groups", item.groups}, {"eps", 1e-5}, {"channels", item.channels}, {"activation", std::move(activation)}});
+      {{"groups", item.groups}, {"eps", 1e-5}, {"channels", item.channels}, {attr::kEpilogue, Epilogue(activation)}});
 }
 
 struct Types {
@@ -34,7 +34,7 @@ struct Types {
 };
 class GroupNorm : public testing::TestWithParam<std::tuple<Types, Layout>> {
  protected:
-  void matches(const Case& item, std::size_t vectors, const char* activation) {
+  void matches(const Case& item, std::size_t vectors, Activation activation) {
     const auto& [types, layout] = GetParam();
     expect_matches_oracle("highway.group_norm", spec(item, types.x, types.side, layout, vectors, activation));
   }
@@ -52,18 +52,19 @@ INSTANTIATE_TEST_SUITE_P(Stored, GroupNorm,
                          name_of_case);
 
 TEST_P(GroupNorm, MatchesTheOracle) {
-  for (const Case& item : kCases) matches(item, 2, "none");
+  for (const Case& item : kCases) matches(item, 2, Activation::kNone);
 }
 
 TEST_P(GroupNorm, NeedsNeitherWeightNorBias) {
   for (const std::size_t vectors : {0, 1}) {
-    matches({{2, 6, 3, 5}, 3}, vectors, "silu");
-    matches({{2, 40, 3, 9}, 4, 36}, vectors, "none");
+    matches({{2, 6, 3, 5}, 3}, vectors, Activation::kSilu);
+    matches({{2, 40, 3, 9}, 4, 36}, vectors, Activation::kNone);
   }
 }
 
 TEST_P(GroupNorm, AppliesItsActivation) {
-  for (const char* activation : {"silu", "gelu_tanh", "gelu_erf", "relu"}) {
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu}) {
     matches({{2, 6, 3, 5}, 3}, 2, activation);
     matches({{1, 64, 20, 19}, 16, 48}, 2, activation);
   }
@@ -72,7 +73,7 @@ TEST_P(GroupNorm, AppliesItsActivation) {
 TEST(GroupNormRows, TakesAnyRank) {
   for (const Shape& shape : {Shape{5, 6}, Shape{2, 6, 31}, Shape{2, 6, 2, 3, 4}})
     expect_matches_oracle("highway.group_norm",
-                          spec({shape, 2}, DType::kF32, DType::kF32, Layout::kRowMajor, 2, "silu"));
+                          spec({shape, 2}, DType::kF32, DType::kF32, Layout::kRowMajor, 2, Activation::kSilu));
 }
 
 // A mean 1000 times the deviation, over far more elements than an f32 counts one by one.
@@ -81,7 +82,8 @@ TEST(GroupNormValues, SurviveALargeMeanOfManyElements) {
   const auto backend = make_backend(DeviceKind::kCpu, 2);
   const auto stream = backend->make_stream();
   for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
-    const OpSpec given = spec({{1, kChannels, kSide, kSide}, 1}, DType::kF32, DType::kF32, layout, 0, "none");
+    const OpSpec given =
+        spec({{1, kChannels, kSide, kSide}, 1}, DType::kF32, DType::kF32, layout, 0, Activation::kNone);
     std::vector<float> x(static_cast<std::size_t>(kChannels * kSide * kSide));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1000.0F + static_cast<float>(i % 7) - 3.0F;
     double mean = 0, variance = 0;

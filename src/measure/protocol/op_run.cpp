@@ -53,8 +53,6 @@ HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
 }  // namespace
 
 OpSpec bare(OpSpec spec) {
-  if (spec.attributes.has(attr::kActivation))
-    spec.attributes = spec.attributes.with(attr::kActivation, Activation::kNone);
   if (spec.attributes.has(attr::kEpilogue) && spec.attributes.epilogue_operands() == 0)
     spec.attributes = spec.attributes.with(attr::kEpilogue, Epilogue());
   return spec;

@@ -11,14 +11,12 @@
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
 #include "measure/suites/kernel_suite.hpp"
-#include "passes/pass.hpp"
+#include "passes/test_util.hpp"
 
 namespace headroom {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr Target kGpu{.device = DeviceKind::kCuda, .compute_capability = 90, .has_compiler = true};
 
 TEST(BodySuite, HasFourteenBodiesInTwoDtypesAtThreeSizes) {
   std::map<std::string, int> cases_of;
@@ -49,7 +47,7 @@ TEST(BodySuite, FusionMakesThemOneLaunch) {
   // read in place.
   for (const BodyCase& one : list_body_cases()) {
     Graph graph = one.graph;
-    static_cast<void>(optimize(graph, SwitchSet::parse("arena,fuse"), kGpu, {.disabled = {}, .verify = true}));
+    static_cast<void>(optimize(graph, SwitchSet::parse("arena,fuse"), kGeneratingGpu, {.disabled = {}, .verify = true}));
     const std::set<std::string> are_turned = {"group_norm_silu", "upsample_add", "rms_norm_rope_heads"};
     const auto launches = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
       return node.op != Op::kReshape && !(are_turned.contains(one.body) && node.op == Op::kTranspose);

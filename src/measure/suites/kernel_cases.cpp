@@ -160,7 +160,7 @@ class Suite {
           {{attr::kStride, twice}, {attr::kPadding, all_around}}, {false, true, true});
     add(fmt::format("group_norm {} with silu, 128 channels, 512x512", dtype), Op::kGroupNorm,
         {image(128, 512), {dtype, {128}}, {dtype, {128}}},
-        {{attr::kGroups, 32}, {attr::kEps, 1e-6}, {attr::kActivation, Activation::kSilu}}, {false, true, true});
+        {{attr::kGroups, 32}, {attr::kEps, 1e-6}, {attr::kEpilogue, Epilogue(Activation::kSilu)}}, {false, true, true});
   }
 
   /// int8 GEMMs with results in `dtype`.

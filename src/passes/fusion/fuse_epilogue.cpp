@@ -1,10 +1,11 @@
 // fuse-epilogue, fuse-token-epilogue: y = conv2d(x, w, b); z = silu(add(y, residual))
 //   -> z = conv2d(x, w, b, residual) {epilogue = silu(add(sum, e0))}
 //
-// An elementwise op that reads the result of a matmul or a convolution joins its epilogue, if the kernels of the target
-// compute that in one launch (ir/fusion_rules.hpp) and nothing else reads the result. It then runs on values that are
-// still in registers: a GEMM adds a residual at almost no cost (1% of its time at most, on an H200), and a launch that
-// reads and writes the result once more is saved. A vector of weights that is added to a linear becomes its bias.
+// An elementwise op that reads the result of a matmul, a convolution or a group norm joins its epilogue, if the kernels
+// of the target compute that in one launch (ir/fusion_rules.hpp) and nothing else reads the result. It then runs on
+// values that are still in registers: a GEMM adds a residual at almost no cost (1% of its time at most, on an H200),
+// and a launch that reads and writes the result once more is saved. A vector of weights that is added to a linear is
+// its bias then.
 //
 // fuse-epilogue runs early. fuse-token-epilogue runs late and adds what matmuls of tokens leave until then, because
 // precision and layout decide about it: ops with further operands of a linear's tokens[b, s, c] or an 8-bit matmul.
@@ -17,12 +18,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "ir/activation.hpp"
 #include "ir/fusion_rules.hpp"
 #include "ir/op_definition.hpp"
 #include "passes/pass.hpp"
@@ -144,16 +143,7 @@ bool fuse_bias(Rewriter& r, const Node& node, std::size_t position) {
   return true;
 }
 
-/// An activation of a group norm.
-bool fuse_into_norm(Rewriter& r, const Node& node) {
-  const std::optional<Activation> activation = activation_for(node.op);
-  const Node* norm = activation ? r.match_single_use(node.inputs[0], Op::kGroupNorm) : nullptr;
-  if (norm == nullptr || norm->attributes[attr::kActivation] != Activation::kNone) return false;
-  r.replace(node.results[0], r.emit_like(*norm, norm->inputs, norm->attributes.with(attr::kActivation, *activation)));
-  return true;
-}
-
-/// Any op of one operand; one of several, if the sum is a convolution's.
+/// Any op of one operand; one of several, unless the sum is of tokens.
 bool fuse_early(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
   const Node* maker = r.single_use_producer(node.inputs[position]);
   if (maker == nullptr || !maker->attributes.has(attr::kEpilogue)) return false;
@@ -201,10 +191,10 @@ bool fuse_gate(Rewriter& r, const Target& target, const Node& node) {
 
 PassOutcome fuse_epilogue(Graph& graph, const Target& target) {
   return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) {
-            return fuse_into_norm(r, node) || fuse_operand(node, [&](std::size_t position) {
-                     return fuse_bias(r, node, position) ||
-                            (target.fusion != nullptr && fuse_early(r, target, node, position));
-                   });
+            return fuse_operand(node, [&](std::size_t position) {
+              return fuse_bias(r, node, position) ||
+                     (target.fusion != nullptr && fuse_early(r, target, node, position));
+            });
           })};
 }
 

@@ -480,7 +480,7 @@ TEST(FuseEpilogue, GivesAGroupNormItsActivation) {
       input %x: f32[1, 2, 4, 4]
     - %1: f32[1, 2, 4, 4] = group_norm(%x) {groups = 2, eps = 1e-5} @ norm
     - %2: f32[1, 2, 4, 4] = silu(%1) @ act
-    + %2: f32[1, 2, 4, 4] = group_norm(%x) {groups = 2, eps = 1e-5, activation = "silu"} @ norm
+    + %2: f32[1, 2, 4, 4] = group_norm(%x) {groups = 2, eps = 1e-5, epilogue = silu(sum)} @ norm
       output y = %2
     })");
 }

@@ -38,10 +38,10 @@ constexpr std::string_view kResnet = R"(graph g {
   %1: f16[2, 8, 3, 5] channels_last = reshape(%skip) {shape = [2, 8, 3, 5]}
   %2: f16[2, 24, 3, 5] channels_last = concat(%0, %1) {axis = 1} @ up
   %3: f16[2, 16, 3, 5] channels_last = conv2d(%2, %ws, %b) @ conv_shortcut
-  %4: f16[2, 24, 3, 5] channels_last = group_norm(%2, %gain, %offset) {activation = "silu", eps = 1e-05, groups = 3} @ norm1
+  %4: f16[2, 24, 3, 5] channels_last = group_norm(%2, %gain, %offset) {epilogue = silu(sum), eps = 1e-05, groups = 3} @ norm1
   %5: f16[2, 16, 3, 5] channels_last = conv2d(%4, %w1, %b) {padding = [1, 1, 1, 1]} @ conv1
   %6: f16[2, 16, 3, 5] channels_last = add(%5, %time) @ add
-  %7: f16[2, 16, 3, 5] channels_last = group_norm(%6, %gain2) {activation = "silu", eps = 1e-05, groups = 4} @ norm2
+  %7: f16[2, 16, 3, 5] channels_last = group_norm(%6, %gain2) {epilogue = silu(sum), eps = 1e-05, groups = 4} @ norm2
   %8: f16[2, 16, 3, 5] channels_last = add(%7, %3) @ sum
   %9: f16[2, 16, 3, 5] = reshape(%8) {shape = [2, 16, 3, 5]}
   output y = %9
@@ -61,7 +61,7 @@ TEST(FuseGroupNorm, TakesInAConcatenationAndANumberForEachChannel) {
   %0: f32[2, 16, 3, 5] channels_last = cast(%x0) {dtype = f32}
   %1: f32[2, 8, 3, 5] channels_last = cast(%x1) {dtype = f32}
   %2: f32[2, 24, 3, 5] channels_last = concat(%0, %1) {axis = 1}
-  %3: f32[2, 24, 3, 5] channels_last = group_norm(%2, %x2, %x3) {groups = 3, eps = 1e-05, activation = "silu", channels = 0}
+  %3: f32[2, 24, 3, 5] channels_last = group_norm(%2, %x2, %x3) {groups = 3, eps = 1e-05, epilogue = silu(sum), channels = 0}
   %4: f16[2, 24, 3, 5] channels_last = cast(%3) {dtype = f16}
   %5: f16[2, 24, 3, 5] channels_last = cast(%2) {dtype = f16}
   output y0 = %4

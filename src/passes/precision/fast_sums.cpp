@@ -52,9 +52,8 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
       return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
     case Op::kLinear:
     case Op::kScaledLinear:
-      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     case Op::kGroupNorm:
-      return node.attributes[attr::kActivation] == Activation::kRelu;
+      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     default:
       return is_view(node.op) && from(0);
   }
