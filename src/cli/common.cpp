@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ranges>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "cli/images/image_job.hpp"
@@ -150,8 +152,9 @@ void add_switches(CLI::App& command, SwitchList& switches, std::string_view fall
       all_switches() | std::views::transform([](const SwitchInfo& info) {
         return info.needs_argument() ? fmt::format("{}={}", info.name, info.value) : std::string(info.name);
       });
-  const auto presets = all_presets() | std::views::transform(&Preset::name) |
-                       std::views::filter([takes_auto](std::string_view name) { return takes_auto || name != "auto"; });
+  std::vector<std::string_view> presets;
+  for (const Preset& preset : all_presets())
+    if (takes_auto || preset.name != "auto") presets.push_back(preset.name);
   command
       .add_option_function<std::string>(
           "--opt",
