@@ -52,9 +52,9 @@ bool has_unseen_lines(const OpSpec& spec) {
   return false;
 }
 
-/// Whether oneDNN's AMX kernels (2.6.3) multiply channels of another group or pixel by 0, so that a NaN or an infinity
-/// there reaches the result: they read 32 channels at a time. With an odd number of channels the other algorithms are
-/// wrong, so AMX stays there.
+/// Whether oneDNN's jit:avx512_core_amx_bf16 (2.6.3) multiplies channels of another group or pixel by 0, so that a NaN
+/// or an infinity there reaches the result: it reads 32 channels at a time. With an odd number of channels the other
+/// algorithms are wrong, so it stays there. brgconv reads the channels of its group alone.
 bool reads_other_channels(const OpSpec& spec) {
   constexpr std::int64_t kTileChannels = 32;
   const std::int64_t channels = spec.input(Role::kWeight).shape[1];  // of a group
@@ -79,7 +79,7 @@ dnnl::primitive_desc_base make_convolution(const OpSpec& spec, ImageLayout layou
   Forward::primitive_desc made(desc, attributes, onednn::cpu_engine(), /*allow_empty=*/true);
   const bool avoids_brgconv = has_unseen_lines(spec), avoids_amx = reads_other_channels(spec);
   const auto is_avoided = [&](std::string_view name) {
-    return (avoids_brgconv && name.starts_with("brgconv")) || (avoids_amx && name.find("amx") != name.npos);
+    return (avoids_brgconv && name.starts_with("brgconv")) || (avoids_amx && name == "jit:avx512_core_amx_bf16");
   };
   while (made && is_avoided(made.impl_info_str()))
     if (!made.next_impl()) return {};
