@@ -168,13 +168,13 @@ std::vector<NoiseStep> ddim_steps(const DiffusionSchedule& of, std::int64_t step
   return result;
 }
 
-/// DDPM steps to the next timestep.
+/// DDPM steps to the next timestep, and to the image where that is -1.
 std::vector<NoiseStep> ddpm_steps(const DiffusionSchedule& of, std::int64_t steps,
                                   const std::vector<double>& products) {
   std::vector<NoiseStep> result;
   for (const double timestep : timesteps_of(of, steps, of.train_timesteps)) {
     const NoiseLevel level = level_at(products, timestep);
-    if (!result.empty()) result.back().to = level;
+    if (!result.empty() && timestep >= 0) result.back().to = level;
     result.push_back({.timestep = timestep, .from = level, .to = kNoNoise});
   }
   return result;

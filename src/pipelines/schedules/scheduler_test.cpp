@@ -288,6 +288,16 @@ TEST(Scheduler, TrailingTimestepsAreNumpysArange) {
   EXPECT_THAT(timesteps_of(trailing("DDIMScheduler"), 48), AllOf(Contains(686), Not(Contains(687))));
 }
 
+// DDPM's step before a timestep of -1 ends in an image, which the step from -1 takes for noise.
+TEST(Scheduler, DdpmStepsToTheImageBeforeATimestepOfMinusOne) {
+  const json config = with(stable_diffusion(), {{"_class_name", "DDPMScheduler"}, {"timestep_spacing", "trailing"}});
+  const std::vector<NoiseStep> steps = parse_scheduler(config).schedule(61, 256).steps;
+  ASSERT_EQ(std::ssize(steps), 62);
+  EXPECT_EQ(steps[61].timestep, -1);
+  EXPECT_EQ(steps[60].to, kNoNoise);
+  EXPECT_EQ(steps[59].to, steps[60].from);
+}
+
 // Respaced levels begin at the last timestep or at the one before, depending on how the logarithm of their first is
 // rounded in f32.
 TEST(Scheduler, RespacedLevelsBeginWhereDiffusersDo) {
