@@ -1,11 +1,11 @@
 // align: y: bf16[b, 60, h, w] = conv2d(x: bf16[b, 3, h, w], w: bf16[60, 3, kh, kw])
 //   -> x': bf16[b, 8, h, w] = pad(x), y': bf16[b, 64, h, w] = conv2d(x', pad(w)), y = slice(y')
 //
-// Matrix units read channels in vectors, of 16 bytes say. Numbers of channels that do not fill those of the target are
-// padded with zeros. Weights are padded once. Values between two convolutions stay padded: elementwise ops that map zero to zero,
-// resizing, pooling, and group norms, which count only the real channels. Exact: multiplications with zeros add
-// nothing. The pass declines if hardly any of the FLOPs have such channels, as in an autoencoder of which only the
-// first and last layer have three.
+// Matrix units read channels in vectors of 16 bytes, say. Numbers of channels that do not fill those of the target are
+// padded with zeros. Weights are padded once. Values between two convolutions stay padded: elementwise ops that map
+// zero to zero, resizing, pooling, and group norms, which count only the real channels. Exact: multiplications with
+// zeros add nothing. The pass declines if hardly any of the FLOPs have such channels, as in an autoencoder of which
+// only the first and last layer have three.
 
 #include <algorithm>
 #include <map>

@@ -28,14 +28,16 @@ namespace headroom {
 
 /// Kernels with the epilogues of libraries: of convolutions a residual and an activation; of matmuls an activation, or,
 /// on a GPU, a residual; of group norms an activation; of transposed convolutions, and of matmuls of two activations,
-/// nothing. Hopper takes a shortcut into a convolution. GPUs read channels of images in vectors of 16 bytes.
+/// nothing. Hopper takes a shortcut into a convolution. GPUs read channels of images in vectors of 16 bytes. Generated
+/// kernels run any body.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
                           const std::vector<TensorType>& inputs, const TensorType& result) const override {
     HR_CHECK(infer(op, attributes, inputs)[0].shape == result.shape);  // what is asked about is a node
-    const bool is_gpu = target.device == DeviceKind::kCuda;
+    const bool is_gpu = target.device->has_launches;
     if (op == Op::kScaledLinear && inputs[0].dtype != (is_gpu ? DType::kF8E4M3 : DType::kI8)) return false;
+    if (op == Op::kFused) return target.has_compiler;
     if (op == Op::kConv2dShortcut) return target.compute_capability == 90 && takes_shortcut(inputs, result);
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     if (op == Op::kConvTranspose2d || op == Op::kMatmul) return attributes[attr::kEpilogue].is_empty();

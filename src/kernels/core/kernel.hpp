@@ -184,7 +184,7 @@ class Kernel {
   /// For work that supports() took. Throws CannotPrepare where another kernel may do it instead.
   [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                                 std::span<const Operand> outputs,
-                                                                const Target& target) const = 0;
+                                                                const DeviceTarget& target) const = 0;
 };
 
 /// The kernels of a device by op, those of one op in the order in which they are tried. None of a device that the build

@@ -48,7 +48,7 @@ class LibraryKernel : public Kernel {
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& target) const override;
+                                                        const DeviceTarget& target) const override;
 
  private:
   [[nodiscard]] StrideRule rule(bool strided) const;
