@@ -39,6 +39,7 @@ std::optional<CpuIsa> parse_cpu_isa(std::string_view name) {
 
 std::string obstacle_to(Capability capability, const Target& target) {
   constexpr int kFirstWithFp8 = 89;  // Ada
+  constexpr int kHopper = 90;
   const bool is_cpu = target.device == DeviceKind::kCpu;
   const std::string_view device = name_of(target.device);
   switch (capability) {
@@ -62,6 +63,11 @@ std::string obstacle_to(Capability capability, const Target& target) {
       if (target.cpu_isa >= CpuIsa::kAvx512Vnni) return {};
       return fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}",
                          name_of(target.cpu_isa));
+    case Capability::kQuantizedAttention:
+      if (is_cpu) return fmt::format("attention in 8 bits runs on NVIDIA GPUs, not on a {}", device);
+      if (target.compute_capability == kHopper) return {};
+      return fmt::format("attention in 8 bits is written for sm_{}; this GPU is sm_{}", kHopper,
+                         target.compute_capability);
     case Capability::kRecording:
       return is_cpu ? "a CPU runs work where it is submitted: there are no launches to record" : "";
     case Capability::kLanes:

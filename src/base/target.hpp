@@ -54,6 +54,7 @@ enum class Capability : std::uint8_t {
   kTf32,              ///< rounds the operands of f32 matmuls to TF32
   kFp8Matmuls,        ///< f8e4m3 matmuls
   kInt8Matmuls,       ///< i8 matmuls
+  kQuantizedAttention,  ///< attention of operands in 8 bits
   kRecording,         ///< records work and replays it
   kLanes,             ///< runs several steps concurrently
   kFusedBodies,       ///< runs fused ops with any body

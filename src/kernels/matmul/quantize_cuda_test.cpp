@@ -8,8 +8,8 @@ namespace {
 
 using CudaQuantize = cuda::KernelTest;
 
-OpSpec quantize_spec(DType from, const Shape& shape) {
-  return make_spec(Op::kQuantize, {{from, shape}}, {{"dtype", DType::kF8E4M3}});
+OpSpec quantize_spec(DType from, const Shape& shape, DType to = DType::kF8E4M3) {
+  return make_spec(Op::kQuantize, {{from, shape}}, {{"dtype", to}});
 }
 
 // One pack, several, a warp, several warps, and (the last) more than registers hold.
@@ -20,8 +20,9 @@ const std::vector<Shape> kShapes = {{1},        {7, 1},     {3, 15},    {5, 16},
 TEST_F(CudaQuantize, IsTheOracleBitForBit) {
   for (const DType from : {DType::kF32, DType::kBF16, DType::kF16})
     for (const Shape& shape : kShapes)
-      expect_matches_oracle("cuda.quantize", quantize_spec(from, shape),
-                            {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
+      for (const DType to : {DType::kF8E4M3, DType::kI8})
+        expect_matches_oracle("cuda.quantize", quantize_spec(from, shape, to),
+                              {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
 }
 
 struct Quantized {
