@@ -84,7 +84,7 @@ TEST_F(CudaQuantize, SaysWhatItTakes) {
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(quantize_spec(DType::kF64, {2, 4})), "takes f32, bf16 or f16, not f64");
-  EXPECT_EQ(reason(make_spec(Op::kQuantize, {{DType::kF32, {2, 4}}}, {{"dtype", DType::kI8}})), "makes f8e4m3, not i8");
+  EXPECT_EQ(reason(quantize_spec(DType::kF32, {2, 4}, DType::kI8)), "supported");
 }
 
 }  // namespace
