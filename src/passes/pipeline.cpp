@@ -5,8 +5,8 @@
 namespace headroom {
 
 // Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
-// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, attn8 in quantize_attention.cpp, fuse-conditioning in fuse_qkv.cpp, fuse-token-epilogue in
-// fuse_epilogue.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, attn8 in quantize_attention.cpp, fuse-conditioning in
+// fuse_qkv.cpp, fuse-token-epilogue in fuse_epilogue.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);

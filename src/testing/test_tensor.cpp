@@ -55,8 +55,8 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
 
 double fan_in_scale(const OpSpec& spec, std::size_t index) {
   if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
-  if (spec.op == Op::kScaledAttention) {  // scores of deviation 1 or so
-    if (spec.inputs[index].dtype == DType::kF32) return 0.01;  // scales
+  if (spec.op == Op::kScaledAttention) {                                        // scores of deviation 1 or so
+    if (spec.inputs[index].dtype == DType::kF32) return 0.01;                   // scales
     return 32;
   }
   const bool is_transposed = spec.op == Op::kConvTranspose2d;

@@ -142,12 +142,11 @@ std::vector<TensorType> scaled_attention_types(const TypeQuery& given) {
     return TensorType{DType::kF32, Shape{shape[0], shape[1], shape[2]}};
   };
   const std::int64_t groups = k.shape[1], keys = k.shape[2];
-  given.require(groups > 0 && keys > 0 && q.shape[1] % groups == 0 &&
-                    k.shape == Shape{q.shape[0], groups, keys, q.shape[3]} &&
-                    v.shape == Shape{q.shape[0], groups, v.shape[2], round_up(keys, kValueKeys)} &&
-                    given.in[1] == scales_of(q.shape) && given.in[3] == scales_of(k.shape) &&
-                    given.in[5] == scales_of(v.shape),
-                kForm);
+  given.require(
+      groups > 0 && keys > 0 && q.shape[1] % groups == 0 && k.shape == Shape{q.shape[0], groups, keys, q.shape[3]} &&
+          v.shape == Shape{q.shape[0], groups, v.shape[2], round_up(keys, kValueKeys)} &&
+          given.in[1] == scales_of(q.shape) && given.in[3] == scales_of(k.shape) && given.in[5] == scales_of(v.shape),
+      kForm);
   return {{dtype, Shape{q.shape[0], q.shape[1], q.shape[2], v.shape[2]}}};
 }
 

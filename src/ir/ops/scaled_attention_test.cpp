@@ -59,8 +59,8 @@ TEST(ScaledAttention, HasTypesThatFit) {
   const std::vector<TensorType> good = {q, scales({2, 4, 5}), k, scales({2, 2, 130}), v, scales({2, 2, 32})};
   EXPECT_EQ(types_of(Op::kScaledAttention, good, {{attr::kDType, DType::kBF16}}),
             (std::vector{typed(DType::kBF16, {2, 4, 5, 32})}));
-  const std::vector<TensorType> bad = {typed(DType::kF8E4M3, {2, 4, 5, 16}), scales({2, 4, 5, 1}),
-                                       typed(DType::kI8, {2, 3, 130, 16}),   scales({2, 2, 5}),
+  const std::vector<TensorType> bad = {typed(DType::kF8E4M3, {2, 4, 5, 16}),   scales({2, 4, 5, 1}),
+                                       typed(DType::kI8, {2, 3, 130, 16}),     scales({2, 2, 5}),
                                        typed(DType::kF8E4M3, {2, 2, 32, 130}), scales({2, 2, 256})};
   for (std::size_t i = 0; i < bad.size(); ++i) {
     std::vector<TensorType> given = good;
@@ -82,13 +82,13 @@ TEST(ScaledAttention, IsTheAttentionOfWhatItsOperandsStandFor) {
   for (std::size_t i = 0; i < kHeads * kQueries; ++i) q_scale.push_back(0.03125 * static_cast<double>(i + 1));
   for (std::size_t i = 0; i < kKeys; ++i) k_scale.push_back(0.0078125 * static_cast<double>(1 + i % 4));
   for (std::size_t i = 0; i < kKeys * kChannels; ++i) v.push_back(std::sin(static_cast<double>(i)));
-  const std::vector<OracleTensor> values = interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}),
-                                                          {reals({1, 1, kKeys, kChannels}, v)});
-  const OracleTensor made = evaluate(
-      Op::kScaledAttention,
-      {integers({1, kHeads, kQueries, kDim}, q, DType::kI8), reals({1, kHeads, kQueries}, q_scale),
-       integers({1, 1, kKeys, kDim}, k, DType::kI8), reals({1, 1, kKeys}, k_scale), values[0], values[1]},
-      {{attr::kScale, 0.5}});
+  const std::vector<OracleTensor> values =
+      interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}), {reals({1, 1, kKeys, kChannels}, v)});
+  const OracleTensor made =
+      evaluate(Op::kScaledAttention,
+               {integers({1, kHeads, kQueries, kDim}, q, DType::kI8), reals({1, kHeads, kQueries}, q_scale),
+                integers({1, 1, kKeys, kDim}, k, DType::kI8), reals({1, 1, kKeys}, k_scale), values[0], values[1]},
+               {{attr::kScale, 0.5}});
   for (std::size_t row = 0; row < kHeads * kQueries; ++row) {
     std::vector<double> weights;
     double total = 0;

@@ -60,8 +60,7 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
         compiled.polynomials == tile.polynomials)
       stages = compiled.stages;
   HR_CHECK_GT(stages, 0);
-  form.shared_bytes =
-      tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
+  form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
   return form;
 }
 
@@ -90,33 +89,34 @@ Algorithm8 make_algorithm(const ScaledAttentionProblem& problem, const Hopper8Ti
   const cuda::BoxedTensor q =
       boxed(problem.scores, problem.dim, problem.queries, heads, batch, problem.q, tile.queries());
   const cuda::BoxedTensor k = boxed(problem.scores, problem.dim, problem.keys, groups, batch, problem.k, kKeysOf8);
-  const cuda::BoxedTensor v = boxed(DType::kF8E4M3, round_up(problem.keys, kKeysOf8), problem.dim, groups, batch,
-                                    problem.v, form.dim);
-  const cuda::BoxedTensor out = boxed(problem.dtype, problem.dim, problem.queries, heads, batch, problem.out, kGroupRows);
+  const cuda::BoxedTensor v =
+      boxed(DType::kF8E4M3, round_up(problem.keys, kKeysOf8), problem.dim, groups, batch, problem.v, form.dim);
+  const cuda::BoxedTensor out =
+      boxed(problem.dtype, problem.dim, problem.queries, heads, batch, problem.out, kGroupRows);
   // Sums of two parts for each block, and a count for each tile that is spread.
   const int parts = tile.spread * 2 * tile.queries() * sums_pitch(form.dim);
-  return {.name = name_of(tile),
-          .workspace_bytes = static_cast<std::size_t>(parts + tile.spread) * sizeof(float),
-          .run = [=](void* stream, const Places8& places, void* workspace) {
-            const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
-                                  .k = cuda::make_tensor_map(k, places.k),
-                                  .v = cuda::make_tensor_map(v, places.v),
-                                  .out = cuda::make_tensor_map(out, places.out),
-                                  .bias = {}};
-            launch_hopper8(stream, problem.scores, problem.dtype, tile, form, maps,
-                           {.out = places.out,
-                            .parts = static_cast<float*>(workspace),
-                            .given = static_cast<int*>(workspace) + parts},
-                           {.q = places.q_scales,
-                            .k = places.k_scales,
-                            .v = places.v_scales,
-                            .q_batch = problem.q_scales.batch,
-                            .q_head = problem.q_scales.head,
-                            .k_batch = problem.k_scales.batch,
-                            .k_head = problem.k_scales.head,
-                            .v_batch = problem.v_scales.batch,
-                            .v_head = problem.v_scales.head});
-          }};
+  return {
+      .name = name_of(tile),
+      .workspace_bytes = static_cast<std::size_t>(parts + tile.spread) * sizeof(float),
+      .run = [=](void* stream, const Places8& places, void* workspace) {
+        const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
+                              .k = cuda::make_tensor_map(k, places.k),
+                              .v = cuda::make_tensor_map(v, places.v),
+                              .out = cuda::make_tensor_map(out, places.out),
+                              .bias = {}};
+        launch_hopper8(
+            stream, problem.scores, problem.dtype, tile, form, maps,
+            {.out = places.out, .parts = static_cast<float*>(workspace), .given = static_cast<int*>(workspace) + parts},
+            {.q = places.q_scales,
+             .k = places.k_scales,
+             .v = places.v_scales,
+             .q_batch = problem.q_scales.batch,
+             .q_head = problem.q_scales.head,
+             .k_batch = problem.k_scales.batch,
+             .k_head = problem.k_scales.head,
+             .v_batch = problem.v_scales.batch,
+             .v_head = problem.v_scales.head});
+      }};
 }
 
 KernelPlan bind(Algorithm8 algorithm) {
@@ -152,19 +152,21 @@ tune::Work work_of(const ScaledAttentionProblem& problem) {
   const std::string family = fmt::format("scaled_attention {} to {} {}/{} heads of {}", problem.scores, problem.dtype,
                                          problem.heads, groups, problem.dim);
   const std::int64_t padded = round_up(problem.keys, kKeysOf8);
-  return {.text = fmt::format("{}, batch {}, {} queries, {} keys, strides {} {} {} {}", family, problem.batch,
-                              problem.queries, problem.keys, text(problem.q), text(problem.k), text(problem.v),
-                              text(problem.out)),
-          .operands = {{.dtype = problem.scores, .bytes = bytes_of(problem.q, problem.heads, problem.queries, problem.dim, 1)},
-                       {.dtype = DType::kF32, .bytes = bytes_of(problem.q_scales, problem.heads, 1, problem.queries, 4)},
-                       {.dtype = problem.scores, .bytes = bytes_of(problem.k, groups, problem.keys, problem.dim, 1)},
-                       {.dtype = DType::kF32, .bytes = bytes_of(problem.k_scales, groups, 1, problem.keys, 4)},
-                       {.dtype = DType::kF8E4M3, .bytes = bytes_of(problem.v, groups, problem.dim, padded, 1)},
-                       {.dtype = DType::kF32, .bytes = bytes_of(problem.v_scales, groups, 1, problem.dim, 4)},
-                       {.dtype = problem.dtype,
-                        .bytes = bytes_of(problem.out, problem.heads, problem.queries, problem.dim, 2),
-                        .is_result = true}},
-          .size_key = {.family = family, .size = {problem.batch, problem.queries, problem.keys}}};
+  return {
+      .text =
+          fmt::format("{}, batch {}, {} queries, {} keys, strides {} {} {} {}", family, problem.batch, problem.queries,
+                      problem.keys, text(problem.q), text(problem.k), text(problem.v), text(problem.out)),
+      .operands = {{.dtype = problem.scores,
+                    .bytes = bytes_of(problem.q, problem.heads, problem.queries, problem.dim, 1)},
+                   {.dtype = DType::kF32, .bytes = bytes_of(problem.q_scales, problem.heads, 1, problem.queries, 4)},
+                   {.dtype = problem.scores, .bytes = bytes_of(problem.k, groups, problem.keys, problem.dim, 1)},
+                   {.dtype = DType::kF32, .bytes = bytes_of(problem.k_scales, groups, 1, problem.keys, 4)},
+                   {.dtype = DType::kF8E4M3, .bytes = bytes_of(problem.v, groups, problem.dim, padded, 1)},
+                   {.dtype = DType::kF32, .bytes = bytes_of(problem.v_scales, groups, 1, problem.dim, 4)},
+                   {.dtype = problem.dtype,
+                    .bytes = bytes_of(problem.out, problem.heads, problem.queries, problem.dim, 2),
+                    .is_result = true}},
+      .size_key = {.family = family, .size = {problem.batch, problem.queries, problem.keys}}};
 }
 
 Algorithm8 find_algorithm(const ScaledAttentionProblem& problem, const Target& target) {
@@ -190,16 +192,17 @@ Algorithm8 find_algorithm(const ScaledAttentionProblem& problem, const Target& t
                    .out = operands[6]},
                   workspace);
   };
-  const bool is_timed = static_cast<double>(problem.batch * problem.heads * problem.queries) *
-                            static_cast<double>(problem.keys) >=
-                        kLeastPairs;
+  const bool is_timed =
+      static_cast<double>(problem.batch * problem.heads * problem.queries) * static_cast<double>(problem.keys) >=
+      kLeastPairs;
   return tune::fastest_algorithm<Algorithm8>(*target.backend->context<cuda::TunerOf<versions_of_8>>(), work_of(problem),
                                              is_timed, target.new_work, {.list = list, .find = find, .run = run});
 }
 
 KernelPlan plan(const KernelBinding& binding) {
   return cuda::or_cannot_prepare([&] {
-    return bind(find_algorithm(scaled_attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target));
+    return bind(
+        find_algorithm(scaled_attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target));
   });
 }
 
@@ -247,9 +250,9 @@ ScaledAttentionProblem scaled_attention_problem(const OpSpec& spec, std::span<co
 }
 
 std::string name_of(const Hopper8Tile& tile) {
-  const std::string blocks =
-      tile.spread == 0 ? fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s")
-                       : fmt::format("{} a block and the rest spread over {}", tile.whole, tile.spread);
+  const std::string blocks = tile.spread == 0
+                                 ? fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s")
+                                 : fmt::format("{} a block and the rest spread over {}", tile.whole, tile.spread);
   return fmt::format("hopper 8 bits, {} queries, {}, {} of 8 by polynomials, {}", tile.queries(),
                      tile.overlaps ? "overlapping" : "in order", tile.polynomials, blocks);
 }
@@ -274,9 +277,8 @@ std::vector<Hopper8Tile> hopper8_tiles(const ScaledAttentionProblem& problem) {
   std::vector<Hopper8Tile> tiles;
   for (const CompiledFor8& compiled : kCompiledFor8) {
     if (compiled.dim != problem.dim) continue;
-    Hopper8Tile tile{.warpgroups = compiled.warpgroups,
-                     .overlaps = compiled.overlaps,
-                     .polynomials = compiled.polynomials};
+    Hopper8Tile tile{
+        .warpgroups = compiled.warpgroups, .overlaps = compiled.overlaps, .polynomials = compiled.polynomials};
     if (problem.queries <= tile.queries() - kGroupRows && compiled.warpgroups > 2) continue;
     const std::int64_t all = problem.batch * problem.heads * divide_up<std::int64_t>(problem.queries, tile.queries());
     const std::int64_t units = divide_up<std::int64_t>(problem.keys, kKeysOf8);

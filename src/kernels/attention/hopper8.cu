@@ -1,9 +1,9 @@
 // scaled_attention on Hopper's tensor cores (sm_90a) in heads of 64 and 128: o = softmax(scale q k^T) v with operands
 // of 8 bits, scores stay in registers.
 //
-// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, d, t rounded up to a multiple of 128], whose keys quantize_values has
-//            put in order -> o[b, h, s, d]: d 64 or 128, h a multiple of g; any strides that are multiples of 16 bytes.
-//            Scales q[b, h, s], k[b, g, t], v[b, g, d].
+// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, d, t rounded up to a multiple of 128] with its keys in the order of
+//            quantize_values -> o[b, h, s, d]: d 64 or 128, h a multiple of g; any strides that are multiples of 16
+//            bytes. Scales q[b, h, s], k[b, g, t], v[b, g, d].
 // Dtypes     q and k i8, exact sums in s32, or e4m3; v e4m3; scores, softmax and sums over tiles of keys in f32,
 //            probabilities e4m3; o bf16 or f16
 // Bytes      q + k + v once + 2 o; k and v once for each tile of queries from the second-level cache
@@ -13,18 +13,18 @@
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
 // heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
 // other half of the time. The other instructions of an element are 2 of the integer unit (64 a clock), 2 of the
-// floating-point unit (128 a clock) and half a conversion to e4m3: 260 and 130 clocks, and some 400 of all 4 schedulers.
+// floating-point unit (128 a clock) and half a conversion to e4m3: 260 and 130 clocks, and some 400 of the schedulers.
 // As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
 // TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
 //
 // A block has 64 queries for each of two or three warpgroups, and a warp that copies, as in hopper.cu. Differences:
-// - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0, and
-//   is added to the sums in f32. These are scaled in the same multiply-add, so that the largest score is always exact.
+// - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0,
+//   and is added to the sums in f32. The same multiply-add scales these, so that the largest score is always exact.
 // - The accumulator of the scores has 2 neighbouring keys of each 8 in a thread, the operand of the second matmul 4 of
 //   each 16. The values have their keys in that order, so that a thread's probabilities need only be packed.
-// - Probabilities are relative to 448, e4m3's largest number, which the largest of a row gets: then those of 2^-15 of it
-//   have all 3 bits, and those of 2^-18 are not lost. A row is divided by the sum of rounded probabilities, which is
-//   one more column of the weighted sum: 8 rows of ones behind the values. So values that are all equal give just that.
+// - The largest probability of a row becomes 448, e4m3's largest number: then those of 2^-14 of it have all 3 bits, and
+//   those of 2^-17 are not lost. A row is divided by the sum of rounded probabilities, which is one more column of the
+//   weighted sum: 8 rows of ones behind the values. So values that are all equal give just that.
 // - Sums of i8 become f32 by adding the bits of 1.5 * 2^23, which a multiply-add by the key's scale subtracts: the
 //   unit that converts has a quarter of the speed. A row's scale is a factor of its exponents.
 // - Some of eight exponentials are polynomials of degree 2, off by 0.2%, where e4m3 is off by up to 6%.
@@ -398,10 +398,10 @@ void with_kernel(const Hopper8Tile& tile, const HopperForm& form, DType scores, 
       with_element(hw::F8());
     });
   };
-#define HR_TILE(of_groups, stages, of_dim, of_overlaps, of_polynomials)                                    \
-  if (tile.warpgroups == (of_groups) && form.dim == (of_dim) && tile.overlaps == (of_overlaps) &&          \
-      tile.polynomials == (of_polynomials))                                                                \
-    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>(), Constant<(of_overlaps) ? 1 : 0>(), \
+#define HR_TILE(of_groups, stages, of_dim, of_overlaps, of_polynomials)                                               \
+  if (tile.warpgroups == (of_groups) && form.dim == (of_dim) && tile.overlaps == (of_overlaps) &&                     \
+      tile.polynomials == (of_polynomials))                                                                           \
+    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>(), Constant < (of_overlaps) ? 1 : 0 > (), \
                 Constant<of_polynomials>());
 #include "kernels/attention/hopper8_tiles.def"
 #undef HR_TILE

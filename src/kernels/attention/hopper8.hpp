@@ -16,8 +16,8 @@ inline constexpr int kHopper8Revision = 1;
 struct ScaledAttentionProblem {
   std::int64_t batch = 0, heads = 0, sharers = 1;  ///< query heads that follow each other and read one head of keys
   std::int64_t queries = 0, keys = 0, dim = 0;
-  AttentionProblem::Strides q, k, v, out;                    ///< of v: [batch, heads, channels]
-  AttentionProblem::Strides q_scales, k_scales, v_scales;    ///< of their [batch, heads]
+  AttentionProblem::Strides q, k, v, out;                  ///< of v: [batch, heads, channels]
+  AttentionProblem::Strides q_scales, k_scales, v_scales;  ///< of their [batch, heads]
   double scale = 1;
   DType scores = DType::kI8, dtype = DType::kBF16;  ///< of q and k; of the result
 };

@@ -8,8 +8,8 @@
 /// Types that the kernel in hopper8.cu and its host code share, beyond those of hopper_form.hpp.
 namespace headroom::attentions {
 
-inline constexpr int kKeysOf8 = 128;   ///< keys at a time: a row of 128 bytes of the transposed values
-inline constexpr int kOnesRows = 8;    ///< behind the values of a stage: ones, whose weighted sum is that of the weights
+inline constexpr int kKeysOf8 = 128;      ///< keys at a time: a row of 128 bytes of the transposed values
+inline constexpr int kOnesRows = 8;       ///< behind the values of a stage: ones, to sum up probabilities
 inline constexpr int kScaleBytes = 1024;  ///< of the keys' scales of a stage, with padding
 
 /// Bytes of a stage: keys, values in heads of `dim`, ones, and the keys' scales.

@@ -16,8 +16,7 @@ Support supports_quantize_values(const OpSpec& spec) {
     return Rejection{fmt::format("takes bf16 or f16, not {}", v.dtype)};
   if (v.shape[3] % kChannelMultiple != 0)
     return Rejection{fmt::format("takes channels in multiples of {}, not {}", kChannelMultiple, v.shape[3])};
-  if (v.shape.numel() == 0 || spec.outputs[0].shape.numel() > INT32_MAX)
-    return Rejection{"takes 1 to 2^31 elements"};
+  if (v.shape.numel() == 0 || spec.outputs[0].shape.numel() > INT32_MAX) return Rejection{"takes 1 to 2^31 elements"};
   return std::nullopt;
 }
 

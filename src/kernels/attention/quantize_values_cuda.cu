@@ -29,8 +29,8 @@ constexpr int kHalves = 2;     // packs of a block
 constexpr int kGroup = 16;     // tokens of a thread
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) quantize_values_kernel(const ValueRows rows, const T* v, std::uint8_t* q,
-                                                                  float* scales) {
+__global__ void __launch_bounds__(kThreads)
+    quantize_values_kernel(const ValueRows rows, const T* v, std::uint8_t* q, float* scales) {
   constexpr int kWarps = kThreads / 32;
   __shared__ float peaks[kWarps][kHalves * kPack];
   wait_for_previous();
@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kThreads) quantize_values_kernel(const ValueRo
   const int slices = rows.channels / (kHalves * kPack);
   const int head = static_cast<int>(blockIdx.x) / slices, slice = static_cast<int>(blockIdx.x) % slices;
   const int channel = slice * kHalves * kPack;  // the block's first
-  const T* const from = v + head / rows.heads * rows.batch_stride + head % rows.heads * rows.head_stride + channel +
-                        half * kPack;
+  const T* const from =
+      v + head / rows.heads * rows.batch_stride + head % rows.heads * rows.head_stride + channel + half * kPack;
   const auto read = [&](int token, float(&x)[kPack]) {
     Packs<T, kPack>::expand(Packs<T, kPack>::read(from + token * rows.token_stride), x);
   };

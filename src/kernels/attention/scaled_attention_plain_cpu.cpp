@@ -26,8 +26,7 @@ struct Elements {
   DType dtype;
 
   [[nodiscard]] float operator[](std::int64_t index) const {
-    return static_cast<float>(
-        load_as_double(data + static_cast<std::size_t>(index) * size_of(dtype), dtype));
+    return static_cast<float>(load_as_double(data + static_cast<std::size_t>(index) * size_of(dtype), dtype));
   }
 };
 
@@ -70,7 +69,7 @@ KernelPlan plan_scaled_attention(const KernelBinding& binding) {
     const Elements query{arguments.input<std::byte>(0), scores_in}, key{arguments.input<std::byte>(2), scores_in};
     const Elements value{arguments.input<std::byte>(4), DType::kF8E4M3};
     const auto *const q_scales = arguments.input<float>(1), *const k_scales = arguments.input<float>(3),
-                     *const v_scales = arguments.input<float>(5);
+                      *const v_scales = arguments.input<float>(5);
     parallel_for(threads, rows, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
       float* const scores = arguments.scratch_memory<float>() + thread * keys;
       for (std::int64_t row = begin; row < end; ++row) {
@@ -88,8 +87,7 @@ KernelPlan plan_scaled_attention(const KernelBinding& binding) {
           float sum = 0;
           for (std::int64_t j = 0; j < keys; ++j) sum += scores[j] * value[first + place_of(j)];
           store_from_double(
-              arguments.output<std::byte>(0) +
-                  static_cast<std::size_t>(row * value_dim + channel) * size_of(made_in),
+              arguments.output<std::byte>(0) + static_cast<std::size_t>(row * value_dim + channel) * size_of(made_in),
               made_in, static_cast<double>(sum / total * v_scales[group * value_dim + channel]));
         }
       }

@@ -8,7 +8,7 @@ namespace headroom::cuda {
 
 /// Operands x, q, one scale for each row.
 struct QuantizeRows {
-  DType dtype = DType::kF32;   ///< of x
+  DType dtype = DType::kF32;  ///< of x
   DType to = DType::kF8E4M3;  ///< of q: or i8
   GridRows<3> grid;
 };

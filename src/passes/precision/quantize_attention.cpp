@@ -4,8 +4,8 @@
 // each channel. Streams that are joined along the tokens are quantized before they are joined, so that fuse-rows makes
 // one kernel of the norm, rotation and quantizer of each.
 //
-// attn8=SCORES:keys=centered subtracts from the keys of a head their mean over the tokens. The softmax does not change by
-// that, and what the keys have in common takes nothing of their 8 bits. It costs two more passes over the keys.
+// attn8=SCORES:keys=centered subtracts from the keys of a head their mean over the tokens. This does not change the
+// softmax, and what the keys have in common takes nothing of their 8 bits. It costs two more passes over the keys.
 //
 // Some attention is left unchanged, each with its reason in the outcome's notes: with a bias, a mask, causal order or
 // logsumexp; in other heads than those of 64 and 128; with fewer queries or keys than `least`, 1024 if it is not given:
@@ -66,10 +66,10 @@ class AttentionQuantization {
     const Quantized q = quantized(r, node.input(Role::kQ), node, false);
     const Quantized k = quantized(r, node.input(Role::kK), node, form_.centers_keys);
     const Quantized v = quantized_values(r, node.input(Role::kV), node);
-    r.replace(node.results[0], r.emit(Op::kScaledAttention, {q.elements, q.scale, k.elements, k.scale, v.elements, v.scale},
-                                      {{attr::kScale, node.attributes[attr::kScale]},
-                                       {attr::kDType, r.type(node.results[0]).dtype}},
-                                      path));
+    r.replace(
+        node.results[0],
+        r.emit(Op::kScaledAttention, {q.elements, q.scale, k.elements, k.scale, v.elements, v.scale},
+               {{attr::kScale, node.attributes[attr::kScale]}, {attr::kDType, r.type(node.results[0]).dtype}}, path));
     return true;
   }
 
@@ -88,7 +88,8 @@ class AttentionQuantization {
     if (node.attributes[attr::kLogsumexp]) return "it gives the logarithm of the sum as well";
     const TensorType& q = r.type(node.input(Role::kQ));
     const Shape& v = r.shape(node.input(Role::kV));  // [b, g, t, e]
-    if (q.dtype != DType::kBF16 && q.dtype != DType::kF16) return fmt::format("its operands are {}, not of 16 bits", q.dtype);
+    if (q.dtype != DType::kBF16 && q.dtype != DType::kF16)
+      return fmt::format("its operands are {}, not of 16 bits", q.dtype);
     if ((q.shape[3] != 64 && q.shape[3] != 128) || v[3] != q.shape[3])
       return fmt::format("heads of {} and {}, where 64 and 128 are taken", q.shape[3], v[3]);
     if (!(node.attributes[attr::kScale] > 0)) return "its scale is not above 0";
@@ -103,10 +104,10 @@ class AttentionQuantization {
   }
 
   Quantized quantized(Rewriter& r, ValueId x, const Node& node, bool is_centered) {
-    const auto [shared, is_new] =
-        (is_centered ? centered_ : plain_).try_emplace({x, node.region}, Quantized{});
-    if (is_new) shared->second = is_centered ? quantize_parts(r, centered(r, x, node.path), node.path)
-                                             : quantize_parts(r, x, node.path);
+    const auto [shared, is_new] = (is_centered ? centered_ : plain_).try_emplace({x, node.region}, Quantized{});
+    if (is_new)
+      shared->second =
+          is_centered ? quantize_parts(r, centered(r, x, node.path), node.path) : quantize_parts(r, x, node.path);
     return shared->second;
   }
 
@@ -149,7 +150,8 @@ PassOutcome attn8(Graph& graph, std::string_view argument) {
   AttentionQuantization quantization(argument);
   const int rewrites =
       rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
-  PassOutcome outcome = outcome_of(rewrites, "no attention of 16 bits in heads of 64 or 128 is long enough and sees every key");
+  PassOutcome outcome =
+      outcome_of(rewrites, "no attention of 16 bits in heads of 64 or 128 is long enough and sees every key");
   outcome.notes = quantization.take_notes();
   return outcome;
 }

@@ -136,20 +136,20 @@ __device__ __forceinline__ void multiply(I8, int (&d)[64], std::uint64_t a, std:
                : HR_R32(0), HR_R32(32)
                : "l"(a), "l"(b), "n"(kAdds ? 1 : 0));
 }
-#define HR_MULTIPLY_F8(N, places, p0, p1, p2, p3, p4, p5, ...)                                                      \
-  template <bool kAdds = true>                                                                                      \
-  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], std::uint64_t a, std::uint64_t b) {                \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" places "}, %" #p0 ", %" #p1 ", %" #p2 \
-                 ", 1, 1;"                                                                                          \
-                 : __VA_ARGS__                                                                                      \
-                 : "l"(a), "l"(b), "n"(kAdds ? 1 : 0));                                                             \
-  }                                                                                                                 \
-  template <bool kAdds = true>                                                                                      \
-  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], const uint4& a, std::uint64_t b) {                 \
+#define HR_MULTIPLY_F8(N, places, p0, p1, p2, p3, p4, p5, ...)                                                       \
+  template <bool kAdds = true>                                                                                       \
+  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], std::uint64_t a, std::uint64_t b) {                 \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" places "}, %" #p0 ", %" #p1 ", %" #p2  \
+                 ", 1, 1;"                                                                                           \
+                 : __VA_ARGS__                                                                                       \
+                 : "l"(a), "l"(b), "n"(kAdds ? 1 : 0));                                                              \
+  }                                                                                                                  \
+  template <bool kAdds = true>                                                                                       \
+  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], const uint4& a, std::uint64_t b) {                  \
     asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" places "}, {%" #p0 ", %" #p1 ", %" #p2 \
-                 ", %" #p3 "}, %" #p4 ", %" #p5 ", 1, 1;"                                                           \
-                 : __VA_ARGS__                                                                                      \
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "n"(kAdds ? 1 : 0));                             \
+                 ", %" #p3 "}, %" #p4 ", %" #p5 ", 1, 1;"                                                            \
+                 : __VA_ARGS__                                                                                       \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "n"(kAdds ? 1 : 0));                              \
   }
 HR_MULTIPLY_F8(72, HR_36_PLACES, 36, 37, 38, 39, 40, 41, HR_32(0), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]))
 HR_MULTIPLY_F8(128, HR_64_PLACES, 64, 65, 66, 67, 68, 69, HR_32(0), HR_32(32))
