@@ -7,6 +7,7 @@
 #include "backends/backend.hpp"
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
+#include "kernels/attention/hopper.hpp"
 #include "kernels/attention/hopper8.hpp"
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
@@ -16,8 +17,7 @@
 namespace headroom::attentions {
 namespace {
 
-constexpr int kMultiprocessors = 132;  // of an H100 or H200
-constexpr int kMostWholeTiles = 16;    // of a block, so that a name says a bounded number of things
+constexpr int kMostWholeTiles = 16;  // of a block, so that a name says a bounded number of things
 
 struct CompiledFor8 {
   int warpgroups, stages, dim;
@@ -59,21 +59,9 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
     if (compiled.warpgroups == tile.warpgroups && compiled.dim == form.dim && compiled.overlaps == tile.overlaps &&
         compiled.polynomials == tile.polynomials)
       stages = compiled.stages;
-  HR_CHECK_GT(stages, 0);
+  HR_CHECK_LT(0, stages);
   form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
   return form;
-}
-
-/// [inner, rows, heads, batch], whose boxes are `rows_of_box` rows of 128 bytes.
-cuda::BoxedTensor boxed(DType dtype, std::int64_t inner, std::int64_t rows, std::int64_t heads, std::int64_t batch,
-                        const AttentionProblem::Strides& strides, int rows_of_box) {
-  const int elements = kRowBytes / to_int(static_cast<std::int64_t>(size_of(dtype)));
-  const auto stride = [&](std::int64_t extent, std::int64_t given) { return extent == 1 ? elements : given; };
-  return {.dtype = dtype,
-          .rank = 4,
-          .extents = {inner, rows, heads, batch},
-          .strides = {1, stride(rows, strides.token), stride(heads, strides.head), stride(batch, strides.batch)},
-          .box = {elements, rows_of_box, 1, 1}};
 }
 
 /// A variant bound to a problem.
@@ -199,7 +187,7 @@ Algorithm8 find_algorithm(const ScaledAttentionProblem& problem, const Target& t
                                              is_timed, target.new_work, {.list = list, .find = find, .run = run});
 }
 
-KernelPlan plan(const KernelBinding& binding) {
+KernelPlan plan_fastest8(const KernelBinding& binding) {
   return cuda::or_cannot_prepare([&] {
     return bind(
         find_algorithm(scaled_attention_problem(binding.spec, binding.inputs, binding.outputs), binding.target));
@@ -218,7 +206,7 @@ const Listed<ScaledAttentionKernel> kScaledAttention({.name = "cuda.scaled_atten
                                                       .device = DeviceKind::kCuda,
                                                       .supports = why_not_hopper8,
                                                       .strided = kAllStrided,
-                                                      .plan = plan});
+                                                      .plan = plan_fastest8});
 
 }  // namespace
 

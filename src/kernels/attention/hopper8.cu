@@ -12,8 +12,10 @@
 // The floors of 64 queries by 128 keys on one multiprocessor, in clocks: multiply-adds 4 * 64*128*d / 8192, 512 in
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
 // heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
-// other half of the time. The other instructions of an element are 2 of the integer unit (64 a clock), 2 of the
-// floating-point unit (128 a clock) and half a conversion to e4m3: 260 and 130 clocks, and some 400 of the schedulers.
+// other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
+// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an exponential
+// each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay only where
+// exponentials are the limit all the same.
 // As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
 // TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
 //
@@ -61,6 +63,8 @@ constexpr int kRegisters = kGroups == 3 ? 160 : 240;
 #if HR_HAS_HOPPER
 
 constexpr int kKeyBytes = kKeys * kRowBytes;
+template <int kDim>
+constexpr int kStageBytes = stage_bytes_of_8(kDim);
 constexpr std::uint32_t kFourOnes = 0x38383838;  // in e4m3
 
 /// A block's barriers, and its items: the warp that copies says which there are.
@@ -93,8 +97,8 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
     const float* const key_scales = scales.k + item.batch * scales.k_batch + head * scales.k_head;
     for (int unit = item.begin; unit < item.end; ++unit, ++units) {
       const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
-      std::byte* const to = ring + stage * stage_bytes_of_8(kDim);
-      const std::uint32_t to_scales = hw::shared_address(to) + stage_bytes_of_8(kDim) - kScaleBytes;
+      std::byte* const to = ring + stage * kStageBytes<kDim>;
+      const std::uint32_t to_scales = hw::shared_address(to) + kStageBytes<kDim> - kScaleBytes;
       hw::wait(barriers.empty_k[stage], phase ^ 1);
       if (lane == 0) {
         hw::arrive_expecting(barriers.full_k[stage], kKeyBytes);
@@ -218,7 +222,7 @@ template <class Element, int kStages, int kDim, bool kOverlaps, class TurnOfGrou
 __device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
                                        Progress& progress, SoftmaxOfGroup& softmax, float (&sums)[kDim / 2]) {
-  constexpr int kBytes = stage_bytes_of_8(kDim), kGroupBytes = 8 * kRowBytes, kSteps = kDim / 32;
+  constexpr int kBytes = kStageBytes<kDim>, kGroupBytes = 8 * kRowBytes, kSteps = kDim / 32;
   const bool signals = threadIdx.x % 32 == 0;
   const int end = item.end;
   SumOf<Element> products[kKeys / 2] = {};
@@ -336,7 +340,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
   }
   for (int i = static_cast<int>(threadIdx.x); i < kStages * kOnesRows * kRowBytes / 4; i += kThreads<kGroups>) {
     constexpr int kWords = kOnesRows * kRowBytes / 4;
-    std::byte* const ones = ring + i / kWords * stage_bytes_of_8(kDim) + kKeyBytes + kDim * kRowBytes;
+    std::byte* const ones = ring + i / kWords * kStageBytes<kDim> + kKeyBytes + kDim * kRowBytes;
     hw::put_shared(hw::shared_address(ones) + i % kWords * 4, kFourOnes);
   }
   hw::fence_for_copies();

@@ -7,15 +7,15 @@ namespace {
 
 using cuda::CudaKernel;
 
-constexpr std::int64_t kChannelMultiple = 16;
+constexpr std::int64_t kValueChannelMultiple = 16;
 
 Support supports_quantize_values(const OpSpec& spec) {
   if (Support rejection = supports_row_major(spec)) return rejection;
   const TensorType& v = spec.inputs[0];
   if (v.dtype != DType::kBF16 && v.dtype != DType::kF16)
     return Rejection{fmt::format("takes bf16 or f16, not {}", v.dtype)};
-  if (v.shape[3] % kChannelMultiple != 0)
-    return Rejection{fmt::format("takes channels in multiples of {}, not {}", kChannelMultiple, v.shape[3])};
+  if (v.shape[3] % kValueChannelMultiple != 0)
+    return Rejection{fmt::format("takes channels in multiples of {}, not {}", kValueChannelMultiple, v.shape[3])};
   if (v.shape.numel() == 0 || spec.outputs[0].shape.numel() > INT32_MAX) return Rejection{"takes 1 to 2^31 elements"};
   return std::nullopt;
 }

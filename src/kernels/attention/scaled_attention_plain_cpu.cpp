@@ -12,16 +12,16 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kGroup = 16;  // keys that quantize_values orders
+constexpr std::int64_t kOrderedKeys = 16;  // keys that quantize_values orders
 
 /// Where quantize_values puts a key.
-std::int64_t place_of(std::int64_t key) {
-  const std::int64_t r = key % kGroup / 8, c = key % 8 / 2, i = key % 2;
-  return key / kGroup * kGroup + 4 * c + 2 * r + i;
+std::int64_t place_of_key(std::int64_t key) {
+  const std::int64_t r = key % kOrderedKeys / 8, c = key % 8 / 2, i = key % 2;
+  return key / kOrderedKeys * kOrderedKeys + 4 * c + 2 * r + i;
 }
 
-/// Elements of any dtype.
-struct Elements {
+/// PlainElements of any dtype.
+struct PlainElements {
   const std::byte* data;
   DType dtype;
 
@@ -30,12 +30,12 @@ struct Elements {
   }
 };
 
-KernelPlan plan_quantize_values(const KernelBinding& binding) {
+KernelPlan plan_plain_quantize_values(const KernelBinding& binding) {
   const TensorType& v = binding.inputs[0].type;
   const std::int64_t tokens = v.shape[2], channels = v.shape[3], padded = binding.outputs[0].type.shape[3];
   const std::int64_t rows = v.shape[0] * v.shape[1] * channels;
   return {[=, dtype = v.dtype, threads = binding.threads](const LaunchArguments& arguments) {
-    const Elements from{arguments.input<std::byte>(0), dtype};
+    const PlainElements from{arguments.input<std::byte>(0), dtype};
     parallel_for(threads, rows, grain_of(tokens), [&](std::int64_t begin, std::int64_t end, int /*thread*/) {
       constexpr float kLargest = 448;
       for (std::int64_t row = begin; row < end; ++row) {
@@ -51,14 +51,14 @@ KernelPlan plan_quantize_values(const KernelBinding& binding) {
         std::byte* const to = arguments.output<std::byte>(0) + row * padded;
         std::fill_n(to, padded, std::byte{0});
         for (std::int64_t token = 0; token < tokens; ++token)
-          store_from_double(to + place_of(token), DType::kF8E4M3,
+          store_from_double(to + place_of_key(token), DType::kF8E4M3,
                             is_none ? 0 : static_cast<double>(from[first + token * channels] * (kLargest / peak)));
       }
     });
   }};
 }
 
-KernelPlan plan_scaled_attention(const KernelBinding& binding) {
+KernelPlan plan_plain_scaled_attention(const KernelBinding& binding) {
   const TensorType &q = binding.input(Role::kQ).type, &k = binding.input(Role::kK).type;
   const TensorType &v = binding.input(Role::kV).type, &made = binding.outputs[0].type;
   const std::int64_t heads = q.shape[1], queries = q.shape[2], dim = q.shape[3];
@@ -66,8 +66,8 @@ KernelPlan plan_scaled_attention(const KernelBinding& binding) {
   const auto scale = static_cast<float>(binding.spec.attributes[attr::kScale]);
   const auto launch = [=, scores_in = q.dtype, made_in = made.dtype, rows = q.shape[0] * heads * queries,
                        threads = binding.threads](const LaunchArguments& arguments) {
-    const Elements query{arguments.input<std::byte>(0), scores_in}, key{arguments.input<std::byte>(2), scores_in};
-    const Elements value{arguments.input<std::byte>(4), DType::kF8E4M3};
+    const PlainElements query{arguments.input<std::byte>(0), scores_in}, key{arguments.input<std::byte>(2), scores_in};
+    const PlainElements value{arguments.input<std::byte>(4), DType::kF8E4M3};
     const auto *const q_scales = arguments.input<float>(1), *const k_scales = arguments.input<float>(3),
                       *const v_scales = arguments.input<float>(5);
     parallel_for(threads, rows, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -85,7 +85,7 @@ KernelPlan plan_scaled_attention(const KernelBinding& binding) {
         for (std::int64_t channel = 0; channel < value_dim; ++channel) {
           const std::int64_t first = (group * value_dim + channel) * padded;
           float sum = 0;
-          for (std::int64_t j = 0; j < keys; ++j) sum += scores[j] * value[first + place_of(j)];
+          for (std::int64_t j = 0; j < keys; ++j) sum += scores[j] * value[first + place_of_key(j)];
           store_from_double(
               arguments.output<std::byte>(0) + static_cast<std::size_t>(row * value_dim + channel) * size_of(made_in),
               made_in, static_cast<double>(sum / total * v_scales[group * value_dim + channel]));
@@ -96,18 +96,18 @@ KernelPlan plan_scaled_attention(const KernelBinding& binding) {
   return {launch, static_cast<std::size_t>(binding.threads * keys) * sizeof(float)};
 }
 
-const Listed<CpuKernel> kQuantizeValues({.name = "plain.quantize_values",
-                                         .op = Op::kQuantizeValues,
-                                         .tried = Tried::kLast,
-                                         .supports = supports_row_major,
-                                         .strides = StrideRule::kDense,
-                                         .plan = plan_quantize_values});
-const Listed<CpuKernel> kScaledAttention({.name = "plain.scaled_attention",
-                                          .op = Op::kScaledAttention,
-                                          .tried = Tried::kLast,
-                                          .supports = supports_row_major,
-                                          .strides = StrideRule::kDense,
-                                          .plan = plan_scaled_attention});
+const Listed<CpuKernel> kPlainQuantizeValues({.name = "plain.quantize_values",
+                                              .op = Op::kQuantizeValues,
+                                              .tried = Tried::kLast,
+                                              .supports = supports_row_major,
+                                              .strides = StrideRule::kDense,
+                                              .plan = plan_plain_quantize_values});
+const Listed<CpuKernel> kPlainScaledAttention({.name = "plain.scaled_attention",
+                                               .op = Op::kScaledAttention,
+                                               .tried = Tried::kLast,
+                                               .supports = supports_row_major,
+                                               .strides = StrideRule::kDense,
+                                               .plan = plan_plain_scaled_attention});
 
 }  // namespace
 }  // namespace headroom
