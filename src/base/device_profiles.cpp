@@ -26,6 +26,8 @@ std::string obstacle_on_cpu(Capability capability, const Target& target) {
     case Capability::kInt8Matmuls:
       if (target.cpu_isa >= CpuIsa::kAvx512Vnni) return {};
       return fmt::format("this CPU has no AVX-512 VNNI or AMX units for int8 products: its vector units are {}", has);
+    case Capability::kQuantizedAttention:
+      return "attention in 8 bits runs on NVIDIA GPUs, not on a cpu";
     case Capability::kRecording:
       return "a CPU runs work where it is submitted: there are no launches to record";
     case Capability::kLanes:
@@ -42,6 +44,7 @@ std::string obstacle_on_cpu(Capability capability, const Target& target) {
 
 std::string obstacle_on_cuda(Capability capability, const Target& target) {
   constexpr int kFirstWithFp8 = 89;  // Ada
+  constexpr int kHopper = 90;
   switch (capability) {
     case Capability::kBf16:
     case Capability::kBf16Units:
@@ -56,6 +59,10 @@ std::string obstacle_on_cuda(Capability capability, const Target& target) {
                          target.compute_capability);
     case Capability::kInt8Matmuls:
       return "int8 products run on CPUs, not on cuda";
+    case Capability::kQuantizedAttention:
+      if (target.compute_capability == kHopper) return {};
+      return fmt::format("attention in 8 bits is written for sm_{}; this GPU is sm_{}", kHopper,
+                         target.compute_capability);
     case Capability::kFusedBodies:
     case Capability::kGeneratedKernels:
       return target.has_compiler ? "" : "NVRTC, which compiles kernels as a program runs, is not there";

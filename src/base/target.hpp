@@ -14,17 +14,18 @@ struct Target;
 
 /// Capabilities that only some targets have.
 enum class Capability : std::uint8_t {
-  kBf16,              ///< computes in bfloat16, possibly on f32 units
-  kBf16Units,         ///< has units for bfloat16, so that it saves time over f32, and not only memory
-  kFp16,              ///< computes in float16
-  kTf32,              ///< rounds the operands of f32 matmuls to TF32
-  kFp8Matmuls,        ///< f8e4m3 matmuls
-  kInt8Matmuls,       ///< i8 matmuls
-  kRecording,         ///< records work and replays it
-  kLanes,             ///< runs several steps concurrently
-  kFusedBodies,       ///< runs fused ops with any body
-  kGeneratedKernels,  ///< with kernels generated for them
-  kTiles,             ///< has per-core caches, for samples that a thread takes through several steps
+  kBf16,                ///< computes in bfloat16, possibly on f32 units
+  kBf16Units,           ///< has units for bfloat16, so that it saves time over f32, and not only memory
+  kFp16,                ///< computes in float16
+  kTf32,                ///< rounds the operands of f32 matmuls to TF32
+  kFp8Matmuls,          ///< f8e4m3 matmuls
+  kInt8Matmuls,         ///< i8 matmuls
+  kQuantizedAttention,  ///< attention of operands in 8 bits
+  kRecording,           ///< records work and replays it
+  kLanes,               ///< runs several steps concurrently
+  kFusedBodies,         ///< runs fused ops with any body
+  kGeneratedKernels,    ///< with kernels generated for them
+  kTiles,               ///< has per-core caches, for samples that a thread takes through several steps
 };
 
 /// What is common to all devices of a kind. Code above the backends asks it and does not ask which kind it is.

@@ -29,6 +29,7 @@ std::string obstacle_on_imaginary(Capability capability, const Target& /*target*
     case Capability::kTf32:
     case Capability::kFp8Matmuls:
     case Capability::kInt8Matmuls:
+    case Capability::kQuantizedAttention:
       return "an imaginary device has no units for that precision";
     case Capability::kRecording:
       return "an imaginary device records nothing";
