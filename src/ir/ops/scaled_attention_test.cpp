@@ -74,25 +74,25 @@ TEST(ScaledAttention, HasTypesThatFit) {
 
 /// Two query heads that share a head of keys, worked out with the elements that the scales stand for.
 TEST(ScaledAttention, IsTheAttentionOfWhatItsOperandsStandFor) {
-  constexpr std::size_t kKeys = 19, kDim = 3, kChannels = 2, kQueries = 2, kHeads = 2;
+  constexpr std::size_t kTokens = 19, kDim = 3, kChannels = 2, kRows = 2, kHeads = 2;
   std::vector<std::int64_t> q, k;
   std::vector<double> q_scale, k_scale, v;
-  for (std::size_t i = 0; i < kHeads * kQueries * kDim; ++i) q.push_back(static_cast<std::int64_t>(i * 37 % 101) - 50);
-  for (std::size_t i = 0; i < kKeys * kDim; ++i) k.push_back(static_cast<std::int64_t>(i * 53 % 113) - 56);
-  for (std::size_t i = 0; i < kHeads * kQueries; ++i) q_scale.push_back(0.03125 * static_cast<double>(i + 1));
-  for (std::size_t i = 0; i < kKeys; ++i) k_scale.push_back(0.0078125 * static_cast<double>(1 + i % 4));
-  for (std::size_t i = 0; i < kKeys * kChannels; ++i) v.push_back(std::sin(static_cast<double>(i)));
+  for (std::size_t i = 0; i < kHeads * kRows * kDim; ++i) q.push_back(static_cast<std::int64_t>(i * 37 % 101) - 50);
+  for (std::size_t i = 0; i < kTokens * kDim; ++i) k.push_back(static_cast<std::int64_t>(i * 53 % 113) - 56);
+  for (std::size_t i = 0; i < kHeads * kRows; ++i) q_scale.push_back(0.03125 * static_cast<double>(i + 1));
+  for (std::size_t i = 0; i < kTokens; ++i) k_scale.push_back(0.0078125 * static_cast<double>(1 + i % 4));
+  for (std::size_t i = 0; i < kTokens * kChannels; ++i) v.push_back(std::sin(static_cast<double>(i)));
   const std::vector<OracleTensor> values =
-      interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}), {reals({1, 1, kKeys, kChannels}, v)});
+      interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}), {reals({1, 1, kTokens, kChannels}, v)});
   const OracleTensor made =
       evaluate(Op::kScaledAttention,
-               {integers({1, kHeads, kQueries, kDim}, q, DType::kI8), reals({1, kHeads, kQueries}, q_scale),
-                integers({1, 1, kKeys, kDim}, k, DType::kI8), reals({1, 1, kKeys}, k_scale), values[0], values[1]},
+               {integers({1, kHeads, kRows, kDim}, q, DType::kI8), reals({1, kHeads, kRows}, q_scale),
+                integers({1, 1, kTokens, kDim}, k, DType::kI8), reals({1, 1, kTokens}, k_scale), values[0], values[1]},
                {{attr::kScale, 0.5}});
-  for (std::size_t row = 0; row < kHeads * kQueries; ++row) {
+  for (std::size_t row = 0; row < kHeads * kRows; ++row) {
     std::vector<double> weights;
     double total = 0;
-    for (std::size_t key = 0; key < kKeys; ++key) {
+    for (std::size_t key = 0; key < kTokens; ++key) {
       double score = 0;
       for (std::size_t i = 0; i < kDim; ++i) score += static_cast<double>(q[row * kDim + i] * k[key * kDim + i]);
       weights.push_back(std::exp(0.5 * score * q_scale[row] * k_scale[key]));
@@ -100,7 +100,7 @@ TEST(ScaledAttention, IsTheAttentionOfWhatItsOperandsStandFor) {
     }
     for (std::size_t channel = 0; channel < kChannels; ++channel) {
       double sum = 0;
-      for (std::size_t key = 0; key < kKeys; ++key) sum += weights[key] * v[key * kChannels + channel];
+      for (std::size_t key = 0; key < kTokens; ++key) sum += weights[key] * v[key * kChannels + channel];
       EXPECT_NEAR(made.reals[row * kChannels + channel], sum / total, 0.04) << "values are rounded to e4m3";
     }
   }
