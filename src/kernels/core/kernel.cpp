@@ -1,5 +1,7 @@
 #include "kernels/core/kernel.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
@@ -7,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
+#include "kernels/core/simd_targets.hpp"
 
 namespace headroom {
 namespace {
@@ -42,6 +45,15 @@ std::vector<const Kernel*> in_order(DeviceKind device) {
   return kernels;
 }
 
+/// A build for one machine alone may have come to another.
+void check_vector_units() {
+  if (highway_target_name().empty())
+    fail(
+        "this build has kernels for CPUs with {} alone, which this CPU lacks; build headroom on this machine, or with "
+        "-DHEADROOM_VECTOR_UNITS=ALL for all CPUs",
+        fmt::join(compiled_vector_units(), ", "));
+}
+
 }  // namespace
 
 Operand dense_operand(const TensorType& type) {
@@ -71,8 +83,15 @@ Cost Kernel::cost(const OpSpec& spec) const {
 }
 
 std::span<const Kernel* const> kernels_of(DeviceKind device) {
-  static const std::vector<const Kernel*> cpu = in_order(DeviceKind::kCpu), cuda = in_order(DeviceKind::kCuda);
-  return device == DeviceKind::kCpu ? cpu : cuda;
+  if (device == DeviceKind::kCuda) {
+    static const std::vector<const Kernel*> cuda = in_order(device);
+    return cuda;
+  }
+  static const std::vector<const Kernel*> cpu = [] {
+    check_vector_units();
+    return in_order(DeviceKind::kCpu);
+  }();
+  return cpu;
 }
 
 const Kernel& kernel_named(std::string_view name) {
