@@ -72,8 +72,8 @@ TEST(ScaledAttention, HasTypesThatFit) {
   EXPECT_EQ(definition_of(Op::kScaledAttention).flops.count(attributes, good, {}), 2.0 * 2 * 4 * 5 * 130 * (16 + 32));
 }
 
-/// Two query heads that share a head of keys, worked out with the elements that the scales stand for.
-TEST(ScaledAttention, IsTheAttentionOfWhatItsOperandsStandFor) {
+/// Two query heads that share a head of keys, worked out with elements that are multiplied by their scales.
+TEST(ScaledAttention, IsTheAttentionOfItsOperandsTimesTheirScales) {
   constexpr std::size_t kTokens = 19, kDim = 3, kChannels = 2, kRows = 2, kHeads = 2;
   std::vector<std::int64_t> q, k;
   std::vector<double> q_scale, k_scale, v;
