@@ -104,7 +104,7 @@ class Suite {
         {{attr::kScale, 1 / std::sqrt(128.0)}});
   }
 
-  /// Attention in 8 bits and that of bf16, and all that quantizes, alone and as one body.
+  /// Attention in 8 bits and in bf16, and the kernels that quantize its operands.
   void attention_in_8_bits() {
     struct Size {
       std::int64_t heads, tokens, dim;
