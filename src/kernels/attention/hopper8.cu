@@ -50,8 +50,6 @@ namespace {
 
 using cuda::Constant;
 
-constexpr int kKeys = kKeysOf8;
-
 template <int kGroups>
 constexpr int kThreads = (kGroups + 1) * hw::kWarpgroup;
 /// Registers of a thread that copies, and of one that computes; their total is that of the initial allocation.
@@ -62,6 +60,7 @@ constexpr int kRegisters = kGroups == 3 ? 160 : 240;
 
 #if HR_HAS_HOPPER
 
+constexpr int kKeys = kKeysOf8;
 constexpr int kKeyBytes = kKeys * kRowBytes;
 template <int kDim>
 constexpr int kStageBytes = stage_bytes_of_8(kDim);
