@@ -9,6 +9,7 @@ printed with its kind and number, and --keep has its folder kept. Needs nothing 
 
 import argparse
 import concurrent.futures
+import copy
 import json
 import os
 import pathlib
@@ -77,7 +78,7 @@ def mutated_json(random, document):
         place = random.choice(list(places_in(document)))
         if not place:
             if random.random() < 0.05:
-                document = random.choice(VALUES)
+                document = copy.deepcopy(random.choice(VALUES))
                 break
             continue
         holder = document
@@ -90,9 +91,9 @@ def mutated_json(random, document):
         elif kind == 1 and isinstance(holder[key], (int, float)) and not isinstance(holder[key], bool):
             holder[key] = random.choice([holder[key] + 1, holder[key] - 1, -holder[key], holder[key] * 2, holder[key] * 1000, 0])
         elif kind == 2 and isinstance(holder, dict):
-            holder[random.choice(["é", "x" * 200, "\u0000", "a\nb", str(key).upper(), "_class_name", "__metadata__"])] = holder[key]
+            holder[random.choice(["é", "x" * 200, "\u0000", "a\nb", str(key).upper(), "_class_name", "__metadata__"])] = copy.deepcopy(holder[key])
         else:
-            holder[key] = random.choice(VALUES)
+            holder[key] = copy.deepcopy(random.choice(VALUES))  # a shared one could come to hold itself
     text = json.dumps(document, ensure_ascii=random.random() < 0.5)
     if random.random() < 0.1:
         return mutated_bytes(random, text.encode("utf-8", "surrogatepass"))
