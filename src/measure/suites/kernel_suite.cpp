@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "ir/text/text.hpp"
@@ -17,7 +19,11 @@ namespace {
 nlohmann::json request_of(const KernelCase& one) {
   const OpSpec& spec = one.spec;
   nlohmann::json attributes = nlohmann::json::object();
-  for (const auto& [name, value] : spec.attributes.all()) attributes[std::string(name)] = to_text(value);
+  for (const auto& [name, value] : spec.attributes.all()) {
+    std::string text = to_text(value);
+    std::ranges::replace(text, '\n', ' ');  // of a body: a result's texts are lines
+    attributes[std::string(name)] = std::move(text);
+  }
   nlohmann::json request = {
       {"inputs", operand_json(spec.inputs)}, {"outputs", operand_json(spec.outputs)}, {"attributes", attributes}};
   if (one.form == OpForm::kApart) request["form"] = "apart";
