@@ -14,10 +14,10 @@ endif()
 file(GLOB schedules RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/pipelines/schedules/*schedule*.cpp src/pipelines/schedules/*sampler*.cpp
      src/pipelines/schedules/respacing.cpp)
 list(FILTER schedules EXCLUDE REGEX "(_test|_fuzz|/sampler_update|/step_schedule|/calibrate.*)\\.cpp$")
+file(GLOB_RECURSE base RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/base/*.cpp)
+list(FILTER base EXCLUDE REGEX "(_test|_fuzz|/pcre2)\\.cpp$")  # no parser here has regular expressions
 set(fuzzed
-    base/error.cpp base/switch_argument.cpp base/switches.cpp base/target.cpp base/files/file.cpp base/files/leftovers.cpp base/files/truncated_file.cpp
-    base/tensors/dtype.cpp base/tensors/shape.cpp base/text/json.cpp base/text/json_events.cpp base/text/list.cpp base/text/nearest.cpp
-    base/text/printable.cpp base/text/utf8.cpp
+    ${base}
     io/safetensors.cpp
     media/byte_stream.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp media/zlib_stream.cpp
     media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
