@@ -25,6 +25,7 @@ enum class Role : std::uint8_t {
   kInput,        ///< any number of inputs of a fused body
   kK,            ///< keys
   kKey,          ///< of random numbers
+  kLogsumexp,    ///< logarithms of sums of exponentials of scores
   kOffset,       ///< of random numbers
   kOther,        ///< the image that a shortcut convolves
   kPart,         ///< any number of parts to join

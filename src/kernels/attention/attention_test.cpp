@@ -37,13 +37,16 @@ TEST_P(Attention, MatchesTheOracle) {
 
 /// q, k and v with `kv_heads` and, unless its rank is 0, a bias or mask of the scores.
 OpSpec biased_spec(DType dtype, const Sizes& n, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
-                   bool logsumexp = false) {
+                   bool logsumexp = false, std::int64_t diagonal = 0) {
   std::vector<TensorType> in = {{dtype, {n.batch, n.heads, n.queries, n.key_dim}},
                                 {dtype, {n.batch, kv_heads, n.keys, n.key_dim}},
                                 {dtype, {n.batch, kv_heads, n.keys, n.value_dim}}};
   if (bias.shape.rank() > 0) in.push_back(bias);
   return make_spec(Op::kAttention, in,
-                   {{"scale", 0.3}, {"causal", std::int64_t{causal}}, {"logsumexp", std::int64_t{logsumexp}}});
+                   {{"scale", 0.3},
+                    {"causal", std::int64_t{causal}},
+                    {"diagonal", diagonal},
+                    {"logsumexp", std::int64_t{logsumexp}}});
 }
 constexpr TensorType kNoBias{};
 
@@ -65,6 +68,24 @@ TEST_P(Attention, TakesACausalOrder) {
     expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, mask, true),
                           default_tolerance(GetParam()));
   }
+}
+
+/// Diagonals through blocks of queries and tiles of keys, beyond the last key, and before the first.
+TEST_P(Attention, TakesADiagonal) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 3, 4, 4}, Sizes{2, 3, 19, 40, 8, 8}, Sizes{1, 1, 130, 150, 16, 16},
+                         Sizes{1, 1, 150, 70, 20, 20}})
+    for (const std::int64_t diagonal :
+         {1L, 33L, n.keys, n.keys - n.queries, -1L, -15L, -100L, 1L - n.queries, -n.queries, -100000L, 100000L}) {
+      const bool logsumexp = diagonal % 2 == 0;
+      const Tolerance tolerance =
+          logsumexp ? Tolerance{.relative_l2 = 4e-3, .max_ulps_of_peak = 1e5} : default_tolerance(GetParam());
+      expect_matches_oracle("highway.attention",
+                            biased_spec(GetParam(), n, n.heads, kNoBias, true, logsumexp, diagonal), tolerance);
+      if (n.queries > 100) continue;
+      const TensorType mask{DType::kBool, {1, 1, n.queries, n.keys}};
+      expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, mask, true, logsumexp, diagonal),
+                            tolerance);
+    }
 }
 
 TEST_P(Attention, QueryHeadsShareHeadsOfKeys) {

@@ -25,8 +25,8 @@
 // of 2^8, because f32 sums and 16-bit floats are as exact at 2^8 as at 1. So sums are seldom scaled
 // (FlashAttention-4 does so).
 //
-// In causal order a tile ends at the last key that its last query sees. Only units of keys that the diagonal or the
-// end of the keys cuts test elements. Tiles with most keys come first.
+// In causal order, with any diagonal, a tile ends at the last key that its last query sees. Only units of keys that the
+// diagonal or the end of the keys cuts test elements. Tiles with most keys come first.
 //
 // A bias with a row for each query is copied (TMA) to a ring too, and added from there to scores (ldmatrix has their
 // layout). One that all queries share, or in rows at no multiples of 16 bytes, and a mask are read to registers while
@@ -185,7 +185,10 @@ __device__ __forceinline__ bool find_item(const HopperForm& form, int index, Ite
   }
   if (tile >= form.tiles) return false;
   place(form, kRows, tile, item);
-  if (form.is_causal) item.end = min(units, (min(item.row + kRows, form.queries) - 1 + form.diagonal) / kKeys + 1);
+  if (form.is_causal) {  // at least one unit, even if no query of the tile sees a key
+    const int last = min(item.row + kRows, form.queries) - 1 + form.diagonal;
+    item.end = min(units, max(last, 0) / kKeys + 1);
+  }
   return true;
 }
 
@@ -482,6 +485,19 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
   hw::commit_stores();
 }
 
+/// Results of queries that the diagonal leaves no key: without a bias a softmax makes them NaN.
+template <int kDim>
+__device__ __forceinline__ void clear_blind_rows(const HopperForm& form, const Item& item, int group, float (&logs)[2],
+                                                 float (&sums)[kDim / 2]) {
+  const int blind = -form.diagonal - item.row - group * kGroupRows - row_of_thread();  // from a thread's first row on
+#pragma unroll
+  for (int i = 0; i < kDim / 2; ++i)
+    if (i / 2 % 2 * 8 < blind) sums[i] = 0;
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    if (half * 8 < blind) logs[half] = cuda::Max::kNeutral;
+}
+
 // A shared tile. Rows of sums are in shared memory as floats, each followed by the two numbers that they are
 // relative to.
 template <int kDim>
@@ -699,9 +715,11 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
         }
     }
     const float inverses[2] = {softmax.inverse(0), softmax.inverse(1)};
-    const float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
-                           natural_log(softmax.exponent(1), softmax.totals[1])};
+    float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
+                     natural_log(softmax.exponent(1), softmax.totals[1])};
     scale_rows<kDim>(sums, inverses);
+    if constexpr (!kBiased)
+      if (item.row + form.diagonal < 0) clear_blind_rows<kDim>(form, item, group, logs, sums);
     store_results<T, kDim>(form, maps, item, group, logs, sums, to, places.logsumexp);
   }
   if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();
