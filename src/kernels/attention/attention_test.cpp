@@ -154,6 +154,23 @@ TEST_F(AmxAttention, MatchesTheOracle) {
   }
 }
 
+/// Diagonals through blocks of queries, groups and blocks of keys; heads with their sums in tiles, and wider ones.
+TEST_F(AmxAttention, TakesACausalOrderWithADiagonal) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 3, 8, 8}, Sizes{2, 3, 50, 50, 64, 64}, Sizes{1, 2, 200, 330, 16, 40},
+                         Sizes{1, 2, 150, 1700, 16, 40}, Sizes{1, 2, 700, 100, 64, 64}, Sizes{1, 1, 130, 1100, 16, 80}})
+    for (const std::int64_t diagonal :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{40}, n.keys - n.queries, n.keys - 1, std::int64_t{-1},
+          std::int64_t{-33}, -n.queries, std::int64_t{100000}})
+      for (const int threads : {1, 2}) {
+        target_.threads = threads;
+        const OpSpec spec = biased_spec(DType::kBF16, n, n.heads, kNoBias, true, false, diagonal);
+        const Comparison result =
+            compare_with_oracle(kernel_named("amx.attention"), spec, target_, 1, default_tolerance(DType::kBF16));
+        EXPECT_TRUE(result.passed) << n.queries << " queries, " << n.keys << " keys, dims " << n.key_dim << " and "
+                                   << n.value_dim << ", diagonal " << diagonal << ": " << result.message;
+      }
+}
+
 TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of up to some tens, which leave the range of the offset that most rows have, thousands, and beyond integers.
   for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8, -1e12, 1e20})
@@ -184,7 +201,7 @@ TEST(AmxAttentionSupport, DeclinesWithReasons) {
   };
   const Sizes sizes{1, 1, 4, 4, 8, 8};
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, {DType::kBool, {1, 1, 4, 4}})), "takes no bias and no mask");
-  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, true)), "has every query see every key");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, true, false, -2)), "supported");
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, false, true)), "gives no logsumexp");
 }
 
