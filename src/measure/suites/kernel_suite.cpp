@@ -29,7 +29,7 @@ nlohmann::json request_of(const KernelCase& one) {
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
                          const KernelBenchSkips& on_skip) {
   std::vector<SuiteCase> cases;
-  for (const KernelCase& one : list_kernel_cases())
+  for (const KernelCase& one : list_kernel_cases(backend.properties().target.device))
     cases.push_back({one.name, [&backend, one](MachineRates& rates) {
                        const auto run = std::make_shared<OpRun>(backend, one.spec, one.form);
                        return ReadyCase{.session = {run, &run->session()},

@@ -21,8 +21,9 @@ struct KernelCase {
 
 /// The ops of diffusion transformers. Linear with GELU, attention, and norm with modulation are also measured as the
 /// plain ops that they replace. GEMMs and attention have the shapes of a small model at batch 20 and of a large one.
-/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds.
-[[nodiscard]] std::vector<KernelCase> list_kernel_cases();
+/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds. Attention over long sequences, of up to
+/// 131,072 tokens, is for GPUs alone.
+[[nodiscard]] std::vector<KernelCase> list_kernel_cases(DeviceKind device);
 
 /// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel
 /// that a plan would choose.
