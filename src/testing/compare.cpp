@@ -130,7 +130,8 @@ Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance to
 /// One kernel prepared for one spec, with everything it reads.
 class Run {
  public:
-  Run(const Kernel& kernel, const OpSpec& spec, const Target& target, TestStrides strides, const LateWork& late_work)
+  Run(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, TestStrides strides,
+      const LateWork& late_work)
       : kernel_(kernel),
         spec_(spec),
         late_work_(late_work),
@@ -362,7 +363,7 @@ Tolerance default_tolerance(DType dtype) {
   }
 }
 
-Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& target,
+Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                       std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
                       const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
@@ -372,13 +373,14 @@ Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& ta
   return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
 }
 
-Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
+Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, std::uint64_t seed,
                                Tolerance tolerance, TestStrides strides, const LateWork& late_work) {
   return compare_on(kernel, spec, target, random_operands(spec, seed), tolerance, strides, late_work);
 }
 
-Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
-                                  Tolerance tolerance, const std::function<bool(std::size_t input, Special)>& skips,
+Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
+                                  std::uint64_t seed, Tolerance tolerance,
+                                  const std::function<bool(std::size_t input, Special)>& skips,
                                   const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
   Run run(kernel, spec, target, TestStrides::kDense, late_work);

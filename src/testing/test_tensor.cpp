@@ -55,6 +55,10 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
 
 double fan_in_scale(const OpSpec& spec, std::size_t index) {
   if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
+  if (spec.op == Op::kScaledAttention) {                                        // scores of deviation 1 or so
+    if (spec.inputs[index].dtype == DType::kF32) return 0.01;                   // scales
+    return 32;
+  }
   const bool is_transposed = spec.op == Op::kConvTranspose2d;
   const bool has_shortcut = spec.op == Op::kConv2dShortcut;
   const bool weight = (index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d || is_transposed)) ||
@@ -100,8 +104,9 @@ OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t s
       tensor.integers.push_back(random_integer(spec, index, draw));
       continue;
     }
-    const double value =
-        whole ? static_cast<double>(random_integer(spec, index, draw)) : scale * static_cast<double>(draw);
+    const bool is_above_0 = spec.op == Op::kScaledAttention && type.dtype == DType::kF32;
+    const double normal = is_above_0 ? 0.5 + std::fabs(static_cast<double>(draw)) : static_cast<double>(draw);
+    const double value = whole ? static_cast<double>(random_integer(spec, index, draw)) : scale * normal;
     std::array<std::byte, 8> rounded{};
     store_from_double(rounded.data(), type.dtype, value);
     tensor.reals.push_back(load_as_double(rounded.data(), type.dtype));

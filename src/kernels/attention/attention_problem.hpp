@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
-#include "ir/attention.hpp"
+#include "ir/ops/attention.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {

@@ -108,7 +108,7 @@ std::optional<OpSpec> typical_spec(Op op) {
 }
 
 TEST(CpuKernels, EveryPlainOpHasAKernelInF32) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   int plain_ops = 0;
   for (const OpSchema& schema : all_ops()) {
     if (schema.fused) continue;

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/tensors/divide_up.hpp"
+#include "ir/builder.hpp"
+#include "ir/text/text.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/suites/kernel_suite.hpp"
 
@@ -26,7 +29,7 @@ Epilogue epilogue_of(const std::string& activation) {
 
 class Suite {
  public:
-  std::vector<KernelCase> list(DeviceKind device) {
+  std::vector<KernelCase> list() {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       matmuls(dtype);
       scaled_matmuls(dtype);
@@ -35,7 +38,10 @@ class Suite {
     }
     in_fp8();
     attention_of_tokens();
-    if (device == DeviceKind::kCuda) attention_over_lengths();
+    const std::size_t before = cases_.size();
+    attention_in_8_bits();
+    attention_over_lengths();
+    for (std::size_t i = before; i < cases_.size(); ++i) cases_[i].is_for_gpus = true;
     attention_of_unets();
     const std::int64_t rows = big_rows(DType::kF32);
     add("cast f32 to bf16", Op::kCast, {{DType::kF32, {rows, kBigDim}}}, {{attr::kDType, DType::kBF16}});
@@ -130,6 +136,60 @@ class Suite {
     const TensorType t5{DType::kBF16, {1, 64, 512, 64}};
     add("attention bf16 of 1x64 heads, 512 tokens of 64, with a bias", Op::kAttention,
         {t5, t5, t5, {DType::kBF16, {1, 64, 512, 512}}}, {{attr::kScale, 1.0}});
+  }
+
+  /// Attention in 8 bits beside that of bf16, and all that quantizes, alone and as one body.
+  void attention_in_8_bits() {
+    struct Size {
+      std::int64_t heads, tokens, dim;
+    };
+    for (const Size& size :
+         {Size{kBigHeads, 4608, 128}, {kBigHeads, 1536, 128}, {16, 16384, 128}, {24, 4608, 64}, {16, 16384, 64}}) {
+      const auto& [heads, tokens, dim] = size;
+      const std::string of = fmt::format("{} heads, {} tokens of {}", heads, tokens, dim);
+      const double scale = 1 / std::sqrt(static_cast<double>(dim));
+      const TensorType operand{DType::kBF16, {1, heads, tokens, dim}}, scales{DType::kF32, {1, heads, tokens}};
+      add("8-bit attention, before: bf16 of " + of, Op::kAttention, {operand, operand, operand},
+          {{attr::kScale, scale}});
+      for (const DType dtype : {DType::kI8, DType::kF8E4M3}) {
+        const TensorType scores{dtype, operand.shape};
+        add(fmt::format("8-bit attention, {} of {}", dtype, of), Op::kScaledAttention,
+            {scores,
+             scales,
+             scores,
+             scales,
+             {DType::kF8E4M3, {1, heads, dim, round_up(tokens, 128)}},
+             {DType::kF32, {1, heads, dim}}},
+            {{attr::kScale, scale}, {attr::kDType, DType::kBF16}});
+      }
+      add("8-bit attention, quantize_values of " + of, Op::kQuantizeValues, {operand});
+      norm_and_rotation("8-bit attention, before: norm and rotation of q and k of " + of, heads, tokens, dim, false);
+      norm_and_rotation("8-bit attention, norm, rotation and quantizer of q and k of " + of, heads, tokens, dim, true);
+    }
+  }
+
+  /// Queries and keys of a merged linear, as fuse-rows makes one body of them.
+  void norm_and_rotation(std::string name, std::int64_t heads, std::int64_t tokens, std::int64_t dim, bool quantizes) {
+    Graph body("norm_rope");
+    Builder b(body);
+    const ValueId cos = body.add_input("cos", {DType::kF32, {tokens, dim / 2}});
+    const ValueId sin = body.add_input("sin", {DType::kF32, {tokens, dim / 2}});
+    std::vector<TensorType> inputs = {body.type(cos), body.type(sin)};
+    for (const std::string_view which : {"q", "k"}) {
+      const ValueId x = body.add_input(fmt::format("{}", which), {DType::kBF16, {1, heads, tokens, dim}});
+      const ValueId weight = body.add_input(fmt::format("{}_weight", which), {DType::kBF16, {dim}});
+      inputs.insert(inputs.end(), {body.type(x), body.type(weight)});
+      const ValueId normed = b.rms_norm(b.cast(x, DType::kF32), b.cast(weight, DType::kF32), 1e-6);
+      const ValueId rotated = b.rope(normed, cos, sin);
+      if (quantizes) {
+        const std::vector<ValueId> made = b.emit(Op::kQuantize, {rotated}, {{attr::kDType, DType::kI8}});
+        body.add_output(fmt::format("{}_elements", which), made[0]);
+        body.add_output(fmt::format("{}_scale", which), made[1]);
+      } else {
+        body.add_output(fmt::format("{}_made", which), b.cast(rotated, DType::kBF16));
+      }
+    }
+    add(std::move(name), Op::kFused, std::move(inputs), {{attr::kBody, canonical_text(body)}});
   }
 
   /// Attention layers of U-Nets, with heads of 64 except Stable Diffusion 1.5's: self-attention of pixels,
@@ -274,6 +334,6 @@ class Suite {
 
 }  // namespace
 
-std::vector<KernelCase> list_kernel_cases(DeviceKind device) { return Suite().list(device); }
+std::vector<KernelCase> list_kernel_cases() { return Suite().list(); }
 
 }  // namespace headroom
