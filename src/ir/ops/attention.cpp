@@ -99,8 +99,9 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   if (in.size() == 4)
     scores = builder.add(scores, builder.dtype(in[3]) == DType::kBool ? bias_of_mask(builder, in[3], dtype) : in[3]);
   const std::int64_t diagonal = diagonal_of(attributes, shape[2], shape[3]);
-  if (attributes[attr::kCausal])
-    scores = builder.add(scores, bias_of_mask(builder, causal_mask(builder, shape[2], shape[3], diagonal), dtype));
+  if (attributes[attr::kCausal])  // a choice, so that a NaN does not count where it is not seen
+    scores = builder.where(causal_mask(builder, shape[2], shape[3], diagonal), scores,
+                           builder.constant({-std::numeric_limits<double>::infinity()}, Shape{}, dtype));
 
   const bool may_see_none = in.size() == 4 || diagonal < 0;
   const ValueId guarded = may_see_none ? with_lowest(builder, scores) : scores;

@@ -117,6 +117,20 @@ TEST(AttentionOracle, ADiagonalMovesTheCausalOrder) {
   EXPECT_EQ(blind[1].reals[1], -kInfinity);
 }
 
+TEST(AttentionOracle, ANaNCountsOnlyInCausalScoresThatAreSeen) {
+  const double nan = std::nan("");
+  const auto attend = [](const OracleTensor& q, const OracleTensor& k, std::int64_t diagonal) {
+    return interpret_node(
+        Op::kAttention, Attributes(Op::kAttention, {{"causal", flag()}, {"diagonal", diagonal}, {"logsumexp", flag()}}),
+        {q, k, kValues});
+  };
+  const std::vector<OracleTensor> blind = attend(reals({1, 1, 2, 1}, {nan, 2}), kKeys, -1);
+  EXPECT_THAT(blind[0].reals, near({0, 1}));
+  EXPECT_EQ(blind[1].reals[0], -kInfinity);
+  EXPECT_TRUE(std::isnan(attend(reals({1, 1, 2, 1}, {nan, 2}), kKeys, 0)[0].reals[0]));
+  EXPECT_THAT(attend(kQueries, reals({1, 1, 3, 1}, {0, 1, nan}), 0)[0].reals, near({1, weighted({0, 2})}));
+}
+
 TEST(AttentionOracle, AHeadOfKeysServesTheQueryHeadsThatFollowEachOther) {
   const OracleTensor q = reals({2, 4, 1, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
   const OracleTensor k = reals({2, 2, 2, 1}, ramp(8, 0.1)), v = reals({2, 2, 2, 1}, ramp(8));
