@@ -16,7 +16,7 @@ space := $(subst ,, )
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: build/release/build.ninja  ## build the program: build/release/headroom (default)
+build: build/release/build.ninja  ## build the program for this machine: build/release/headroom (default)
 	cmake --build --preset release --parallel $(JOBS) --target headroom
 
 bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz, and what they read: dist/headroom_data.tar.xz
@@ -26,6 +26,7 @@ bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GP
 
 package: build/release/build.ninja  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both
 	$(call with_cuda,release)
+	$(call with_all_units,release)
 	cmake --build --preset release --parallel $(JOBS) --target headroom libheadroom
 	rm -f build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/headroom_*.deb dist/headroom-*.tar.xz
 	cd build/release && cpack
@@ -99,6 +100,10 @@ clean:  ## remove everything built and written
 build/%/build.ninja: CMakePresets.json | bootstrap
 	cmake --preset $*
 
+# A program that is built first is for this machine alone; tests, bundles and packages configure it again.
+build/release/build.ninja: CMakePresets.json | bootstrap
+	cmake --preset release $(if $(wildcard build/release/CMakeCache.txt),,-DHEADROOM_VECTOR_UNITS=NATIVE)
+
 bootstrap:
 	@scripts/bootstrap.sh
 
@@ -133,8 +138,9 @@ with_cuda = @if grep -qs '^HEADROOM_CUDA:STRING=AUTO' build/$(1)/CMakeCache.txt 
   { grep -qs '^HEADROOM_CUDA:STRING=TOOLKIT' build/$(1)/CMakeCache.txt && \
     ! grep -qs '^CUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/' build/$(1)/CMakeCache.txt; }; then \
   cmake --preset $(1) -DHEADROOM_CUDA=TOOLKIT; fi
-# A build that was configured where GoogleTest was not there has no tests. Tests hold the code for GPUs to what it can show without one.
+# Tests hold the code for GPUs to what it can show without one, and the kernels for CPUs of all vector units.
 define with_tests
 	$(call with_cuda,$(1))
-	@grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON
+	@grep -qs '^HEADROOM_TESTS:BOOL=ON' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_TESTS=ON -DHEADROOM_VECTOR_UNITS=ALL
 endef
+with_all_units = @grep -qs '^HEADROOM_VECTOR_UNITS:STRING=ALL' build/$(1)/CMakeCache.txt || cmake --preset $(1) -DHEADROOM_VECTOR_UNITS=ALL

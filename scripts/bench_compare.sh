@@ -22,6 +22,10 @@ else
   git worktree prune
   git worktree add --quiet --force --detach "$source" "$revision"
 fi
+# Both sides compile their kernels for the same vector units; a revision before that choice has all.
+units=$(sed -n 's/^HEADROOM_VECTOR_UNITS:STRING=//p' build/release/CMakeCache.txt)
+make --no-print-directory -C "$source" bootstrap >&2
+cmake -S "$source" --preset release -DHEADROOM_TESTS=OFF "-DHEADROOM_VECTOR_UNITS=$units" >&2
 # The paths below the worktree are those below this checkout, so ccache knows what the two have in common. A revision's own
 # Makefile knows what that revision needs.
 CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1 make --no-print-directory -C "$source" JOBS="${JOBS:-$(nproc)}" build >&2

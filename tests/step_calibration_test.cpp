@@ -87,9 +87,10 @@ TEST_F(CalibrateTest, RefusesWhatItCannotDo) {
     EXPECT_EQ(outcome.out, "");
     return outcome.err;
   };
-  EXPECT_THAT(refusal("fashion-flux --opt fbcache=0.1", 2), HasSubstr("without a step cache"));
+  EXPECT_THAT(refusal("fashion-flux --opt fbcache=0.1", 2), HasSubstr("takes no step cache"));
   EXPECT_THAT(refusal("flux-128x1+1 --random-weights 0", 2), HasSubstr("random weights"));
-  EXPECT_THAT(refusal("fashion-flux --steps 129", 2), HasSubstr("of 2 to 128 calls of the denoiser, not of 129"));
+  EXPECT_THAT(refusal("fashion-flux --steps 129", 2),
+              HasSubstr("loops with 2 to 128 calls of the denoiser; this one has 129"));
   EXPECT_THAT(refusal("fashion-flux --opt auto", 2), HasSubstr("auto"));
   EXPECT_THAT(refusal("fashion-flux --images 2 --probe-images 3", 2), HasSubstr("only 2 images to take them from"));
 }

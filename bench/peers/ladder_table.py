@@ -30,9 +30,11 @@ def steps_of(result):
     return own[0] if own else result["subject"]["request"]["steps"]
 
 
-def image_ms(result, step_ms):
-    prologue = series_of(result, "prologue")
-    before = statistics.median(prologue["time"]) if prologue else 0
+def image_ms(result, step_ms, number=None):
+    """After the median prologue, of one round if its number is given."""
+    prologue = series_of(result, "prologue") or {"time": [0]}
+    rounds = prologue.get("round") or [number] * len(prologue["time"])
+    before = statistics.median(time for time, of in zip(prologue["time"], rounds) if number is None or of == number)
     return (before + steps_of(result) * step_ms) / result["subject"]["request"].get("images", 1)
 
 
@@ -42,7 +44,7 @@ def round_images(result):
     by_round = {}
     for number, time in zip(step.get("round") or [0] * len(step["time"]), step["time"]):
         by_round.setdefault(number, []).append(time)
-    return {number: image_ms(result, statistics.median(times)) for number, times in by_round.items()}
+    return {number: image_ms(result, statistics.median(times), number) for number, times in by_round.items()}
 
 
 def factor(baseline, result):

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@
 #include "cli/all_commands.hpp"
 #include "cli/option_names.hpp"
 #include "cli/usage.hpp"
+#include "kernels/core/simd_targets.hpp"
 #include "measure/probes/machine.hpp"
 
 namespace {
@@ -67,7 +69,8 @@ int run(int argc, char** argv) {
       headroom::output_columns(STDOUT_FILENO)));  // also for the commands added below
   app.set_version_flag("--version", [] {
     const headroom::Machine machine = headroom::describe_machine();
-    return fmt::format("headroom {} ({})", machine.build->version, machine.build->git_revision);
+    return fmt::format("headroom {} ({}), CPU kernels for {}", machine.build->version, machine.build->git_revision,
+                       fmt::join(headroom::compiled_vector_units(), ", "));
   });
   app.require_subcommand(1);
   app.footer("Exit codes: 0 ok, 1 error, 2 usage, 3 regression found or budget missed, 4 inconclusive.");

@@ -133,6 +133,12 @@ std::string UsageFormatter::make_usage(const CLI::App* command, std::string /*na
   return wrap_text(fmt::format("Usage: {}\n", usage_of(*command)), columns_);
 }
 
+std::string UsageFormatter::make_help(const CLI::App* command, std::string name, CLI::AppFormatMode mode) const {
+  std::string help = Formatter::make_help(command, std::move(name), mode);
+  for (std::size_t at = 0; (at = help.find("\n\n\n", at)) != std::string::npos;) help.erase(at, 1);
+  return help;
+}
+
 std::string UsageFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   return entry(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
 }

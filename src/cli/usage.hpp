@@ -26,6 +26,8 @@ class UsageFormatter : public CLI::Formatter {
   explicit UsageFormatter(std::size_t columns) : columns_(columns) {}
   std::string make_description(const CLI::App* command) const override;
   std::string make_usage(const CLI::App* command, std::string name) const override;
+  /// Without the second blank line that CLI11 adds for a group of hidden options.
+  std::string make_help(const CLI::App* command, std::string name, CLI::AppFormatMode mode) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
   std::string make_footer(const CLI::App* command) const override;

@@ -117,6 +117,14 @@ TEST_F(UsageTest, WrapsHelpToTheWidth) {
   EXPECT_NE(convert_->help().find("--out DIR REQUIRED"), std::string::npos);
 }
 
+TEST_F(UsageTest, HiddenOptionsLeaveNoBlankLineInHelp) {
+  convert_->add_option("--hidden", text_)->group("");
+  convert_->footer("Example: headroom convert m --out x");
+  convert_->formatter(std::make_shared<UsageFormatter>(80));
+  EXPECT_EQ(convert_->help().find("\n\n\n"), std::string::npos) << convert_->help();
+  EXPECT_NE(convert_->help().find("\n\nExample: "), std::string::npos) << convert_->help();
+}
+
 TEST_F(UsageTest, BreaksExamplesAsAShellTakesThem) {
   convert_->footer("Example: headroom convert folder/of/a/model --out folder/to/write\nExit codes: 0.");
   EXPECT_EQ(UsageFormatter(50).make_footer(convert_),

@@ -182,26 +182,43 @@ json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
 constexpr double kLabelShare = 0.08;  // height of a label and its distance from the point, as a share of the axis
 constexpr double kLowShare = 0.15;    // a value below this share of the axis has no room for a label below it
 
+/// A value with the ends of its whisker, as shares of the axis.
+struct Reach {
+  double value = 0;
+  Interval ends;
+};
+
 /// Positions of the labels of values at one point of the x-axis: above the highest, below the lowest, and where there
-/// is room between others; empty for a label that has no room. Values are shares of the axis.
-std::vector<std::string_view> label_positions(const std::vector<double>& shares) {
+/// is room between the whiskers of others; empty for a label that has no room.
+std::vector<std::string_view> label_positions(const std::vector<Reach>& shares) {
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) { return shares[i]; });
+  std::ranges::sort(order, std::ranges::greater{}, [&](std::size_t i) { return shares[i].value; });
   std::vector<std::string_view> positions(shares.size());
-  double ceiling = std::numeric_limits<double>::infinity();  // the next value above, or the lower end of its label
+  double ceiling = std::numeric_limits<double>::infinity();  // the lowest whisker above, or the lower end of its label
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const double share = shares[order[k]];
+    const auto [low, high] = shares[order[k]].ends;
     const bool is_lowest = k + 1 == order.size();
-    const bool has_above = ceiling - share >= kLabelShare;
-    const bool has_below = share >= kLowShare && (is_lowest || share - shares[order[k + 1]] >= kLabelShare);
+    double floor = -std::numeric_limits<double>::infinity();  // the highest whisker below
+    for (std::size_t below = k + 1; below < order.size(); ++below)
+      floor = std::max(floor, shares[order[below]].ends.high);
+    const bool has_above = ceiling - high >= kLabelShare;
+    const bool has_below = low >= kLowShare && low - floor >= kLabelShare;
     if (has_above && (k == 0 || !is_lowest || !has_below))
       positions[order[k]] = "top";
     else if (has_below)
       positions[order[k]] = "bottom";
-    ceiling = positions[order[k]] == "bottom" ? share - kLabelShare : share;
+    ceiling = std::min(ceiling, positions[order[k]] == "bottom" ? low - kLabelShare : low);
   }
   return positions;
+}
+
+/// The interval of a measurement's time as one of the quantity, which may fall as the time rises.
+std::optional<Interval> ends_of(const SweepQuantity& y, double x, const Measurement& m) {
+  if (!m.time().interval_ms) return {};
+  const auto [low, high] =
+      std::minmax({y.of_time(x, m.time().interval_ms->low), y.of_time(x, m.time().interval_ms->high)});
+  return Interval{low, high};
 }
 
 /// The positions for each line and each of its points.
@@ -209,6 +226,11 @@ std::vector<std::vector<std::string_view>> label_positions(const Sweep& sweep, c
                                                            const SweepQuantity& y) {
   const auto value_at = [&](const SweepLine& line, std::size_t i) {
     return y.of_time(sweep.points[i].x, line.at[i]->time().median_ms);
+  };
+  const auto reach_at = [&](const SweepLine& line, std::size_t i, double most) {
+    const double value = value_at(line, i);
+    const Interval ends = ends_of(y, sweep.points[i].x, *line.at[i]).value_or(Interval{value, value});
+    return Reach{.value = value / most, .ends = {ends.low / most, ends.high / most}};
   };
   double most = 0;
   for (const SweepLine& line : lines)
@@ -218,11 +240,11 @@ std::vector<std::vector<std::string_view>> label_positions(const Sweep& sweep, c
                                                        std::vector<std::string_view>(sweep.points.size()));
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     std::vector<std::size_t> there;
-    std::vector<double> shares;
+    std::vector<Reach> shares;
     for (std::size_t line = 0; line < lines.size(); ++line) {
       if (lines[line].at[i] == nullptr) continue;
       there.push_back(line);
-      shares.push_back(most > 0 ? value_at(lines[line], i) / most : 0);
+      shares.push_back(reach_at(lines[line], i, most > 0 ? most : 1));
     }
     const std::vector<std::string_view> at = label_positions(shares);
     for (std::size_t k = 0; k < there.size(); ++k) positions[there[k]][i] = at[k];
@@ -247,10 +269,11 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                           {"min", 0},
                           {"boundaryGap", json::array({0, "8%"})}});
   option["series"] = json::array();
+  json texts = json::array();
   const std::vector<std::vector<std::string_view>> positions = label_positions(sweep, lines, y);
   for (const SweepLine& line : lines) {
     const std::vector<std::string_view>& position = positions[static_cast<std::size_t>(&line - lines.data())];
-    json items = json::array(), intervals = json::array();
+    json items = json::array(), intervals = json::array(), ends = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
       const Timing& timing = line.at[i]->time();
@@ -263,11 +286,15 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                        {"name", line.label},
                        {"text", y.label ? y.label(value) : label_ms(value)},
                        {"tip", tip.json()}});
-      items.back()["label"] = position[i].empty() ? json{{"show", false}} : json{{"position", position[i]}};
+      const std::optional<Interval> reach = ends_of(y, point.x, *line.at[i]);
+      if (!position[i].empty()) {
+        const double end = !reach ? value : position[i] == "top" ? reach->high : reach->low;
+        ends.push_back({{"value", json::array({place_of(sweep, i), end})},
+                        {"text", items.back()["text"]},
+                        {"label", {{"position", position[i]}}}});
+      }
       if (line.at[i]->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
-      if (timing.interval_ms)
-        intervals.push_back(json::array({place_of(sweep, i), y.of_time(point.x, timing.interval_ms->low),
-                                         y.of_time(point.x, timing.interval_ms->high)}));
+      if (reach) intervals.push_back(json::array({place_of(sweep, i), reach->low, reach->high}));
     }
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},
@@ -275,12 +302,20 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"symbolSize", 9},
                                 {"symbol", "circle"},
                                 {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
-                                {"itemStyle", {{"color", color(line.role)}}},
-                                {"labelLayout", {{"hideOverlap", true}}},
-                                {"label", value_label({{"color", color(line.role)}})}});
-    option["series"].push_back(vertical_whiskers(std::move(intervals)));
-    option["series"].back()["z"] = 5;
+                                {"itemStyle", {{"color", color(line.role)}}}});
+    option["series"].push_back(line_whiskers(std::move(intervals), line.label, line.role));
+    // Invisible points at the ends of whiskers carry the texts.
+    texts.push_back({{"type", "scatter"},
+                     {"name", line.label},
+                     {"silent", true},
+                     {"z", 6},
+                     {"symbolSize", 9},
+                     {"itemStyle", {{"color", "transparent"}}},
+                     {"data", std::move(ends)},
+                     {"labelLayout", {{"hideOverlap", true}}},
+                     {"label", value_label({{"color", color(line.role)}})}});
   }
+  for (json& text : texts) option["series"].push_back(std::move(text));
   return option;
 }
 

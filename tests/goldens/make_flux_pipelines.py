@@ -29,6 +29,8 @@ Runs on a CPU in a minute. Needs PyTorch, transformers, diffusers, safetensors, 
 The committed files are by diffusers 0.35.2 and transformers 4.45 (development, August 2024) under PyTorch 1.13, which
 lacks scaled_dot_product_attention and RMSNorm and was given their plain definitions, and whose group_norm was given
 contiguous tensors, for it is wrong in bf16 where channels are last.
+resize.safetensors is by a Pillow before 13, which resizes along x first; 13 resizes `0.resized` along y first
+(findings/pillow-resize-order.sh).
 
 A double pipeline is not double throughout: models, scheduler and image processor cast to float32. While a golden is
 computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script.

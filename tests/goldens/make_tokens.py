@@ -157,9 +157,10 @@ def make_spiece(strings, out):
         lines = [" ".join(text.split()) for text in PHRASES[: len(PHRASES) * 3 // 4] for _ in range(3)]
         lines += [" ".join(text.split()) for text in strings[:500:2] if text.isprintable() and len(text) < 1000]
         corpus.write_text("\n".join(lines) + "\n")
-        subprocess.run(["spm_train", f"--input={corpus}", f"--model_prefix={folder}/spiece", "--vocab_size=1500",
+        # The model keeps both names: relative ones are the same each time.
+        subprocess.run(["spm_train", "--input=corpus.txt", "--model_prefix=spiece", "--vocab_size=1500",
                         "--hard_vocab_limit=false", "--character_coverage=0.99", "--pad_id=0", "--eos_id=1", "--unk_id=2",
-                        "--bos_id=-1", "--num_threads=1", "--minloglevel=2"], check=True)
+                        "--bos_id=-1", "--num_threads=1", "--minloglevel=2"], check=True, cwd=folder)
         (out / "spiece.model").write_bytes((pathlib.Path(folder) / "spiece.model").read_bytes())
 
 

@@ -54,6 +54,24 @@ expect_none "$(targets)" '_tests$'
 configure OFF -DHEADROOM_TESTS=ON >"$build/log" 2>&1 || wrong "the tests cannot be asked for later: $(cat "$build/log")"
 expect_in "$(targets)" e2e_tests
 
+# Vector units of kernels for CPUs: all, or this machine's alone, which tests refuse.
+units() { ninja -C "$build" -t commands headroom | grep -o 'HEADROOM_VECTOR_UNIT=HWY_[A-Z0-9_]*' | sort -u; }
+[[ -z $(units) ]] || wrong "a build for all CPUs has one vector unit: $(units)"
+if configure OFF -DHEADROOM_VECTOR_UNITS=NATIVE >"$build/log" 2>&1; then wrong "tests are configured for one vector unit"; fi
+grep -q 'expected HEADROOM_VECTOR_UNITS=ALL' "$build/log" || wrong "nothing says what the tests need: $(cat "$build/log")"
+if configure OFF -DHEADROOM_VECTOR_UNITS=SOME >"$build/log" 2>&1; then wrong "vector units are called SOME"; fi
+configure OFF -DHEADROOM_VECTOR_UNITS=NATIVE -DHEADROOM_TESTS=OFF >"$build/log" 2>&1 || wrong "one vector unit: $(cat "$build/log")"
+[[ $(units | wc -l) == 1 ]] || wrong "a build for this machine has the vector units: $(units)"
+# Where nothing was built, only the program is for this machine alone; where something was, make keeps the choice.
+clone=$build/clone
+mkdir "$clone" && cp "$source"/Makefile "$source"/CMakePresets.json "$clone"
+steps() { make --dry-run --no-print-directory -C "$clone" "$1"; }
+expect_step() { [[ $(steps "$1") == *"$2"* ]] || wrong "make $1 runs no '$2': $(steps "$1")"; }
+for target in build demo; do expect_step $target '--preset release -DHEADROOM_VECTOR_UNITS=NATIVE'; done
+for target in test bundle; do expect_step $target '--preset release -DHEADROOM_TESTS=ON -DHEADROOM_VECTOR_UNITS=ALL'; done
+expect_step package '--preset release -DHEADROOM_VECTOR_UNITS=ALL'
+mkdir -p "$clone/build/release" && touch "$clone/build/release/CMakeCache.txt"
+[[ $(steps build) != *NATIVE* ]] || wrong "make configures a build of all vector units for one: $(steps build)"
 
 # GoogleTest without GoogleMock, as Debian's libgtest-dev alone.
 mkdir "$build/gtest"

@@ -90,8 +90,7 @@ void calibrate(const CalibrateArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchSet asked = SwitchSet::parse(arguments.switches.list);
   if (has_step_cache(asked))
-    fail_usage("--opt {}: steps are calibrated in loops of which each step is computed, without a step cache",
-               arguments.switches.list);
+    fail_usage("--opt {}: calibration computes every step, so it takes no step cache", arguments.switches.list);
   if (is_standard_output(arguments.out)) fail_usage("--out -: a calibration is kept in a file; --json prints it");
   if (arguments.effort.probed_images > arguments.effort.images)
     fail_usage("--probe-images {}: there are only {} images to take them from (--images)",

@@ -281,6 +281,11 @@ void add_ladder_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
   add_auto_switches(*command, arguments->switches, "");
+  CLI::Option* const opt = command->get_option("--opt");
+  opt->description(
+      opt->get_description() +
+      "; default: arena, flash, fuse, hoist, bf16 or int8 on a CPU, fp8 on a GPU (and bf16 if the baseline "
+      "is fp32), tile on a CPU, streams and graph on a GPU, layouts for convolutions, and half the steps");
   command
       ->add_option("--batch", arguments->options.request.images,
                    "images per batch, or samples of a pass; 0: one image for each label of the model")

@@ -17,17 +17,17 @@ using testing_tools::evaluate;
 using testing_tools::integers;
 using testing_tools::reals;
 
-TensorType typed(DType dtype, Shape shape) { return {dtype, shape}; }
+TensorType typed_as(DType dtype, Shape shape) { return {dtype, shape}; }
 
-std::vector<TensorType> types_of(Op op, const std::vector<TensorType>& in, NamedAttributes given = {}) {
+std::vector<TensorType> scaled_types_of(Op op, const std::vector<TensorType>& in, NamedAttributes given = {}) {
   return infer(op, Attributes(op, std::move(given)), in);
 }
 
 TEST(QuantizeValues, TransposesAndPadsTheKeys) {
-  const auto types = types_of(Op::kQuantizeValues, {typed(DType::kBF16, {2, 3, 130, 64})});
-  EXPECT_EQ(types, (std::vector{typed(DType::kF8E4M3, {2, 3, 64, 256}), typed(DType::kF32, {2, 3, 64})}));
-  EXPECT_THROW((void)types_of(Op::kQuantizeValues, {typed(DType::kF8E4M3, {2, 3, 130, 64})}), Error);
-  EXPECT_THROW((void)types_of(Op::kQuantizeValues, {typed(DType::kBF16, {3, 130, 64})}), Error);
+  const auto types = scaled_types_of(Op::kQuantizeValues, {typed_as(DType::kBF16, {2, 3, 130, 64})});
+  EXPECT_EQ(types, (std::vector{typed_as(DType::kF8E4M3, {2, 3, 64, 256}), typed_as(DType::kF32, {2, 3, 64})}));
+  EXPECT_THROW((void)scaled_types_of(Op::kQuantizeValues, {typed_as(DType::kF8E4M3, {2, 3, 130, 64})}), Error);
+  EXPECT_THROW((void)scaled_types_of(Op::kQuantizeValues, {typed_as(DType::kBF16, {3, 130, 64})}), Error);
 }
 
 /// Two channels of 21 keys, whose elements are exact in e4m3.
@@ -53,55 +53,55 @@ TEST(QuantizeValues, OrdersEverySixteenKeys) {
 }
 
 TEST(ScaledAttention, HasTypesThatFit) {
-  const TensorType q = typed(DType::kI8, {2, 4, 5, 16}), k = typed(DType::kI8, {2, 2, 130, 16});
-  const TensorType v = typed(DType::kF8E4M3, {2, 2, 32, 256});
-  const auto scales = [](Shape shape) { return typed(DType::kF32, shape); };
+  const TensorType q = typed_as(DType::kI8, {2, 4, 5, 16}), k = typed_as(DType::kI8, {2, 2, 130, 16});
+  const TensorType v = typed_as(DType::kF8E4M3, {2, 2, 32, 256});
+  const auto scales = [](Shape shape) { return typed_as(DType::kF32, shape); };
   const std::vector<TensorType> good = {q, scales({2, 4, 5}), k, scales({2, 2, 130}), v, scales({2, 2, 32})};
-  EXPECT_EQ(types_of(Op::kScaledAttention, good, {{attr::kDType, DType::kBF16}}),
-            (std::vector{typed(DType::kBF16, {2, 4, 5, 32})}));
-  const std::vector<TensorType> bad = {typed(DType::kF8E4M3, {2, 4, 5, 16}),   scales({2, 4, 5, 1}),
-                                       typed(DType::kI8, {2, 3, 130, 16}),     scales({2, 2, 5}),
-                                       typed(DType::kF8E4M3, {2, 2, 32, 130}), scales({2, 2, 256})};
+  EXPECT_EQ(scaled_types_of(Op::kScaledAttention, good, {{attr::kDType, DType::kBF16}}),
+            (std::vector{typed_as(DType::kBF16, {2, 4, 5, 32})}));
+  const std::vector<TensorType> bad = {typed_as(DType::kF8E4M3, {2, 4, 5, 16}),   scales({2, 4, 5, 1}),
+                                       typed_as(DType::kI8, {2, 3, 130, 16}),     scales({2, 2, 5}),
+                                       typed_as(DType::kF8E4M3, {2, 2, 32, 130}), scales({2, 2, 256})};
   for (std::size_t i = 0; i < bad.size(); ++i) {
     std::vector<TensorType> given = good;
     given[i] = bad[i];
-    EXPECT_THROW((void)types_of(Op::kScaledAttention, given), Error) << i;
+    EXPECT_THROW((void)scaled_types_of(Op::kScaledAttention, given), Error) << i;
   }
-  EXPECT_THROW((void)types_of(Op::kScaledAttention, good, {{attr::kDType, DType::kI8}}), Error);
+  EXPECT_THROW((void)scaled_types_of(Op::kScaledAttention, good, {{attr::kDType, DType::kI8}}), Error);
   const Attributes attributes(Op::kScaledAttention, {});
   EXPECT_EQ(definition_of(Op::kScaledAttention).flops.count(attributes, good, {}), 2.0 * 2 * 4 * 5 * 130 * (16 + 32));
 }
 
-/// Two query heads that share a head of keys, worked out with the elements that the scales stand for.
-TEST(ScaledAttention, IsTheAttentionOfWhatItsOperandsStandFor) {
-  constexpr std::size_t kKeys = 19, kDim = 3, kChannels = 2, kQueries = 2, kHeads = 2;
+/// Two query heads that share a head of keys, worked out with elements that are multiplied by their scales.
+TEST(ScaledAttention, IsTheAttentionOfItsOperandsTimesTheirScales) {
+  constexpr std::size_t keys = 19, dim = 3, channels = 2, queries = 2, heads = 2;
   std::vector<std::int64_t> q, k;
   std::vector<double> q_scale, k_scale, v;
-  for (std::size_t i = 0; i < kHeads * kQueries * kDim; ++i) q.push_back(static_cast<std::int64_t>(i * 37 % 101) - 50);
-  for (std::size_t i = 0; i < kKeys * kDim; ++i) k.push_back(static_cast<std::int64_t>(i * 53 % 113) - 56);
-  for (std::size_t i = 0; i < kHeads * kQueries; ++i) q_scale.push_back(0.03125 * static_cast<double>(i + 1));
-  for (std::size_t i = 0; i < kKeys; ++i) k_scale.push_back(0.0078125 * static_cast<double>(1 + i % 4));
-  for (std::size_t i = 0; i < kKeys * kChannels; ++i) v.push_back(std::sin(static_cast<double>(i)));
+  for (std::size_t i = 0; i < heads * queries * dim; ++i) q.push_back(static_cast<std::int64_t>(i * 37 % 101) - 50);
+  for (std::size_t i = 0; i < keys * dim; ++i) k.push_back(static_cast<std::int64_t>(i * 53 % 113) - 56);
+  for (std::size_t i = 0; i < heads * queries; ++i) q_scale.push_back(0.03125 * static_cast<double>(i + 1));
+  for (std::size_t i = 0; i < keys; ++i) k_scale.push_back(0.0078125 * static_cast<double>(1 + i % 4));
+  for (std::size_t i = 0; i < keys * channels; ++i) v.push_back(std::sin(static_cast<double>(i)));
   const std::vector<OracleTensor> values =
-      interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}), {reals({1, 1, kKeys, kChannels}, v)});
+      interpret_node(Op::kQuantizeValues, Attributes(Op::kQuantizeValues, {}), {reals({1, 1, keys, channels}, v)});
   const OracleTensor made =
       evaluate(Op::kScaledAttention,
-               {integers({1, kHeads, kQueries, kDim}, q, DType::kI8), reals({1, kHeads, kQueries}, q_scale),
-                integers({1, 1, kKeys, kDim}, k, DType::kI8), reals({1, 1, kKeys}, k_scale), values[0], values[1]},
+               {integers({1, heads, queries, dim}, q, DType::kI8), reals({1, heads, queries}, q_scale),
+                integers({1, 1, keys, dim}, k, DType::kI8), reals({1, 1, keys}, k_scale), values[0], values[1]},
                {{attr::kScale, 0.5}});
-  for (std::size_t row = 0; row < kHeads * kQueries; ++row) {
+  for (std::size_t row = 0; row < heads * queries; ++row) {
     std::vector<double> weights;
     double total = 0;
-    for (std::size_t key = 0; key < kKeys; ++key) {
+    for (std::size_t key = 0; key < keys; ++key) {
       double score = 0;
-      for (std::size_t i = 0; i < kDim; ++i) score += static_cast<double>(q[row * kDim + i] * k[key * kDim + i]);
+      for (std::size_t i = 0; i < dim; ++i) score += static_cast<double>(q[row * dim + i] * k[key * dim + i]);
       weights.push_back(std::exp(0.5 * score * q_scale[row] * k_scale[key]));
       total += weights.back();
     }
-    for (std::size_t channel = 0; channel < kChannels; ++channel) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
       double sum = 0;
-      for (std::size_t key = 0; key < kKeys; ++key) sum += weights[key] * v[key * kChannels + channel];
-      EXPECT_NEAR(made.reals[row * kChannels + channel], sum / total, 0.04) << "values are rounded to e4m3";
+      for (std::size_t key = 0; key < keys; ++key) sum += weights[key] * v[key * channels + channel];
+      EXPECT_NEAR(made.reals[row * channels + channel], sum / total, 0.04) << "values are rounded to e4m3";
     }
   }
 }

@@ -34,7 +34,7 @@ OpSpec biased_spec(DType dtype, const Case& c, std::int64_t kv_heads, const Tens
 }
 constexpr TensorType kNoBias{};
 
-bool can_prepare(std::string_view kernel, const OpSpec& spec, const Target& target) {
+bool can_prepare(std::string_view kernel, const OpSpec& spec, const DeviceTarget& target) {
   std::vector<Operand> in;
   for (const TensorType& type : spec.inputs) in.push_back(dense_operand(type));
   const Operand out = dense_operand(spec.outputs[0]);

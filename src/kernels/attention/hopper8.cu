@@ -13,9 +13,9 @@
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
 // heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
 // other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
-// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an exponential
-// each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay only where
-// exponentials are the limit all the same.
+// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and one
+// exponential each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay
+// only where exponentials are the limit all the same.
 // As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
 // TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
 //

@@ -15,13 +15,13 @@
 namespace headroom::attentions {
 namespace {
 
-struct Case {
+struct ScaledCase {
   std::int64_t batch, heads, queries, keys, dim;
   std::int64_t kv_heads = heads;
   double scale = 0.3;
 };
 
-OpSpec spec_of(DType scores, DType made, const Case& c) {
+OpSpec scaled_spec(DType scores, DType made, const ScaledCase& c) {
   const std::int64_t padded = round_up(c.keys, kKeysOf8);
   return make_spec(Op::kScaledAttention,
                    {{scores, {c.batch, c.heads, c.queries, c.dim}},
@@ -41,12 +41,12 @@ ScaledAttentionProblem problem_of(const OpSpec& spec) {
 }
 
 /// Probabilities are rounded to e4m3.
-constexpr Tolerance kTolerance{.relative_l2 = 0.03, .max_ulps_of_peak = 64};
+constexpr Tolerance kOfE4m3{.relative_l2 = 0.03, .max_ulps_of_peak = 64};
 
 /// The kernel in one variant.
-class TileKernel : public LibraryKernel {
+class TileKernel8 : public LibraryKernel {
  public:
-  explicit TileKernel(const Hopper8Tile& tile)
+  explicit TileKernel8(const Hopper8Tile& tile)
       : LibraryKernel({.name = "tile",
                        .op = Op::kScaledAttention,
                        .device = DeviceKind::kCuda,
@@ -57,7 +57,7 @@ class TileKernel : public LibraryKernel {
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& /*target*/) const override {
+                                                        const DeviceTarget& /*target*/) const override {
     return std::make_unique<PreparedKernel>(plan_hopper8(scaled_attention_problem(spec, inputs, outputs), tile_));
   }
 
@@ -75,7 +75,7 @@ class Hopper8Attention : public cuda::KernelTest {
   void expect_agrees(const Hopper8Tile& tile, const OpSpec& spec, TestStrides strides = TestStrides::kDense) {
     Comparison result;
     try {
-      result = compare(TileKernel(tile), spec, 1, kTolerance, strides);
+      result = compare(TileKernel8(tile), spec, 1, kOfE4m3, strides);
     } catch (const Error& error) {  // with the case that it came from
       result.message = error.what();
     }
@@ -112,19 +112,21 @@ class Hopper8Attention : public cuda::KernelTest {
 };
 
 TEST_F(Hopper8Attention, AgreesForEveryShape) {
-  for (const Case& c :
-       {Case{1, 1, 1, 1, 128}, Case{2, 3, 17, 17, 64}, Case{1, 2, 130, 65, 128}, Case{1, 2, 272, 272, 64},
-        Case{2, 2, 200, 129, 128, 1}, Case{1, 4, 64, 700, 64, 2}, Case{1, 1, 385, 600, 128}, Case{1, 2, 193, 256, 64}})
+  for (const ScaledCase& c :
+       {ScaledCase{1, 1, 1, 1, 128}, ScaledCase{2, 3, 17, 17, 64}, ScaledCase{1, 2, 130, 65, 128},
+        ScaledCase{1, 2, 272, 272, 64}, ScaledCase{2, 2, 200, 129, 128, 1}, ScaledCase{1, 4, 64, 700, 64, 2},
+        ScaledCase{1, 1, 385, 600, 128}, ScaledCase{1, 2, 193, 256, 64}})
     for (const DType scores : {DType::kI8, DType::kF8E4M3})
       for (const DType made : {DType::kBF16, DType::kF16}) {
-        const OpSpec spec = spec_of(scores, made, c);
+        const OpSpec spec = scaled_spec(scores, made, c);
         for (const Hopper8Tile& tile : hopper8_tiles(problem_of(spec))) expect_agrees(tile, spec);
       }
 }
 
 TEST_F(Hopper8Attention, AgreesWhereKeysAreSpreadOverBlocks) {
-  for (const Case& c : {Case{1, 2, 385, 8500, 64}, Case{1, 2, 300, 9000, 128, 1}, Case{2, 24, 520, 300, 128}}) {
-    const OpSpec spec = spec_of(c.heads == 2 ? DType::kI8 : DType::kF8E4M3, DType::kBF16, c);
+  for (const ScaledCase& c :
+       {ScaledCase{1, 2, 385, 8500, 64}, ScaledCase{1, 2, 300, 9000, 128, 1}, ScaledCase{2, 24, 520, 300, 128}}) {
+    const OpSpec spec = scaled_spec(c.heads == 2 ? DType::kI8 : DType::kF8E4M3, DType::kBF16, c);
     int spread = 0;
     for (const Hopper8Tile& tile : hopper8_tiles(problem_of(spec)))
       if (tile.spread > 0) {
@@ -136,7 +138,7 @@ TEST_F(Hopper8Attention, AgreesWhereKeysAreSpreadOverBlocks) {
 }
 
 TEST_F(Hopper8Attention, TakesStridedOperands) {
-  const OpSpec spec = spec_of(DType::kI8, DType::kBF16, {2, 4, 100, 144, 128, 2});
+  const OpSpec spec = scaled_spec(DType::kI8, DType::kBF16, {2, 4, 100, 144, 128, 2});
   for (const Hopper8Tile& tile : hopper8_tiles(problem_of(spec)))
     for (const TestStrides strides : {TestStrides::kPadded, TestStrides::kPermuted}) expect_agrees(tile, spec, strides);
 }
@@ -146,15 +148,15 @@ TEST_F(Hopper8Attention, AgreesForRandomProblems) {
   const auto up_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
   for (int i = 0; i < 200; ++i) {
     const std::int64_t kv_heads = up_to(3);
-    const Case c{.batch = up_to(2),
-                 .heads = kv_heads * up_to(3),
-                 .queries = up_to(i % 4 == 0 ? 500 : 150),
-                 .keys = up_to(i % 3 == 0 ? 700 : 150),
-                 .dim = i % 2 == 0 ? 128 : 64,
-                 .kv_heads = kv_heads,
-                 .scale = i % 5 == 0 ? 2.0 : 0.3};
+    const ScaledCase c{.batch = up_to(2),
+                       .heads = kv_heads * up_to(3),
+                       .queries = up_to(i % 4 == 0 ? 500 : 150),
+                       .keys = up_to(i % 3 == 0 ? 700 : 150),
+                       .dim = i % 2 == 0 ? 128 : 64,
+                       .kv_heads = kv_heads,
+                       .scale = i % 5 == 0 ? 2.0 : 0.3};
     const OpSpec spec =
-        spec_of(up_to(2) == 1 ? DType::kI8 : DType::kF8E4M3, up_to(2) == 1 ? DType::kBF16 : DType::kF16, c);
+        scaled_spec(up_to(2) == 1 ? DType::kI8 : DType::kF8E4M3, up_to(2) == 1 ? DType::kBF16 : DType::kF16, c);
     const std::vector<Hopper8Tile> tiles = hopper8_tiles(problem_of(spec));
     ASSERT_FALSE(tiles.empty());
     expect_agrees(tiles[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(tiles.size())) - 1)], spec,
@@ -197,7 +199,7 @@ class Hopper8Accuracy : public Hopper8Attention {
         operands.push_back(std::move(made));
     for (OracleTensor& made : quantized(v, Op::kQuantizeValues, {})) operands.push_back(std::move(made));
     const Shape& shape = q.type.shape;
-    const OpSpec spec = spec_of(scores, DType::kBF16, {1, 1, shape[2], k.type.shape[2], shape[3], 1, scale});
+    const OpSpec spec = scaled_spec(scores, DType::kBF16, {1, 1, shape[2], k.type.shape[2], shape[3], 1, scale});
     return run("cuda.scaled_attention", spec, operands);
   }
 };
@@ -256,10 +258,12 @@ TEST_F(Hopper8Attention, SaysWhatItTakes) {
     const Support rejection = kernel_named("cuda.scaled_attention").supports(spec, gpu);
     return rejection ? rejection->reason : "supported";
   };
-  EXPECT_EQ(reason(spec_of(DType::kI8, DType::kBF16, {1, 1, 8, 8, 64}), 90), "supported");
-  EXPECT_EQ(reason(spec_of(DType::kI8, DType::kBF16, {1, 1, 8, 8, 64}), 89), "is for GPUs of compute capability 9.0");
-  EXPECT_EQ(reason(spec_of(DType::kI8, DType::kF32, {1, 1, 8, 8, 64}), 90), "makes bf16 or f16, not f32");
-  EXPECT_EQ(reason(spec_of(DType::kI8, DType::kBF16, {1, 1, 8, 8, 80}), 90), "takes heads of 64 or 128, not 80 and 80");
+  EXPECT_EQ(reason(scaled_spec(DType::kI8, DType::kBF16, {1, 1, 8, 8, 64}), 90), "supported");
+  EXPECT_EQ(reason(scaled_spec(DType::kI8, DType::kBF16, {1, 1, 8, 8, 64}), 89),
+            "is for GPUs of compute capability 9.0");
+  EXPECT_EQ(reason(scaled_spec(DType::kI8, DType::kF32, {1, 1, 8, 8, 64}), 90), "makes bf16 or f16, not f32");
+  EXPECT_EQ(reason(scaled_spec(DType::kI8, DType::kBF16, {1, 1, 8, 8, 80}), 90),
+            "takes heads of 64 or 128, not 80 and 80");
 }
 
 }  // namespace

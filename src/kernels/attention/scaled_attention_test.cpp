@@ -6,10 +6,8 @@
 namespace headroom {
 namespace {
 
-constexpr Target kTwoThreads{.threads = 2};
-
 void expect_agrees(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
-  const Comparison result = compare_with_oracle(kernel_named(kernel), spec, kTwoThreads, 1, tolerance);
+  const Comparison result = compare_with_oracle(kernel_named(kernel), spec, Target{.threads = 2}, 1, tolerance);
   EXPECT_TRUE(result.passed) << kernel << ", " << spec.inputs[0].shape.to_string() << ": " << result.message;
 }
 

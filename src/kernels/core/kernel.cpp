@@ -1,5 +1,7 @@
 #include "kernels/core/kernel.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -11,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
+#include "kernels/core/simd_targets.hpp"
 
 namespace headroom {
 namespace {
@@ -44,6 +47,15 @@ std::vector<const Kernel*> in_order(DeviceKind device) {
   if (same != kernels.end())
     throw std::logic_error(fmt::format("{} and {} do not say which is tried first", (*same)->name(), same[1]->name()));
   return kernels;
+}
+
+/// A build for one machine alone may have come to another.
+void check_vector_units() {
+  if (highway_target_name().empty())
+    fail(
+        "this build has kernels for CPUs with {} alone, which this CPU lacks; build headroom on this machine, or with "
+        "-DHEADROOM_VECTOR_UNITS=ALL for all CPUs",
+        fmt::join(compiled_vector_units(), ", "));
 }
 
 }  // namespace
@@ -80,6 +92,7 @@ std::span<const Kernel* const> kernels_of(DeviceKind device) {
   const std::scoped_lock lock(mutex);
   const auto found = known.find(name_of(device));
   if (found != known.end()) return found->second;
+  if (device == DeviceKind::kCpu) check_vector_units();
   std::vector<const Kernel*> kernels = in_order(device);
   if (kernels.empty()) return {};  // none yet
   return known.emplace(name_of(device), std::move(kernels)).first->second;

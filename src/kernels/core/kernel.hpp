@@ -188,7 +188,7 @@ class Kernel {
 };
 
 /// The kernels of a device by op, those of one op in the order in which they are tried. None of a device that the build
-/// was made without.
+/// was made without. Throws Error if they were compiled for one vector unit alone, which this CPU lacks.
 [[nodiscard]] std::span<const Kernel* const> kernels_of(DeviceKind device);
 /// The kernel of that name, which there must be.
 [[nodiscard]] const Kernel& kernel_named(std::string_view name);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/cpu_info.hpp"
 #include "base/error.hpp"
 #include "kernels/core/limit_isa.hpp"
@@ -40,10 +42,16 @@ std::int64_t highway_targets_beyond(CpuIsa isa) {
 }  // namespace
 
 void limit_cpu_isa(CpuIsa most) {
+  const std::int64_t beyond = highway_targets_beyond(std::min(most, detect_cpu_isa()));
+  if ((HWY_TARGETS & ~beyond) == 0)
+    fail(
+        "the CPU's vector units cannot be limited to {}: this build has kernels for {} alone; configure it with "
+        "-DHEADROOM_VECTOR_UNITS=ALL",
+        name_of(most), compiled_vector_units().front());
   if (dnnl::set_max_cpu_isa(onednn_isa(most)) != dnnl::status::success)
     fail("the CPU's vector units cannot be limited to {}: oneDNN has been used already", name_of(most));
   limit_detected_isa(most);
-  hwy::DisableTargets(highway_targets_beyond(detect_cpu_isa()));
+  hwy::DisableTargets(beyond);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 

@@ -17,6 +17,14 @@ namespace {
 }();
 #endif
 
+std::string name_of_target(std::int64_t target) {
+  if (target == HWY_AVX3_DL) return "avx3_bf16";
+  std::string name;
+  for (const char* letter = hwy::TargetName(target); *letter != 0; ++letter)
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
+  return name;
+}
+
 std::string find_target_name() {
   // Highway 1.0's query of the supported targets also resets dispatch to all of the CPU's targets, disabled ones
   // included. So dispatch has to be restricted again.
@@ -24,13 +32,7 @@ std::string find_target_name() {
   hwy::GetChosenTarget().Update(supported);
   // Lower bits are better targets; dispatch takes the best that was compiled and that the CPU has.
   const std::int64_t usable = supported & HWY_TARGETS;
-  const std::int64_t best = usable & -usable;
-  if (best == HWY_AVX3_DL) return "highway:avx3_bf16";
-  std::string name = "highway:";
-  for (const char* letter = hwy::TargetName(best); *letter != 0; ++letter) {
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
-  }
-  return name;
+  return usable == 0 ? "" : "highway:" + name_of_target(usable & -usable);
 }
 
 }  // namespace
@@ -43,6 +45,12 @@ std::string highway_target_name() {
   std::string& name = known[dispatch.GetIndex()];
   if (name.empty()) name = find_target_name();
   return name;
+}
+
+std::vector<std::string> compiled_vector_units() {
+  std::vector<std::string> names;
+  for (std::int64_t rest = HWY_TARGETS; rest != 0; rest &= rest - 1) names.push_back(name_of_target(rest & -rest));
+  return names;
 }
 
 }  // namespace headroom

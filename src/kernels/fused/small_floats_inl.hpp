@@ -161,7 +161,6 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
   /// and its last bits are the code's except for the exponent. (56 is the remainder of the exponents' difference in
   /// a byte, and even.)
   static HWY_INLINE Word bounded(Vector v) {
-    const Words d32;
     const Vector least = hn::Set(Float(), 0x1p-6F);
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
     // The addend's power of two, with the exponent's part of the code, for the lowest bits of each exponent.
@@ -180,6 +179,7 @@ struct Stored<DType::kF8E4M3> : StoredAs<std::uint8_t> {
     return Word{_mm512_ternarylogic_epi32(_mm512_castps_si512(sum), _mm512_srai_epi32(bits, 31),
                                           _mm512_set1_epi32(0x7F), kFirstOrSecond)};
 #else
+    const Words d32;
     const Vector magnitude = hn::Abs(v);
     const Word exponent = hn::And(hn::BitCast(d32, hn::Max(magnitude, least)), hn::Set(d32, 0x7F800000U));
     const Word shift = hn::Set(d32, (20U << 23U) | 56U);

@@ -10,8 +10,8 @@
 namespace headroom {
 namespace {
 
-constexpr Activation kActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
-                                       Activation::kSilu, Activation::kRelu};
+constexpr Activation kRowActivations[] = {Activation::kNone, Activation::kGeluTanh, Activation::kGeluErf,
+                                          Activation::kSilu, Activation::kRelu};
 
 double reference(Activation activation, double v) {
   switch (activation) {
@@ -52,7 +52,7 @@ TEST(FinishRows, ErrsInBf16ByOneRoundingAndLittleOfTheArgument) {
   for (float magnitude = 1e-30F; magnitude < 1e30F; magnitude *= 1.07F) x.insert(x.end(), {magnitude, -magnitude});
   for (float value = -20.0F; value < 20.0F; value += 0.0009F) x.push_back(value);
   for_each_highway_target([&] {
-    for (const Activation activation : kActivations) {
+    for (const Activation activation : kRowActivations) {
       const std::vector<double> y = finish_row(activation, x);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const auto from = static_cast<double>(x[i]);
@@ -69,7 +69,7 @@ TEST(FinishRows, KeepsNanAndInfinity) {
   std::vector<float> x;
   for (int i = 0; i < 12; ++i) x.insert(x.end(), {kNan, -kNan, kInfinity, -kInfinity});  // 3 vectors at the most
   for_each_highway_target([&] {
-    for (const Activation activation : kActivations) {
+    for (const Activation activation : kRowActivations) {
       const std::vector<double> y = finish_row(activation, x);
       for (std::size_t i = 0; i < x.size(); i += 4) {
         EXPECT_TRUE(std::isnan(y[i]) && std::isnan(y[i + 1])) << static_cast<int>(activation);
@@ -92,7 +92,7 @@ TEST(FinishRows, AddsTheBiasInEachRowAndLeavesWhatLiesBetweenThem) {
     bias.push_back(static_cast<float>(load_as_double(&bf16_bias[i], DType::kBF16)));
   }
   for_each_highway_target([&] {
-    for (const Activation activation : kActivations)
+    for (const Activation activation : kRowActivations)
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
         const void* const from = dtype == DType::kF32 ? static_cast<const void*>(bias.data()) : bf16_bias.data();
         const std::vector<double> y = finish({.activation = activation,

@@ -29,6 +29,8 @@ double geometric_mean(std::span<const double> values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
+VisitId id_of(const Trials& trials) { return {.process = trials.process, .round = trials.round.value_or(0)}; }
+
 /// Whether a time changed noticeably; times of zero cannot be compared.
 bool has_changed(double from_ms, double to_ms) { return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange); }
 
@@ -39,6 +41,8 @@ std::string find_drift(std::span<const double> times_ms) {
   if (!has_changed(first, second)) return {};
   return fmt::format("its steps took {} at first and {} later", format_ms(first), format_ms(second));
 }
+
+double log_variance(const Visit& visit) { return log_median_variance(visit.image_ms) + visit.prologue_variance; }
 
 /// The baseline's visits around a round.
 struct BaselineVisits {
@@ -52,7 +56,7 @@ BaselineVisits baseline_around(std::span<const Visit> baseline, const VisitId& i
   for (const Visit& visit : baseline) {
     if (visit.id.process != id.process || (visit.id.round != id.round && visit.id.round != id.round + 1)) continue;
     around.medians_ms.push_back(median(visit.image_ms));
-    around.variance += log_median_variance(visit.image_ms);
+    around.variance += log_variance(visit);
     if (!visit.disturbance.empty()) around.disturbance = fmt::format("the baseline around it: {}", visit.disturbance);
   }
   const auto count = static_cast<double>(std::max<std::size_t>(1, around.medians_ms.size()));
@@ -96,17 +100,17 @@ std::string interval_of(const Factor& factor) {
 }
 
 /// Why two or more undisturbed rounds do not settle a factor: they disagree; they agree but are too few for a
-/// sufficiently narrow interval; or the steps within them vary too much.
+/// sufficiently narrow interval; or the times within them vary too much.
 std::string why_not_settled(const RoundLogs& sound) {
   const Factor factor = factor_of(sound);
   const std::string range = fmt::format("{} to {}", format_factor(factor.range.low), format_factor(factor.range.high));
   const bool agree =
       factor.range.high <= factor.value * (1 + kSettledShare) && factor.range.low >= factor.value / (1 + kSettledShare);
   if (!agree) return fmt::format("its rounds disagree: {} of the baseline's speed", range);
-  RoundLogs without_steps = sound;
-  for (auto& [round, one] : without_steps) one.variance = 0;
-  if (factor_of(without_steps).is_settled())
-    return fmt::format("steps within its rounds vary too much: the factor may be {}", interval_of(factor));
+  RoundLogs between = sound;
+  for (auto& [round, one] : between) one.variance = 0;
+  if (factor_of(between).is_settled())
+    return fmt::format("times within its rounds vary too much: the factor may be {}", interval_of(factor));
   return fmt::format("too few undisturbed rounds: {} agree ({} of the baseline's speed), but the factor may be {}",
                      factor.rounds, range, interval_of(factor));
 }
@@ -149,16 +153,10 @@ std::string find_disturbance(const Trials& trials, double observed, std::string_
   return find_disturbance(trials.conditions, observed_ms, trial);
 }
 
-std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms, double observed) {
-  HR_CHECK_EQ(steps.time_ms.size(), image_ms.size());
+std::vector<Visit> visits_of(const TrialSeries& series, double observed) {
   std::vector<Visit> visits;
-  std::size_t first = 0;
-  for (const Trials& trials : split_visits(steps)) {
-    const std::span<const double> times = image_ms.subspan(first, trials.wall_ms.size());
-    first += times.size();
-    Visit visit{.id = {.process = trials.process, .round = trials.round.value_or(0)},
-                .image_ms = {times.begin(), times.end()},
-                .disturbance = find_disturbance(trials, observed)};
+  for (const Trials& trials : split_visits(series)) {
+    Visit visit{.id = id_of(trials), .image_ms = trials.wall_ms, .disturbance = find_disturbance(trials, observed)};
     if (visit.disturbance.empty()) visit.disturbance = find_drift(trials.wall_ms);
     visits.push_back(std::move(visit));
   }
@@ -197,18 +195,27 @@ double steps_run(const Result& result) {
   return known ? static_cast<double>(count_calls(*known, static_cast<std::int64_t>(steps))) : steps;
 }
 
-std::vector<double> image_times(const Result& result) {
-  if (is_of_pass(result)) return timed_series(result).time_ms;
-  const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
-  const TrialSeries* const prologue = find_series(result, "prologue");
-  const double prologue_ms = prologue == nullptr ? 0 : prologue->statistics.median;
-  std::vector<double> times = series_of(result, "step").time_ms;
-  for (double& time : times) time = (prologue_ms + steps * time) / images;
-  return times;
-}
-
 std::vector<Visit> visits_of(const Result& result) {
-  return visits_of(timed_series(result), image_times(result), steps_observed(result));
+  std::vector<Visit> visits = visits_of(timed_series(result), steps_observed(result));
+  if (is_of_pass(result)) return visits;
+  const double steps = steps_run(result), images = result.subject.request.at("images").get<double>();
+  const auto of_image = [&](double prologue_ms, double step_ms) { return (prologue_ms + steps * step_ms) / images; };
+  const TrialSeries* const prologue = find_series(result, "prologue");
+  const std::vector<Trials> prologues = prologue == nullptr ? std::vector<Trials>{} : split_visits(*prologue);
+  for (Visit& visit : visits) {
+    double prologue_ms = 0;
+    if (prologue != nullptr) {
+      const auto found = std::ranges::find(prologues, visit.id, id_of);
+      if (found == prologues.end())
+        fail("'{}' has steps of round {} in process {}, and no prologue", result.id, visit.id.round, visit.id.process);
+      prologue_ms = median(found->wall_ms);
+      std::vector<double> of_prologues;  // images whose steps all take the median
+      for (const double ms : found->wall_ms) of_prologues.push_back(of_image(ms, median(visit.image_ms)));
+      visit.prologue_variance = log_median_variance(of_prologues);
+    }
+    for (double& ms : visit.image_ms) ms = of_image(prologue_ms, ms);
+  }
+  return visits;
 }
 
 bool Factor::is_settled() const {
@@ -265,7 +272,7 @@ PairedRounds pair_rounds(std::span<const Visit> baseline, std::span<const Visit>
     const BaselineVisits around = baseline_around(baseline, visit.id);
     if (around.medians_ms.empty()) continue;
     const RoundLog log{.log = std::log(geometric_mean(around.medians_ms) / median(visit.image_ms)),
-                       .variance = around.variance + log_median_variance(visit.image_ms)};
+                       .variance = around.variance + log_variance(visit)};
     paired.all[visit.id.round] = log;
     const std::string& disturbance = visit.disturbance.empty() ? around.disturbance : visit.disturbance;
     if (disturbance.empty())
@@ -289,7 +296,7 @@ RoundLogs rounds_between(const Result& base, const Result& other) {
     for (const Visit& visit : other_visits)
       if (visit.id == one.id)
         rounds[one.id.round] = {.log = std::log(median(one.image_ms) / median(visit.image_ms)),
-                                .variance = log_median_variance(one.image_ms) + log_median_variance(visit.image_ms)};
+                                .variance = log_variance(one) + log_variance(visit)};
   return rounds;
 }
 
@@ -356,8 +363,7 @@ void leave_out(Result& result, std::span<const VisitId> visits) {
   for (TrialSeries& series : result.trials) {
     std::vector<Trials> kept, left;
     for (Trials& trials : split_visits(series)) {
-      const VisitId id{.process = trials.process, .round = trials.round.value_or(0)};
-      (std::ranges::find(visits, id) == visits.end() ? kept : left).push_back(std::move(trials));
+      (std::ranges::find(visits, id_of(trials)) == visits.end() ? kept : left).push_back(std::move(trials));
     }
     if (left.empty() || kept.empty()) continue;
     apart.push_back(make_series(fmt::format("{}{}", series.what, kLeftOut), left));

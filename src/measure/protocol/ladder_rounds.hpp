@@ -28,6 +28,8 @@ struct Visit {
   VisitId id;
   std::vector<double> image_ms;  ///< for each step: the time of an image whose steps all take as long as this one
   std::string disturbance;       ///< why the times may be wrong; empty if no disturbance was found
+  /// What the prologues add to the variance of the logarithm of the median image; 0 for fewer than 6 generations.
+  double prologue_variance = 0;
 };
 
 /// The trials of a series by visit, in the order they ran; make_series() of them restores the series.
@@ -39,10 +41,9 @@ struct Visit {
 /// Steps during which the conditions of a trial of "step" were observed: of a step cache the whole generation, whose
 /// mean step the trial is; otherwise one.
 [[nodiscard]] double steps_observed(const Result& result);
-/// The visits of a series of steps; `image_ms` has an entry for each of its trials. A visit is disturbed if
-/// find_disturbance() says so, or if its second half took over 15% longer or shorter than its first.
-[[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& steps, std::span<const double> image_ms,
-                                           double observed = 1);
+/// The visits of a series, whose trials count as the images. A visit is disturbed if find_disturbance() says so, or if
+/// its second half took over 15% longer or shorter than its first.
+[[nodiscard]] std::vector<Visit> visits_of(const TrialSeries& series, double observed = 1);
 /// find_disturbance() of trials that were each observed during this many steps.
 [[nodiscard]] std::string find_disturbance(const Trials& trials, double observed, std::string_view trial = "step");
 
@@ -56,10 +57,9 @@ struct Visit {
 /// The iterations of the denoise loop that a request's result ran, including the effect of an applied `steps=N` or
 /// `sampler=NAME`.
 [[nodiscard]] double steps_run(const Result& result);
-/// The time of an image in ms, for each trial of the series "step": (median prologue + steps * step) / images. For a
-/// pass, the trials of "forward".
-[[nodiscard]] std::vector<double> image_times(const Result& result);
-/// The visits of a result with a timed_series().
+/// The visits of a result with a timed_series(). An image of a request takes (prologue + steps * step) / images, with
+/// the median prologue of the same visit, so that factors vary between rounds as prologues do. An image of a pass is a
+/// trial of "forward". Throws Error if a visit has steps and no prologue, though other visits have one.
 [[nodiscard]] std::vector<Visit> visits_of(const Result& result);
 
 /// The logarithm of a factor in one round, and its variance as estimated from the trials of that round.

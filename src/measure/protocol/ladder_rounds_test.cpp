@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "base/tensors/random.hpp"
+#include "base/test_util.hpp"
 
 namespace headroom {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -67,7 +69,7 @@ TEST(RungVerdict, SaysThatStepsVaryWhereTheirRoundsAgree) {
   for (Visit& one : rung)
     for (std::size_t i = 0; i < one.image_ms.size(); ++i) one.image_ms[i] = i % 2 == 0 ? 38 : 62;
   EXPECT_THAT(judge_rung(quiet_baseline(2), rung).unsettled,
-              testing::StartsWith("steps within its rounds vary too much: the factor may be "));
+              testing::StartsWith("times within its rounds vary too much: the factor may be "));
 }
 
 TEST(RungVerdict, OfOneRoundIsUnsettled) {
@@ -265,12 +267,48 @@ TEST(Visits, AreDisturbedByOtherWorkAndByTimesThatChangeOnTheWay) {
   slower.conditions.waited_ms.assign(20, 0.01);
   for (std::size_t i = 10; i < 20; ++i) slower.wall_ms[i] = 20;
   const TrialSeries series = make_series("step", std::vector{quiet, busy, slower});
-  const std::vector<Visit> visits = visits_of(series, series.time_ms);
+  const std::vector<Visit> visits = visits_of(series);
   ASSERT_THAT(visits, SizeIs(3));
   EXPECT_EQ(visits[0].disturbance, "");
   EXPECT_THAT(visits[1].disturbance, HasSubstr("threads waited for one for 40% of a typical step's time"));
   EXPECT_THAT(visits[2].disturbance, HasSubstr("its steps took 10.0 ms at first and 20.0 ms later"));
   EXPECT_EQ(visits[2].id, (VisitId{0, 2}));
+}
+
+/// Ten steps of 1 ms in each round, after prologues of these times.
+Result with_prologues(const std::vector<std::vector<double>>& by_round) {
+  Result result;
+  result.subject.request = {{"images", 1}, {"steps", 10}};
+  for (std::size_t round = 0; round < by_round.size(); ++round) {
+    add_visit(result, "step", trials_of(0, static_cast<std::int64_t>(round), std::vector<double>(20, 1)));
+    add_visit(result, "prologue", trials_of(0, static_cast<std::int64_t>(round), by_round[round]));
+  }
+  return result;
+}
+
+TEST(Visits, HaveProloguesOfTheirOwn) {
+  const std::vector<Visit> baseline = visits_of(with_prologues({{90}, {90}, {90}}));
+  EXPECT_THAT(baseline.at(2).image_ms, Each(100));
+  const Factor factor = factor_of(pair_rounds(baseline, visits_of(with_prologues({{40}, {30}}))).all);
+  EXPECT_NEAR(factor.range.low, 2.0, 1e-9);
+  EXPECT_NEAR(factor.range.high, 2.5, 1e-9);
+  EXPECT_FALSE(factor.is_settled()) << "steps agree, and prologues do not";
+}
+
+TEST(Visits, VaryAsTheirProloguesDo) {
+  const std::vector<double> wide = {60, 70, 80, 90, 100, 110, 120, 130};
+  EXPECT_LT(visits_of(with_prologues({std::vector<double>(8, 90)})).at(0).prologue_variance, 1e-12);
+  EXPECT_GT(visits_of(with_prologues({wide})).at(0).prologue_variance, std::pow(std::log(130.0 / 80) / 4, 2));
+  const std::vector<Visit> baseline = visits_of(with_prologues({wide, wide, wide}));
+  const Factor factor = factor_of(pair_rounds(baseline, visits_of(with_prologues({wide, wide}))).all);
+  EXPECT_LT(factor.interval->low, 0.9) << "rounds are equal by chance";
+}
+
+TEST(Visits, WithoutAPrologueAmongOthersAreRefused) {
+  Result result = with_prologues({{90}});
+  add_visit(result, "step", trials_of(0, 1, {1}));
+  EXPECT_THAT(error_of([&] { static_cast<void>(visits_of(result)); }),
+              HasSubstr("round 1 in process 0, and no prologue"));
 }
 
 TEST(Visits, OfAStepCacheAreObservedForWholeGenerations) {

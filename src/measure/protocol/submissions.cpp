@@ -1,6 +1,7 @@
 #include "measure/protocol/submissions.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/device.hpp"
 #include "base/error.hpp"
@@ -9,6 +10,8 @@
 namespace headroom {
 namespace {
 
+constexpr double kLeastTrialMs = 1;
+constexpr int kRecorded = 20;  // submissions of a recording that a GPU replays
 constexpr std::size_t kUnknownCache = std::size_t{256} << 20;
 
 std::size_t cache_of(const Backend& backend) {
@@ -32,8 +35,13 @@ Protocol short_protocol(const Backend& backend, double max_seconds) {
           .warmup_max = 20,
           .trials = 20,
           .max_seconds = max_seconds,
-          .min_trial_ms = 1,
+          .min_trial_ms = kLeastTrialMs,
           .gpu_pci_bus_id = pci_bus_id_of(backend)};
+}
+
+double launches_in_trial(double launch_ms, bool is_cpu) {
+  const double at_once = is_cpu ? 1 : kRecorded;
+  return at_once * std::max(1.0, std::ceil(kLeastTrialMs / (at_once * launch_ms)));
 }
 
 Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
@@ -45,7 +53,6 @@ Trials time_submissions(Backend& backend, Stream& stream, const std::function<vo
   if (!obstacle_to(Capability::kRecording, backend.properties().target).empty())
     return measure_callable(submit_and_wait, protocol);
   submit_and_wait();
-  constexpr int kRecorded = 20;
   const std::unique_ptr<Recording> recording = backend.record(stream, [&] {
     for (int i = 0; i < kRecorded; ++i) submit();
   });

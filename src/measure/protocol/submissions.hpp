@@ -21,6 +21,10 @@ namespace headroom {
 [[nodiscard]] Trials time_submissions(Backend& backend, Stream& stream, const std::function<void()>& submit,
                                       const Protocol& protocol);
 
+/// How many launches of this time a trial of time_submissions() under short_protocol() has, during which conditions
+/// are observed.
+[[nodiscard]] double launches_in_trial(double launch_ms, bool is_cpu);
+
 /// Evicts a device's caches by reading other data.
 class CacheEvictor {
  public:

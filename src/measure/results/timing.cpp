@@ -102,20 +102,24 @@ std::string remark_on_few_trials(std::span<const Result> results, std::string_vi
   return fmt::format("\n{}{}\n", too_few_for_interval(fewest), option.empty() ? "" : fmt::format(" ({})", option));
 }
 
-std::optional<std::string> why_unsettled(const Result& result) {
-  if (result.unsettled) return result.unsettled;
-  const TrialSeries* const series = find_timed_series(result);
-  if (series == nullptr || !series->round.empty() || series->conditions.empty()) return {};
-  const std::vector<Trials> processes = split_visits(*series);
+std::optional<std::string> find_disturbance(const TrialSeries& series, double observed, std::string_view trial) {
+  if (series.conditions.empty()) return {};
+  const std::vector<Trials> processes = split_visits(series);
   std::string disturbance;
   std::size_t disturbed = 0;
   for (const Trials& trials : processes) {
-    const std::string found =
-        find_disturbance(trials, steps_observed(result), series->what == "step" ? "step" : "pass");
+    const std::string found = find_disturbance(trials, observed, trial);
     if (found.empty()) continue;
     if (++disturbed == 1) disturbance = found;
   }
   return 2 * disturbed > processes.size() ? std::optional(disturbance) : std::nullopt;
+}
+
+std::optional<std::string> why_unsettled(const Result& result) {
+  if (result.unsettled) return result.unsettled;
+  const TrialSeries* const series = find_timed_series(result);
+  if (series == nullptr || !series->round.empty()) return {};
+  return find_disturbance(*series, steps_observed(result), series->what == "step" ? "step" : "pass");
 }
 
 std::string unit_of_series(std::string_view series) {

@@ -42,6 +42,11 @@ struct Timing {
 [[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series,
                                                std::string_view option);
 
+/// What find_disturbance() finds in most of the processes that measured a series, or in most of a suite's rounds. A
+/// trial was observed during this many steps; `trial` is the word for one of them.
+[[nodiscard]] std::optional<std::string> find_disturbance(const TrialSeries& series, double observed,
+                                                          std::string_view trial);
+
 /// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
 /// requests and passes, what find_disturbance() finds in most of the processes that measured it. Nothing if no problem
 /// was found.

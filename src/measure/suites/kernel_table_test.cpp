@@ -31,6 +31,17 @@ TEST(KernelTable, MarksWhatIsFasterThanItsFloor) {
               AllOf(HasSubstr("1 row is faster than the floor (`below`)"), Not(HasSubstr("0.500x"))));
 }
 
+TEST(KernelTable, SaysThatOtherWorkDisturbedIt) {
+  ResultFile file = copies(std::vector<double>(6, 0.5), 1);
+  Conditions& conditions = file.results.front().trials.front().conditions;
+  conditions.waited_ms.assign(6, 0.04);  // of a trial of two launches
+  EXPECT_THAT(to_kernel_table(file).text(), AllOf(Not(HasSubstr("unsettled")), HasSubstr("(--rounds)")));
+  conditions.waited_ms.assign(6, 0.2);
+  EXPECT_THAT(to_kernel_table(file).text(),
+              AllOf(HasSubstr("1 of 1 times are unsettled"), HasSubstr("waited for one for 20% of a typical launch"),
+                    HasSubstr("measure again on a quiet machine"), Not(HasSubstr("(--rounds)"))));
+}
+
 TEST(KernelTable, NamesNoOptionThatItsCommandRefuses) {
   const std::string few = to_kernel_table(copies({1, 1, 1}, 0.5)).text();
   EXPECT_THAT(few, AllOf(HasSubstr("3 trials give no 95% interval, 6 would"), Not(HasSubstr("--trials"))));

@@ -110,6 +110,7 @@ class Calibrator {
     phase_ = phase;
     done_ = 0;
     total_ = loops * std::ssize(tables_.next);
+    if (observer_) observer_(phase_, done_, total_);
   }
 
   HostTensor generate(Generator& generator, std::int64_t generation) {
@@ -180,9 +181,10 @@ MeasuredSchedules calibrate_steps(const Pipeline& pipeline, Backend& backend, We
                                   const RequestOptions& options, const CalibrationEffort& effort,
                                   const CalibrationObserver& observer) {
   const Request request = pipeline.resolve(options);
-  if (request.reference_tokens() != 0) fail_usage("steps are calibrated of requests without an image");
+  if (request.reference_tokens() != 0) fail_usage("calibration takes requests without an image");
   if (request.calls() < 2 || request.calls() > kMostCalls)
-    fail_usage("steps are calibrated of 2 to {} calls of the denoiser, not of {}", kMostCalls, request.calls());
+    fail_usage("calibration takes loops with 2 to {} calls of the denoiser; this one has {}", kMostCalls,
+               request.calls());
   return Calibrator(pipeline, backend, weights, options, effort.seed, observer)
       .run(effort.images, effort.probed_images);
 }

@@ -26,7 +26,7 @@ struct CalibrationEffort {
   std::int64_t probed_images = 10;  ///< the first of these images are made again under many schedules
   std::uint64_t seed = 0;
 };
-/// Called with the number of finished steps of a phase.
+/// Called with the number of finished steps of a phase: 0 when it begins, so that its time is known, then each step.
 using CalibrationObserver = std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)>;
 /// Finds the schedules by experiment. A search over the recorded predictions of whole loops
 /// (pipelines/schedules/step_schedule.hpp) gives some candidates for each number of computed calls. The candidate

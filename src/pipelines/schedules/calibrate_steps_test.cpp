@@ -74,7 +74,7 @@ TEST_F(CalibrateStepsTest, MeasuresWhatItChooses) {
   constexpr std::int64_t kSteps = 7;
   std::map<std::string, std::int64_t, std::less<>> done, totals;
   const auto count = [&](std::string_view phase, std::int64_t at, std::int64_t total) {
-    EXPECT_EQ(at, ++done[std::string(phase)]);
+    EXPECT_EQ(at, ++done.try_emplace(std::string(phase), -1).first->second) << "a phase begins with 0";
     totals[std::string(phase)] = total;
   };
   const MeasuredSchedules measured = calibrate_steps(*pipeline_, *backend_, weights_, options(kSteps),
@@ -111,8 +111,8 @@ TEST_F(CalibrateStepsTest, WhatCannotBeCalibratedIsRefused) {
     return headroom::error_of(
         [&] { static_cast<void>(calibrate_steps(*pipeline_, *backend_, weights_, options, {})); });
   };
-  EXPECT_THAT(refusal(options(1)), HasSubstr("of 2 to 128 calls of the denoiser, not of 1"));
-  EXPECT_THAT(refusal(options(129)), HasSubstr("not of 129"));
+  EXPECT_THAT(refusal(options(1)), HasSubstr("loops with 2 to 128 calls of the denoiser; this one has 1"));
+  EXPECT_THAT(refusal(options(129)), HasSubstr("has 129"));
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ Respacing read_respacing(const SchedulerReader& reader, SchedulerId id) {
     respacing.kind = kind;
     before = key;
   }
-  // In diffusers 0.42.1 every class that respaces levels takes the limits from its config, its own keys or not; but these
-  // two have Karras's spacing without them.
+  // In diffusers 0.42.1 every class that respaces levels takes the limits from its config, its own keys or not, but
+  // these two have Karras's spacing without them.
   const bool has_limits =
       respacing.kind == Respacing::Kind::kKarras ? id != kLmsClass && id != kDpmSdeClass : before != nullptr;
   if (!has_limits) return respacing;

@@ -50,7 +50,7 @@ var headroom = (function () {
       var position = api.value(0), horizontal = along === 'x', size = 4;
       var low = horizontal ? api.coord([api.value(1), position]) : api.coord([position, api.value(1)]);
       var high = horizontal ? api.coord([api.value(2), position]) : api.coord([position, api.value(2)]);
-      var style = {stroke: colors.whisker, lineWidth: 1.5, fill: null};
+      var style = {stroke: api.visual('color'), lineWidth: 1.5, fill: null};
       function line(x1, y1, x2, y2) { return {type: 'line', shape: {x1: x1, y1: y1, x2: x2, y2: y2}, style: style, silent: true}; }
       var children = horizontal
         ? [line(low[0], low[1], high[0], high[1]), line(low[0], low[1] - size, low[0], low[1] + size),

@@ -19,6 +19,12 @@ using nlohmann::json;
 struct BenchmarkSet {
   std::string program, hardware, unit;
   std::vector<const Measurement*> measurements;
+
+  /// Whether a measurement is of the set. One without a time has no unit, and is of every unit's set.
+  bool has(const Dataset& dataset, const Measurement& m) const {
+    return is_imported(*m.result) && m.result->source.name == program && dataset.scenario_of(m).hardware == hardware &&
+           (!m.timing || m.time().unit == unit);
+  }
 };
 
 std::vector<BenchmarkSet> benchmark_sets_of(const Dataset& dataset) {
@@ -26,11 +32,8 @@ std::vector<BenchmarkSet> benchmark_sets_of(const Dataset& dataset) {
   for (const Scenario& scenario : dataset.scenarios())
     for (const Measurement* m : scenario.current) {
       if (!is_imported(*m->result) || !m->timing) continue;
-      const std::string& program = m->result->source.name;
-      auto set = std::ranges::find_if(sets, [&](const BenchmarkSet& one) {
-        return one.program == program && one.hardware == scenario.hardware && one.unit == m->time().unit;
-      });
-      if (set == sets.end()) set = sets.insert(set, {program, scenario.hardware, m->time().unit, {}});
+      auto set = std::ranges::find_if(sets, [&](const BenchmarkSet& one) { return one.has(dataset, *m); });
+      if (set == sets.end()) set = sets.insert(set, {m->result->source.name, scenario.hardware, m->time().unit, {}});
       set->measurements.push_back(m);
     }
   return sets;
@@ -46,20 +49,18 @@ std::vector<std::string> notes_on_benchmarks(const Dataset& dataset, const Bench
     notes.emplace_back(
         fmt::format("Bars without a whisker are of fewer than {} times in the file.", kFewestForInterval));
   std::map<std::string, std::vector<std::string>> tagged;
-  for (const Measurement& m : dataset.measurements())
-    if (is_imported(*m.result) && m.result->source.name == set.program &&
-        dataset.scenario_of(m).hardware == set.hardware && (!m.timing || m.time().unit == set.unit))
-      for (const std::string& tag : m.result->tags)
-        if (std::vector<std::string>& labels = tagged[tag]; std::ranges::find(labels, m.label) == labels.end())
-          labels.push_back(m.label);
-  const auto is_of_set = [&](const Measurement& m) {
-    return is_imported(*m.result) && m.timing && m.result->source.name == set.program &&
-           dataset.scenario_of(m).hardware == set.hardware && m.time().unit == set.unit;
-  };
-  if (const auto all = std::ranges::count_if(dataset.measurements(), is_of_set); all > std::ssize(set.measurements))
+  std::int64_t timed = 0;
+  for (const Measurement& m : dataset.measurements()) {
+    if (!set.has(dataset, m)) continue;
+    timed += m.timing ? 1 : 0;
+    for (const std::string& tag : m.result->tags)
+      if (std::vector<std::string>& labels = tagged[tag]; std::ranges::find(labels, m.label) == labels.end())
+        labels.push_back(m.label);
+  }
+  if (timed > std::ssize(set.measurements))
     notes.push_back(
         fmt::format("Drawn is each benchmark of the last file that has it; {} more are in the table of measurements.",
-                    format_count(all - std::ssize(set.measurements), "measurement")));
+                    format_count(timed - std::ssize(set.measurements), "measurement")));
   constexpr std::size_t kMostNamed = 8;
   for (const auto& [tag, labels] : tagged) {
     const auto end = labels.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNamed, labels.size()));

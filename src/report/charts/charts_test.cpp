@@ -630,6 +630,8 @@ TEST(TensorCoreAnalysis, ShowsTheRateOfTheMedianLeastAndMost) {
   EXPECT_NEAR(f32["value"].get<double>(), 200e9, 1e6) << "as the table of the suite and the roofline";
   EXPECT_EQ(tip_row(f32, "most"), "250000000000 FLOP/s");
   EXPECT_EQ(f32["text"], "200 GFLOP/s");
+  EXPECT_EQ(option["xAxis"]["splitNumber"], 4) << "labels as wide as 100 TFLOP/s all have room";
+  EXPECT_EQ(option["media"][0]["option"]["xAxis"]["splitNumber"], 2);
 }
 
 TEST(Roofline, DrawsEachMachineInAChartOfItsOwn) {

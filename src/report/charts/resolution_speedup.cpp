@@ -151,8 +151,7 @@ json draw_factors(const Dataset& dataset, const Sweep& sweep, const std::vector<
     if (items.size() < 2) continue;
     names.push_back(line.name);
     option["series"].push_back(line_series(line, line.name, std::move(items)));
-    option["series"].push_back(vertical_whiskers(std::move(intervals)));
-    option["series"].back()["z"] = 5;
+    option["series"].push_back(line_whiskers(std::move(intervals), line.name, line.role));
   }
   if (option["series"].empty()) return {};
   add_line_legend(option, names);
@@ -224,7 +223,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
                                 {"data", std::move(ends)},
                                 {"lineStyle", {{"type", "dashed"}, {"width", 2}, {"color", color(fitted.line->role)}}},
                                 {"itemStyle", {{"color", color(fitted.line->role)}}}});
-    option["series"].push_back(vertical_whiskers(std::move(intervals)));
+    option["series"].push_back(line_whiskers(std::move(intervals), name, fitted.line->role));
     option["series"].push_back({{"type", "scatter"},
                                 {"name", name},
                                 {"symbolSize", 10},

@@ -90,10 +90,14 @@ TEST(BatchScaling, LabelsEachValueOnItsOwnSide) {
     const Dataset dataset = make_dataset({make_file(results)});
     const Drawn drawn = charts::batch_scaling(dataset);
     std::map<std::string, std::string> positions;
+    json first;
     for (const json& series : drawn.charts.at(0).option["series"])
-      if (series.value("type", "") == "line") {
-        const json& label = series["data"][0]["label"];
-        positions[series["name"]] = label.value("show", true) ? label.value("position", "") : "none";
+      if (series["type"] == "line") {
+        first = series["data"][0]["value"][0];
+        positions[series["name"]] = "none";
+      } else if (series["type"] == "scatter") {  // invisible points that carry the texts
+        for (const json& item : series["data"])
+          if (item["value"][0] == first) positions[series["name"]] = item["label"]["position"];
       }
     return positions;
   };
@@ -104,6 +108,27 @@ TEST(BatchScaling, LabelsEachValueOnItsOwnSide) {
   EXPECT_THAT(positions_at_one_image(140, 120),
               UnorderedElementsAre(Pair("bf16", "top"), Pair("baseline", "top"), Pair("arena", "none")))
       << "a label above would be at the baseline's point, and one below at the axis";
+}
+
+TEST(BatchScaling, LabelsAreBeyondWhiskersInTheColourOfTheirLine) {
+  std::vector<Result> results;
+  for (const std::int64_t batch : {1, 2}) {
+    results.push_back(make_result({}, {400, 450, 500, 500, 500, 500, 700, 800}, sized(batch, 10, 16)));
+    results.push_back(make_result({"arena"}, near(650), sized(batch, 10, 16)));
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].id = fmt::format("{}", i);
+  const json series = charts::batch_scaling(make_dataset({make_file(results)})).charts.at(0).option["series"];
+  for (const json& line : series) {
+    if (line["type"] != "line") continue;
+    const auto of_line = [&](std::string_view type) {
+      return *std::ranges::find_if(series,
+                                   [&](const json& s) { return s["type"] == type && s["name"] == line["name"]; });
+    };
+    EXPECT_EQ(of_line("custom")["itemStyle"]["color"], line["itemStyle"]["color"]);
+    EXPECT_FALSE(line.contains("label"));
+    const json text = of_line("scatter")["data"].at(0), whisker = of_line("custom")["data"].at(0);
+    EXPECT_EQ(text["value"][1], whisker[text["label"]["position"] == "top" ? 2 : 1]) << line["name"];
+  }
 }
 
 TEST(StepResolutionHeatmap, DrawsEachConfigurationAndBatch) {

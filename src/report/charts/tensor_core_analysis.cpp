@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
@@ -41,11 +42,15 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
         bars.push_back(make_bar(kernel));
     if (bars.empty()) continue;
     std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
+    nlohmann::json option = horizontal_bars(bars, "median rate", "axis_flops");
+    // A label is as wide as "100 TFLOP/s". Without room for all of them, some would be hidden at uneven distances.
+    option["xAxis"]["splitNumber"] = 4;
+    narrow_option(option)["xAxis"]["splitNumber"] = 2;
     drawn.charts.push_back({.file = numbered("tensor_core_analysis", drawn.charts.size()),
                             .title = "What matrix products reach, by compute type",
                             .subtitle = set.hardware,
                             .of = dataset.scenarios_of(measurements_of(set)),
-                            .option = horizontal_bars(bars, "median rate", "axis_flops"),
+                            .option = std::move(option),
                             .notes = {"Bars are medians over the trials, whiskers the least and the most. Grey "
                                       "computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
                             .height = height_of_bars(names_of(bars))});

@@ -300,6 +300,7 @@ json horizontal_whiskers(json intervals) {
           {"silent", true},
           {"z", 5},
           {"renderItem", fn("interval_x")},
+          {"itemStyle", {{"color", color("whisker")}}},
           {"encode", {{"x", json::array({1, 2})}, {"y", 0}}},
           {"data", std::move(intervals)}};
 }
@@ -308,8 +309,15 @@ json vertical_whiskers(json intervals) {
   return {{"type", "custom"},
           {"silent", true},
           {"renderItem", fn("interval_y")},
+          {"itemStyle", {{"color", color("whisker")}}},
           {"encode", {{"x", 0}, {"y", json::array({1, 2})}}},
           {"data", std::move(intervals)}};
+}
+
+json line_whiskers(json intervals, const std::string& line, std::string_view role) {
+  json whiskers = vertical_whiskers(std::move(intervals));
+  whiskers.update({{"name", line}, {"z", 5}, {"itemStyle", {{"color", color(role)}}}});
+  return whiskers;
 }
 
 json byte_axis(std::string_view name, double most) {

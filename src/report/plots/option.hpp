@@ -87,6 +87,8 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 /// A series of intervals as whiskers: [category, low, high] each, along the axis of values.
 [[nodiscard]] nlohmann::json horizontal_whiskers(nlohmann::json intervals);
 [[nodiscard]] nlohmann::json vertical_whiskers(nlohmann::json intervals);
+/// Vertical whiskers of a line in a chart of several: in the line's colour, and hidden with it by the legend.
+[[nodiscard]] nlohmann::json line_whiskers(nlohmann::json intervals, const std::string& line, std::string_view role);
 
 /// An axis of bytes up to `most`, in at most five divisions that are powers of two.
 [[nodiscard]] nlohmann::json byte_axis(std::string_view name, double most);

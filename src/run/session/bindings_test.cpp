@@ -222,14 +222,15 @@ TEST(Bindings, LetInputsShareMemory) {
   Bindings bindings;
   const DeviceMemory whole{.at = {memory.data()}, .bytes = memory.size()};
   const DeviceMemory half{.at = whole.at + 64, .bytes = 64};
-  bindings.add(Bound::kInput, "a", whole, whole.bytes, DeviceKind::kCpu);
-  bindings.add(Bound::kInput, "b", half, half.bytes, DeviceKind::kCpu);
+  bindings.add(Bound::kInput, "a", whole, whole.bytes, DeviceKind::kCpu->alignment);
+  bindings.add(Bound::kInput, "b", half, half.bytes, DeviceKind::kCpu->alignment);
   EXPECT_NO_THROW(bindings.require_apart());
-  bindings.add(Bound::kState, "b", half, half.bytes, DeviceKind::kCpu);
+  bindings.add(Bound::kState, "b", half, half.bytes, DeviceKind::kCpu->alignment);
   EXPECT_THROW(bindings.require_apart(), Error);
   bindings.remove(Bound::kState, "b");
   EXPECT_NO_THROW(bindings.require_apart());
-  EXPECT_THROW(bindings.add(Bound::kInput, "a", half, half.bytes, DeviceKind::kCuda), Error) << "not aligned for a GPU";
+  EXPECT_THROW(bindings.add(Bound::kInput, "a", half, half.bytes, DeviceKind::kCuda->alignment), Error)
+      << "not aligned for a GPU";
 }
 
 /// `graph`: recordings contain addresses.
