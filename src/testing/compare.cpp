@@ -104,10 +104,9 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
       tolerance.relative_l2 * std::sqrt(reference_squares) + tolerance.absolute * std::sqrt(static_cast<double>(numel));
   if (!(std::sqrt(error_squares) <= allowed_l2) || !(worst <= allowed)) {
     verdict.message = fmt::format(
-        "L2 error {:.3g} (allowed {:.3g}), relative {:.3g}; worst is {}: {}, expected {}, off by {:.3g} (allowed "
-        "{:.3g})",
-        std::sqrt(error_squares), allowed_l2, verdict.relative_l2, name_element(out, worst_index),
-        out.real(worst_index), reference.reals[static_cast<std::size_t>(worst_index)], worst, allowed);
+        "relative L2 error {:.3g} (allowed {:.3g}); worst is {}: {}, expected {}, off by {:.3g} (allowed {:.3g})",
+        verdict.relative_l2, tolerance.relative_l2, name_element(out, worst_index), out.real(worst_index),
+        reference.reals[static_cast<std::size_t>(worst_index)], worst, allowed);
   }
   return verdict;
 }
