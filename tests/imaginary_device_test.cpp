@@ -37,8 +37,8 @@ const std::vector<Case> kCases = {
     {"vae/flux"},
     {"vae/tiny"},
     {"text/t5"},
-    {"text/clip-l", {.batch = 2, .text_tokens = 77}},
-    {"text/clip-g", {.batch = 2, .text_tokens = 77}},
+    {"text/clip-l"},
+    {"text/clip-g"},
     {"unets/sd15"},
     {"unets/sdxl"},
     {"unets/pixel", {.batch = 2, .height = 16, .width = 16}},
@@ -92,7 +92,8 @@ TEST_P(ImaginaryDevice, RunsEveryPassOfAClassAsTheBaseline) {
         }
       if (SwitchSet::parse(switches).has("graph")) {
         EXPECT_THAT(declined(actual.compiled), AllOf(Contains("graph"), Contains("tile")));
-        EXPECT_EQ(actual.compiled.program->lanes, 2);
+        // The steps of the tiny autoencoder are a chain.
+        EXPECT_EQ(actual.compiled.program->lanes, each.folder == "vae/tiny" ? 1 : 2);
       }
     }
   }

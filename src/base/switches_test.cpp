@@ -81,7 +81,7 @@ TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongAndCannotPay) {
   EXPECT_EQ(on("lossless", kAmx), "arena,flash,fuse,hoist,channels-last,tile");
   EXPECT_EQ(on("lossless", kGpu), "arena,flash,fuse,hoist,align,channels-last,streams,graph");
   EXPECT_EQ(on("fast", kAmx), "arena,flash,fuse,hoist,bf16,int8,channels-last,tile");
-  EXPECT_EQ(on("fast", kGpu), "arena,flash,fuse,hoist,bf16,fp8,align,channels-last,streams,graph");
+  EXPECT_EQ(on("fast", kGpu), "arena,flash,fuse,hoist,bf16,fp8,attn8,align,channels-last,streams,graph");
   EXPECT_EQ(on("fast", kVnni), "arena,flash,fuse,hoist,int8,channels-last,tile") << "bf16 would be emulated";
   EXPECT_EQ(on("fast,bf16", kVnni), "arena,flash,fuse,hoist,bf16,int8,channels-last,tile") << "it was named itself";
   EXPECT_EQ(on("fp8,arena", kAmx), "arena,fp8") << "it was named itself, and is to decline";

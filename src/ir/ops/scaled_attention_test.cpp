@@ -72,8 +72,8 @@ TEST(ScaledAttention, HasTypesThatFit) {
   EXPECT_EQ(definition_of(Op::kScaledAttention).flops.count(attributes, good, {}), 2.0 * 2 * 4 * 5 * 130 * (16 + 32));
 }
 
-/// Two query heads that share a head of keys, worked out with elements that are multiplied by their scales.
-TEST(ScaledAttention, IsTheAttentionOfItsOperandsTimesTheirScales) {
+/// Two query heads that share a head of keys, worked out with elements times their scales.
+TEST(ScaledAttention, IsTheAttentionOfItsDequantizedOperands) {
   constexpr std::size_t keys = 19, dim = 3, channels = 2, queries = 2, heads = 2;
   std::vector<std::int64_t> q, k;
   std::vector<double> q_scale, k_scale, v;

@@ -13,7 +13,7 @@
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
 // heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
 // other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
-// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and one
+// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an
 // exponential each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay
 // only where exponentials are the limit all the same.
 // As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
@@ -50,8 +50,6 @@ namespace {
 
 using cuda::Constant;
 
-constexpr int kKeys = kKeysOf8;
-
 template <int kGroups>
 constexpr int kThreads = (kGroups + 1) * hw::kWarpgroup;
 /// Registers of a thread that copies, and of one that computes; their total is that of the initial allocation.
@@ -62,6 +60,7 @@ constexpr int kRegisters = kGroups == 3 ? 160 : 240;
 
 #if HR_HAS_HOPPER
 
+constexpr int kKeys = kKeysOf8;
 constexpr int kKeyBytes = kKeys * kRowBytes;
 template <int kDim>
 constexpr int kStageBytes = stage_bytes_of_8(kDim);

@@ -301,10 +301,10 @@ TEST(HopperAttentionTiles, AreFoundAgainByName) {
     EXPECT_FALSE(names.empty());
     EXPECT_FALSE(find_hopper_algorithm(problem, "hopper 64 queries x 16 keys, 1 tile a block").has_value());
   }
-  EXPECT_EQ(name_of({2, 128, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
-  EXPECT_EQ(name_of({1, 64, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
-  EXPECT_EQ(name_of({3, 128, 1, 2, false}), "hopper 192 queries x 128 keys, 2 tiles a block");
-  EXPECT_EQ(name_of({2, 144, 1, 6, false, 132}),
+  EXPECT_EQ(name_of(HopperTile{2, 128, 4, 1, true}), "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4");
+  EXPECT_EQ(name_of(HopperTile{1, 64, 2, 0, true}), "hopper 64 queries x 64 keys, 1 shared by 2");
+  EXPECT_EQ(name_of(HopperTile{3, 128, 1, 2, false}), "hopper 192 queries x 128 keys, 2 tiles a block");
+  EXPECT_EQ(name_of(HopperTile{2, 144, 1, 6, false, 132}),
             "hopper 128 queries x 144 keys, 6 tiles a block and the rest spread over 132");
 }
 

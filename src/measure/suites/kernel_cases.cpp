@@ -138,7 +138,7 @@ class Suite {
         {t5, t5, t5, {DType::kBF16, {1, 64, 512, 512}}}, {{attr::kScale, 1.0}});
   }
 
-  /// Attention in 8 bits and that of bf16, and all that quantizes, alone and as one body.
+  /// Attention in 8 bits and in bf16, and the kernels that quantize its operands.
   void attention_in_8_bits() {
     struct Size {
       std::int64_t heads, tokens, dim;
