@@ -81,7 +81,7 @@ TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongAndCannotPay) {
   EXPECT_EQ(on("lossless", kAmx), "arena,flash,fuse,hoist,channels-last,tile");
   EXPECT_EQ(on("lossless", kGpu), "arena,flash,fuse,hoist,align,channels-last,streams,graph");
   EXPECT_EQ(on("fast", kAmx), "arena,flash,fuse,hoist,bf16,int8,channels-last,tile");
-  EXPECT_EQ(on("fast", kGpu), "arena,flash,fuse,hoist,bf16,fp8,attn8,align,channels-last,streams,graph");
+  EXPECT_EQ(on("fast", kGpu), "arena,flash,fuse,hoist,bf16,fp8,align,channels-last,streams,graph");
   EXPECT_EQ(on("fast", kVnni), "arena,flash,fuse,hoist,int8,channels-last,tile") << "bf16 would be emulated";
   EXPECT_EQ(on("fast,bf16", kVnni), "arena,flash,fuse,hoist,bf16,int8,channels-last,tile") << "it was named itself";
   EXPECT_EQ(on("fp8,arena", kAmx), "arena,fp8") << "it was named itself, and is to decline";
@@ -92,11 +92,11 @@ TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongAndCannotPay) {
 TEST(SwitchSet, MixesPresetsAndSwitches) {
   EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph");
   EXPECT_EQ(SwitchSet::parse("fast").to_string(),
-            "arena,flash,fuse,hoist,bf16,int8,fp8,attn8,align,channels-last,tile,streams,graph");
+            "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph");
   EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(),
             "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph,steps=4");
   EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(),
-            "arena,flash,fuse,hoist,bf16,int8,fp8,attn8,align,channels-last,tile,streams,graph");
+            "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph");
 }
 
 TEST(SwitchSet, TakesBlanksAroundItems) {
@@ -132,7 +132,8 @@ TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
   EXPECT_EQ(usage_error("losless"), "unknown switch 'losless'; did you mean 'lossless'?");
   EXPECT_THAT(usage_error("fuse,warp"), AllOf(HasSubstr("unknown switch 'warp': there are "),
                                               HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
-                                                        "align, channels-last, tile, streams, graph, sampler, steps"),
+                                                        "attn8, align, channels-last, tile, streams, graph, sampler, "
+                                                        "steps"),
                                               HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list : {"Fuse", "fast=1", "=4", "=", "fuse;bf16", "fu se"})
     EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;
@@ -155,8 +156,8 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "int8", "fp8", "attn8", "align",
-                                   "channels-last", "tile", "streams", "graph", "steps=8"));
+  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "int8", "fp8", "align", "channels-last",
+                                   "tile", "streams", "graph", "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

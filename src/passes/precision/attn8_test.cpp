@@ -48,10 +48,10 @@ TEST(Attn8, SubtractsTheMeanOfTheKeys) {
 
 TEST(Attn8, SharesQuantizedOperands) {
   Graph graph = parse_graph(R"(graph g {
-    input %q: bf16[1, 1, 1100, 128]
-    input %k: bf16[1, 1, 1100, 128]
-    %1: bf16[1, 1, 1100, 128] = attention(%q, %k, %k)
-    %2: bf16[1, 1, 1100, 128] = attention(%k, %q, %k)
+    input %q: bf16[1, 1, 8192, 128]
+    input %k: bf16[1, 1, 8192, 128]
+    %1: bf16[1, 1, 8192, 128] = attention(%q, %k, %k)
+    %2: bf16[1, 1, 8192, 128] = attention(%k, %q, %k)
     output y = %1
     output z = %2
   })");
@@ -62,17 +62,17 @@ TEST(Attn8, SharesQuantizedOperands) {
 
 TEST(Attn8, SaysWhatItLeaves) {
   Graph graph = parse_graph(R"(graph g {
-    input %q: bf16[1, 2, 1024, 64]
+    input %q: bf16[1, 2, 8192, 64]
     input %text: bf16[1, 2, 77, 64]
-    input %wide: bf16[1, 2, 1024, 80]
-    input %f: f32[1, 2, 1024, 64]
-    input %mask: bool[1, 1, 1024, 1024]
-    %1: bf16[1, 2, 1024, 64] = attention(%q, %q, %q, %mask) @ masked
-    %2: bf16[1, 2, 1024, 64] = attention(%q, %q, %q) {causal = 1} @ causal
-    %3: bf16[1, 2, 1024, 64] = attention(%q, %text, %text) @ cross
-    %4: bf16[1, 2, 1024, 80] = attention(%wide, %wide, %wide) @ wide
-    %5: f32[1, 2, 1024, 64] = attention(%f, %f, %f) @ float
-    %6: bf16[1, 2, 1024, 64], %7: f32[1, 2, 1024] = attention(%q, %q, %q) {logsumexp = 1} @ sums
+    input %wide: bf16[1, 2, 8192, 80]
+    input %f: f32[1, 2, 8192, 64]
+    input %mask: bool[1, 1, 8192, 8192]
+    %1: bf16[1, 2, 8192, 64] = attention(%q, %q, %q, %mask) @ masked
+    %2: bf16[1, 2, 8192, 64] = attention(%q, %q, %q) {causal = 1} @ causal
+    %3: bf16[1, 2, 8192, 64] = attention(%q, %text, %text) @ cross
+    %4: bf16[1, 2, 8192, 80] = attention(%wide, %wide, %wide) @ wide
+    %5: f32[1, 2, 8192, 64] = attention(%f, %f, %f) @ float
+    %6: bf16[1, 2, 8192, 64], %7: f32[1, 2, 8192] = attention(%q, %q, %q) {logsumexp = 1} @ sums
     output a = %1
     output b = %2
     output c = %3
@@ -90,7 +90,7 @@ TEST(Attn8, SaysWhatItLeaves) {
   for (const PassNote& note : outcome.notes)
     for (const std::string& node : note.nodes) kept.push_back(node + ": " + note.reason);
   EXPECT_THAT(kept, UnorderedElementsAre("masked: it has a bias or a mask of the scores", "causal: it is causal",
-                                         "cross: too few to pay for quantizing: 1024 queries, 77 keys",
+                                         "cross: too few to pay for quantizing: 8192 queries, 77 keys",
                                          "wide: heads of 80 and 80, where 64 and 128 are taken",
                                          "float: its operands are f32, not of 16 bits",
                                          "sums: it gives the logarithm of the sum as well"));
@@ -98,8 +98,8 @@ TEST(Attn8, SaysWhatItLeaves) {
 
 TEST(Attn8, DeclinesOnOtherDevices) {
   Graph graph = parse_graph(R"(graph g {
-    input %q: bf16[1, 2, 1024, 64]
-    %1: bf16[1, 2, 1024, 64] = attention(%q, %q, %q)
+    input %q: bf16[1, 2, 8192, 64]
+    %1: bf16[1, 2, 8192, 64] = attention(%q, %q, %q)
     output y = %1
   })");
   EXPECT_EQ(run_pass("attn8", graph).declined, "attention in 8 bits runs on NVIDIA GPUs, not on a cpu");
@@ -116,25 +116,25 @@ TEST(Attn8, RefusesOtherArguments) {
 /// The generated kernels that normalize and rotate queries and keys quantize them.
 TEST(Attn8, QuantizersJoinTheNormAndTheRotation) {
   Graph graph = parse_graph(R"(graph g {
-    input %x: bf16[1, 1024, 384]
-    input %cos: f32[1024, 32]
-    input %sin: f32[1024, 32]
+    input %x: bf16[1, 8192, 384]
+    input %cos: f32[8192, 32]
+    input %sin: f32[8192, 32]
     param %w: bf16[64]
     param %u: bf16[64]
-    %1: bf16[1, 1024, 128] = slice(%x) {axis = 2, start = 0, size = 128}
-    %2: bf16[1, 1024, 128] = slice(%x) {axis = 2, start = 128, size = 128}
-    %3: bf16[1, 1024, 128] = slice(%x) {axis = 2, start = 256, size = 128}
-    %4: bf16[1, 1024, 2, 64] = reshape(%1) {shape = [1, 1024, 2, 64]}
-    %5: bf16[1, 2, 1024, 64] = transpose(%4) {perm = [0, 2, 1, 3]}
-    %6: bf16[1, 2, 1024, 64] = rms_norm(%5, %w) {eps = 1e-6}
-    %7: bf16[1, 2, 1024, 64] = rope(%6, %cos, %sin)
-    %8: bf16[1, 1024, 2, 64] = reshape(%2) {shape = [1, 1024, 2, 64]}
-    %9: bf16[1, 2, 1024, 64] = transpose(%8) {perm = [0, 2, 1, 3]}
-    %10: bf16[1, 2, 1024, 64] = rms_norm(%9, %u) {eps = 1e-6}
-    %11: bf16[1, 2, 1024, 64] = rope(%10, %cos, %sin)
-    %12: bf16[1, 1024, 2, 64] = reshape(%3) {shape = [1, 1024, 2, 64]}
-    %13: bf16[1, 2, 1024, 64] = transpose(%12) {perm = [0, 2, 1, 3]}
-    %14: bf16[1, 2, 1024, 64] = attention(%7, %11, %13) {scale = 0.125}
+    %1: bf16[1, 8192, 128] = slice(%x) {axis = 2, start = 0, size = 128}
+    %2: bf16[1, 8192, 128] = slice(%x) {axis = 2, start = 128, size = 128}
+    %3: bf16[1, 8192, 128] = slice(%x) {axis = 2, start = 256, size = 128}
+    %4: bf16[1, 8192, 2, 64] = reshape(%1) {shape = [1, 8192, 2, 64]}
+    %5: bf16[1, 2, 8192, 64] = transpose(%4) {perm = [0, 2, 1, 3]}
+    %6: bf16[1, 2, 8192, 64] = rms_norm(%5, %w) {eps = 1e-6}
+    %7: bf16[1, 2, 8192, 64] = rope(%6, %cos, %sin)
+    %8: bf16[1, 8192, 2, 64] = reshape(%2) {shape = [1, 8192, 2, 64]}
+    %9: bf16[1, 2, 8192, 64] = transpose(%8) {perm = [0, 2, 1, 3]}
+    %10: bf16[1, 2, 8192, 64] = rms_norm(%9, %u) {eps = 1e-6}
+    %11: bf16[1, 2, 8192, 64] = rope(%10, %cos, %sin)
+    %12: bf16[1, 8192, 2, 64] = reshape(%3) {shape = [1, 8192, 2, 64]}
+    %13: bf16[1, 2, 8192, 64] = transpose(%12) {perm = [0, 2, 1, 3]}
+    %14: bf16[1, 2, 8192, 64] = attention(%7, %11, %13) {scale = 0.125}
     output y = %14
   })");
   EXPECT_EQ(run_pass("attn8", graph, kGeneratingGpu).rewrites, 1);
