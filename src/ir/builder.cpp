@@ -118,7 +118,18 @@ ValueId Builder::matmul(ValueId a, ValueId b, bool transpose_b) {
 ValueId Builder::softmax(ValueId x) { return emit(Op::kSoftmax, {x})[0]; }
 ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const Attention& with) {
   return emit_with(Op::kAttention, {q, k, v}, {with.bias},
-                   {{attr::kScale, with.scale}, {attr::kCausal, with.causal}})[0];
+                   {{attr::kScale, with.scale}, {attr::kCausal, with.causal}, {attr::kDiagonal, with.diagonal}})[0];
+}
+std::pair<ValueId, ValueId> Builder::attention_and_logsumexp(ValueId q, ValueId k, ValueId v, const Attention& with) {
+  const std::vector<ValueId> results = emit_with(Op::kAttention, {q, k, v}, {with.bias},
+                                                 {{attr::kScale, with.scale},
+                                                  {attr::kCausal, with.causal},
+                                                  {attr::kDiagonal, with.diagonal},
+                                                  {attr::kLogsumexp, true}});
+  return {results[0], results[1]};
+}
+ValueId Builder::merge_attention(ValueId x, ValueId logsumexp, int axis) {
+  return emit(Op::kMergeAttention, {x, logsumexp}, {{attr::kAxis, count_from_front(axis, shape(x))}})[0];
 }
 ValueId Builder::layer_norm(ValueId x, double eps, const Affine& with) {
   return emit_with(Op::kLayerNorm, {x}, {with.weight, with.bias}, {{attr::kEps, eps}})[0];

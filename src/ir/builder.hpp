@@ -120,9 +120,14 @@ class Builder {
     ValueId bias = kNoValue;  ///< [b or 1, h or 1, s or 1, t]: a float one is added to the scores; a bool one masks the
                               ///< keys that a query may attend to (true: visible)
     bool causal = false;
+    std::int64_t diagonal = 0;  ///< if causal: query i attends to keys 0..i + diagonal
   };
   /// softmax(scale * q k^T + bias) v: q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] -> [b, h, s, e]
   ValueId attention(ValueId q, ValueId k, ValueId v, const Attention& with);
+  /// The same, and log(sum(exp(scores))): f32 [b, h, s]
+  std::pair<ValueId, ValueId> attention_and_logsumexp(ValueId q, ValueId k, ValueId v, const Attention& with);
+  /// Results of attention over parts of the keys, which `axis` counts, x[..., e] and logsumexp[...] -> over all keys
+  ValueId merge_attention(ValueId x, ValueId logsumexp, int axis = 0);
   /// The weight[d] and bias[d] of a norm over d channels.
   struct Affine {
     ValueId weight = kNoValue;

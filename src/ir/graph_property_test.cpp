@@ -151,7 +151,12 @@ class RandomGraph {
   ValueId attention() {
     const auto heads = [&] { return b_.reshape(any(), {kBatch, 2, kSeq, kWidth / 2}); };
     const ValueId q = heads(), k = heads(), v = heads();
-    return b_.reshape(b_.attention(q, k, v, {.scale = 0.25}), {kBatch, kSeq, kWidth});
+    Builder::Attention with{.scale = 0.25, .causal = pick(2) == 0};
+    if (with.causal) with.diagonal = pick(5) - 2;
+    if (pick(2) == 0) return b_.reshape(b_.attention(q, k, v, with), {kBatch, kSeq, kWidth});
+    const auto [result, logsumexp] = b_.attention_and_logsumexp(q, k, v, with);  // merged over the heads
+    const ValueId merged = b_.merge_attention(result, logsumexp, 1);             // [batch, seq, width / 2]
+    return b_.concat({merged, merged}, 2);
   }
 
   ValueId qk_norm_rope() {

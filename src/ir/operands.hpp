@@ -26,6 +26,7 @@ enum class Role : std::uint8_t {
   kK,            ///< keys
   kKey,          ///< of random numbers
   kKScale,       ///< scales of quantized keys
+  kLogsumexp,    ///< logarithms of sums of exponentials of scores
   kOffset,       ///< of random numbers
   kOther,        ///< the image that a shortcut convolves
   kPart,         ///< any number of parts to join

@@ -103,6 +103,8 @@ std::vector<Case> cases() {
       {"argmax_of_samples", Op::kArgmax, {{"axis", integer(0)}}, {{3, 3}}, {}},
       {"topk", Op::kTopk, {{"k", integer(2)}}, {{3, 4}}, {true}},
       {"attention", Op::kAttention, {}, {{3, 2, 4, 2}, {3, 2, 5, 2}, {3, 2, 5, 2}}, {true, true, true}},
+      {"merge_attention_inside", Op::kMergeAttention, {{"axis", integer(1)}}, {{3, 4, 2, 5}, {3, 4, 2}}, {true, true}},
+      {"merge_attention_of_samples", Op::kMergeAttention, {}, {{3, 3, 2, 5}, {3, 3, 2}}, {}},
       {"norm_modulate", Op::kNormModulate, {{"eps", 1e-6}}, {{3, 2, 4}, {3, 1, 4}, {3, 1, 4}}, {true, true, true}},
       {"rope_table", Op::kRopeTable, {{"axes", ints({4})}}, {{3, 1}}, {}},
       {"gate_residual", Op::kGateResidual, {}, {{3, 2, 4}, {3, 1, 4}, {3, 2, 4}}, {true, true, true}},

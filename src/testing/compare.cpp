@@ -99,8 +99,10 @@ Verdict judge_reals(const TestTensor& out, const OracleTensor& reference, Tolera
   Verdict verdict;
   if (error_squares > 0)
     verdict.relative_l2 = std::sqrt(error_squares / reference_squares);  // infinite where the reference is 0
-  const double allowed = tolerance.max_ulps_of_peak * epsilon_of(dtype) * peak;
-  if (!(verdict.relative_l2 <= tolerance.relative_l2) || !(worst <= allowed)) {
+  const double allowed = tolerance.max_ulps_of_peak * epsilon_of(dtype) * peak + tolerance.absolute;
+  const double allowed_l2 =
+      tolerance.relative_l2 * std::sqrt(reference_squares) + tolerance.absolute * std::sqrt(static_cast<double>(numel));
+  if (!(std::sqrt(error_squares) <= allowed_l2) || !(worst <= allowed)) {
     verdict.message = fmt::format(
         "relative L2 error {:.3g} (allowed {:.3g}); worst is {}: {}, expected {}, off by {:.3g} (allowed {:.3g})",
         verdict.relative_l2, tolerance.relative_l2, name_element(out, worst_index), out.real(worst_index),

@@ -16,6 +16,7 @@ namespace headroom {
 struct Tolerance {
   double relative_l2;
   double max_ulps_of_peak = 64;
+  double absolute = 0;       ///< added to both limits for each element, for results that are near 0 as a whole
   bool rounds_once = false;  ///< every element must equal the oracle's, rounded to the dtype
 };
 /// The usual tolerance of a kernel that computes in f32 and stores `dtype`.

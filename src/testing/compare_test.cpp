@@ -236,6 +236,15 @@ TEST(Compare, ZeroReferenceWantsZeros) {
   expect_rejected(compare({.body = map([](double) { return 1e-30; })}, scale_spec(0)), "relative L2 error inf");
 }
 
+TEST(Compare, AddsAnAbsoluteErrorToBothLimits) {
+  const auto compare_within = [](double absolute) {
+    return compare_with_oracle(TestKernel(Traits{.body = map([](double) { return 1e-6; })}), scale_spec(0), kTarget,
+                               kSeed, {.relative_l2 = 0, .absolute = absolute});
+  };
+  EXPECT_TRUE(compare_within(1.1e-6).passed);
+  expect_rejected(compare_within(0.9e-6), "off by 1e-06 (allowed 9e-07)");
+}
+
 TEST(Compare, IntegersAreExactOrWrong) {
   const OpSpec spec = make_spec(Op::kReshape, {{DType::kI32, Shape{4, 6}}}, {{"shape", std::vector<std::int64_t>{24}}});
   const auto copy = [](const LaunchArguments& a, auto, auto) { std::memcpy(a.output(0), a.input(0), 24 * 4); };

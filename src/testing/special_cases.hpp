@@ -233,9 +233,22 @@ class SpecialCases {
         cases_.back().skips = of_keys;
         NamedAttributes causal = attributes;
         causal.emplace_back(attr::kCausal, true);
-        add(Op::kAttention, {k, k, k}, std::move(causal));
+        add(Op::kAttention, {k, k, k}, causal);
         cases_.back().skips = of_keys;
+        for (const std::int64_t diagonal : {20, -20}) {
+          NamedAttributes moved = causal;
+          moved.emplace_back(attr::kDiagonal, diagonal);
+          add(Op::kAttention, {k, k, k}, std::move(moved));
+          cases_.back().skips = [=](std::size_t input, Special special) {
+            // A query that sees nothing but scores of -infinity, where others see none, may get 0 or NaN.
+            return of_keys(input, special) || (diagonal < 0 && special == Special::kInfinities);
+          };
+        }
       }
+    for (const std::int64_t axis : {0, 1, 2})
+      for (const bool has_logsumexp : {false, true})
+        add(Op::kMergeAttention, {stored({3, 2, 7, 40}), {DType::kF32, {3, 2, 7}}},
+            {{attr::kAxis, axis}, {attr::kLogsumexp, has_logsumexp}});
     add(Op::kAttention, {stored({1, 2, 64, 64}), stored({1, 2, 128, 64}), stored({1, 2, 128, 64})},
         {{attr::kScale, 0.125}});
     for (const std::int64_t tokens : {40, 256}) add(Op::kQuantizeValues, {stored({1, 2, tokens, 64})});

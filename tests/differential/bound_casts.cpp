@@ -27,7 +27,9 @@ Errors cast_errors(const Site& site) {
   Field error = site.operands[0]->error;
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double value = value_at(x, i), result = value_at(site.results[0], i), reach = error[i];
-    if (site.covers == Covers::kUnrounded) {
+    if (std::isinf(value)) {
+      if (result != value) error[i] = kInfinity;
+    } else if (site.covers == Covers::kUnrounded) {
       error[i] += std::fabs(result - value) + storage_unit(to).relative * std::fabs(value) + (is_float(to) ? 0 : 0.5);
       if (!is_float(from) && reach == 0) error[i] = 0;
     } else if (to == DType::kBool) {
@@ -56,7 +58,7 @@ Errors quantize_errors(const Site& site) {
       peak = std::max(peak, std::fabs(x.value.reals[i]));
       reach = std::max(reach, x.error[i]);
     }
-    const bool is_clear = reach == 0 || (peak > 2 * reach && peak > 0x1p-90 && std::isfinite(peak));
+    const bool is_clear = std::isfinite(peak) && (reach == 0 || (peak > 2 * reach && peak > 0x1p-90));
     const double scale = site.results[1].reals[row];
     double& scale_error = errors[1][row];
     if (!is_clear)

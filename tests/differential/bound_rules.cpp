@@ -89,7 +89,7 @@ void add_rounding(const Site& site, const OracleTensor& result, Field& error) {
   const StorageUnit unit = is_real ? StorageUnit{kDoubleUnit, 0} : storage_unit(dtype);
   const double arithmetic = 2 * arithmetic_unit(site.covers);
   for (std::size_t i = 0; i < error.size(); ++i)
-    if (std::isfinite(result.reals[i]))
+    if (std::isfinite(result.reals[i]) && (result.reals[i] != 0 || error[i] > 0))  // a 0 that is exact is stored so
       error[i] += (unit.relative + arithmetic) * (std::fabs(result.reals[i]) + error[i]) + unit.least;
 }
 
@@ -103,12 +103,15 @@ std::vector<std::vector<double>> bound_errors(const Site& site) {
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (rule->stored == Stored::kRounded) add_rounding(site, site.results[r], errors[r]);
     const double largest = largest_of(site.results[r].type.dtype);
-    // Masks contain infinities, which are exact.
-    const bool keeps_infinities = rule->stored == Stored::kAsIs || site.op == Op::kAdd;
+    // Infinities of masks are exact, and so are logarithms of sums over no key.
+    const bool keeps_infinities =
+        rule->stored == Stored::kAsIs || site.op == Op::kAdd || site.op == Op::kSub || site.op == Op::kLog;
     for (std::size_t i = 0; i < errors[r].size(); ++i) {
       const double value = value_at(site.results[r], i);
-      if (keeps_infinities && std::isinf(value) && std::isfinite(errors[r][i])) continue;
-      if (!(std::fabs(value) + errors[r][i] <= largest)) errors[r][i] = kInfinity;
+      if (keeps_infinities && std::isinf(value) && std::isfinite(errors[r][i]))
+        errors[r][i] = 0;
+      else if (!(std::fabs(value) + errors[r][i] <= largest))
+        errors[r][i] = kInfinity;
     }
   }
   return errors;

@@ -33,8 +33,8 @@ constexpr std::int64_t kLargeElements = 4096;
 /// A message that names the first wrong element.
 std::optional<std::string> compare_element(std::string_view what, const std::string& name, std::size_t i,
                                            double expected, double actual, double bound) {
-  if (!std::isfinite(bound) || !std::isfinite(expected)) return std::nullopt;  // nothing is known of it
-  if (std::fabs(actual - expected) <= bound) return std::nullopt;
+  if (!std::isfinite(bound) || std::isnan(expected)) return std::nullopt;  // nothing is known of it
+  if (actual == expected || std::fabs(actual - expected) <= bound) return std::nullopt;
   return fmt::format("{} {}: element {} is {:.9g}, expected {:.9g} +- {:.3g}", what, name, i, actual, expected, bound);
 }
 
@@ -171,7 +171,8 @@ std::optional<std::string> Checker::compare(const NamedBounds& expected, const N
     const Bounded& got = found->second;
     double largest = 0;
     for (std::size_t i = 0; i < wanted.error.size(); ++i)
-      largest = std::max(largest, std::fabs(number_at(wanted.value, i)));
+      if (const double size = std::fabs(number_at(wanted.value, i)); std::isfinite(size))
+        largest = std::max(largest, size);
     for (std::size_t i = 0; i < wanted.error.size(); ++i) {
       const double bound = wanted.error[i] + got.error[i];
       if (auto wrong = compare_element(what, name, i, number_at(wanted.value, i), number_at(got.value, i), bound))

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "backends/backend.hpp"
 #include "base/files/file.hpp"
@@ -232,6 +233,38 @@ TEST(DifferentialBounds, KnowThatAResidualMayBeRoundedBeforeTheBias) {
   constexpr double kHalfStep = 0x1p-7;  // of bf16 from 2 to 4
   EXPECT_GT(error(Covers::kCudaKernels, DType::kBF16), error(Covers::kKernels, DType::kBF16) + kHalfStep) << "of 3";
   EXPECT_LT(error(Covers::kCudaKernels, DType::kF32), 1e-5);
+}
+
+/// Two queries, the first of which sees no key, over two equal parts of the keys.
+TEST(DifferentialBounds, KnowWhichQueriesSeeNoKey) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+    for (const Covers covers : {Covers::kReals, Covers::kKernels, Covers::kCudaKernels, Covers::kUnrounded}) {
+      const auto tensor = [&](const Shape& shape, std::vector<double> values) {
+        return Bounded{{{dtype, shape}, std::move(values), {}}, std::vector<double>(shape.numel(), 0.0)};
+      };
+      const Bounded q = tensor({1, 1, 2, 1}, {1, 2}), k = tensor({1, 1, 3, 1}, {0.5, 1, 2}),
+                    v = tensor({1, 1, 3, 1}, {1, 10, 100});
+      const Attributes moved(Op::kAttention, {{attr::kCausal, true}, {attr::kDiagonal, -1}, {attr::kLogsumexp, true}});
+      const std::vector<Bounded> part = bound_node(Op::kAttention, moved, {&q, &k, &v}, covers);
+      const auto twice = [](const Bounded& of, const Shape& shape) {
+        Bounded parts = of;
+        parts.value.type.shape = shape;
+        parts.value.reals.insert(parts.value.reals.end(), of.value.reals.begin(), of.value.reals.end());
+        parts.error.insert(parts.error.end(), of.error.begin(), of.error.end());
+        return parts;
+      };
+      const Bounded x = twice(part[0], {2, 1, 1, 2, 1}), logs = twice(part[1], {2, 1, 1, 2});
+      const Attributes with_logs(Op::kMergeAttention, {{attr::kLogsumexp, true}});
+      const std::vector<Bounded> merged = bound_node(Op::kMergeAttention, with_logs, {&x, &logs}, covers);
+      for (const std::vector<Bounded>& results : {part, merged}) {
+        EXPECT_EQ(results[0].value.reals[0], 0);
+        EXPECT_EQ(results[1].value.reals[0], -infinity);
+        EXPECT_EQ(results[1].error[0], 0) << "which is exact";
+        for (const double error : {results[0].error[0], results[0].error[1], results[1].error[1]})
+          EXPECT_LT(error, 0.25) << name_of(dtype);
+      }
+    }
 }
 
 TEST(DifferentialShrinking, LeavesOutWhatIsNotRead) {

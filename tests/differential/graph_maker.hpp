@@ -93,6 +93,7 @@ class GraphMaker {
   void add_padded();
   void add_values();
   void add_masked_attention();
+  ValueId attend_in_parts(ValueId q, ValueId k, ValueId v, const Builder::Attention& with);
 
   // random_weights.cpp: weights of matmuls
   ValueId weight(std::int64_t rows, std::int64_t columns);

@@ -83,7 +83,33 @@ void GraphMaker::add_masked_attention() {
     bias = operand(typed(mask_shape));
   else if (choose_.one_in(2))
     bias = graph_.add_input(fresh("mask"), {DType::kBool, mask_shape});
-  keep(b_.attention(q, shared(k), shared(v), {.scale = 0.25, .bias = bias, .causal = choose_.one_in(3)}), size(v));
+  Builder::Attention with{.scale = 0.25, .bias = bias, .causal = choose_.one_in(3)};
+  if (with.causal && choose_.one_in(2)) with.diagonal = choose_.of<std::int64_t>({-3, -1, 1, 2, dims_.seq});
+  keep(dims_.seq > 1 && choose_.one_in(3) ? attend_in_parts(q, shared(k), shared(v), with)
+                                          : b_.attention(q, shared(k), shared(v), with),
+       size(v));
+}
+
+/// Attention over the keys before one of them, and over the others, merged.
+ValueId GraphMaker::attend_in_parts(ValueId q, ValueId k, ValueId v, const Builder::Attention& with) {
+  const std::int64_t cut = 1 + static_cast<std::int64_t>(choose_.below(static_cast<std::size_t>(dims_.seq - 1)));
+  const int axis = choose_.of({0, 2});  // of the parts
+  std::vector<ValueId> results, logs;
+  for (const auto& [begin, count] : {std::pair{std::int64_t{0}, cut}, {cut, dims_.seq - cut}}) {
+    const auto of_part = [&](ValueId value, int keys) { return b_.slice(value, keys, begin, count); };
+    Builder::Attention part = with;
+    if (part.causal) part.diagonal -= begin;
+    if (part.bias != kNoValue) part.bias = of_part(part.bias, 3);
+    const auto [result, log] = b_.attention_and_logsumexp(q, of_part(k, 2), of_part(v, 2), part);
+    const auto with_axis = [&](ValueId value) {
+      std::vector<std::int64_t> extents = extents_of(b_.shape(value));
+      extents.insert(extents.begin() + axis, 1);
+      return b_.reshape(value, std::move(extents));
+    };
+    results.push_back(with_axis(result));
+    logs.push_back(with_axis(log));
+  }
+  return b_.merge_attention(b_.concat(std::move(results), axis), b_.concat(std::move(logs), axis), axis);
 }
 
 }  // namespace headroom::differential

@@ -1,4 +1,5 @@
-#include <algorithm>
+#include "ir/ops/attention.hpp"
+
 #include <array>
 #include <limits>
 
@@ -7,7 +8,7 @@
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
 
-// Attention, and the plain ops that define it.
+// Attention and the merging of its parts, and the plain ops that define them.
 
 namespace headroom::ops {
 namespace {
@@ -35,6 +36,8 @@ std::vector<TensorType> attention_types(const TypeQuery& given) {
     given.require((given.in[3].dtype == dtype || given.in[3].dtype == DType::kBool) &&
                       broadcasts_to_scores(given.in[3].shape, Shape{q[0], q[1], q[2], k[2]}),
                   "a bias[b or 1, h or 1, s or 1, t] in the dtype of q, or a mask of bool");
+  given.require(given.attributes[attr::kCausal] || given.attributes[attr::kDiagonal] == 0,
+                "a diagonal only where causal is 1");
   std::vector<TensorType> types = {{dtype, Shape{q[0], q[1], q[2], v[3]}}};
   if (given.attributes[attr::kLogsumexp]) types.push_back({DType::kF32, Shape{q[0], q[1], q[2]}});
   return types;
@@ -56,11 +59,11 @@ ValueId bias_of_mask(Builder& builder, ValueId sees, DType dtype) {
   return builder.gather(table, builder.cast(sees, DType::kI32));
 }
 
-/// The causal mask: bool [queries, keys], true for keys up to the query's own position.
-ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys) {
+/// The causal mask: bool [queries, keys], true for keys up to the diagonal.
+ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys, std::int64_t diagonal) {
   std::vector<double> sees;
   for (std::int64_t query = 0; query < queries; ++query)
-    for (std::int64_t key = 0; key < keys; ++key) sees.push_back(key <= query ? 1 : 0);
+    for (std::int64_t key = 0; key < keys; ++key) sees.push_back(key <= query + diagonal ? 1 : 0);
   return builder.constant(std::move(sees), Shape{queries, keys}, DType::kBool);
 }
 
@@ -95,10 +98,12 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   const Shape shape = builder.shape(scores);
   if (in.size() == 4)
     scores = builder.add(scores, builder.dtype(in[3]) == DType::kBool ? bias_of_mask(builder, in[3], dtype) : in[3]);
-  if (attributes[attr::kCausal])
-    scores = builder.add(scores, bias_of_mask(builder, causal_mask(builder, shape[2], shape[3]), dtype));
+  const std::int64_t diagonal = diagonal_of(attributes, shape[2], shape[3]);
+  if (attributes[attr::kCausal])  // a choice, so that a NaN does not count where it is not seen
+    scores = builder.where(causal_mask(builder, shape[2], shape[3], diagonal), scores,
+                           builder.constant({-std::numeric_limits<double>::infinity()}, Shape{}, dtype));
 
-  const bool may_see_none = in.size() == 4;
+  const bool may_see_none = in.size() == 4 || diagonal < 0;
   const ValueId guarded = may_see_none ? with_lowest(builder, scores) : scores;
   ValueId p = builder.softmax(guarded);
   if (may_see_none) p = builder.slice(p, 3, 0, shape[3]);
@@ -111,11 +116,61 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
 double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
   const Shape& q = in[0].shape;  // [b, h, s, d]
   const Shape& v = in[2].shape;  // [b, g, t, e]
-  const auto queries = static_cast<double>(q[2]), keys = static_cast<double>(v[2]);
-  const double triangle = std::min(queries, keys);
-  const double pairs =
-      attributes[attr::kCausal] ? triangle * (triangle + 1) / 2 + (queries - triangle) * keys : queries * keys;
+  const double pairs = visible_pairs(q[2], v[2], diagonal_of(attributes, q[2], v[2]));
   return 2 * static_cast<double>(q[0] * q[1]) * pairs * static_cast<double>(q[3] + v[3]);
+}
+
+std::vector<TensorType> merge_types(const TypeQuery& given) {
+  const auto& [dtype, x, layout] = given.in[0];
+  const std::int64_t axis = given.attributes[attr::kAxis];
+  Shape rows, merged;  // x without its last axis, and without that of the parts
+  for (int k = 0; k < x.rank(); ++k) {
+    if (k + 1 < x.rank()) rows.push_back(x[k]);
+    if (k != axis) merged.push_back(x[k]);
+  }
+  given.require(is_float(dtype) && x.rank() >= 2 && given.in[1] == TensorType{DType::kF32, rows},
+                "x[..., e] of a floating-point dtype and logsumexp[...] in f32");
+  if (axis < 0 || axis >= rows.rank())
+    fail("merge_attention: axis must be in 0..{} for {}, but was given {}", rows.rank() - 1, given.in[0], axis);
+  given.require(x[static_cast<int>(axis)] > 0, "a part at least");
+  std::vector<TensorType> types = {{dtype, merged}};
+  if (given.attributes[attr::kLogsumexp]) {
+    Shape sums;
+    for (int k = 0; k + 1 < merged.rank(); ++k) sums.push_back(merged[k]);
+    types.push_back({DType::kF32, sums});
+  }
+  return types;
+}
+
+/// Exponentials are relative to the largest of the logarithms, or to 0 if no part saw a key.
+std::vector<ValueId> expand_merge(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]), working = dtype == DType::kF64 ? dtype : DType::kF32;
+  const std::int64_t axis = attributes[attr::kAxis];
+  const auto number = [&](double value) { return builder.constant({value}, Shape{}, working); };
+  const auto reshaped = [&](ValueId from, const Shape& to) {
+    return builder.reshape(from, {to.dims().begin(), to.dims().end()});
+  };
+  const auto column = [&](ValueId rows) {
+    Shape shape = builder.shape(rows);
+    shape.push_back(1);
+    return reshaped(rows, shape);
+  };
+  const ValueId none = number(-std::numeric_limits<double>::infinity()), zero = number(0);
+  const ValueId logs = builder.cast(in[1], working);  // [a..., p, c...]
+  const ValueId most = builder.amax(logs, {axis});    // [a..., c...]
+  const ValueId sees_none = builder.equal(most, none);
+  const ValueId reference = builder.where(sees_none, zero, most);
+  Shape one_part = builder.shape(logs);
+  one_part.set(static_cast<int>(axis), 1);
+  const ValueId weights = builder.exp(builder.sub(logs, reshaped(reference, one_part)));
+  const ValueId total = builder.sum(weights, {axis});
+  const ValueId x = builder.where(column(builder.equal(logs, none)), zero, builder.cast(in[0], working));
+  const ValueId sum = builder.sum(builder.mul(x, column(weights)), {axis});  // [a..., c..., e]
+  const ValueId divisor = builder.where(sees_none, number(1), total);
+  std::vector<ValueId> results = {builder.cast(builder.div(sum, column(divisor)), dtype)};
+  if (attributes[attr::kLogsumexp])
+    results.push_back(builder.cast(builder.add(reference, builder.log(total)), DType::kF32));
+  return results;
 }
 
 std::vector<TensorType> quantize_values_types(const TypeQuery& given) {
@@ -195,6 +250,14 @@ constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .expand = expand_attention,
                                                 .flops = attention_flops,
                                                 .samples = Samples::kEvery,
+                                                .narrow_results = 1},
+                                   OpDefinition{.op = Op::kMergeAttention,
+                                                .infer = merge_types,
+                                                .expand = expand_merge,
+                                                .flops = for_each_input<2>,
+                                                .samples = Samples::kBatched,
+                                                .keeps_samples = is_along_inner_axis,
+                                                .under_axis = next_axis,
                                                 .narrow_results = 1},
                                    OpDefinition{.op = Op::kQuantizeValues,
                                                 .infer = quantize_values_types,

@@ -1,7 +1,8 @@
 // attention in bf16 on AMX tiles: y[i, :] = sum_j p[i, j] v[j, :] / sum_j p[i, j],  p[i, j] = exp(scale q[i] k[j] - m)
 //
-// Shapes   as in attention_cpu.cpp. bf16 in memory; matmuls of bf16 with f32 sums; p by a table, rounded to bf16, then
-//          summed and multiplied by the values (attention_amx_softmax_inl.hpp).
+// Shapes   as in attention_cpu.cpp, without bias, mask and logsumexp.
+// Dtypes   bf16 in memory; matmuls of bf16 with f32 sums; p by a table, rounded to bf16, then summed and multiplied by
+//          the values (attention_amx_softmax_inl.hpp).
 // Scratch  keys and values once more, in the tiles' layout. Each thread has those of a few heads: it packs a head
 //          when it comes to it and finds it in its cache. With fewer heads than threads, all heads are packed
 //          together.
@@ -10,6 +11,9 @@
 // is not searched for. m = 22 serves all rows whose largest score is within 44 of 0, as nearly all are. An item is
 // computed again under its rows' largest scores if its sums are out of range, or if its keys and queries are huge
 // or not finite. Sums over values of up to 1e26 in magnitude, not 3e38, then stay within f32.
+//
+// In causal order an item ends at the group of the last key that its last query sees, and blocks of keys that none of
+// its queries sees have no item. Only groups that the diagonal cuts have exponentials left out row by row.
 //
 // Work is cut into items, 16 queries by a block of keys, and items into groups of 32 keys. While the softmax of one
 // group runs row by row, tile instructions are interleaved between its rows: for the scores of a group two later
@@ -62,6 +66,14 @@ namespace {
 /// Exponentials are 2^(x - kShift) until a row's sums leave [kLowest, kHighest].
 constexpr float kShift = 32;
 constexpr float kLowest = 0x1p-96F, kHighest = 0x1p32F;
+
+/// positions_of_first() of 0 to 32 keys.
+constexpr auto kFirstPositions = [] {
+  std::array<std::uint32_t, kGroupKeys + 1> positions{};
+  for (std::size_t keys = 0; keys < positions.size(); ++keys)
+    positions[keys] = positions_of_first(static_cast<std::int64_t>(keys));
+  return positions;
+}();
 
 struct Addresses {
   const Bits* q;
@@ -391,14 +403,22 @@ class Attention {
   /// interleaved between their rows: on `scored`, groups kAhead later, and on `weighted`.
   void softmax(const AmxItem& item, std::int64_t begin, std::int64_t end, const ScoreWork* scored,
                ValueWork& weighted) const {
-    constexpr auto kRows = std::make_integer_sequence<int, kBlockQueries>();
-    if (tiles_.key_steps == 2 && tiles_.value_pairs == 2)
-      return softmax<2, 2>(item, begin, end, scored, weighted, kRows);
-    if (tiles_.key_steps == 4 && tiles_.value_pairs == 4)
-      return softmax<4, 4>(item, begin, end, scored, weighted, kRows);
-    softmax<0, 0>(item, begin, end, scored, weighted, kRows);
+    const std::int64_t edge = std::clamp(item.backward ? item.groups - item.whole : item.whole, begin, end);
+    if (begin < edge) softmax(item, begin, edge, item.backward, scored, weighted);
+    if (edge < end) softmax(item, edge, end, !item.backward, scored, weighted);
   }
-  template <int kKeySteps, int kValuePairs, int... kRow>
+  /// The same for groups that the diagonal all cuts, or none.
+  void softmax(const AmxItem& item, std::int64_t begin, std::int64_t end, bool is_cut, const ScoreWork* scored,
+               ValueWork& weighted) const {
+    constexpr auto kRows = std::make_integer_sequence<int, kBlockQueries>();
+    if (is_cut) return softmax<0, 0, true>(item, begin, end, scored, weighted, kRows);
+    if (tiles_.key_steps == 2 && tiles_.value_pairs == 2)
+      return softmax<2, 2, false>(item, begin, end, scored, weighted, kRows);
+    if (tiles_.key_steps == 4 && tiles_.value_pairs == 4)
+      return softmax<4, 4, false>(item, begin, end, scored, weighted, kRows);
+    softmax<0, 0, false>(item, begin, end, scored, weighted, kRows);
+  }
+  template <int kKeySteps, int kValuePairs, bool kIsCut, int... kRow>
   void softmax(const AmxItem& item, std::int64_t begin, std::int64_t end, const ScoreWork* scored,
                ValueWork& weighted_left, std::integer_sequence<int, kRow...> /*rows*/) const {
     const RowOfScores row = row_of_scores(item);
@@ -407,15 +427,22 @@ class Attention {
     __m512 sums[] = {_mm512_load_ps(row_sums_now + 16 * kRow)...};  // in registers, all 16
     ValueWork weighted = weighted_left;
     for (std::int64_t at = begin; at < end; ++at) {
-      const __mmask32 valid = item.group(at) + 1 < item.groups ? 0xFFFFFFFFU : row.last;
+      const std::int64_t group = item.group(at);
+      const __mmask32 whole = group + 1 < item.groups ? 0xFFFFFFFFU : row.last;
+      const std::int64_t first_key = (item.first_group + group) * kGroupKeys;
+      const auto valid = [&](std::int64_t query) {
+        if constexpr (!kIsCut) return whole;
+        const std::int64_t seen = tiles_.seen_keys(item.first_query + query) - first_key;
+        return __mmask32{kFirstPositions[static_cast<std::size_t>(std::clamp<std::int64_t>(seen, 0, kGroupKeys))]};
+      };
       const float* const from = scores(block_ + at);
       float* const ahead = scores(block_ + at + kAhead);
       Bits* const to = exponentials(block_ + at);
       const ScoreWork work = scored[at];
       ((work_before_row<kKeySteps, kValuePairs, kRow>(work, ahead, weighted),
         sums[kRow] = exponentiate(row.exponential, _mm512_load_ps(from + kRow * kGroupKeys),
-                                  _mm512_load_ps(from + kRow * kGroupKeys + 16), _mm512_set1_ps(offsets[kRow]), valid,
-                                  sums[kRow], to + kRow * kGroupKeys)),
+                                  _mm512_load_ps(from + kRow * kGroupKeys + 16), _mm512_set1_ps(offsets[kRow]),
+                                  valid(kRow), sums[kRow], to + kRow * kGroupKeys)),
        ...);
     }
     weighted_left = weighted;
@@ -444,7 +471,7 @@ class Attention {
   /// Does all of an item again, each row under terms that suit its largest score. Those that have been in use are left
   /// only for an overflow: sums under them are in range already.
   void repeat(const AmxItem& item) {
-    const RowOfScores row = row_of_scores(item);
+    const RowOfScores whole_row = row_of_scores(item);
     auto* const item_scores = reinterpret_cast<float*>(scratch_ + tiles_.item_scores);
     auto* const item_exponentials = reinterpret_cast<Bits*>(scratch_ + tiles_.item_exponentials);
     ScoreWork work = score_work(item);
@@ -452,10 +479,17 @@ class Attention {
       make_scores(work, item_scores + group * kGroupKeys, tiles_.row());
     for (std::int64_t i = 0; i < item.queries; ++i) {
       const float* const from = item_scores + i * tiles_.row();
+      Bits* const to = item_exponentials + i * tiles_.row();
+      const RowOfScores row = seen_part_of(whole_row, item, i);
+      std::fill(to + row.groups * kGroupKeys, to + item.groups * kGroupKeys, Bits{0});
       float& reference = of_rows(tiles_.references, item)[i];
       float& offset = of_rows(tiles_.offsets, item)[i];
       float* const sum = row_sums(item, item.key_block + 1) + 16 * i;
       __m512 before = _mm512_setzero_ps();
+      if (row.groups == 0) {  // it sees none of the item's keys
+        _mm512_store_ps(sum, item.key_block == 0 ? before : _mm512_load_ps(row_sums(item, item.key_block) + 16 * i));
+        continue;
+      }
       RowTerms terms = terms_for(scale_, largest_score(row, from));
       if (item.key_block != 0) {
         before = _mm512_load_ps(row_sums(item, item.key_block) + 16 * i);
@@ -470,7 +504,7 @@ class Attention {
       }
       reference = terms.reference;
       offset = terms.offset;
-      _mm512_store_ps(sum, exponentiate_row(row, from, terms, before, item_exponentials + i * tiles_.row()));
+      _mm512_store_ps(sum, exponentiate_row(row, from, terms, before, to));
     }
     ValueWork values = value_work(item);
     values.exponentials = item_exponentials;
@@ -481,6 +515,16 @@ class Attention {
     values.values = reinterpret_cast<const Bits*>(packed(item) + tiles_.values) + item.first_group * 2 * kTile;
     values.value_step = 2 * kTile;
     weigh_all(values);
+  }
+
+  /// The part of an item's row, its first keys, that a query of the item sees.
+  [[nodiscard]] RowOfScores seen_part_of(RowOfScores row, const AmxItem& item, std::int64_t query) const {
+    const std::int64_t seen = tiles_.seen_keys(item.first_query + query) - item.first_group * kGroupKeys;
+    if (seen >= (row.groups - 1) * kGroupKeys + row.last_keys) return row;
+    row.groups = divide_up(std::max<std::int64_t>(0, seen), kGroupKeys);
+    row.last_keys = seen - (row.groups - 1) * kGroupKeys;
+    row.last = positions_of_first(row.last_keys);
+    return row;
   }
 
   /// Multiplies a row's sums over earlier keys by the factor of a new maximum.
@@ -497,9 +541,11 @@ class Attention {
     Bits* to = addresses_.out + problem.head_offset(problem.out, item.head) + item.first_query * problem.out.token;
     const __m512 reference = _mm512_loadu_ps(of_rows(tiles_.references, item));  // NaN where a score is
     const __mmask16 nan = _mm512_cmp_ps_mask(reference, reference, _CMP_UNORD_Q);
-    const __m512 sum = sum_each_row(row_sums(item, tiles_.key_blocks));
+    const __m512 sum = sum_each_row(row_sums(item, item.key_block + 1));
+    const __mmask16 sees_any =
+        problem.may_see_none() ? _mm512_cmp_ps_mask(sum, _mm512_setzero_ps(), _CMP_NEQ_UQ) : 0xFFFF;
     alignas(64) float inverse[kBlockQueries];
-    _mm512_store_ps(inverse, _mm512_mask_mov_ps(_mm512_div_ps(_mm512_set1_ps(1), sum), nan, reference));
+    _mm512_store_ps(inverse, _mm512_mask_mov_ps(_mm512_maskz_div_ps(sees_any, _mm512_set1_ps(1), sum), nan, reference));
     for (std::int64_t at = 0; at < problem.value_dim; at += 32) {
       const float* row = sums(item) + at / 32 * 2 * kSumsTile;
       for (std::int64_t i = 0; i < item.queries; ++i, row += 16)
@@ -567,7 +613,7 @@ KernelPlan plan_attention_amx([[maybe_unused]] const KernelBinding& binding) {
 
 Support supports_attention_amx(const OpSpec& spec, const Target& target) {
   if (Support rejection = check_amx(DType::kBF16, spec, target)) return rejection;
-  if (Support rejection = supports_bare_scores(spec)) return rejection;
+  if (spec.has(Role::kBias)) return Rejection{"takes no bias and no mask"};
   if (spec.outputs.size() == 2) return Rejection{"gives no logsumexp"};
   return supports_attention(spec, 256);
 }

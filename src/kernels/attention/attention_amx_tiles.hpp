@@ -55,6 +55,10 @@ struct AmxTiles {
   [[nodiscard]] std::int64_t shared_bytes() const { return shared ? heads() * head_bytes : 0; }
   /// Whether the sums of an item take more than four tiles.
   [[nodiscard]] bool is_wide() const { return value_pairs > 2; }
+  /// How many keys a query sees, from the first one on; below 0 if the diagonal is farther away.
+  [[nodiscard]] std::int64_t seen_keys(std::int64_t query) const {
+    return std::min(problem.keys, query + problem.diagonal + 1);
+  }
   /// From one row of a whole item to the next, in elements.
   [[nodiscard]] std::int64_t row() const { return block_groups * kGroupKeys; }
 };
@@ -99,16 +103,18 @@ struct AmxTiles {
 struct AmxItem {
   std::int64_t head, first_query, queries;
   std::int64_t key_block, first_group, groups;
-  bool last;          ///< block of keys
-  std::int64_t slot;  ///< of the state that its queries keep between blocks of keys
-  bool backward;      ///< its groups of keys are visited from the last to the first
+  std::int64_t whole;  ///< groups, its first ones, of which each of its queries sees all keys
+  bool last;           ///< block of keys that its queries see
+  std::int64_t slot;   ///< of the state that its queries keep between blocks of keys
+  bool backward;       ///< its groups of keys are visited from the last to the first
 
   /// The `at`-th group of keys that the item visits. Neighbouring items go in opposite directions, so that the last
   /// groups of one are still in the first-level cache when the next one needs them.
   [[nodiscard]] std::int64_t group(std::int64_t at) const { return backward ? groups - 1 - at : at; }
 };
 
-/// Walks the items of tasks [begin, end): for each task and block of keys, each block of queries.
+/// Walks the items of tasks [begin, end): for each task and block of keys, each block of queries that sees one of them.
+/// The first block of keys has an item, one group at least, even if its queries see none.
 class AmxItems {
  public:
   AmxItems(const AmxTiles& tiles, std::int64_t begin, std::int64_t end) : tiles_(tiles), task_(begin), end_(end) {
@@ -118,28 +124,39 @@ class AmxItems {
   [[nodiscard]] bool done() const { return task_ == end_; }
   [[nodiscard]] AmxItem get() const {
     const std::int64_t block = first_block_ + block_;
-    const std::int64_t first_group = key_block_ * tiles_.block_groups;
+    const std::int64_t first_group = key_block_ * tiles_.block_groups, first_query = block * kBlockQueries;
+    const std::int64_t groups = std::min(tiles_.block_groups, seen_groups() - first_group);
+    const std::int64_t seen = std::max<std::int64_t>(0, tiles_.seen_keys(first_query));  // by the first query
+    const bool sees_all = seen == tiles_.problem.keys;
     return {.head = head_,
-            .first_query = block * kBlockQueries,
-            .queries = std::min(kBlockQueries, tiles_.problem.queries - block * kBlockQueries),
+            .first_query = first_query,
+            .queries = std::min(kBlockQueries, tiles_.problem.queries - first_query),
             .key_block = key_block_,
             .first_group = first_group,
-            .groups = std::min(tiles_.block_groups, tiles_.groups - first_group),
-            .last = key_block_ == tiles_.key_blocks - 1,
+            .groups = groups,
+            .whole = sees_all ? groups : std::clamp<std::int64_t>(seen / kGroupKeys - first_group, 0, groups),
+            .last = first_group + groups == seen_groups(),
             .slot = tiles_.key_blocks == 1 ? count_ % kInFlight : task_ % kInFlight * tiles_.task_blocks + block_,
             .backward = block % 2 != 0};
   }
   void next() {
     ++count_;
-    if (++block_ < blocks_) return;
-    block_ = 0;
-    if (++key_block_ < tiles_.key_blocks) return;
-    key_block_ = 0;
-    ++task_;
-    start_task();
+    do {
+      if (++block_ < blocks_) continue;
+      block_ = 0;
+      if (++key_block_ < tiles_.key_blocks) continue;
+      key_block_ = 0;
+      ++task_;
+      start_task();
+    } while (!done() && key_block_ * tiles_.block_groups >= seen_groups());
   }
 
  private:
+  /// Groups of keys that the last query of the block sees, or one.
+  [[nodiscard]] std::int64_t seen_groups() const {
+    const std::int64_t end = std::min(tiles_.problem.queries, (first_block_ + block_ + 1) * kBlockQueries);
+    return divide_up(std::max<std::int64_t>(1, tiles_.seen_keys(end - 1)), kGroupKeys);
+  }
   void start_task() {
     head_ = task_ / tiles_.tasks;
     first_block_ = task_ % tiles_.tasks * tiles_.task_blocks;

@@ -240,14 +240,15 @@ void add_bias(const AttentionTiles& tiles, const void* bias, const ScoreTile& ti
   }
 }
 
-/// Leaves keys 0..i to query i.
-HWY_INLINE void hide_later_keys(const ScoreTile& tile) {
+/// Leaves keys 0..i + diagonal to query i.
+HWY_INLINE void hide_later_keys(const ScoreTile& tile, std::int64_t diagonal) {
   const Float d;
   const Vector query = hn::Iota(d, 0.0F);
   for (std::int64_t j = 0; j < tile.keys; ++j) {
-    if (tile.key + j <= tile.query) continue;
+    const std::int64_t first = tile.key + j - diagonal - tile.query;  // query of the tile that sees the key
+    if (first <= 0) continue;
     float* const at = tile.scores + j * tile.row;
-    const auto seen = hn::Ge(query, hn::Set(d, static_cast<float>(tile.key + j - tile.query)));
+    const auto seen = hn::Ge(query, hn::Set(d, static_cast<float>(HWY_MIN(first, lanes()))));
     hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, at), hn::Set(d, kUnseen)), d, at);
   }
 }
@@ -255,7 +256,7 @@ HWY_INLINE void hide_later_keys(const ScoreTile& tile) {
 /// log(sum(exp(scores))) of the group's queries: maxima are of powers of two.
 void store_logsumexp(const AttentionTiles& tiles, std::int64_t queries, const float* scratch, float* to) {
   constexpr float kLn2 = 0.693147181F;
-  const bool may_see_none = tiles.problem.bias != AttentionProblem::Bias::kNone;
+  const bool may_see_none = tiles.problem.may_see_none();
   for (std::int64_t i = 0; i < queries; ++i) {
     const float sum = scratch[tiles.row_sum + i];
     to[i] = (scratch[tiles.row_max + i] + std::log2(sum)) * kLn2;
@@ -291,7 +292,8 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
     hn::StoreU(hn::Zero(d), d, scratch + tiles.row_sum + i);
   }
 
-  const std::int64_t seen_keys = problem.causal ? HWY_MIN(problem.keys, first_query + queries) : problem.keys;
+  // By the last query; a block's first tile is gone through even if none of its queries sees a key of it.
+  const std::int64_t seen_keys = HWY_MAX(1, HWY_MIN(problem.keys, first_query + queries + problem.diagonal));
   for (std::int64_t first = 0; first < seen_keys; first += tiles.key_tile) {
     const std::int64_t keys = HWY_MIN(tiles.key_tile, seen_keys - first);
     copy_rows(keys, problem.key_dim, k + first * problem.k.token, problem.k.token, 1, scratch + tiles.k,
@@ -300,7 +302,7 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
               tiles.value_row);
     for (std::int64_t i = 0; i < blocks; ++i) {
       const QueryBlock block = block_of(queries, i);
-      if (problem.causal && first >= first_query + block.first + block.count) continue;
+      if (first > 0 && first >= first_query + block.first + block.count + problem.diagonal) continue;
       const std::int64_t width = block.vectors * lanes();
       float* scores = scratch + tiles.scores;  // [keys, width]
       multiply(keys, block.vectors, problem.key_dim, {scratch + tiles.k, problem.key_dim, 1},
@@ -313,7 +315,7 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
                              .key = first,
                              .keys = keys};
         if (bias != nullptr) add_bias<T>(tiles, bias, tile, scratch);
-        if (problem.causal) hide_later_keys(tile);
+        if (problem.is_causal()) hide_later_keys(tile, problem.diagonal);
         softmax_columns(keys, scores + n, width, scratch + tiles.row_max + block.first + n,
                         scratch + tiles.row_sum + block.first + n, scratch + tiles.factor + n);
       }
@@ -326,8 +328,8 @@ void attend(const AttentionTiles& tiles, const AttentionGroup<T>& group, float* 
   if (logsumexp != nullptr) store_logsumexp(tiles, queries, scratch, logsumexp);
   for (std::int64_t i = 0; i < queries; ++i) {
     const float sum = scratch[tiles.row_sum + i];
-    // 0 where a bias or mask lets the query see no key; else all scores are -inf, whose softmax is NaN.
-    const Vector inverse = hn::Set(d, sum == 0 && bias != nullptr ? 0.0F : 1.0F / sum);
+    // 0 if a bias, a mask or the diagonal may hide all keys; else all scores are -inf, whose softmax is NaN.
+    const Vector inverse = hn::Set(d, sum == 0 && problem.may_see_none() ? 0.0F : 1.0F / sum);
     const float* sums = scratch + tiles.sums + i * tiles.value_row;
     T* y = out + i * problem.out.token;
     std::int64_t at = 0;

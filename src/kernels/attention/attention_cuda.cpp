@@ -85,7 +85,8 @@ class ChunkOfQueries {
     softmax_ = {.dtype = problem.dtype,
                 .scale = static_cast<float>(problem.scale),
                 .bias = static_cast<cuda::ScoreRows::Bias>(problem.bias),
-                .causal = problem.causal,
+                .may_see_none = problem.may_see_none(),
+                .diagonal = problem.diagonal,
                 .queries = queries,
                 .grid = score_grid()};
     scores_bytes_ = part_bytes(scores.type.bytes());

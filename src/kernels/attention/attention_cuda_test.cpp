@@ -21,13 +21,16 @@ OpSpec attention_spec(DType dtype, const Case& c, double scale = 0.2) {
 
 /// The same with `kv_heads` of keys and, unless its rank is 0, a bias or mask of the scores.
 OpSpec biased_spec(DType dtype, const Case& c, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
-                   bool logsumexp = false) {
+                   bool logsumexp = false, std::int64_t diagonal = 0) {
   std::vector<TensorType> in = {{dtype, {c.batch, c.heads, c.queries, c.dim}},
                                 {dtype, {c.batch, kv_heads, c.keys, c.dim}},
                                 {dtype, {c.batch, kv_heads, c.keys, c.value_dim}}};
   if (bias.shape.rank() > 0) in.push_back(bias);
   return make_spec(Op::kAttention, in,
-                   {{"scale", 0.2}, {"causal", std::int64_t{causal}}, {"logsumexp", std::int64_t{logsumexp}}});
+                   {{"scale", 0.2},
+                    {"causal", std::int64_t{causal}},
+                    {"diagonal", diagonal},
+                    {"logsumexp", std::int64_t{logsumexp}}});
 }
 constexpr TensorType kNoBias{};
 
@@ -68,6 +71,16 @@ TEST_F(CudaAttention, ByGemmsTakesACausalOrderAndSharedHeads) {
                               biased_spec(dtype, c, kv_heads, {DType::kBool, {1, 1, c.queries, c.keys}}, true),
                               gemms_tolerance(dtype));
       }
+}
+
+TEST_F(CudaAttention, ByGemmsTakesADiagonal) {
+  for (const DType dtype : cuda::kDTypes)
+    for (const Case& c : {Case{2, 2, 33, 40, 8, 16}, Case{1, 2, 130, 72, 24, 24}})
+      for (const std::int64_t diagonal : {7L, c.keys - c.queries, -1L, -30L, -c.queries, -100000L, 100000L})
+        for (const bool logsumexp : {false, true})
+          expect_matches_oracle(
+              "cublaslt.attention", biased_spec(dtype, c, 2, kNoBias, true, logsumexp, diagonal),
+              logsumexp ? Tolerance{.relative_l2 = 1.2e-2, .max_ulps_of_peak = 1e5} : gemms_tolerance(dtype));
 }
 
 TEST_F(CudaAttention, ByGemmsTakesTheLargeHeadOfAnAutoencoder) {
@@ -164,6 +177,7 @@ TEST_F(CudaAttention, DeclinesWithReasons) {
   const Case c{1, 1, 4, 4, 8, 8};
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, c, 1, {DType::kBool, {1, 1, 4, 4}})), "takes no bias and no mask");
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, c, 1, kNoBias, true)), "has every query see every key");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, c, 1, kNoBias, true, false, -2)), "has every query see every key");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
+#include "ir/ops/attention.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {
@@ -26,12 +27,16 @@ struct AttentionProblem {
   Strides q, k, v, out;
   Bias bias = Bias::kNone;
   Strides bias_strides = {};  ///< of [batch, heads, queries, keys]
-  bool causal = false;
+  std::int64_t diagonal = 0;  ///< query i sees keys 0..i + diagonal; from -queries to keys - 1, as diagonal_of() has it
   bool has_logsumexp = false;
   Strides logsumexp = {};  ///< of [batch, heads, queries]: the last is 1, and `token` as well
   double scale = 1;
   DType dtype = DType::kF32;
 
+  /// Whether some query does not see some key because of its place.
+  [[nodiscard]] bool is_causal() const { return diagonal < keys - 1; }
+  /// Whether there may be a query that sees no key.
+  [[nodiscard]] bool may_see_none() const { return bias != Bias::kNone || diagonal < 0; }
   /// The offset of query head `index` (of batch * heads).
   [[nodiscard]] std::int64_t head_offset(const Strides& strides, std::int64_t index) const {
     return index / heads * strides.batch + index % heads / strides.sharers * strides.head;
@@ -58,7 +63,7 @@ struct AttentionProblem {
                            .k = strides_of(at(Role::kK)),
                            .v = strides_of(at(Role::kV)),
                            .out = strides_of(outputs[0]),
-                           .causal = spec.attributes[attr::kCausal],
+                           .diagonal = diagonal_of(spec.attributes, q[2], v[2]),
                            .has_logsumexp = outputs.size() == 2,
                            .scale = spec.attributes[attr::kScale],
                            .dtype = at(Role::kQ).type.dtype};
@@ -88,7 +93,8 @@ struct AttentionProblem {
 /// The same for a kernel that takes neither bias nor mask of the scores.
 [[nodiscard]] inline Support supports_bare_scores(const OpSpec& spec) {
   if (spec.has(Role::kBias)) return Rejection{"takes no bias and no mask"};
-  if (spec.attributes[attr::kCausal]) return Rejection{"has every query see every key"};
+  const std::int64_t queries = spec.input(Role::kQ).shape[2], keys = spec.input(Role::kK).shape[2];
+  if (diagonal_of(spec.attributes, queries, keys) < keys - 1) return Rejection{"has every query see every key"};
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // The softmax of attention, over rows of scores: p[j] = exp(s[j] - max) / sum_k exp(s[k] - max), s = scale * x +
 // bias, and log(sum_k exp(s[k])). A key that a query does not see has s = -inf; if a query sees nothing, p is 0.
-// Scores that are all -inf without a bias or mask, in causal order too, give NaN, as any softmax does.
+// Scores that are all -inf where every query sees a key give NaN, as any softmax does.
 //
 // Dtypes     f32, bf16 or f16 in memory, f32 arithmetic, one rounding; a bias of the same or a mask of bool.
 // Bytes      scores read and written once, in packs of 16 bytes: a row stays in registers (up to 32768 elements in 16
@@ -17,8 +17,8 @@ template <class T>
 struct ScoreSoftmax {
   float scale;
   ScoreRows::Bias kind;
-  bool causal;
-  std::int64_t queries, first_query;
+  bool may_see_none;
+  std::int64_t diagonal, queries, first_query;
   T* scores;
   const void* bias;
   float* logsumexp;
@@ -50,7 +50,7 @@ struct ScoreSoftmax {
     constexpr bool kIsKept = kPerThread > 0;  // in registers, as the pass before left it
     const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
     const std::int64_t query = first_query + divide(index, queries).remainder;
-    const std::int64_t seen = causal ? query + 1 : std::int64_t{1} << 40;
+    const std::int64_t seen = query + diagonal + 1;
     T* const to = scores + place.offsets[0];
     Row<T, kWidth, kPerThread> row(to, place.packs);
     float most = Max::kNeutral;
@@ -74,7 +74,7 @@ struct ScoreSoftmax {
     });
     sum = join_row<Sum>(sum);
     if (!place.exists) return;
-    const bool sees_none = sum == 0 && kind != ScoreRows::Bias::kNone;  // in causal order it sees itself
+    const bool sees_none = sum == 0 && may_see_none;
     const float inverse = sees_none ? 0.0F : 1.0F / sum;
     row.for_each([&](int pack, float(&x)[kWidth]) {
 #pragma unroll
@@ -99,8 +99,8 @@ void launch_attention_softmax(void* stream, const ScoreRows& rows, void* scores,
     constexpr int kFull = kFullPack<T>;
     const bool is_wide = rows.grid.length % kFull == 0 && reinterpret_cast<std::uintptr_t>(scores) % 16 == 0;
     launch_rows<T>(static_cast<cudaStream_t>(stream), rows.grid, is_wide,
-                   ScoreSoftmax<T>{rows.scale, rows.bias, rows.causal, rows.queries, rows.first_query,
-                                   static_cast<T*>(scores), bias, logsumexp});
+                   ScoreSoftmax<T>{rows.scale, rows.bias, rows.may_see_none, rows.diagonal, rows.queries,
+                                   rows.first_query, static_cast<T*>(scores), bias, logsumexp});
   });
   check_launched("cuda attention softmax kernel");
 }

@@ -16,7 +16,8 @@ struct ScoreRows {
   DType dtype = DType::kF32;  ///< of the scores, and of a bias that is added
   float scale = 1;
   Bias bias = Bias::kNone;
-  bool causal = false;
+  bool may_see_none = false;  ///< a row whose scores are all hidden gives probabilities of 0
+  std::int64_t diagonal = 0;  ///< query i sees keys 0..i + diagonal
   std::int64_t queries = 0, first_query = 0;
   GridRows<3> grid;
 };

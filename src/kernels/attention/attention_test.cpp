@@ -37,13 +37,16 @@ TEST_P(Attention, MatchesTheOracle) {
 
 /// q, k and v with `kv_heads` and, unless its rank is 0, a bias or mask of the scores.
 OpSpec biased_spec(DType dtype, const Sizes& n, std::int64_t kv_heads, const TensorType& bias, bool causal = false,
-                   bool logsumexp = false) {
+                   bool logsumexp = false, std::int64_t diagonal = 0) {
   std::vector<TensorType> in = {{dtype, {n.batch, n.heads, n.queries, n.key_dim}},
                                 {dtype, {n.batch, kv_heads, n.keys, n.key_dim}},
                                 {dtype, {n.batch, kv_heads, n.keys, n.value_dim}}};
   if (bias.shape.rank() > 0) in.push_back(bias);
   return make_spec(Op::kAttention, in,
-                   {{"scale", 0.3}, {"causal", std::int64_t{causal}}, {"logsumexp", std::int64_t{logsumexp}}});
+                   {{"scale", 0.3},
+                    {"causal", std::int64_t{causal}},
+                    {"diagonal", diagonal},
+                    {"logsumexp", std::int64_t{logsumexp}}});
 }
 constexpr TensorType kNoBias{};
 
@@ -65,6 +68,28 @@ TEST_P(Attention, TakesACausalOrder) {
     expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, mask, true),
                           default_tolerance(GetParam()));
   }
+}
+
+/// How far a logsumexp may be off that is near 0, since its scores cancel the logarithm of their number: as far as
+/// scores are. These are sums of `dim` products in f32, whose partial sums stay below 8 at a scale of 0.3.
+constexpr double logsumexp_error(std::int64_t dim) { return static_cast<double>(dim) * 8 * 0x1p-24; }
+
+/// Diagonals through blocks of queries and tiles of keys, beyond the last key, and before the first.
+TEST_P(Attention, TakesADiagonal) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 3, 4, 4}, Sizes{2, 3, 19, 40, 8, 8}, Sizes{1, 1, 130, 150, 16, 16},
+                         Sizes{1, 1, 150, 70, 20, 20}})
+    for (const std::int64_t diagonal :
+         {1L, 33L, n.keys, n.keys - n.queries, -1L, -15L, -100L, 1L - n.queries, -n.queries, -100000L, 100000L}) {
+      const bool logsumexp = diagonal % 2 == 0;
+      Tolerance tolerance = default_tolerance(GetParam());
+      if (logsumexp) tolerance.absolute = logsumexp_error(n.key_dim);
+      expect_matches_oracle("highway.attention",
+                            biased_spec(GetParam(), n, n.heads, kNoBias, true, logsumexp, diagonal), tolerance);
+      if (n.queries > 100) continue;
+      const TensorType mask{DType::kBool, {1, 1, n.queries, n.keys}};
+      expect_matches_oracle("highway.attention", biased_spec(GetParam(), n, n.heads, mask, true, logsumexp, diagonal),
+                            tolerance);
+    }
 }
 
 TEST_P(Attention, QueryHeadsShareHeadsOfKeys) {
@@ -133,6 +158,23 @@ TEST_F(AmxAttention, MatchesTheOracle) {
   }
 }
 
+/// Diagonals through blocks of queries, groups and blocks of keys; heads with their sums in tiles, and wider ones.
+TEST_F(AmxAttention, TakesACausalOrderWithADiagonal) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 3, 8, 8}, Sizes{2, 3, 50, 50, 64, 64}, Sizes{1, 2, 200, 330, 16, 40},
+                         Sizes{1, 2, 150, 1700, 16, 40}, Sizes{1, 2, 700, 100, 64, 64}, Sizes{1, 1, 130, 1100, 16, 80}})
+    for (const std::int64_t diagonal :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{40}, n.keys - n.queries, n.keys - 1, std::int64_t{-1},
+          std::int64_t{-33}, -n.queries, std::int64_t{100000}})
+      for (const int threads : {1, 2}) {
+        target_.threads = threads;
+        const OpSpec spec = biased_spec(DType::kBF16, n, n.heads, kNoBias, true, false, diagonal);
+        const Comparison result =
+            compare_with_oracle(kernel_named("amx.attention"), spec, target_, 1, default_tolerance(DType::kBF16));
+        EXPECT_TRUE(result.passed) << n.queries << " queries, " << n.keys << " keys, dims " << n.key_dim << " and "
+                                   << n.value_dim << ", diagonal " << diagonal << ": " << result.message;
+      }
+}
+
 TEST_F(AmxAttention, TakesScoresThatWouldOverflowAnExponential) {
   // Scores of up to some tens, which leave the range of the offset that most rows have, thousands, and beyond integers.
   for (const double scale : {3.0, 10.0, -10.0, 300.0, -300.0, 1e8, -1e12, 1e20})
@@ -163,7 +205,7 @@ TEST(AmxAttentionSupport, DeclinesWithReasons) {
   };
   const Sizes sizes{1, 1, 4, 4, 8, 8};
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, {DType::kBool, {1, 1, 4, 4}})), "takes no bias and no mask");
-  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, true)), "has every query see every key");
+  EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, true, false, -2)), "supported");
   EXPECT_EQ(reason_of(biased_spec(DType::kBF16, sizes, 1, kNoBias, false, true)), "gives no logsumexp");
 }
 

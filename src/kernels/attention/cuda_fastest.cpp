@@ -42,7 +42,7 @@ std::string to_text(const AttentionProblem::Strides& strides) {
 
 std::string_view order_and_bias_of(const AttentionProblem& problem) {
   using enum AttentionProblem::Bias;
-  if (problem.causal)
+  if (problem.is_causal())
     return problem.bias == kNone ? ", causal" : problem.bias == kMask ? ", causal, mask" : ", causal, bias";
   return problem.bias == kNone ? "" : problem.bias == kMask ? ", mask" : ", bias";
 }
@@ -60,16 +60,18 @@ tune::Work work_of(const AttentionProblem& problem) {
   const bool is_biased = problem.bias != AttentionProblem::Bias::kNone,
              is_mask = problem.bias == AttentionProblem::Bias::kMask;
   const std::size_t size = size_of(problem.dtype);
+  const bool has_diagonal = problem.is_causal() && problem.diagonal != 0;
   const std::size_t sums = problem.has_logsumexp
                                ? bytes_of(problem, problem.logsumexp, problem.heads, problem.queries, 1, sizeof(float))
                                : 0;
   return {
       .text =
-          fmt::format("attention {} {}x{}/{} heads, {} queries, {} keys of {}/{}, strides {} {} {} {}{}{}{}",
+          fmt::format("attention {} {}x{}/{} heads, {} queries, {} keys of {}/{}, strides {} {} {} {}{}{}{}{}",
                       problem.dtype, problem.batch, problem.heads, kv_heads, problem.queries, problem.keys,
                       problem.key_dim, problem.value_dim, to_text(problem.q), to_text(problem.k), to_text(problem.v),
                       to_text(problem.out), problem.has_logsumexp ? ", logsumexp " + to_text(problem.logsumexp) : "",
-                      order_and_bias_of(problem), is_biased ? " " + to_text(problem.bias_strides) : ""),
+                      order_and_bias_of(problem), is_biased ? " " + to_text(problem.bias_strides) : "",
+                      has_diagonal ? fmt::format(", diagonal {}", problem.diagonal) : ""),
       .operands = {{.dtype = problem.dtype,
                     .bytes = bytes_of(problem, problem.q, problem.heads, problem.queries, problem.key_dim, size)},
                    {.dtype = problem.dtype,
@@ -88,14 +90,14 @@ tune::Work work_of(const AttentionProblem& problem) {
 }
 
 double flops_of(const AttentionProblem& problem) {
-  const double all = 2.0 * static_cast<double>(problem.batch * problem.heads * problem.queries) *
-                     static_cast<double>(problem.keys * (problem.key_dim + problem.value_dim));
-  return problem.causal ? all / 2 : all;
+  return 2.0 * static_cast<double>(problem.batch * problem.heads * (problem.key_dim + problem.value_dim)) *
+         visible_pairs(problem.queries, problem.keys, problem.diagonal);
 }
 
 /// Nothing where the library is not there, or has no engine for this.
 std::optional<Algorithm> find_cudnn_algorithm(const AttentionProblem& problem, Backend& backend) {
-  if (problem.causal || problem.bias != AttentionProblem::Bias::kNone || cudnn::why_unavailable()) return std::nullopt;
+  if (problem.is_causal() || problem.bias != AttentionProblem::Bias::kNone || cudnn::why_unavailable())
+    return std::nullopt;
   try {
     return cudnn::make_sdpa_algorithm(problem, backend);
   } catch (const OutOfMemory&) {

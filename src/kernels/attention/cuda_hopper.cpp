@@ -68,7 +68,7 @@ bool is_of_use(const AttentionProblem& problem, const HopperTile& tile) {
 /// values in a part of the second-level cache.
 int heads_together(const AttentionProblem& problem) {
   constexpr std::int64_t kBytes = 16 << 20;
-  if (!problem.causal) return 1;
+  if (!problem.is_causal()) return 1;
   const std::int64_t bytes_of_head = problem.keys * (problem.key_dim + problem.value_dim) * 2 / problem.k.sharers;
   return as_int(
       std::clamp<std::int64_t>(kBytes / bytes_of_head, 2, std::max<std::int64_t>(2, problem.batch * problem.heads)));
@@ -105,7 +105,7 @@ void place_bias(const AttentionProblem& problem, const HopperTile& tile, int mos
 bool spread_keys(const AttentionProblem& problem, const HopperTile& tile, HopperForm& form) {
   const std::int64_t rest = form.tiles - std::int64_t{tile.whole} * tile.spread;
   const std::int64_t units = rest * divide_up(form.keys, tile.keys);
-  if (rest <= 0 || rest >= tile.spread || units < tile.spread || problem.causal || is_biased(problem) ||
+  if (rest <= 0 || rest >= tile.spread || units < tile.spread || problem.is_causal() || is_biased(problem) ||
       tile.warpgroups == 1)
     return false;
   form.spread = tile.spread;
@@ -119,7 +119,7 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   const Compiled* const compiled = compiled_for(problem, tile);
   if (compiled == nullptr || !is_of_use(problem, tile)) return std::nullopt;
   // Parts of a tile's keys may be hidden from some of its queries.
-  if (tile.shares && (problem.causal || is_biased(problem))) return std::nullopt;
+  if (tile.shares && (problem.is_causal() || is_biased(problem))) return std::nullopt;
   if (tile.shares && divide_up(problem.keys, tile.keys) < tile.split) return std::nullopt;
   const int rows = tile.queries(), dim = padded_dim(problem);
   HopperForm form;
@@ -129,9 +129,9 @@ std::optional<HopperForm> form_of(const AttentionProblem& problem, const HopperT
   form.tiles_of_head = divide_up(form.queries, rows);
   form.all_heads = as_int(problem.batch * problem.heads);
   form.tiles = form.all_heads * form.tiles_of_head;
-  form.is_causal = problem.causal;
-  form.diagonal = problem.causal ? 0 : HopperForm::kSeesAll;
-  if (problem.causal) form.most_cut = (rows + tile.keys - 2) / tile.keys + 1;
+  form.is_causal = problem.is_causal();
+  form.diagonal = as_int(problem.diagonal);
+  if (form.is_causal) form.most_cut = (rows + tile.keys - 2) / tile.keys + 1;
   form.heads_together = heads_together(problem);
   form.split = tile.split, form.whole = tile.whole, form.shares = tile.shares ? 1 : 0;
   form.share_rows = divide_up(rows, tile.split);
@@ -167,9 +167,7 @@ constexpr double kJoinClocks = 28000, kPartClocks = 1500;
 /// than half of the time of the exponentials and multiply-adds of all blocks on a multiprocessor, because these
 /// overlap.
 double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters) {
-  // In causal order a query sees half of the first keys, as many as there are queries, on average.
-  const double queries = form.queries, keys = form.keys;
-  const double seen = queries <= keys ? queries / 2 : keys - keys * keys / (2 * queries);
+  const double seen = visible_pairs(form.queries, form.keys, form.diagonal) / form.queries;  // by a query, on average
   const double units = form.is_causal ? std::max(1.0, seen / tile.keys + 0.5) : divide_up(form.keys, tile.keys);
   const int at_once = tile.spread > 0 ? tile.spread : std::min(form.clusters(), clusters) * form.split;
   const int blocks = std::max(1, divide_up(at_once, kMultiprocessors));

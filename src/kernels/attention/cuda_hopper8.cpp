@@ -44,6 +44,7 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   form.heads = to_int(problem.heads), form.sharers = to_int(problem.sharers);
   form.queries = to_int(problem.queries), form.keys = to_int(problem.keys);
   form.dim = form.value_dim = to_int(problem.dim);
+  form.diagonal = form.keys - 1;
   form.tiles_of_head = divide_up(form.queries, tile.queries());
   form.all_heads = to_int(problem.batch * problem.heads);
   form.tiles = form.all_heads * form.tiles_of_head;

@@ -25,8 +25,8 @@
 // of 2^8, because f32 sums and 16-bit floats are as exact at 2^8 as at 1. So sums are seldom scaled
 // (FlashAttention-4 does so).
 //
-// In causal order a tile ends at the last key that its last query sees. Only units of keys that the diagonal or the
-// end of the keys cuts test elements. Tiles with most keys come first.
+// In causal order, with any diagonal, a tile ends at the last key that its last query sees. Only units of keys that the
+// diagonal or the end of the keys cuts test elements. Tiles with most keys come first.
 //
 // A bias with a row for each query is copied (TMA) to a ring too, and added from there to scores (ldmatrix has their
 // layout). One that all queries share, or in rows at no multiples of 16 bytes, and a mask are read to registers while
@@ -338,6 +338,19 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
   softmax.end();
 }
 
+/// Results of queries that the diagonal leaves no key: without a bias a softmax makes them NaN.
+template <int kDim>
+__device__ __forceinline__ void clear_blind_rows(const HopperForm& form, const Item& item, int group, float (&logs)[2],
+                                                 float (&sums)[kDim / 2]) {
+  const int blind = -form.diagonal - item.row - group * kGroupRows - row_of_thread();  // from a thread's first row on
+#pragma unroll
+  for (int i = 0; i < kDim / 2; ++i)
+    if (i / 2 % 2 * 8 < blind) sums[i] = 0;
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    if (half * 8 < blind) logs[half] = cuda::Max::kNeutral;
+}
+
 /// Sends every other block of the cluster its rows; one thread.
 template <int kRows, int kDim>
 __device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std::uint32_t sums, Barriers& barriers) {
@@ -454,9 +467,11 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
         }
     }
     const float inverses[2] = {softmax.inverse(0), softmax.inverse(1)};
-    const float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
-                           natural_log(softmax.exponent(1), softmax.totals[1])};
+    float logs[2] = {natural_log(softmax.exponent(0), softmax.totals[0]),
+                     natural_log(softmax.exponent(1), softmax.totals[1])};
     scale_rows<kDim>(sums, inverses);
+    if constexpr (!kBiased)
+      if (item.row + form.diagonal < 0) clear_blind_rows<kDim>(form, item, group, logs, sums);
     store_results<T, kDim>(form, maps, item, group, logs, sums, to, places.logsumexp);
   }
   if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();

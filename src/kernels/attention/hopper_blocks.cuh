@@ -99,7 +99,10 @@ __device__ __forceinline__ bool find_item(const HopperForm& form, int index, Ite
   }
   if (tile >= form.tiles) return false;
   place(form, kRows, tile, item);
-  if (form.is_causal) item.end = min(units, (min(item.row + kRows, form.queries) - 1 + form.diagonal) / kKeys + 1);
+  if (form.is_causal) {  // at least one unit, even if no query of the tile sees a key
+    const int last = min(item.row + kRows, form.queries) - 1 + form.diagonal;
+    item.end = min(units, max(last, 0) / kKeys + 1);
+  }
   return true;
 }
 

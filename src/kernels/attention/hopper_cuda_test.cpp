@@ -28,6 +28,7 @@ struct Case {
   double scale = 0.2;
   bool logsumexp = false;
   bool causal = false;
+  std::int64_t diagonal = 0;
   Bias bias = Bias::kNone;
   /// Whether the bias is the same for all of a batch, all heads, all queries.
   bool shares_batch = false, shares_heads = false, shares_queries = false;
@@ -42,7 +43,10 @@ OpSpec spec_of(DType dtype, const Case& c) {
         {c.bias == Bias::kMask ? DType::kBool : dtype,
          {c.shares_batch ? 1 : c.batch, c.shares_heads ? 1 : c.heads, c.shares_queries ? 1 : c.queries, c.keys}});
   return make_spec(Op::kAttention, inputs,
-                   {{"scale", c.scale}, {"causal", std::int64_t{c.causal}}, {"logsumexp", std::int64_t{c.logsumexp}}});
+                   {{"scale", c.scale},
+                    {"causal", std::int64_t{c.causal}},
+                    {"diagonal", c.diagonal},
+                    {"logsumexp", std::int64_t{c.logsumexp}}});
 }
 
 std::vector<Operand> dense_operands(const std::vector<TensorType>& types) {
@@ -80,6 +84,21 @@ std::vector<Case> cases_with_hidden_keys() {
         made.shares_queries = cases.size() % 5 == 2;
         cases.push_back(made);
       }
+  return cases;
+}
+
+/// Diagonals that leave tiles, warpgroups, rows of a thread without keys, that cut tiles anywhere, and that cut none.
+std::vector<Case> cases_with_a_diagonal() {
+  std::vector<Case> cases;
+  for (const Case& c : {Case{1, 4, 300, 300, 64, 64, 2}, Case{1, 2, 150, 400, 128, 128}, Case{1, 2, 400, 150, 96, 96},
+                        Case{2, 3, 130, 2, 40, 40}, Case{1, 2, 33, 1, 128, 72}})
+    for (const std::int64_t diagonal :
+         {1L, 100L, c.keys - c.queries, -1L, -9L, -64L, -140L, -c.queries, -100000L, 100000L}) {
+      Case made = c;
+      made.causal = true, made.diagonal = diagonal, made.logsumexp = cases.size() % 2 == 0;
+      made.bias = static_cast<Bias>(cases.size() % 7 % 3);
+      cases.push_back(made);
+    }
   return cases;
 }
 
@@ -128,9 +147,9 @@ class HopperAttention : public cuda::KernelTest {
     }
     EXPECT_TRUE(result.passed) << name_of(tile) << ", " << name_of(dtype) << " " << c.batch << "x" << c.heads << "/"
                                << c.kv_heads << " heads, " << c.queries << " x " << c.keys << " of " << c.dim << "/"
-                               << c.value_dim << ", scale " << c.scale << (c.causal ? ", causal" : "") << ", bias "
-                               << static_cast<int>(c.bias) << ", strides " << static_cast<int>(strides) << ": "
-                               << result.message;
+                               << c.value_dim << ", scale " << c.scale << (c.causal ? ", causal by " : " ")
+                               << c.diagonal << ", bias " << static_cast<int>(c.bias) << ", strides "
+                               << static_cast<int>(strides) << ": " << result.message;
   }
   void expect_agrees(const HopperTile& tile, const Case& c, DType dtype) {
     expect_agrees(tile, c, dtype, tolerance_of(dtype));
@@ -177,6 +196,14 @@ TEST_F(HopperAttention, TakesACausalOrderABiasOrAMask) {
             expect_agrees(tile, c, dtype, {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5}, strides);
 }
 
+TEST_F(HopperAttention, TakesADiagonal) {
+  for (const Case& c : cases_with_a_diagonal())
+    for (const HopperTile& tile : hopper_tiles(problem_of(c)))
+      if (tile.whole <= 3)
+        expect_agrees(tile, c, tile.whole % 2 == 0 ? DType::kF16 : DType::kBF16,
+                      {.relative_l2 = 8e-3, .max_ulps_of_peak = 1e5});
+}
+
 /// Problems of any shape, in the first tile that is guessed.
 TEST_F(HopperAttention, AgreesForRandomProblems) {
   std::mt19937 random(1);
@@ -192,6 +219,7 @@ TEST_F(HopperAttention, AgreesForRandomProblems) {
            .kv_heads = kv_heads};
     c.logsumexp = i % 2 == 0, c.causal = i % 3 == 1, c.bias = static_cast<Bias>(i % 5 % 3);
     c.shares_batch = up_to(2) == 1, c.shares_heads = up_to(2) == 1, c.shares_queries = up_to(2) == 1;
+    if (c.causal && i % 2 == 0) c.diagonal = up_to(c.queries + c.keys) - c.queries - 1;
     const std::vector<HopperTile> best = best_hopper_tiles(problem_of(c), hopper_clusters_at_once);
     ASSERT_FALSE(best.empty());
     expect_agrees(best[static_cast<std::size_t>(up_to(static_cast<std::int64_t>(best.size())) - 1)], c,
@@ -371,6 +399,7 @@ TEST(HopperAttentionSupport, SaysWhatItDoesNotTake) {
   EXPECT_THAT(why_not(spec_of(DType::kBF16, {1, 2, 16, 16, 64, 64, 2, -0.1}), hopper), HasSubstr("scales above 0"));
   EXPECT_THAT(why_not(spec_of(DType::kBF16, c), {.device = DeviceKind::kCuda, .compute_capability = 80}),
               HasSubstr("9.0"));
+  for (const Case& taken : cases_with_a_diagonal()) EXPECT_EQ(why_not(spec_of(DType::kBF16, taken), hopper), "");
   for (const Case& taken : cases_with_hidden_keys()) EXPECT_EQ(why_not(spec_of(DType::kBF16, taken), hopper), "");
 }
 

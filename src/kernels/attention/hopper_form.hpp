@@ -13,10 +13,10 @@ inline constexpr int kRowBytes = 128;  ///< of a piece of a token's head in shar
 inline constexpr int kPieceDim = 64;   ///< elements of such a piece
 inline constexpr int kMostDim = 128;
 inline constexpr int kMultiprocessors = 132;  ///< of an H100 or H200
-inline constexpr int kMostStages = 4;      ///< of keys and values
-inline constexpr int kMostGroups = 3;      ///< warpgroups of a block
-inline constexpr int kBiasedStages = 2;    ///< of keys and values where there is a bias
-inline constexpr int kMostBiasStages = 4;  ///< of a bias that is copied
+inline constexpr int kMostStages = 4;         ///< of keys and values
+inline constexpr int kMostGroups = 3;         ///< warpgroups of a block
+inline constexpr int kBiasedStages = 2;       ///< of keys and values where there is a bias
+inline constexpr int kMostBiasStages = 4;     ///< of a bias that is copied
 
 /// Pieces of a head of `dim` elements in shared memory.
 constexpr int pieces_of(int dim) { return (dim - 1) / kPieceDim + 1; }
@@ -50,16 +50,14 @@ enum class HopperBias : std::uint8_t { kNone, kAdded, kMask };
 
 /// The kernel's parameters but for addresses.
 struct HopperForm {
-  static constexpr int kSeesAll = 1 << 30;
-
   int heads = 0, sharers = 1;  // of queries; and those that share one head of keys
   int all_heads = 0;           // of all batches
   int queries = 0, keys = 0;
-  int dim = 0;        // of a multiply-add: 32, 48, 64, 96 or 128; heads are padded with zeros
-  int value_dim = 0;  // of the result
-  bool is_causal = false;
-  int diagonal = kSeesAll;  // query i sees keys 0..i + diagonal
-  int most_cut = 1;         // units of a tile's keys, its last ones, that the diagonal or the end of the keys may cut
+  int dim = 0;             // of a multiply-add: 32, 48, 64, 96 or 128; heads are padded with zeros
+  int value_dim = 0;       // of the result
+  bool is_causal = false;  // some query does not see some key because of its place
+  int diagonal = 0;        // query i sees keys 0..i + diagonal
+  int most_cut = 1;        // units of a tile's keys, its last ones, that the diagonal or the end of the keys may cut
   int tiles_of_head = 0, tiles = 0;
   int units_of_block = 0, more_units = 0;  // if keys are spread: units of each block, and how many have one more
   int spread = 0;

@@ -40,6 +40,7 @@ class Suite {
     attention_of_tokens();
     const std::size_t before = cases_.size();
     attention_in_8_bits();
+    attention_over_lengths();
     for (std::size_t i = before; i < cases_.size(); ++i) cases_[i].is_for_gpus = true;
     attention_of_unets();
     const std::int64_t rows = big_rows(DType::kF32);
@@ -97,11 +98,44 @@ class Suite {
     attention(dtype, 1, 2, 4096, 128);
   }
 
-  /// Attention of the large model at 4608 tokens.
+  /// Attention of the large model at 4608 tokens, and its merging.
   void attention_of_tokens() {
     const TensorType operand{DType::kBF16, {1, kBigHeads, 4608, 128}};
     add("attention bf16 of 1x24 heads, 4608 tokens of 128", Op::kAttention, {operand, operand, operand},
         {{attr::kScale, 1 / std::sqrt(128.0)}});
+    for (const std::int64_t parts : {2, 8})
+      add(fmt::format("merge_attention bf16 of {} parts of 24 heads, 4608 tokens of 128", parts), Op::kMergeAttention,
+          {{DType::kBF16, {parts, kBigHeads, 4608, 128}}, {DType::kF32, {parts, kBigHeads, 4608}}});
+  }
+
+  /// Attention over sequences of many lengths, dense and causal, and T5-XXL's with its bias for each head.
+  void attention_over_lengths() {
+    struct Length {
+      std::int64_t heads, tokens, dim = 128;
+      bool causal = false;
+    };
+    for (const Length& length : {Length{24, 1536},
+                                 {24, 4112},
+                                 {16, 2048},
+                                 {16, 8192},
+                                 {16, 32768},
+                                 {16, 131072},
+                                 {16, 2048, 128, true},
+                                 {16, 8192, 128, true},
+                                 {16, 32768, 128, true},
+                                 {32, 4096, 64},
+                                 {16, 16384, 64},
+                                 {32, 4096, 64, true},
+                                 {16, 16384, 64, true}}) {
+      const TensorType operand{DType::kBF16, {1, length.heads, length.tokens, length.dim}};
+      add(fmt::format("attention bf16 of 1x{} heads, {} tokens of {}{}", length.heads, length.tokens, length.dim,
+                      length.causal ? ", causal" : ""),
+          Op::kAttention, {operand, operand, operand},
+          {{attr::kScale, 1 / std::sqrt(static_cast<double>(length.dim))}, {attr::kCausal, length.causal}});
+    }
+    const TensorType t5{DType::kBF16, {1, 64, 512, 64}};
+    add("attention bf16 of 1x64 heads, 512 tokens of 64, with a bias", Op::kAttention,
+        {t5, t5, t5, {DType::kBF16, {1, 64, 512, 512}}}, {{attr::kScale, 1.0}});
   }
 
   /// Attention in 8 bits and in bf16, and the kernels that quantize its operands.

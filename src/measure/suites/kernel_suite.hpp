@@ -17,12 +17,13 @@ struct KernelCase {
   std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
   OpSpec spec;
   OpForm form = OpForm::kWhole;
-  bool is_for_gpus = false;  ///< a CPU runs it for tests alone, in plain loops
+  bool is_for_gpus = false;  ///< left out on a CPU, which has plain loops for it or takes minutes
 };
 
 /// The ops of diffusion transformers. Linear with GELU, attention, and norm with modulation are also measured as the
 /// plain ops that they replace. GEMMs and attention have the shapes of a small model at batch 20 and of a large one.
-/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds.
+/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds. Attention in 8 bits and that over
+/// sequences of up to 131,072 tokens is for GPUs.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
 /// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel
