@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Attention, and the plain ops that define it.
@@ -115,13 +117,102 @@ double attention_flops(const Attributes& attributes, Types in, Types /*out*/) {
   return 2 * static_cast<double>(q[0] * q[1]) * pairs * static_cast<double>(q[3] + v[3]);
 }
 
+/// Probabilities, and in kernels of several launches scores, are rounded to the dtype before the second matmul.
+Tolerance attention_tolerance(DType dtype) {
+  if (dtype == DType::kF32) return {.relative_l2 = 4e-6};
+  return {.relative_l2 = dtype == DType::kBF16 ? 1.2e-2 : 3e-3, .max_ulps_of_peak = 4};
+}
+
+/// The effect of a masked key is open: kernels may skip it, and the definition multiplies it by a weight of 0.
+bool opens_keys(std::size_t input, Special special) { return (input == 1 || input == 2) && special != Special::kZeros; }
+
+void attention_cases(CaseList& list) {
+  for (const std::int64_t dim : {16, 64, 72})
+    for (const bool has_logsumexp : {false, true}) {
+      const TensorType q = list.data({1, 2, 9, dim}), k = list.data({1, 2, 40, dim});
+      NamedAttributes attributes = {{attr::kScale, 0.3}, {attr::kLogsumexp, has_logsumexp}};
+      const auto name = [&](std::string_view what) {
+        return fmt::format("heads of {}{}{}", dim, what, has_logsumexp ? ", logsumexp" : "");
+      };
+      list.add(name(""), {q, k, k}, attributes);
+      list.add(name(", bias"), {q, k, k, list.data({1, 2, 9, 40})}, attributes);
+      list.add(name(", mask"), {q, k, k, {DType::kBool, {1, 1, 9, 40}}}, attributes).leaves_open = opens_keys;
+      attributes.emplace_back(attr::kCausal, true);
+      list.add(name(", causal"), {k, k, k}, std::move(attributes)).leaves_open = opens_keys;
+    }
+  const TensorType q = list.data({1, 2, 64, 64}), keys = list.data({1, 2, 128, 64});
+  list.add("whole tiles", {q, keys, keys}, {{attr::kScale, 0.125}});
+  list.add("4 query heads per key head", {list.data({1, 8, 64, 64}), keys, keys}, {{attr::kScale, 0.125}});
+  for (OpCase& one : list) one.tolerance = attention_tolerance(list.types().data);
+}
+
+NamedAttributes usual_scale(std::int64_t head_dim) {
+  return {{attr::kScale, 1 / std::sqrt(static_cast<double>(head_dim))}};
+}
+
+/// Attention of token transformers, also as the plain ops, which materialize the scores.
+void add_token_benchmarks(CaseList& list) {
+  struct Tokens {
+    std::int64_t batch, heads, tokens, head_dim;
+  };
+  const auto add = [&](DType dtype, const Tokens& t) -> OpCase& {
+    const TensorType operand{dtype, {t.batch, t.heads, t.tokens, t.head_dim}};
+    return list.add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", name_of(dtype), t.batch, t.heads,
+                                t.tokens, t.head_dim),
+                    {operand, operand, operand}, usual_scale(t.head_dim));
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const Tokens& tokens : {Tokens{20, 3, 272, 64}, {1, 2, 1024, 64}, {1, 2, 4096, 64}, {1, 2, 4096, 128}})
+      add(dtype, tokens).apart = "standard";
+  add(DType::kBF16, {1, kLargeHeads, 4608, 128});
+}
+
+/// Attention layers of U-Nets, with heads of 64 except Stable Diffusion 1.5's: self-attention of pixels,
+/// cross-attention with 77 text tokens, and with the 32 rows of LiveStreamUNet's memory.
+void add_unet_benchmarks(CaseList& list) {
+  struct Layer {
+    std::string_view network;
+    std::int64_t batch, heads, queries, keys, dim = 64;
+  };
+  constexpr std::int64_t kText = 77, kMemory = 32;
+  for (const Layer& layer : {Layer{"SD-Turbo", 1, 5, 4096, 4096},
+                             {"SD-Turbo", 1, 10, 1024, 1024},
+                             {"SD-Turbo", 1, 20, 256, 256},
+                             {"SD-Turbo", 1, 20, 64, 64},
+                             {"SD-Turbo", 1, 5, 4096, kText},
+                             {"SD-Turbo", 1, 10, 1024, kText},
+                             {"SD-Turbo", 1, 20, 256, kText},
+                             {"SD 1.5", 2, 8, 4096, 4096, 40},
+                             {"SDXL", 2, 10, 4096, 4096},
+                             {"SDXL", 2, 20, 1024, 1024},
+                             {"SDXL", 2, 10, 4096, kText},
+                             {"SDXL", 2, 20, 1024, kText},
+                             {"LiveStreamUNet", 1, 12, 256, 256 + kMemory},
+                             {"LiveStreamUNet", 1, 40, 64, 64 + kMemory},
+                             {"pixel U-Net", 1, 6, 1024, 1024},
+                             {"pixel U-Net", 1, 18, 256, 256},
+                             {"pixel U-Net", 1, 24, 64, 64}}) {
+    const TensorType keys{DType::kF16, {layer.batch, layer.heads, layer.keys, layer.dim}};
+    list.add(fmt::format("attention f16 of {}x{} heads, {} and {} tokens of {}, {}", layer.batch, layer.heads,
+                         layer.queries, layer.keys, layer.dim, layer.network),
+             {{DType::kF16, {layer.batch, layer.heads, layer.queries, layer.dim}}, keys, keys}, usual_scale(layer.dim));
+  }
+}
+
+void attention_benchmarks(CaseList& list) {
+  add_token_benchmarks(list);
+  add_unet_benchmarks(list);
+}
+
 constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .kind = OpKind::kContraction,
                                                 .infer = attention_types,
                                                 .expand = expand_attention,
                                                 .flops = attention_flops,
                                                 .samples = Samples::kEvery,
-                                                .narrow_results = 1}};
+                                                .narrow_results = 1,
+                                                .cases = attention_cases,
+                                                .benchmarks = attention_benchmarks}};
 
 }  // namespace
 

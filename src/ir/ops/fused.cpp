@@ -4,6 +4,8 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/fused_cases.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/expand.hpp"
 #include "ir/fused_body.hpp"
 #include "ir/ops/families.hpp"
@@ -88,12 +90,43 @@ double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
   return flops;
 }
 
+/// silu(group_norm(x) * (scale + 1) + offset) as one body.
+OpSpec modulated_group_norm(const CaseList& list) {
+  Graph body("body");
+  Builder b(body);
+  const TensorType pixels = list.data({2, 64, 8, 8}, Layout::kChannelsLast), vector = list.vector({2, 64, 1, 1});
+  const auto input = [&](const char* name, const TensorType& type) {
+    return b.cast(body.add_input(name, type), DType::kF32);
+  };
+  const ValueId normed = b.group_norm(input("x", pixels), 4, 1e-5);
+  const ValueId scaled = b.mul(normed, b.add_scalar(input("scale", vector), 1));
+  body.add_output("y", b.cast(b.silu(b.add(scaled, input("offset", vector))), pixels.dtype));
+  return make_spec(Op::kFused, {pixels, vector, vector}, {{attr::kBody, canonical_text(body)}});
+}
+
+void fused_cases(CaseList& list) {
+  const auto [data, vector] = list.types();
+  const auto add = [&](const FusedCase& body, const std::string& name) {
+    OpCase& added = list.add(name, body.spec);
+    added.tolerance = tolerance_of(body, added.tolerance);
+    const bool makes_integers = body.spec.outputs[0].dtype == DType::kU8;
+    if (makes_integers) added.leaves_open = [](std::size_t, Special) { return true; };  // a NaN is no integer
+  };
+  for (const FusedCase& body : FusedCases(data, vector, 5, 48).list(/*with_f8=*/false)) add(body, body.name);
+  for (const FusedCase& body : FusedCases(data, vector, 5, 48).list(/*with_f8=*/true))
+    if (body.name.ends_with(", quantized")) add(body, body.name + " to f8e4m3");
+  // Kernels multiply x and the mean by an infinite factor before they subtract.
+  list.add("group norm, modulation, silu", modulated_group_norm(list)).leaves_open =
+      [](std::size_t input, Special special) { return input > 0 && special == Special::kInfinities; };
+}
+
 constexpr std::array kFused = {OpDefinition{.op = Op::kFused,
                                             .infer = fused_types,
                                             .expand = expand_fused,
                                             .flops = fused_flops,
                                             .any_layout = true,
-                                            .stays_f32 = true}};
+                                            .stays_f32 = true,
+                                            .cases = fused_cases}};
 
 }  // namespace
 

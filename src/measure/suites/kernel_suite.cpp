@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ir/cases/op_cases.hpp"
 #include "ir/text/text.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/results/describe.hpp"
@@ -25,6 +26,17 @@ nlohmann::json request_of(const KernelCase& one) {
 }
 
 }  // namespace
+
+std::vector<KernelCase> list_kernel_cases() {
+  std::vector<KernelCase> cases;
+  for (const OpSchema& schema : all_ops())
+    for (OpCase& one : benchmark_cases(schema.op)) {
+      const std::string apart = one.apart.empty() ? "" : fmt::format("{}, {}", one.name, one.apart);
+      cases.push_back({std::move(one.name), one.spec});
+      if (!apart.empty()) cases.push_back({apart, std::move(one.spec), OpForm::kApart});
+    }
+  return cases;
+}
 
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
                          const KernelBenchSkips& on_skip) {
