@@ -33,7 +33,7 @@ constexpr double kWeightError = 1e-6;  // relative L2
 fs::path goldens() { return source_dir(kSourceDir) / "tests/goldens"; }
 
 /// Params in f32, rounded once: those of the checkpoint are F16.
-std::shared_ptr<const Program> program_of(std::span<const Component> components, const Target& target,
+std::shared_ptr<const Program> program_of(std::span<const Component> components, const DeviceTarget& target,
                                           const std::string& param) {
   const ParamName name = split_param_name(param);
   const auto component = std::ranges::find(components, name.checkpoint, &Component::part);

@@ -167,7 +167,7 @@ TEST_P(GpuGoldenTest, Tf32StaysNearer) {
 
 /// On GPUs with FP8 tensor cores. What the tiny models have of too few channels or tokens stays as it is.
 TEST_P(GpuGoldenTest, Fp8RunsOnFp8TensorCoresAndStaysWithinTenPercent) {
-  const Target target = golden_->backend_->properties().target;
+  const DeviceTarget target = golden_->backend_->properties().target;
   if (target.compute_capability < 89) GTEST_SKIP() << "FP8 declines on sm_" << target.compute_capability;
   const bool is_large = std::string_view(GetParam()) == "fashion-flux";
   for (const std::string switches : {"fp8", "arena,fuse,bf16,fp8", "arena,flash,fuse,fp16,fp8"}) {

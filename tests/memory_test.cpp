@@ -108,7 +108,7 @@ TEST(MemoryTestCounter, SeesAnAllocation) {
 }
 
 TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
   for (const Pipeline* each : {shipped.get(), dev.get()})
@@ -124,7 +124,7 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
 }
 
 TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
   const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
   for (const Pipeline* each : {shipped.get(), dev.get()})

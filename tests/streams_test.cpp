@@ -77,7 +77,7 @@ TEST_P(StreamsTest, NothingAtOnceTouchesTheSameBytes) {
   const std::unique_ptr<Pipeline> pipeline = open_pipeline((source_dir(kSourceDir) / GetParam()).string());
   Graph graph =
       pipeline->build_denoise(pipeline->resolve({.images = 2, .token_rows = 2, .token_columns = 3, .switches = {}}));
-  const Target target{.cpu_isa = CpuIsa::kAvx2, .threads = 1, .fusion = &kernel_rules()};
+  const DeviceTarget target = Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1, .fusion = &kernel_rules()};
   (void)optimize(graph, SwitchSet::parse("flash,fuse,hoist"), target);
   const Program program = plan(std::move(graph), target, {.arena = true, .lanes = 2});
   ASSERT_EQ(program.lanes, 2);

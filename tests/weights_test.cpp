@@ -94,7 +94,7 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / kMebib
 TEST(WeightFolding, PeaksAtTheFoldedWeightsAndTheLargestOfThem) {
   const TempFolder folder;
   ASSERT_NO_FATAL_FAILURE(write_checkpoint(folder.path()));
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   for (const char* switches : {"", "arena,fuse"}) {
     SCOPED_TRACE(*switches == '\0' ? "baseline" : switches);
     const Compiled compiled = compile(forward_graph(large_config()), SwitchSet::parse(switches), target);

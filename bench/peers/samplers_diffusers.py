@@ -50,9 +50,11 @@ class Configurations:
     def one_of(self, *values):
         return self.random.choice(values)
 
-    def respacing(self, config, share=0.4):
+    def respacing(self, config, share, limits):
         if self.random.random() < share:
             config[self.one_of(*RESPACED)] = True
+        if self.random.random() < 0.15:
+            config.update(zip(("sigma_min", "sigma_max"), limits))
 
     def dynamic(self, config):
         config.update(use_dynamic_shifting=True, base_shift=self.one_of(0.5, 0.3), max_shift=self.one_of(1.15, 0.9))
@@ -78,7 +80,7 @@ class Configurations:
             extra["tokens"] = self.random.randrange(64, 8192)
             if self.random.random() < 0.5:
                 config["time_shift_type"] = "linear"
-        self.respacing(config, 0.3)
+        self.respacing(config, 0.3, (0.02, 0.9))
         if kind == peer.FLOW_EULER and self.random.random() < 0.2:
             config["stochastic_sampling"] = True
         return kind, config, extra
@@ -98,7 +100,7 @@ class Configurations:
             config["num_train_timesteps"] = self.one_of(250, 500, 999, 2000)
         if config["prediction_type"] == "v_prediction" and self.random.random() < 0.25:
             config["rescale_betas_zero_snr"] = True
-        self.respacing(config)
+        self.respacing(config, 0.4, (0.05, 20.0))
         if self.random.random() < 0.3:
             config["final_sigmas_type"] = "sigma_min"
         if self.random.random() < 0.3:
@@ -113,8 +115,6 @@ class Configurations:
             config["set_alpha_to_one"] = self.one_of(True, False)
         if self.random.random() < 0.15:
             config["disable_corrector"] = [0, 2]
-        if kind == peer.EULER and self.random.random() < 0.1:
-            config.update(sigma_min=0.05, sigma_max=20.0)
         if kind == peer.DDPM:
             config["variance_type"] = self.one_of("fixed_small", "fixed_small_log", "fixed_large")
         if kind in (peer.DPM, peer.SINGLESTEP) and self.random.random() < 0.3:

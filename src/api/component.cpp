@@ -18,8 +18,7 @@ headroom::DType baseline_on(const Backend& backend, const ComponentOptions& opti
       fail_usage("the baseline {} was asked for, expected f32 or bf16", name_of(*options.baseline));
     return inner(*options.baseline);
   }
-  return backend.properties().target.device == DeviceKind::kCuda ? checkpoint_baseline(checkpoint)
-                                                                 : headroom::DType::kF32;
+  return backend.properties().target.device->keeps_precision ? checkpoint_baseline(checkpoint) : headroom::DType::kF32;
 }
 
 std::vector<ShippedModel> shipped_models() {
@@ -80,7 +79,7 @@ Shapes Component::input_shapes(std::string_view pass, const PassSize& size) cons
 
 CompiledPass Component::compile(std::string_view pass, const Shapes& inputs, std::string_view switches) const {
   return translated([&] {
-    const Target target = impl_->device.impl_->here().properties().target;
+    const DeviceTarget target = impl_->device.impl_->here().properties().target;
     const SwitchSet asked = SwitchSet::parse(switches).for_target(target);
     ForwardPass forward = make_forward_pass(impl_->network, pass_named(*impl_->network.kind, pass),
                                             inner_shapes(inputs), /*set_inputs=*/{});

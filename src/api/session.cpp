@@ -42,7 +42,7 @@ Session::Session(const CompiledPass& pass, const SessionOptions& options)
         const CompiledPass::Impl& compiled = *pass.impl_;
         Component::Impl& component = *compiled.component.impl_;
         Backend& backend = component.device.impl_->here();
-        if (options.stream != nullptr && backend.properties().target.device != DeviceKind::kCuda)
+        if (options.stream != nullptr && !backend.properties().target.device->has_launches)
           fail_usage("a stream was given for {}, which has none", component.device.name());
         require_fit(compiled.compiled, compiled.pass, compiled.switches, component.weights, backend);
         std::shared_ptr<Stream> stream;

@@ -142,9 +142,21 @@ class DeviceTrace {
   [[nodiscard]] virtual std::vector<DeviceActivity> collect() = 0;
 };
 
+/// The target of planning: the facts about a device, and the device itself, which libraries are asked and timed on.
+struct DeviceTarget : Target {
+  DeviceTarget() = default;
+  explicit DeviceTarget(const Target& facts, Backend* opened) : Target(facts), backend(opened) {}
+  /// Facts of a device that is not asked. Only of a temporary: a named Target may be the copy of a device's facts.
+  // NOLINTNEXTLINE(google-explicit-constructor): plans for made-up facts say only those
+  DeviceTarget(Target&& facts) : Target(facts) {}
+
+  NewWork new_work = NewWork::kMeasure;
+  Backend* backend = nullptr;  ///< null if no kernel asks the device, as on a CPU
+};
+
 struct DeviceProperties {
   std::string name;                 ///< as the vendor writes it: "AMD EPYC 9R14", "NVIDIA H200"
-  Target target;                    ///< selects the code that may run on it
+  DeviceTarget target;              ///< selects the code that may run on it
   std::size_t memory_bytes = 0;     ///< installed
   std::size_t available_bytes = 0;  ///< free at the time of the query
   // GPU fields; 0 and empty on a CPU.

@@ -28,7 +28,7 @@ std::string list_gpus(const GpuSurvey& survey) {
 }  // namespace
 
 std::string name_of(const Device& device) {
-  if (device.kind == DeviceKind::kCpu) return std::string(name_of(device.kind));
+  if (device.kind != DeviceKind::kCuda) return std::string(name_of(device.kind));
   return fmt::format("{}:{}", name_of(device.kind), device.index);
 }
 
@@ -69,20 +69,15 @@ Device find_device(std::string_view text) {
 }
 
 Device device_of(const Backend& backend) {
-  const std::optional<GpuIdentity> gpu = gpu_of(backend);
-  return gpu ? Device{.kind = DeviceKind::kCuda, .index = gpu->index} : Device{};
+  return {.kind = backend.properties().target.device, .index = gpu_of(backend).value_or(GpuIdentity{}).index};
 }
 
 std::string pci_bus_id_of(const Backend& backend) { return gpu_of(backend).value_or(GpuIdentity{}).pci_bus_id; }
 
 std::unique_ptr<Backend> make_backend(const Device& device, int threads) {
-  switch (device.kind) {
-    case DeviceKind::kCpu:
-      return make_cpu_backend(threads);
-    case DeviceKind::kCuda:
-      return make_cuda_backend(device.index);
-  }
-  HR_CHECK(false);
+  if (device.kind == DeviceKind::kCpu) return make_cpu_backend(threads);
+  HR_CHECK(device.kind == DeviceKind::kCuda);
+  return make_cuda_backend(device.index);
 }
 
 std::unique_ptr<Backend> make_backend(DeviceKind device, int threads) { return make_backend(Device{device}, threads); }

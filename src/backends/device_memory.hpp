@@ -3,7 +3,6 @@
 #include <compare>
 #include <cstddef>
 
-#include "base/target.hpp"
 #include "base/tensors/divide_up.hpp"
 
 namespace headroom {
@@ -36,10 +35,5 @@ struct DeviceMemory {
 inline constexpr std::size_t kPartAlignment = 256;
 /// The size of a part of a workspace, after which the next one is aligned.
 [[nodiscard]] constexpr std::size_t part_bytes(std::size_t bytes) { return round_up(bytes, kPartAlignment); }
-
-/// The alignment of a device's buffers in bytes, which kernels rely on.
-[[nodiscard]] constexpr std::size_t buffer_alignment(DeviceKind device) {
-  return device == DeviceKind::kCpu ? 64 : kPartAlignment;
-}
 
 }  // namespace headroom

@@ -28,8 +28,9 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
     Preset{"lossless", "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph", "every exact switch"},
-    Preset{"fast", "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph",
-           "lossless plus what the machine has units for: bfloat16 and, in 8 bits, int8 on CPUs and FP8 on GPUs"},
+    Preset{"fast", "arena,flash,fuse,hoist,bf16,int8,fp8,attn8,align,channels-last,tile,streams,graph",
+           "lossless plus what the machine has units for: bfloat16 and, in 8 bits, int8 on CPUs, FP8 and attention on "
+           "GPUs"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},
 };
 

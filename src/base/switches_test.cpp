@@ -92,11 +92,11 @@ TEST(SwitchSet, LeavesOutWhatAPresetBringsAlongAndCannotPay) {
 TEST(SwitchSet, MixesPresetsAndSwitches) {
   EXPECT_EQ(SwitchSet::parse("lossless").to_string(), "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph");
   EXPECT_EQ(SwitchSet::parse("fast").to_string(),
-            "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph");
+            "arena,flash,fuse,hoist,bf16,int8,fp8,attn8,align,channels-last,tile,streams,graph");
   EXPECT_EQ(SwitchSet::parse("steps=4,lossless,baseline").to_string(),
             "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph,steps=4");
   EXPECT_EQ(SwitchSet::parse("fast,bf16,lossless").to_string(),
-            "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph");
+            "arena,flash,fuse,hoist,bf16,int8,fp8,attn8,align,channels-last,tile,streams,graph");
 }
 
 TEST(SwitchSet, TakesBlanksAroundItems) {
@@ -155,8 +155,8 @@ TEST(SwitchSet, RefusesMissingUnwantedAndAbsurdArguments) {
 TEST(SwitchSet, SinglesAreItsMembersOneByOne) {
   std::vector<std::string> singles;
   for (const SwitchSet& single : SwitchSet::parse("steps=8,fast").singles()) singles.push_back(single.to_string());
-  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "int8", "fp8", "align", "channels-last",
-                                   "tile", "streams", "graph", "steps=8"));
+  EXPECT_THAT(singles, ElementsAre("arena", "flash", "fuse", "hoist", "bf16", "int8", "fp8", "attn8", "align",
+                                   "channels-last", "tile", "streams", "graph", "steps=8"));
   EXPECT_THAT(SwitchSet().singles(), IsEmpty());
 }
 

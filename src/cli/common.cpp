@@ -191,8 +191,7 @@ namespace {
 /// The dtype of the baseline: as requested, otherwise by the device.
 DType choose_baseline(const ModelArguments& arguments, const Backend& backend, const Checkpoint& checkpoint) {
   if (!arguments.baseline.empty()) return arguments.baseline == "bf16" ? DType::kBF16 : DType::kF32;
-  const bool is_gpu = backend.properties().target.device == DeviceKind::kCuda;
-  return is_gpu ? checkpoint_baseline(checkpoint) : DType::kF32;
+  return backend.properties().target.device->keeps_precision ? checkpoint_baseline(checkpoint) : DType::kF32;
 }
 
 Engine open(const ModelArguments& arguments, bool must_be_pipeline) {

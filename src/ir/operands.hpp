@@ -25,10 +25,12 @@ enum class Role : std::uint8_t {
   kInput,        ///< any number of inputs of a fused body
   kK,            ///< keys
   kKey,          ///< of random numbers
+  kKScale,       ///< scales of quantized keys
   kOffset,       ///< of random numbers
   kOther,        ///< the image that a shortcut convolves
   kPart,         ///< any number of parts to join
   kQ,            ///< queries
+  kQScale,       ///< scales of quantized queries
   kResidual,     ///< a value of the result's type to add
   kScale,        ///< one number per channel to scale by
   kShift,        ///< one number per channel to add
@@ -38,6 +40,7 @@ enum class Role : std::uint8_t {
   kTime,         ///< timesteps
   kUpdates,      ///< rows to add
   kV,            ///< values
+  kVScale,       ///< scales of quantized values' channels
   kWeight,       ///< the matrix or filter of a contraction, or the scale of a norm's channels
   kWeightScale,  ///< scales of a quantized weight's rows
   kXScale,       ///< scales of quantized data's rows

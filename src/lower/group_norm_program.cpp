@@ -131,7 +131,6 @@ class GroupNormBody {
     const bool is_stored = made.dtype == DType::kF32 || made.dtype == DType::kBF16 || made.dtype == DType::kF16;
     if (!is_stored || made.shape.rank() != 4 || made.layout != Layout::kChannelsLast)
       refuse_body("a group norm of anything but channels-last images");
-    if (made.shape[2] * made.shape[3] > kMostNormedPixels) refuse_body("a group norm of so many pixels");
     for (const int part : program_.parts) {
       const TensorType& type = body_.type(inputs_[static_cast<std::size_t>(part)]);
       if (type.dtype != made.dtype || type.layout != made.layout)
@@ -146,7 +145,7 @@ class GroupNormBody {
         refuse_body(fmt::format("a group norm with an operand of {}", dtype));
     }
     if (!fits_packs(made.shape[1] / program_.groups, made.shape[1], size_of(made.dtype)))
-      refuse_body("a group norm of groups of an odd number of channels, or of so many");
+      refuse_body("a group norm of groups of an odd number of channels");
   }
 
   const Graph& body_;
@@ -165,8 +164,11 @@ bool is_channel_vector(const Shape& shape, const Shape& image) {
 
 bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes) {
   const auto pack = static_cast<std::int64_t>(16 / bytes);
-  return channels % pack == 0 && channels_of_group % 2 == 0 &&
-         std::lcm(channels_of_group, pack) <= 2 * kMostNormedPairs;
+  return channels % pack == 0 && channels_of_group % 2 == 0;
+}
+
+std::int64_t pairs_of_run(std::int64_t channels_of_group, std::size_t bytes) {
+  return std::lcm(channels_of_group, static_cast<std::int64_t>(16 / bytes)) / 2;
 }
 
 std::variant<GroupNormProgram, std::string> group_norm_program_of(const Graph& body) {

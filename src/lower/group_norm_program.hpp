@@ -30,9 +30,6 @@ struct GroupNormProgram {
   Activation activation = Activation::kNone;
 };
 
-/// The largest number of pixels of one image; kernels count them in an int.
-inline constexpr std::int64_t kMostNormedPixels = std::int64_t{1} << 28;
-
 /// The program of a body, or the reason why it has none, a phrase that ends "... is not fused". Parts and result
 /// share one dtype, f32, bf16 or f16, are channels-last, and their channels fill whole packs of 16 bytes
 /// (fits_packs() below).
@@ -41,11 +38,9 @@ inline constexpr std::int64_t kMostNormedPixels = std::int64_t{1} << 28;
 /// Whether `shape` is a per-channel vector of an image: [b or 1, c, 1, 1] for [b, c, h, w].
 [[nodiscard]] bool is_channel_vector(const Shape& shape, const Shape& image);
 
-/// The most channel pairs in a run of channels that ends with a group and with a pack of 16 bytes: one thread of a
-/// block takes one pair.
-inline constexpr std::int64_t kMostNormedPairs = 480;
-/// Whether channels of `bytes` each fill whole packs, groups consist of whole pairs, and the shortest run of whole
-/// groups and packs has at most kMostNormedPairs pairs.
+/// Whether channels of `bytes` each fill whole packs, and groups consist of whole pairs.
 [[nodiscard]] bool fits_packs(std::int64_t channels_of_group, std::int64_t channels, std::size_t bytes);
+/// The channel pairs in the shortest run of channels that ends with a group and with a pack of 16 bytes.
+[[nodiscard]] std::int64_t pairs_of_run(std::int64_t channels_of_group, std::size_t bytes);
 
 }  // namespace headroom

@@ -105,9 +105,10 @@ TEST(FitsPacks, TakesPairsOfChannelsInWholePacks) {
   EXPECT_TRUE(fits_packs(10, 320, 2));
   EXPECT_TRUE(fits_packs(2, 128, 2));
   EXPECT_TRUE(fits_packs(960, 1920, 2));
-  EXPECT_FALSE(fits_packs(5, 160, 2));     // odd groups
-  EXPECT_FALSE(fits_packs(10, 36, 2));     // the last pack is half full
-  EXPECT_FALSE(fits_packs(964, 1928, 2));  // 964 pairs until groups and packs end together
+  EXPECT_FALSE(fits_packs(5, 160, 2));  // odd groups
+  EXPECT_FALSE(fits_packs(10, 36, 2));  // the last pack is half full
+  EXPECT_EQ(pairs_of_run(10, 2), 20);
+  EXPECT_EQ(pairs_of_run(964, 2), 964);  // until groups and packs end together
 }
 
 }  // namespace

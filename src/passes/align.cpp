@@ -1,11 +1,11 @@
 // align: y: bf16[b, 60, h, w] = conv2d(x: bf16[b, 3, h, w], w: bf16[60, 3, kh, kw])
 //   -> x': bf16[b, 8, h, w] = pad(x), y': bf16[b, 64, h, w] = conv2d(x', pad(w)), y = slice(y')
 //
-// Matrix units read channels in vectors of 16 bytes. Numbers of channels that do not fill them are padded with zeros.
-// Weights are padded once. Values between two convolutions stay padded: elementwise ops that map zero to zero,
-// resizing, pooling, and group norms, which count only the real channels. Exact: multiplications with zeros add
-// nothing. The pass declines if hardly any of the FLOPs have such channels, as in an autoencoder of which only the
-// first and last layer have three.
+// Matrix units read channels in vectors of 16 bytes, say. Numbers of channels that do not fill those of the target are
+// padded with zeros. Weights are padded once. Values between two convolutions stay padded: elementwise ops that map
+// zero to zero, resizing, pooling, and group norms, which count only the real channels. Exact: multiplications with
+// zeros add nothing. The pass declines if hardly any of the FLOPs have such channels, as in an autoencoder of which
+// only the first and last layer have three.
 
 #include <algorithm>
 #include <map>
@@ -44,6 +44,8 @@ bool keeps_zeros(const Epilogue& epilogue) {
 
 class Align {
  public:
+  explicit Align(const Target& target) : target_(target) {}
+
   bool rewrite(Rewriter& r, const Node& node) {
     if (r.type(node.results[0]).shape.rank() != 4 || r.is_weight(node.results[0])) return false;
     if (node.op == Op::kConv2d) return align_convolution(r, node, 0, 1);
@@ -55,7 +57,7 @@ class Align {
   /// `out` and `in` are the axes of the weight.
   bool align_convolution(Rewriter& r, const Node& node, int out, int in) {
     if (node.attributes[attr::kGroups] != 1 || !r.is_weight(node.input(Role::kWeight))) return false;
-    const std::int64_t vector = channels_in_vector(node, r.type(node.results[0]).dtype);
+    const std::int64_t vector = image_form_of(r.graph(), node, target_).channel_multiple;
     const Shape& weight = r.shape(node.input(Role::kWeight));
     const std::int64_t made = round_up(weight[out], vector), read = round_up(weight[in], vector);
     if (made == weight[out] && read == weight[in]) return false;
@@ -130,16 +132,17 @@ class Align {
                   reader.path);
   }
 
+  const Target& target_;
   std::map<ValueId, ValueId> filled_;  // slices of values with zeros in additional channels, and these values
 };
 
 }  // namespace
 
-PassOutcome align(Graph& graph, const Target&) {
+PassOutcome align(Graph& graph, const Target& target) {
   constexpr double kLeastShare = 0.01;  // of the FLOPs; less is not worth the copies
-  Align align;
+  Align align(target);
   int rewrites = 0;
-  if (share_on_full_vectors(graph) < 1 - kLeastShare)
+  if (share_on_full_vectors(graph, target) < 1 - kLeastShare)
     rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return align.rewrite(r, node); });
   return outcome_of(
       rewrites,

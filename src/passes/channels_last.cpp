@@ -7,8 +7,8 @@
 // and attention over pixels, [b, h w, c], then needs only a view. Inputs, outputs, states and results of regions stay
 // row-major. Values that are already channels-last in the graph keep that layout.
 //
-// On a GPU it declines if most of the FLOPs are on channels that do not fill vectors, which makes them slower than
-// row-major ones; `align`, which runs before, pads them.
+// It declines if the kernels of the target are faster on row-major images for most of the FLOPs: where channels do not
+// fill the vectors that matrix units read. `align`, which runs before, pads them.
 
 #include <algorithm>
 #include <map>
@@ -172,10 +172,10 @@ class ChannelsLast {
 }  // namespace
 
 PassOutcome channels_last(Graph& graph, const Target& target) {
-  if (target.device == DeviceKind::kCuda && share_on_full_vectors(graph) < 0.5)
+  if (share_faster_channels_last(graph, target) < 0.5)
     return {.declined =
-                "most products of convolutions are of channels that do not fill the vectors of tensor cores; "
-                "with `align` they do"};
+                "most of the arithmetic of convolutions is faster on row-major images here, since their channels do "
+                "not fill the vectors of a matrix unit; with `align` they may"};
   return outcome_of(ChannelsLast(graph).run(), "the graph has no convolution");
 }
 

@@ -36,9 +36,10 @@ void verify_after(std::string_view place, const Graph& graph) {
   }
 }
 
-PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target, std::string_view argument) {
+PassRecord run_pass(const Pass& pass, Graph& graph, const Target& target, std::string_view argument,
+                    bool assume_capable) {
   const auto start = std::chrono::steady_clock::now();
-  PassOutcome outcome = pass.run(graph, target, argument);
+  PassOutcome outcome = pass.run(graph, target, argument, assume_capable);
   const double elapsed_ms = milliseconds_since(start);
   return PassRecord{.name = pass.name,
                     .switch_name = pass.switch_name,
@@ -75,8 +76,8 @@ PassOutcome outcome_of(int rewrites, std::string reason) {
   return {.rewrites = rewrites, .declined = rewrites > 0 ? std::nullopt : std::optional(std::move(reason))};
 }
 
-PassOutcome Pass::run(Graph& graph, const Target& target, std::string_view argument) const {
-  std::string obstacle = needs ? obstacle_to(*needs, target) : std::string();
+PassOutcome Pass::run(Graph& graph, const Target& target, std::string_view argument, bool assume_capable) const {
+  std::string obstacle = needs && !assume_capable ? obstacle_to(*needs, target) : std::string();
   if (!obstacle.empty()) return outcome_of(0, std::move(obstacle));
   return rewrite_as != nullptr ? rewrite_as(graph, argument) : rewrite(graph, target);
 }
@@ -90,7 +91,8 @@ OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& t
   for (const Pass& pass : pipeline()) {
     const bool wanted = pass.switch_name.empty() || switches.has(pass.switch_name);
     if (!wanted || std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
-    report.passes.push_back(run_pass(pass, graph, target, switches.argument(pass.switch_name).value_or("")));
+    report.passes.push_back(
+        run_pass(pass, graph, target, switches.argument(pass.switch_name).value_or(""), options.assume_capable));
     if (verifying) verify_after(fmt::format("after the pass {}", pass.name), graph);
   }
 

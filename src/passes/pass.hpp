@@ -49,7 +49,9 @@ struct Pass {
   /// invalid argument.
   PassOutcome (*rewrite_as)(Graph& graph, std::string_view argument) = nullptr;
 
-  PassOutcome run(Graph& graph, const Target& target, std::string_view argument = {}) const;
+  /// `assume_capable`: whether or not the target has what it needs.
+  PassOutcome run(Graph& graph, const Target& target, std::string_view argument = {},
+                  bool assume_capable = false) const;
 };
 
 /// The passes in the order they run; pipeline.cpp justifies the order.
@@ -77,6 +79,8 @@ struct OptimizeReport {
 
 struct OptimizeOptions {
   std::vector<std::string> disabled;  ///< passes to skip, by name; unknown names are a usage Error
+  /// Passes run even if the target lacks what they need, to show what they would change.
+  bool assume_capable = false;
   /// verify() before the first and after every pass; always on if HEADROOM_VERIFY_PASSES is defined.
   bool verify = false;
 };

@@ -5,8 +5,8 @@
 namespace headroom {
 
 // Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
-// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, fuse-conditioning in fuse_qkv.cpp, fuse-token-epilogue in
-// fuse_epilogue.cpp.
+// half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, attn8 in quantize_attention.cpp, fuse-conditioning in
+// fuse_qkv.cpp, fuse-token-epilogue in fuse_epilogue.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, std::string_view argument);
 PassOutcome teacache(Graph& graph, std::string_view argument);
@@ -28,6 +28,7 @@ PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome tf32(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
 PassOutcome fp8(Graph& graph, std::string_view argument);
+PassOutcome attn8(Graph& graph, std::string_view argument);
 PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
@@ -103,6 +104,13 @@ constexpr std::array kPipeline = {
     // target supports both.
     Pass{"int8", "int8", int8, Capability::kInt8Matmuls},
     Pass{.name = "fp8", .switch_name = "fp8", .rewrite = nullptr, .needs = Capability::kFp8Matmuls, .rewrite_as = fp8},
+    // After bf16 and fp16: it takes attention of 16 bits. Before fuse-rows, which makes the quantizers part of the
+    // kernels that norm and rotate queries and keys.
+    Pass{.name = "attn8",
+         .switch_name = "attn8",
+         .rewrite = nullptr,
+         .needs = Capability::kQuantizedAttention,
+         .rewrite_as = attn8},
 
     // After precision, which determines how many channels fill a vector.
     Pass{"align", "align", align},

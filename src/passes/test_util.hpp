@@ -28,19 +28,39 @@ namespace headroom {
 
 /// Kernels with the epilogues of libraries: of convolutions a residual and an activation; of matmuls an activation, or,
 /// on a GPU, a residual; of group norms an activation; of transposed convolutions, and of matmuls of two activations,
-/// nothing.
+/// nothing. Hopper takes a shortcut into a convolution. GPUs read channels of images in vectors of 16 bytes. Generated
+/// kernels run any body.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
                           const std::vector<TensorType>& inputs, const TensorType& result) const override {
     HR_CHECK(infer(op, attributes, inputs)[0].shape == result.shape);  // what is asked about is a node
-    const bool is_gpu = target.device == DeviceKind::kCuda;
+    const bool is_gpu = target.device->has_launches;
     if (op == Op::kScaledLinear && inputs[0].dtype != (is_gpu ? DType::kF8E4M3 : DType::kI8)) return false;
+    if (op == Op::kFused) return target.has_compiler;
+    if (op == Op::kConv2dShortcut) return target.compute_capability == 90 && takes_shortcut(inputs, result);
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     if (op == Op::kConvTranspose2d || op == Op::kMatmul) return attributes[attr::kEpilogue].is_empty();
     if (!form || !form->adds_operand) return form.has_value();
     const bool has_room = op == Op::kConv2d || (is_matmul(op) && is_gpu && form->activation == Activation::kNone);
     return has_room && inputs.back() == result;
+  }
+
+  [[nodiscard]] ImageForm best_images(const Target& target, Op /*op*/, const Attributes& attributes,
+                                      const std::vector<TensorType>& inputs, const TensorType& result) const override {
+    const bool is_vector_unit = result.dtype == DType::kF32 && !attributes[attr::kTf32];
+    const std::int64_t vector = is_vector_unit ? 1 : 16 / static_cast<std::int64_t>(size_of(result.dtype));
+    const bool is_full = inputs[0].shape[1] % vector == 0 && result.shape[1] % vector == 0;
+    const bool is_fast = is_full || target.device == DeviceKind::kCpu;
+    return {.layout = is_fast ? Layout::kChannelsLast : Layout::kRowMajor, .channel_multiple = vector};
+  }
+
+ private:
+  [[nodiscard]] static bool takes_shortcut(const std::vector<TensorType>& inputs, const TensorType& result) {
+    constexpr std::int64_t kPack = 8;
+    const auto has_packs = [](const TensorType& image) { return image.shape[1] % kPack == 0; };
+    return (result.dtype == DType::kF16 || result.dtype == DType::kBF16) && result.layout == Layout::kChannelsLast &&
+           has_packs(inputs[0]) && has_packs(inputs[3]) && has_packs(result);
   }
 };
 inline const LibraryRules kLibraryRules;

@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view kLatents = "latents";
 
 std::optional<DeviceStage> compile_coder(std::string name, const std::optional<Pipeline::ImageCoder>& coder,
-                                         const Request& request, const SwitchSet& switches, const Target& target) {
+                                         const Request& request, const SwitchSet& switches,
+                                         const DeviceTarget& target) {
   if (!coder) return std::nullopt;
   const SwitchSet own = coder->overflows_f16 ? switches.without("fp16") : switches;
   return compile_stage(std::move(name), *coder->component, coder->build(request), own, target);
@@ -42,8 +43,8 @@ void tell_of_all(Compiled& one, const std::vector<const DeviceStage*>& stages, c
   });
 }
 
-Target target_of(const Backend& backend, const RequestOptions& options) {
-  Target target = backend.properties().target;
+DeviceTarget target_of(const Backend& backend, const RequestOptions& options) {
+  DeviceTarget target = backend.properties().target;
   target.new_work = options.new_work;
   return target;
 }
@@ -69,7 +70,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
         "{}: what random weights compute decides nothing about a step cache; give it a schedule, as --cache-schedule "
         "10",
         cache);
-  const Target target = target_of(backend, options);
+  const DeviceTarget target = target_of(backend, options);
   const bool has_reader = reader_ != nullptr;
   if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
   if (request_.reference_tokens() != 0)

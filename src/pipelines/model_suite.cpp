@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-std::vector<ModelCase> list_model_cases(DeviceKind device) {
+std::vector<ModelCase> list_model_cases(bool with_large) {
   std::vector<ModelCase> cases = {{"fashion-flux", "batch 1", {"--batch=1"}},
                                   {"fashion-flux", "batch 20", {"--batch=20"}}};
   const auto add_random = [&](const std::string& model, int token_rows) {
@@ -19,7 +19,7 @@ std::vector<ModelCase> list_model_cases(DeviceKind device) {
   // eight times the weights of the previous one.
   add_random("flux-256x2+4", 16);
   add_random("flux-512x4+8", 16);
-  if (device != DeviceKind::kCuda) return cases;
+  if (!with_large) return cases;
   for (const char* model : {"flux-1024x8+16", "flux-2048x12+24", "flux-dev"}) add_random(model, 64);
   return cases;
 }

@@ -4,8 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/target.hpp"
-
 namespace headroom {
 
 /// One benchmark of the suite `models`.
@@ -17,8 +15,8 @@ struct ModelCase {
 };
 
 /// The model that ships with the project, and FLUX-shaped models of growing size with random weights, which show how
-/// time grows with the size. The large ones run on a GPU only.
-[[nodiscard]] std::vector<ModelCase> list_model_cases(DeviceKind device);
+/// time grows with the size. The large ones take hours on a CPU.
+[[nodiscard]] std::vector<ModelCase> list_model_cases(bool with_large);
 
 /// The cases whose name contains a match of the regular expression (POSIX, extended); empty takes all. Throws a usage
 /// Error for an invalid expression and for one that matches nothing.

@@ -131,7 +131,7 @@ std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::
 }
 
 Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                         const Target& target, bool records_velocities) {
+                         const DeviceTarget& target, bool records_velocities) {
   Graph graph = pipeline.build_denoise(request);
   if (records_velocities)
     if (const std::optional<std::string> reason = record_velocities(graph))

@@ -167,7 +167,7 @@ class Pipeline {
 /// whether its steps are calibrated (pipelines/schedules/step_calibration.hpp). `records_velocities` adds the output
 /// kVelocities; it throws Error if there is no velocity.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                                       const Target& target, bool records_velocities = false);
+                                       const DeviceTarget& target, bool records_velocities = false);
 
 /// `count` images from number `first` on: image i takes prompt i, modulo their number, and seed `seed` + i.
 [[nodiscard]] std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first,

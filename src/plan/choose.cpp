@@ -63,7 +63,7 @@ std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<b
 }
 
 std::shared_ptr<const PreparedKernel> PreparedKernels::prepare(const ChosenKernel& choice, const PlacedWork& work,
-                                                               const Target& target, int copy) {
+                                                               const DeviceTarget& target, int copy) {
   std::vector<Known>& known = known_[{choice.kernel, target.threads, copy}];
   const auto same = std::ranges::find(known, work, &Known::first);
   if (same != known.end()) return same->second;

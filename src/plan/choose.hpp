@@ -63,7 +63,7 @@ class PreparedKernels {
  public:
   /// Equal work with equal `copy` numbers shares one prepared kernel. Throws Refused.
   [[nodiscard]] std::shared_ptr<const PreparedKernel> prepare(const ChosenKernel& choice, const PlacedWork& work,
-                                                              const Target& target, int copy = 0);
+                                                              const DeviceTarget& target, int copy = 0);
   /// Waits until all are ready to be launched. Throws Refused.
   void finish();
 

@@ -23,7 +23,7 @@ class Unready final : public Kernel {
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return real_.compute_type(spec); }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& target) const override {
+                                                        const DeviceTarget& target) const override {
     if (spec.inputs[0].shape.rank() > 1) throw CannotPrepare("a part of its library is missing");
     return real_.prepare(spec, inputs, outputs, target);
   }

@@ -72,7 +72,7 @@ void merge(Seen& seen, const Seen& other) {
 }
 
 /// A rough duration, in bytes that memory moves meanwhile. Lanes are chosen by comparing durations, so only the
-/// ratios of arithmetic, memory and launches matter; these are similar on the GPUs of a decade.
+/// ratios of arithmetic, memory and launches matter; these are similar on the accelerators of a decade.
 double duration(const Cost& cost) {
   constexpr double kFlopsPerByte = 200;
   constexpr double kLaunchBytes = 8e6;

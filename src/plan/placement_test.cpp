@@ -419,7 +419,7 @@ class Aligned final : public Kernel {
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return real_.compute_type(spec); }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& target) const override {
+                                                        const DeviceTarget& target) const override {
     return real_.prepare(spec, inputs, outputs, target);
   }
 

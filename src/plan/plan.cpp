@@ -16,7 +16,7 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Target& target, const PlanOptions& options, PreparedKernels& prepared)
+  Planner(const Graph& graph, const DeviceTarget& target, const PlanOptions& options, PreparedKernels& prepared)
       : is_weight_(options.folds_weights ? find_weight_values(graph) : std::vector<bool>(graph.value_count(), false)),
         options_(options),
         prepared_(prepared),
@@ -195,7 +195,7 @@ class Planner {
     PlacedWork work{.spec = part.spec};
     for (const PartOperand& input : part.inputs) work.inputs.push_back(input.operand);
     for (const PartOperand& output : part.outputs) work.outputs.push_back(output.operand);
-    Target alone = program_.target;
+    DeviceTarget alone = program_.target;
     alone.threads = 1;
     auto& prepared = program_.tiled.back().prepared.emplace_back();
     for (int thread = 0; thread < program_.target.threads; ++thread)
@@ -276,11 +276,11 @@ class Planner {
 
 }  // namespace
 
-Program plan(const Graph& graph, const Target& target, const PlanOptions& options) {
+Program plan(const Graph& graph, const DeviceTarget& target, const PlanOptions& options) {
   return plan(graph, target, options, kernels_of(target.device));
 }
 
-Program plan(const Graph& graph, const Target& target, const PlanOptions& options,
+Program plan(const Graph& graph, const DeviceTarget& target, const PlanOptions& options,
              std::span<const Kernel* const> kernels) {
   HR_CHECK(options.lanes == 1 || options.arena);  // a caching allocator reuses memory in schedule order
   HR_CHECK(!options.tile || (options.arena && options.lanes == 1));

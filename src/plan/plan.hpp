@@ -29,9 +29,9 @@ struct PlanOptions {
 /// Chooses a kernel for every node that the weight store does not fold, places every value and prepares the kernels.
 /// If a chosen kernel cannot be prepared, the next that supports the node replaces it. Throws Error naming the node
 /// (by module path), its types and the reason of each kernel if none can run it.
-[[nodiscard]] Program plan(const Graph& graph, const Target& target, const PlanOptions& options = {});
+[[nodiscard]] Program plan(const Graph& graph, const DeviceTarget& target, const PlanOptions& options = {});
 /// The same with `kernels`, best first, in place of the device's list. They must outlive the program.
-[[nodiscard]] Program plan(const Graph& graph, const Target& target, const PlanOptions& options,
+[[nodiscard]] Program plan(const Graph& graph, const DeviceTarget& target, const PlanOptions& options,
                            std::span<const Kernel* const> kernels);
 
 }  // namespace headroom

@@ -33,12 +33,7 @@ class Printer {
     std::size_t weight_bytes = 0;
     for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
     const Target& target = program_.target;
-    if (target.device == DeviceKind::kCpu)
-      line("program {} for {} ({}, {})", program_.graph.name(), name_of(target.device), name_of(target.cpu_isa),
-           format_count(target.threads, "thread"));
-    else
-      line("program {} for {} (sm_{}, {} multiprocessors)", program_.graph.name(), name_of(target.device),
-           target.compute_capability, target.multiprocessors);
+    line("program {} for {} ({})", program_.graph.name(), name_of(target.device), target.device->describe(target));
     line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
     line("  weights  {} in {}", program_.weights.size(), format_bytes(weight_bytes));
     if (program_.has_arena)

@@ -117,7 +117,7 @@ struct WeightUse {
 /// weights, so any number of sessions may share it.
 struct Program {
   Graph graph;
-  Target target;
+  DeviceTarget target;
   /// addresses fixed in one arena; otherwise buffers are allocated and freed by liveness (eager)
   bool has_arena = false;
   int lanes = 1;           ///< streams that steps are spread over; all join before and after each straight run of steps

@@ -34,7 +34,7 @@ std::string why_nothing_is_tiled(int threads) {
 
 }  // namespace
 
-Compiled compile(Graph graph, const SwitchSet& switches, const Target& target, const CompileOptions& options) {
+Compiled compile(Graph graph, const SwitchSet& switches, const DeviceTarget& target, const CompileOptions& options) {
   HR_CHECK(options.baseline == DType::kF32 || options.baseline == DType::kBF16);
   const bool is_bf16 = options.baseline == DType::kBF16;
   Compiled compiled{.program = {}, .passes = {}, .applied = {}, .declined = {}, .baseline = options.baseline};

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.hpp"
 #include "base/switches.hpp"
-#include "base/target.hpp"
 #include "ir/graph.hpp"
 #include "passes/pass.hpp"
 #include "plan/program.hpp"
@@ -42,7 +42,7 @@ struct CompileOptions {
 };
 
 /// Optimizes and plans a graph in f32 under the switches.
-[[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const Target& target,
+[[nodiscard]] Compiled compile(Graph graph, const SwitchSet& switches, const DeviceTarget& target,
                                const CompileOptions& options = {});
 
 }  // namespace headroom

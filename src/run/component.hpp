@@ -46,7 +46,8 @@ struct Component {
 /// for a configuration without a folder, and for an unknown name.
 [[nodiscard]] std::filesystem::path find_model_folder(const std::string& name_or_folder);
 
-/// The dtype of the baseline on a GPU: bf16 if most bytes of the checkpoint are bf16, otherwise f32.
+/// The dtype of the baseline on a device that keeps the precision of the checkpoint: bf16 if most bytes are bf16,
+/// otherwise f32.
 [[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);
 
 /// An entry of `headroom models`.

@@ -34,7 +34,7 @@ void check_switches(const SwitchSet& switches) {
     fail_usage("convert: expected --opt int8, or --opt int8,bf16, but was given '{}'", switches.to_string());
 }
 
-/// The weights that the pass int8 quantizes, on any CPU that can run it, by name.
+/// The weights that the pass int8 quantizes on a device that can run it, by name.
 std::set<std::string> computed_weights(const Component& component) {
   // Large enough that every matmul has enough tokens.
   const auto tokens = component.kind->text_tokens;
@@ -42,8 +42,7 @@ std::set<std::string> computed_weights(const Component& component) {
       .batch = 1, .height = 256, .width = 256, .text_tokens = tokens == nullptr ? 256 : tokens(component.config)};
   const ComponentPass& pass = component.kind->passes.front();
   Graph graph = component.build(pass, pass.shapes(component.config, size));
-  const Target capable{.device = DeviceKind::kCpu, .cpu_isa = CpuIsa::kAvx512Vnni, .threads = 1};
-  (void)optimize(graph, SwitchSet::parse("int8"), capable);
+  (void)optimize(graph, SwitchSet::parse("int8"), {}, {.disabled = {}, .assume_capable = true});
   const std::vector<int> producers = find_producers(graph);
   std::set<std::string> names;
   for (const Node& node : graph.nodes()) {

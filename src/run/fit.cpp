@@ -147,7 +147,7 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
   sentence += request.is_limited ? fmt::format("the memory limit that was given is {}", format_bytes(available))
                                  : fmt::format("of the {} of device {} there are {}", format_bytes(device.memory_bytes),
                                                name_of(device_of(backend)), format_bytes(available));
-  if (!request.is_limited && device.target.device == DeviceKind::kCpu) {
+  if (!request.is_limited && !device.target.device->has_own_memory) {
     const SystemMemory host = system_memory();  // may have changed slightly in the meantime
     if (!host.limit.empty() && host.available_bytes <= available + available / 8) sentence += ", by " + host.limit;
   }

@@ -84,7 +84,7 @@ ForwardPass make_forward_pass(const Component& component, const ComponentPass& p
   return pass_of(component, std::move(request), {}, build, std::move(set_inputs));
 }
 
-Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target) {
+Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const DeviceTarget& target) {
   const SwitchSet own = pass.overflows_f16 ? switches.without("fp16") : switches;
   return compile(pass.build(pass.size), own, target, options_of(pass));
 }

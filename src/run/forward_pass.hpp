@@ -38,7 +38,7 @@ struct ForwardPass {
 /// Fills the inputs of a session of the component as the first overload does.
 void set_random_inputs(const Component& component, Session& session);
 
-[[nodiscard]] Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const Target& target);
+[[nodiscard]] Compiled compile(const ForwardPass& pass, const SwitchSet& switches, const DeviceTarget& target);
 /// Calls require_fit() for the result of compile().
 void require_fit(const Compiled& compiled, const ForwardPass& pass, const SwitchSet& switches,
                  const WeightStore& weights, const Backend& backend);

@@ -110,7 +110,7 @@ Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance to
 /// One kernel prepared for one spec, with everything it reads.
 class Run {
  public:
-  Run(Backend& backend, const Kernel& kernel, const OpSpec& spec, const Target& target, TestStrides strides,
+  Run(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, TestStrides strides,
       const LateWork& late_work)
       : kernel_(kernel), spec_(spec), late_work_(late_work), backend_(backend), stream_(backend.make_stream()) {
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
@@ -312,7 +312,7 @@ bool has_infinities(DType dtype) { return dtype != DType::kF8E4M3; }
 
 }  // namespace
 
-Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const Target& target,
+Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                       std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
                       const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
@@ -322,20 +322,21 @@ Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec
   return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
 }
 
-Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& target,
+Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                       std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
                       const LateWork& late_work) {
   const std::unique_ptr<Backend> backend = make_backend(target.device, target.threads);
   return compare_on(*backend, kernel, spec, target, std::move(operands), tolerance, strides, late_work);
 }
 
-Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
+Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, std::uint64_t seed,
                                Tolerance tolerance, TestStrides strides, const LateWork& late_work) {
   return compare_on(kernel, spec, target, random_operands(spec, seed), tolerance, strides, late_work);
 }
 
-Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const Target& target, std::uint64_t seed,
-                                  Tolerance tolerance, const std::function<bool(std::size_t input, Special)>& skips,
+Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
+                                  std::uint64_t seed, Tolerance tolerance,
+                                  const std::function<bool(std::size_t input, Special)>& skips,
                                   const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
   const std::unique_ptr<Backend> backend = make_backend(target.device, target.threads);

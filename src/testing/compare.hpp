@@ -37,22 +37,22 @@ using LateWork = std::function<void(Stream& stream, std::span<const LateCopy> co
 /// only where the oracle has NaN; infinities must match in place and sign. Outputs are poisoned with NaN patterns,
 /// guard bytes around every operand and between padded rows must survive, and inputs must be unchanged. With
 /// `late_work`, all operands but weights are copied late, the poison of outputs too.
-[[nodiscard]] Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const Target& target,
+[[nodiscard]] Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                                              std::uint64_t seed, Tolerance tolerance,
                                              TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 
 /// The same on given operands, one tensor for each input of `spec`, their elements rounded to its dtype.
-[[nodiscard]] Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const Target& target,
+[[nodiscard]] Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                                     std::vector<OracleTensor> operands, Tolerance tolerance,
                                     TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 /// The same on a backend of its own.
-[[nodiscard]] Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const Target& target,
+[[nodiscard]] Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                                     std::vector<OracleTensor> operands, Tolerance tolerance,
                                     TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 
 /// The same on random operands that contain a few special elements. Each floating-point operand in succession gets a
 /// NaN, then both infinities, then a row of zeros, unless `skips` excludes it.
-[[nodiscard]] Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const Target& target,
+[[nodiscard]] Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                                                 std::uint64_t seed, Tolerance tolerance,
                                                 const std::function<bool(std::size_t input, Special)>& skips = {},
                                                 const LateWork& late_work = {});

@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-constexpr Target kTarget{};
+const DeviceTarget kTarget{};
 constexpr std::uint64_t kSeed = 20;
 
 /// The launch of a test kernel, given strides.
@@ -47,7 +47,7 @@ class TestKernel final : public Kernel {
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec&, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target&) const override {
+                                                        const DeviceTarget&) const override {
     const auto launch = [body = traits_.body, in = std::vector(inputs.begin(), inputs.end()),
                          out = std::vector(outputs.begin(), outputs.end())](const LaunchArguments& arguments) {
       body(arguments, in, out);

@@ -18,7 +18,7 @@ void add_reason(std::string& reasons, std::string_view kernel, std::string_view 
 }
 
 /// Completes the outcome of its case.
-void run_case(Backend& backend, const Target& target, CaseOutcome& outcome) {
+void run_case(Backend& backend, const DeviceTarget& target, CaseOutcome& outcome) {
   const OpSpec& spec = outcome.one.spec;
   std::string lacks, differs;
   for (const Kernel* kernel : kernels_of(target.device)) {
@@ -72,9 +72,9 @@ std::vector<CaseOutcome> conformance_cases(std::optional<Op> op) {
   return cases;
 }
 
-std::vector<CaseOutcome> check_conformance(Backend& backend, const Target& target, std::vector<CaseOutcome> cases,
+std::vector<CaseOutcome> check_conformance(Backend& backend, const DeviceTarget& target, std::vector<CaseOutcome> cases,
                                            const std::function<void(ConformanceProgress)>& on_progress) {
-  Target untimed = target;
+  DeviceTarget untimed = target;
   untimed.new_work = NewWork::kTakeOver;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (on_progress) on_progress({cases[i].one.spec.op, i, cases.size()});

@@ -45,7 +45,7 @@ struct ConformanceProgress {
 /// as kernel tests do (compare_on()). The target may be narrower than the backend's own. Nothing is timed or stored in
 /// the tuning cache.
 [[nodiscard]] std::vector<CaseOutcome> check_conformance(
-    Backend& backend, const Target& target, std::vector<CaseOutcome> cases,
+    Backend& backend, const DeviceTarget& target, std::vector<CaseOutcome> cases,
     const std::function<void(ConformanceProgress)>& on_progress = {});
 
 }  // namespace headroom

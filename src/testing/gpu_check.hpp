@@ -26,7 +26,7 @@ namespace headroom::cuda {
 /// A kernel test, skipped with the reason if there is no GPU.
 class KernelTest : public GpuTest {
  protected:
-  [[nodiscard]] Target target() { return backend().properties().target; }
+  [[nodiscard]] DeviceTarget target() { return backend().properties().target; }
 
   [[nodiscard]] Comparison compare(const Kernel& kernel, const OpSpec& spec, std::uint64_t seed, Tolerance tolerance,
                                    TestStrides strides = TestStrides::kDense) {
@@ -50,7 +50,7 @@ class KernelTest : public GpuTest {
   }
 
   [[nodiscard]] static std::shared_ptr<const PreparedKernel> prepare_dense(std::string_view kernel, const OpSpec& spec,
-                                                                           const Target& target) {
+                                                                           const DeviceTarget& target) {
     std::vector<Operand> inputs, outputs;
     for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
     for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));
@@ -62,7 +62,7 @@ class KernelTest : public GpuTest {
   /// is not called measured, and is not stored. For tests with an OwnCache that stores the fastest algorithm of
   /// other sizes.
   [[nodiscard]] std::string take_over(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
-    Target untimed = target();
+    DeviceTarget untimed = target();
     untimed.new_work = NewWork::kTakeOver;
     const std::map<std::string, std::string> before = kept_algorithms();
     std::string name = prepare_dense(kernel, spec, untimed)->implementation();

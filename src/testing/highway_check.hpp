@@ -48,7 +48,7 @@ void for_each_highway_target(const Check& check) {
 
 inline void expect_matches_oracle(std::string_view kernel, const OpSpec& spec, Tolerance tolerance) {
   std::uint64_t seed = 1;
-  const auto check = [&](TestStrides strides, const Target& target) {
+  const auto check = [&](TestStrides strides, const DeviceTarget& target) {
     const Comparison result = compare_with_oracle(kernel_named(kernel), spec, target, seed++, tolerance, strides);
     EXPECT_TRUE(result.passed) << kernel << " on " << name_of(spec.inputs[0].dtype) << spec.inputs[0].shape.to_string()
                                << ", strides " << static_cast<int>(strides) << ", threads " << target.threads

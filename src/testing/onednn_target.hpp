@@ -13,8 +13,8 @@
 namespace headroom::onednn {
 
 /// This machine, limited to the instruction set that oneDNN was given (ONEDNN_MAX_CPU_ISA, see isa_test.cpp).
-inline Target test_target() {
-  Target target = make_backend(DeviceKind::kCpu)->properties().target;
+inline DeviceTarget test_target() {
+  DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   const auto has = [effective = static_cast<unsigned>(dnnl::get_effective_cpu_isa())](dnnl::cpu_isa isa) {
     return (effective & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
   };
@@ -32,7 +32,7 @@ inline Target test_target() {
 /// with a reason that names AVX-512, only on a CPU without it.
 inline void expect_agrees(std::string_view kernel, const OpSpec& spec, TestStrides strides = TestStrides::kDense,
                           std::uint64_t seed = 1) {
-  Target target = test_target();
+  DeviceTarget target = test_target();
   if (strides != TestStrides::kDense) target.threads = 1;
   if (spec.inputs[0].dtype == DType::kBF16 && target.cpu_isa < CpuIsa::kAvx512) {
     const Support rejection = kernel_named(kernel).supports(spec, target);
@@ -47,7 +47,7 @@ inline void expect_agrees(std::string_view kernel, const OpSpec& spec, TestStrid
 
 /// The kernel prepared for `spec` on dense operands.
 inline std::unique_ptr<PreparedKernel> prepare_dense(std::string_view kernel, const OpSpec& spec,
-                                                     const Target& target) {
+                                                     const DeviceTarget& target) {
   std::vector<Operand> inputs, outputs;
   for (const TensorType& type : spec.inputs) inputs.push_back(dense_operand(type));
   for (const TensorType& type : spec.outputs) outputs.push_back(dense_operand(type));

@@ -18,6 +18,7 @@
 #include "plan/weight_key.hpp"
 #include "run/session/session.hpp"
 #include "run/weights/weight_store.hpp"
+#include "testing/imaginary_device.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -136,6 +137,7 @@ Checker::Checker(DeviceKind device) : device_(device), sets_(all_pass_sets(devic
   std::string pattern = (std::filesystem::temp_directory_path() / "headroom-differential-XXXXXX").string();
   HR_CHECK(::mkdtemp(pattern.data()) != nullptr);
   folder_ = pattern;
+  if (device == kImaginary) (void)place(1);  // which lists its kernels
   for (const Pass& pass : pipeline()) tally_.fired[std::string(pass.name)] = 0;
   for (const Kernel* kernel : kernels_of(device)) tally_.chosen[std::string(kernel->name())] = 0;
   write_file_atomically(folder_ / "config.json", "{}");
@@ -149,7 +151,7 @@ Checker::~Checker() {
 const Checker::Place& Checker::place(int threads) {
   Place& place = places_[threads];
   if (place.backend == nullptr) {
-    place.backend = make_backend(device_, threads);
+    place.backend = device_ == kImaginary ? make_imaginary_backend(threads) : make_backend(device_, threads);
     place.target = place.backend->properties().target;
     place.target.core_cache_bytes = kCoreCacheBytes;
   }
@@ -210,7 +212,7 @@ std::optional<std::string> Checker::check_special_values(Work& work, const Graph
 }
 
 bool Checker::may_plan(const Graph& graph) {
-  if (device_ == DeviceKind::kCpu) return true;
+  if (device_ != DeviceKind::kCuda) return true;
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::kAttention) continue;
     std::string geometry = fmt::format("{}", graph.type(node.results[0]).dtype);

@@ -73,7 +73,7 @@ class Checker {
   /// The device with this number of threads.
   struct Place {
     std::unique_ptr<Backend> backend;
-    Target target;
+    DeviceTarget target;
   };
   std::optional<Failure> check_set(Work& work, const PassSet& set, std::size_t index);
   std::optional<std::string> check_passes(Work& work, Covers covers, const Graph& rewritten);

@@ -21,6 +21,7 @@
 #include "differential/shrink.hpp"
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
+#include "testing/imaginary_device.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -52,6 +53,20 @@ TEST_P(DifferentialGraphs, AgreeWithTheOracleUnderEverySetup) {
   }
   EXPECT_GT(tally.programs, 500);
   EXPECT_GT(tally.sharp, tally.elements * 3 / 4) << "bounds are so wide that little is checked";
+}
+
+/// Kernels of a CPU with limits that neither real device has: passes and plans ask for them.
+TEST(DifferentialGraphs, AgreeWithTheOracleOnAnImaginaryDevice) {
+  constexpr std::uint64_t kImaginaryGraphs = 100;
+  Checker checker(kImaginary);
+  for (std::uint64_t seed = 0; seed < kImaginaryGraphs; ++seed) {
+    const auto failure = checker.check(random_graph(seed, DeviceKind::kCpu), {.seed = seed, .period = kPeriod});
+    ASSERT_FALSE(failure.has_value()) << "seed " << seed << ": " << failure->passes << " " << failure->plan << ": "
+                                      << failure->message
+                                      << "\nrepeat and shrink it with: graph_fuzz --graphs 1 --seed " << seed
+                                      << " --device imaginary";
+  }
+  EXPECT_GT(checker.tally().programs, 500);
 }
 
 TEST(DifferentialBodies, AgreeWithTheOracle) {

@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--device", choices=["cpu", "cuda", "imaginary"], default="cpu")
     parser.add_argument("--isa", default="", help="vector units as graph_fuzz names them, or 'all' for each of this CPU")
     parser.add_argument("--bodies", action="store_true", help="graphs of four fused ops and nothing else, run as they are")
     parser.add_argument("--add", nargs="+", default=[], metavar="REPORT", help="reports that earlier runs wrote to --out")

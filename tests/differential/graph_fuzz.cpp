@@ -20,6 +20,7 @@
 #include "ir/text/text.hpp"
 #include "kernels/core/limit_isa.hpp"
 #include "measure/probes/machine.hpp"
+#include "testing/imaginary_device.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -63,7 +64,7 @@ void report(Checker& checker, const Graph& graph, const CheckOptions& options, c
 std::string description_of(const std::string& device) {
   const std::string revision = describe_machine().build->git_revision;
   return device +
-         (device == "cpu" ? fmt::format(" as {} at {}", name_of(detect_cpu_isa()), revision) : " at " + revision);
+         (device != "cuda" ? fmt::format(" as {} at {}", name_of(detect_cpu_isa()), revision) : " at " + revision);
 }
 
 int list_isas() {
@@ -74,8 +75,9 @@ int list_isas() {
 
 int fuzz(const Options& options) {
   if (!options.isa.empty()) limit_cpu_isa(*parse_cpu_isa(options.isa));
+  // An imaginary device runs the graphs of a CPU.
   const DeviceKind device = options.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
-  Checker checker(device);
+  Checker checker(options.device == name_of(kImaginary) ? kImaginary : device);
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -119,7 +121,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the first graph and its data; the next one has the next seed");
   app.add_option("--failures", options.failures, "stop after so many");
   app.add_option("--seconds", options.seconds, "stop after this time; 0: never");
-  app.add_option("--device", options.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--device", options.device, "cpu, cuda or imaginary")
+      ->check(CLI::IsMember({"cpu", "cuda", "imaginary"}));
   app.add_option("--isa", options.isa, "use no wider vector units of the CPU than these")->check(CLI::IsMember(isas));
   app.add_flag("--isas", lists_isas, "list those that this CPU has, and try nothing");
   app.add_option("--graph", options.graph, "try the graph in this file instead, under every setup");

@@ -6,6 +6,7 @@
 
 #include "base/switches.hpp"
 #include "kernels/core/fusion_rules.hpp"
+#include "testing/imaginary_device.hpp"
 
 namespace headroom::differential {
 namespace {
@@ -21,10 +22,13 @@ const SwitchInfo* switch_of(const Pass& pass) {
 
 bool is_exact(const Pass& pass) { return switch_of(pass) == nullptr || switch_of(pass)->exact; }
 
-const Target& target_of(DeviceKind device) { return device == DeviceKind::kCuda ? kHopper : kCapableCpu; }
+Target target_of(DeviceKind device) {
+  if (device == DeviceKind::kCuda) return kHopper;
+  return device == DeviceKind::kCpu ? kCapableCpu : Target{.device = device, .threads = 2};
+}
 
 /// A target on which the pass has an effect; a few passes depend on the device.
-const Target& target_of(const Pass& pass, DeviceKind device) {
+Target target_of(const Pass& pass, DeviceKind device) {
   const SwitchInfo* info = switch_of(pass);
   return target_of(info != nullptr && info->device ? *info->device : device);
 }
@@ -56,6 +60,7 @@ std::vector<PassSet> all_pass_sets(DeviceKind device) {
       return is_exact(pass) || std::ranges::find(switches, pass.switch_name) != switches.end();
     }));
   };
+  if (device == kImaginary) with("exact-imaginary", target_of(device), {});
   with("exact", kCapableCpu, {});
   with("exact+bf16", kCapableCpu, {"bf16"});
   with("exact+int8", kCapableCpu, {"int8"});
@@ -95,6 +100,13 @@ std::span<const PlanSetup> plan_setups(DeviceKind device) {
       PlanSetup{"eager-graph", {.graph = true}},
       PlanSetup{"streams-graph", {.arena = true, .lanes = 2, .graph = true}},
   };
+  static constexpr std::array kOfImaginary = {
+      PlanSetup{"eager", {}},
+      PlanSetup{"arena", {.arena = true}},
+      PlanSetup{"apart", {.arena = true, .outputs_apart = true}},
+      PlanSetup{"streams", {.arena = true, .lanes = 2}},
+  };
+  if (device == kImaginary) return kOfImaginary;
   if (device == DeviceKind::kCpu) return kCpu;
   return kCuda;
 }

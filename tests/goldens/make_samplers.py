@@ -84,6 +84,7 @@ CASES = {
     "heun-linspace": (HEUN, dict(BETAS), {}),
     "heun-leading": (HEUN, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
     "heun-karras": (HEUN, dict(BETAS, use_karras_sigmas=True), {}),
+    "heun-karras-limits": (HEUN, dict(BETAS, use_karras_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "dpm-linspace": (DPM, dict(BETAS), {}),
     "dpm-leading": (DPM, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
     "dpm-trailing": (DPM, dict(BETAS, timestep_spacing="trailing"), {}),
@@ -121,6 +122,7 @@ CASES = {
                                           timestep_spacing="trailing"), dict(predictions=["v_prediction"])),
     "dpm-exponential": (DPM, dict(BETAS, use_exponential_sigmas=True), {}),
     "dpm-cosine-karras": (DPM, dict(beta_schedule="squaredcos_cap_v2", use_karras_sigmas=True), {}),
+    "dpm-beta-limits": (DPM, dict(BETAS, use_beta_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "unipc-exponential": (UNIPC, dict(BETAS, use_exponential_sigmas=True), {}),
     "euler-beta": (EULER, dict(BETAS, use_beta_sigmas=True), {}),
     "dpm-beta": (DPM, dict(BETAS, use_beta_sigmas=True), {}),
@@ -129,17 +131,22 @@ CASES = {
     "dpm-3s": (SINGLESTEP, dict(BETAS, solver_order=3), {}),
     "dpm-3s-sigma-min": (SINGLESTEP, dict(BETAS, solver_order=3, final_sigmas_type="sigma_min"), {"steps": [6, 7, 8]}),
     "dpm-3s-heun-karras": (SINGLESTEP, dict(BETAS, solver_order=3, solver_type="heun", use_karras_sigmas=True), {}),
+    "dpm-2s-karras-limits": (SINGLESTEP, dict(BETAS, use_karras_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "dpm-2s-sde": (SINGLESTEP, dict(BETAS, **SDE, use_karras_sigmas=True), {}),
     "dpm-3s-sde-heun": (SINGLESTEP, dict(BETAS, **SDE, solver_order=3, solver_type="heun"), {}),
     "dpm-sde-class": (SDE_CLASS, dict(BETAS), {}),
     "dpm-sde-class-karras": (SDE_CLASS, dict(BETAS, use_karras_sigmas=True), {}),
+    "dpm-sde-class-karras-limits": (SDE_CLASS, dict(BETAS, use_karras_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "deis-leading": (DEIS, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
     "deis-order-3": (DEIS, dict(BETAS, solver_order=3), {}),
     "deis-order-1": (DEIS, dict(BETAS, solver_order=1, timestep_spacing="trailing"), {}),
     "deis-karras": (DEIS, dict(BETAS, use_karras_sigmas=True), {}),
+    "deis-exponential-limits": (DEIS, dict(BETAS, use_exponential_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "lms-linspace": (LMS, dict(BETAS), {}),
     "lms-leading": (LMS, dict(BETAS, timestep_spacing="leading", steps_offset=1), {}),
     "lms-karras": (LMS, dict(BETAS, use_karras_sigmas=True), {}),
+    "lms-exponential-limits": (LMS, dict(BETAS, use_exponential_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
+    "lms-karras-limits": (LMS, dict(BETAS, use_karras_sigmas=True, sigma_min=0.02, sigma_max=20.0), {}),
     "ddpm-leading": (DDPM, dict(BETAS, clip_sample=False, steps_offset=1), {}),
     "ddpm-large": (DDPM, dict(BETAS, clip_sample=False, variance_type="fixed_large", timestep_spacing="trailing"), {}),
     "tcd": (TCD, dict(), dict(eta=0.0)),
@@ -151,6 +158,7 @@ CASES = {
     "flow-euler-terminal": (FLOW_EULER, QWEN, dict(tokens=4096, evenly=True)),
     "flow-euler-linear": (FLOW_EULER, dict(DYNAMIC, time_shift_type="linear"), dict(tokens=1024, evenly=True)),
     "flow-euler-karras": (FLOW_EULER, dict(shift=3.0, use_karras_sigmas=True), dict(evenly=True)),
+    "flow-euler-karras-limits": (FLOW_EULER, dict(shift=3.0, use_karras_sigmas=True, sigma_min=0.02, sigma_max=0.9), dict(evenly=True)),
     "flow-euler-exponential": (FLOW_EULER, dict(shift=3.0, use_exponential_sigmas=True), dict(evenly=True)),
     "flow-euler-stochastic": (FLOW_EULER, dict(DYNAMIC, stochastic_sampling=True), dict(tokens=256, evenly=True)),
     "flow-heun": (FLOW_HEUN, dict(shift=3.0), {}),
@@ -273,7 +281,9 @@ def run_double(module, scheduler, tensors, eta=None):
     for name in ("sigmas", "alphas_cumprod", "final_alpha_cumprod"):
         if hasattr(scheduler, name):
             setattr(scheduler, name, getattr(scheduler, name).double())
-    torch.set_default_dtype(torch.float64)
+    # TCD rounds (1 - eta) t down in the default dtype: it stays f32, in which users' pipelines have it.
+    if type(scheduler).__name__ != TCD[1]:
+        torch.set_default_dtype(torch.float64)
     module.torch = Double(torch)
     try:
         return run(module, scheduler, tensors, torch.float64, eta)
@@ -294,7 +304,7 @@ def make_case(name, case, tensors):
         latents, errors = [], []
         for prediction in predictions:
             full = dict(config) if prediction is None else dict(config, prediction_type=prediction)
-            single, double = make(**full), make(**full)
+            single, double = make.from_config(full), make.from_config(full)
             start(single, steps, extra)
             start(double, steps, extra)
             rough, _ = run(module, single, tensors, torch.float32, extra.get("eta"))
@@ -314,7 +324,7 @@ def make_case(name, case, tensors):
             made[key + "sigmas"] = sigmas.contiguous()
         print(f"{name}, {steps} steps, {len(timesteps)} calls: rms {exact.square().mean().sqrt().item():.4f}, diffusers "
               f"within {max(errors):.2e} in fp32", flush=True)
-    described = dict(config=make(**config).to_json_string(), steps=extra.get("steps", STEPS), tokens=extra.get("tokens"), eta=extra.get("eta"),
+    described = dict(config=make.from_config(config).to_json_string(), steps=extra.get("steps", STEPS), tokens=extra.get("tokens"), eta=extra.get("eta"),
                      predictions=["flow_prediction"] if is_flow else predictions, evenly=bool(extra.get("evenly")))
     return described, made
 

@@ -57,6 +57,22 @@ expect 1 'write with print_out()' check_output
 plant && find "$tree/src" -type f -delete
 expect 1 'no source file' check_output
 
+check_devices() { python3 "$here/check_devices.py" "$tree/src"; }
+plant passes/pass.cpp '  if (target.device->has_launches) return {};  // on an H200, with CUDA and kCuda'
+expect 0 '' check_devices
+plant passes/pass.cpp '  if (target.device != DeviceKind::kCuda) return {};'
+expect 1 'passes/pass.cpp:4: names kCuda' check_devices
+plant passes/pass.cpp '  constexpr bool kFast = target.compute_capability == 90;'
+expect 1 'names compute_capability' check_devices
+plant ir/graph.hpp '  return {.declined = "this // is slow on a GPU"};'
+expect 1 'ir/graph.hpp:3: names GPU' check_devices
+plant passes/pass_test.cpp '  const Target target{.device = DeviceKind::kCuda};'
+expect 0 '' check_devices
+plant kernels/kernel.cpp '  return DeviceKind::kCuda;'
+expect 0 '' check_devices
+plant && find "$tree/src" -type f -delete
+expect 1 'has none of the layers' check_devices
+
 check_json() { "$here/check_json.sh" "$tree/src"; }
 plant passes/pass.cpp '  const json value = parse_json(text, context);  // not json::parse'
 expect 0 '' check_json

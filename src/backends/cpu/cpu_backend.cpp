@@ -25,7 +25,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kAlignment = buffer_alignment(DeviceKind::kCpu);
+const std::size_t kAlignment = DeviceKind::kCpu->alignment;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kPage = std::size_t{4} << 10;
 /// Allocations from this size on get a mapping of their own, so that freed memory returns to the system. The C
@@ -137,11 +137,11 @@ class CpuBackend final : public Backend {
   [[nodiscard]] DeviceProperties properties() const override {
     const SystemMemory memory = system_memory();
     return {.name = cpu_name(),
-            .target = {.device = DeviceKind::kCpu,
-                       .cpu_isa = isa_,
-                       .threads = threads_,
-                       .cache_bytes = cache_bytes_,
-                       .core_cache_bytes = core_cache_bytes()},
+            .target = Target{.device = DeviceKind::kCpu,
+                             .cpu_isa = isa_,
+                             .threads = threads_,
+                             .cache_bytes = cache_bytes_,
+                             .core_cache_bytes = core_cache_bytes()},
             .memory_bytes = memory.installed_bytes,
             .available_bytes = memory.available_bytes};
   }

@@ -166,7 +166,7 @@ class CudaRecording final : public Recording {
 
 class CudaBackend final : public Backend, public RegionBackend, public PageLockingBackend {
  public:
-  explicit CudaBackend(int device) : device_(device), target_(open(device)) { target_.backend = this; }
+  explicit CudaBackend(int device) : device_(device), target_(open(device), this) {}
 
   [[nodiscard]] GpuIdentity identity() const {
     cudaDeviceProp properties{};
@@ -348,7 +348,7 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   }
 
   int device_;
-  Target target_;
+  DeviceTarget target_;
   std::size_t at_opening_bytes_ = available_bytes();  // after creation of the context
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_}, small_pool_{streams_};

@@ -44,7 +44,7 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   }
   const Device device = find_device(arguments.model.device);
   std::vector<ModelCase> suite;
-  if (what == "models") suite = filter_model_cases(list_model_cases(device.kind), arguments.filter);
+  if (what == "models") suite = filter_model_cases(list_model_cases(device.kind->has_launches), arguments.filter);
   check_suite_options(command, suite);
   return judge_bench(command, arguments.judging, device, suite);
 }

@@ -66,7 +66,8 @@ void list_benchmarks(const BenchArguments& arguments) {
     if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
   };
   if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind)) list("models", one.name());
+    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind->has_launches))
+      list("models", one.name());
   if (suite.empty() || suite == "kernels")
     for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
   if (suite.empty() || suite == "bodies")

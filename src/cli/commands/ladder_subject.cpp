@@ -82,19 +82,18 @@ std::string LadderSubject::default_switches(const RequestOptions& request) const
   const bool is_bf16 = engine_.network().baseline == DType::kBF16;
   const auto has = [&](Capability capability) { return obstacle_to(capability, target).empty(); };
   std::string list = "arena,flash,fuse";
-  if (!made_ || pass_ == kFrame) list += ",hoist";  // which only applies to loops
-  if (target.device == DeviceKind::kCpu) {
-    if (has(Capability::kBf16Units))
-      list += ",bf16";
-    else if (has(Capability::kInt8Matmuls))
-      list += ",int8";
-  } else if (!is_bf16) {
-    list += ",bf16";
+  if (!made_ || pass_ == kFrame) list += ",hoist";                     // which only applies to loops
+  const SwitchSet fast = SwitchSet::parse("fast").for_target(target);  // without those for other devices
+  if (has(Capability::kBf16Units)) {
+    if (!is_bf16) list += ",bf16";
+  } else if (has(Capability::kInt8Matmuls)) {
+    list += ",int8";
   }
-  if (target.device != DeviceKind::kCpu) list += ",fp8";
+  if (fast.has("fp8")) list += ",fp8";
   if (has_convolutions(auto_request(request).forward))
-    list += target.device == DeviceKind::kCpu ? ",channels-last" : ",align,channels-last";
-  list += target.device == DeviceKind::kCpu ? ",tile" : ",streams,graph";
+    list += fast.has("align") ? ",align,channels-last" : ",channels-last";
+  for (const char* name : {"tile", "streams", "graph"})
+    if (fast.has(name)) list += fmt::format(",{}", name);
   if (made_) return list;
   const std::int64_t half = engine_.pipeline->resolve(request).steps / 2;
   return half < 1 ? list : fmt::format("{},steps={}", list, half);

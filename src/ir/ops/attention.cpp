@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 #include "ir/builder.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
@@ -12,6 +13,8 @@
 
 namespace headroom::ops {
 namespace {
+
+constexpr std::int64_t kValueKeys = 128;  // a multiple of which quantized values have keys
 
 /// Whether its shape is [b or 1, h or 1, s or 1, t].
 bool broadcasts_to_scores(const Shape& shape, const Shape& scores) {
@@ -202,6 +205,91 @@ void add_unet_benchmarks(CaseList& list) {
 void attention_benchmarks(CaseList& list) {
   add_token_benchmarks(list);
   add_unet_benchmarks(list);
+std::vector<TensorType> quantize_values_types(const TypeQuery& given) {
+  const TensorType& v = given.in[0];
+  given.require(is_float(v.dtype) && size_of(v.dtype) > 1 && v.shape.rank() == 4 && v.shape[2] > 0,
+                "v[b, g, t, e] of a floating-point dtype of 16 bits or more");
+  const Shape& shape = v.shape;
+  const std::int64_t padded = round_up(shape[2], kValueKeys);
+  return {{DType::kF8E4M3, Shape{shape[0], shape[1], shape[3], padded}},
+          {DType::kF32, Shape{shape[0], shape[1], shape[3]}}};
+}
+
+std::vector<TensorType> scaled_attention_types(const TypeQuery& given) {
+  const DType dtype = given.attributes[attr::kDType];
+  if (!is_float(dtype)) fail("scaled_attention: dtype must be a floating-point one, but was given {}", dtype);
+  const TensorType &q = given.in[0], &k = given.in[2], &v = given.in[4];
+  constexpr std::string_view kForm =
+      "q[b, h, s, d], q_scale[b, h, s], k[b, g, t, d], k_scale[b, g, t], v[b, g, e, t rounded up to a multiple of 128] "
+      "and v_scale[b, g, e], h a multiple of g, q and k both in i8 or both in f8e4m3, v in f8e4m3, scales in f32";
+  given.require((q.dtype == DType::kI8 || q.dtype == DType::kF8E4M3) && k.dtype == q.dtype &&
+                    v.dtype == DType::kF8E4M3 && q.shape.rank() == 4 && k.shape.rank() == 4 && v.shape.rank() == 4,
+                kForm);
+  const auto scales_of = [](const Shape& shape) {
+    return TensorType{DType::kF32, Shape{shape[0], shape[1], shape[2]}};
+  };
+  const std::int64_t groups = k.shape[1], keys = k.shape[2];
+  given.require(
+      groups > 0 && keys > 0 && q.shape[1] % groups == 0 && k.shape == Shape{q.shape[0], groups, keys, q.shape[3]} &&
+          v.shape == Shape{q.shape[0], groups, v.shape[2], round_up(keys, kValueKeys)} &&
+          given.in[1] == scales_of(q.shape) && given.in[3] == scales_of(k.shape) && given.in[5] == scales_of(v.shape),
+      kForm);
+  return {{dtype, Shape{q.shape[0], q.shape[1], q.shape[2], v.shape[2]}}};
+}
+
+std::vector<ValueId> expand_quantize_values(Builder& builder, const Attributes& /*attributes*/,
+                                            std::span<const ValueId> in) {
+  const std::vector<ValueId> quantized =
+      builder.emit(Op::kQuantize, {builder.transpose(in[0], {0, 1, 3, 2})}, {{attr::kDType, DType::kF8E4M3}});
+  const Shape shape = builder.shape(quantized[0]);  // [b, g, e, t]
+  const std::int64_t padded = round_up(shape[3], kValueKeys);
+  const Ints before(4, 0), after = {0, 0, 0, padded - shape[3]};
+  const ValueId whole = builder.emit(Op::kPad, {quantized[0]}, {{attr::kBefore, before}, {attr::kAfter, after}})[0];
+  const ValueId split = builder.reshape(whole, {shape[0], shape[1], shape[2], padded / 16, 2, 4, 2});
+  const ValueId ordered = builder.transpose(split, {0, 1, 2, 3, 5, 4, 6});
+  return {builder.reshape(ordered, {shape[0], shape[1], shape[2], padded}), quantized[1]};
+}
+
+/// Elements times their scales, one for each row, in f32.
+ValueId times_scales(Builder& builder, ValueId elements, ValueId scales) {
+  const Shape shape = builder.shape(scales);
+  const ValueId column = builder.reshape(scales, {shape[0], shape[1], shape[2], 1});
+  return builder.mul(builder.cast(elements, DType::kF32), column);
+}
+
+std::vector<ValueId> expand_scaled_attention(Builder& builder, const Attributes& attributes,
+                                             std::span<const ValueId> in) {
+  const ValueId q = times_scales(builder, in[0], in[1]);  // [b, h, s, d]
+  const ValueId k = times_scales(builder, in[2], in[3]);  // [b, g, t, d]
+  const Shape shape = builder.shape(in[4]);               // [b, g, e, u]
+  const ValueId split = builder.reshape(in[4], {shape[0], shape[1], shape[2], shape[3] / 16, 4, 2, 2});
+  const ValueId ordered = builder.transpose(split, {0, 1, 2, 3, 5, 4, 6});
+  const ValueId padded = builder.reshape(ordered, {shape[0], shape[1], shape[2], shape[3]});
+  const ValueId values = times_scales(builder, builder.slice(padded, 3, 0, builder.shape(k)[2]), in[5]);
+  const ValueId inputs[] = {q, k, builder.transpose(values, {0, 1, 3, 2})};  // v[b, g, t, e]
+  const Attributes plain(Op::kAttention, {{attr::kScale, attributes[attr::kScale]}});
+  return {builder.cast(expand_attention(builder, plain, inputs)[0], attributes[attr::kDType])};
+}
+
+double scaled_attention_flops(const Attributes& /*attributes*/, Types in, Types /*out*/) {
+  const Shape &q = in[0].shape, &k = in[2].shape, &v = in[4].shape;
+  return 2 * static_cast<double>(q[0] * q[1] * q[2]) * static_cast<double>(k[2] * (q[3] + v[2]));
+}
+
+void quantize_values_cases(CaseList& list) {
+  for (const std::int64_t tokens : {40, 256})
+    list.add(fmt::format("{} tokens of 64", tokens), {list.data({1, 2, tokens, 64})});
+}
+
+void scaled_attention_cases(CaseList& list) {
+  const auto scales = [](std::int64_t rows) { return TensorType{DType::kF32, {1, 2, rows}}; };
+  for (const DType scores : {DType::kI8, DType::kF8E4M3}) {
+    const TensorType q{scores, {1, 2, 70, 64}}, k{scores, {1, 2, 128, 64}}, v{DType::kF8E4M3, {1, 2, 64, 128}};
+    OpCase& added = list.add(fmt::format("scores in {}", scores), {q, scales(70), k, scales(128), v, scales(64)},
+                             {{attr::kScale, 0.3}, {attr::kDType, list.types().data}});
+    // Scales are above 0 and finite, or NaN.
+    added.leaves_open = [](std::size_t input, Special special) { return input % 2 == 1 && special != Special::kNaN; };
+  }
 }
 
 constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
@@ -212,7 +300,22 @@ constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .samples = Samples::kEvery,
                                                 .narrow_results = 1,
                                                 .cases = attention_cases,
-                                                .benchmarks = attention_benchmarks}};
+                                                .benchmarks = attention_benchmarks},
+                                   OpDefinition{.op = Op::kQuantizeValues,
+                                                .infer = quantize_values_types,
+                                                .expand = expand_quantize_values,
+                                                .flops = for_each_input<3>,
+                                                .samples = Samples::kBatched,
+                                                .stays_f32 = true,
+                                                .cases = quantize_values_cases},
+                                   OpDefinition{.op = Op::kScaledAttention,
+                                                .kind = OpKind::kContraction,
+                                                .infer = scaled_attention_types,
+                                                .expand = expand_scaled_attention,
+                                                .flops = scaled_attention_flops,
+                                                .samples = Samples::kEvery,
+                                                .stays_f32 = true,
+                                                .cases = scaled_attention_cases}};
 
 }  // namespace
 

@@ -105,7 +105,7 @@ class AmxAttention : public testing::Test {
     if (target_.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
   }
 
-  Target target_;
+  DeviceTarget target_;
 };
 
 TEST_F(AmxAttention, MatchesTheOracle) {

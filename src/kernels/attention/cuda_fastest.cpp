@@ -144,7 +144,7 @@ void run_trial(const AttentionProblem& problem, const Algorithm& algorithm, void
                 workspace);
 }
 
-Algorithm find_algorithm(const AttentionProblem& problem, const Target& target) {
+Algorithm find_algorithm(const AttentionProblem& problem, const DeviceTarget& target) {
   Backend& backend = *target.backend;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
   return tune::fastest_algorithm<Algorithm>(

@@ -16,7 +16,6 @@ constexpr int kSharedBytes = 226 * 1024;  // of a multiprocessor, less 1 KB for 
 constexpr int kMostSplit = 8;             // larger clusters are not portable
 constexpr int kMostWhole = 16;
 constexpr std::size_t kMostMeasured = 12;
-constexpr int kMultiprocessors = 132;  // of an H100 or H200
 
 /// A compiled variant of the kernel.
 struct Compiled {
@@ -189,19 +188,18 @@ double guess_clocks(const HopperTile& tile, const HopperForm& form, int clusters
   return waves * (start + sequential * unit + 2900.0 * (tile.whole + form.shares) + exchange);
 }
 
-/// Strides of [dim, tokens, heads, batch] for a tensor map. It requires multiples of 16 bytes even where an axis
-/// has one element.
+}  // namespace
+
 cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std::int64_t heads, std::int64_t batch,
                         const AttentionProblem::Strides& strides, int rows) {
-  const auto stride = [](std::int64_t extent, std::int64_t given) { return extent == 1 ? kPieceDim : given; };
+  const int elements = kRowBytes / as_int(static_cast<std::int64_t>(size_of(dtype)));
+  const auto stride = [&](std::int64_t extent, std::int64_t given) { return extent == 1 ? elements : given; };
   return {.dtype = dtype,
           .rank = 4,
           .extents = {dim, tokens, heads, batch},
           .strides = {1, stride(tokens, strides.token), stride(heads, strides.head), stride(batch, strides.batch)},
-          .box = {kPieceDim, rows, 1, 1}};
+          .box = {elements, rows, 1, 1}};
 }
-
-}  // namespace
 
 std::string name_of(const HopperTile& tile) {
   const std::string shared = tile.shares ? fmt::format("1 shared by {}", tile.split) : "";

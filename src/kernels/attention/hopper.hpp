@@ -14,6 +14,11 @@ namespace headroom::attentions {
 /// Changes with the kernel: the fastest of its tiles is kept on disk.
 inline constexpr int kHopperRevision = 3;
 
+/// [dim, tokens, heads, batch] for the copy engine, in boxes of `rows` rows of 128 bytes. It requires strides of
+/// multiples of 16 bytes even where an axis has one element.
+[[nodiscard]] cuda::BoxedTensor boxed(DType dtype, std::int64_t dim, std::int64_t tokens, std::int64_t heads,
+                                      std::int64_t batch, const AttentionProblem::Strides& strides, int rows);
+
 /// "hopper 128 queries x 128 keys, 1 tile a block and 1 shared by 4"
 [[nodiscard]] std::string name_of(const HopperTile& tile);
 

@@ -102,7 +102,7 @@ class TileKernel : public LibraryKernel {
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& /*target*/) const override {
+                                                        const DeviceTarget& /*target*/) const override {
     return std::make_unique<PreparedKernel>(
         bind(make_hopper_algorithm(attention_problem(spec, inputs, outputs), tile_)));
   }

@@ -12,6 +12,7 @@ inline constexpr int kGroupRows = 64;  ///< queries of a warpgroup: the rows of 
 inline constexpr int kRowBytes = 128;  ///< of a piece of a token's head in shared memory
 inline constexpr int kPieceDim = 64;   ///< elements of such a piece
 inline constexpr int kMostDim = 128;
+inline constexpr int kMultiprocessors = 132;  ///< of an H100 or H200
 inline constexpr int kMostStages = 4;      ///< of keys and values
 inline constexpr int kMostGroups = 3;      ///< warpgroups of a block
 inline constexpr int kBiasedStages = 2;    ///< of keys and values where there is a bias

@@ -60,6 +60,25 @@ __device__ __forceinline__ void to_weights(const float (&scores)[kKeys / 2], uin
   }
 }
 
+/// The largest scores of a thread's rows, and of `found` before.
+template <int kKeys>
+__device__ __forceinline__ void find_most(const float (&scores)[kKeys / 2], float (&found)[2]) {
+  float other[2] = {cuda::Max::kNeutral, cuda::Max::kNeutral};
+#pragma unroll
+  for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float larger = fmaxf(scores[4 * j + 2 * row], scores[4 * j + 2 * row + 1]);
+      (j % 2 == 0 ? found : other)[row] = fmaxf((j % 2 == 0 ? found : other)[row], larger);
+    }
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    found[row] = fmaxf(found[row], other[row]);
+    found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 1));
+    found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 2));
+  }
+}
+
 /// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these. Without
 /// kMayBeNone each row has a score in its first keys; with it a row may have none at all.
 template <int kKeys, bool kMayBeNone = false>
@@ -80,12 +99,12 @@ struct Softmax {
     return kMayBeNone && totals[row] == 0 ? 0 : 1 / totals[row];
   }
 
-  __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most(scores, most); }
+  __device__ __forceinline__ void begin(const float (&scores)[kKeys / 2]) { find_most<kKeys>(scores, most); }
 
   /// Updates the maxima by more scores. Returns whether earlier sums must be multiplied by factors, for a whole warp.
   __device__ __forceinline__ bool raise(const float (&scores)[kKeys / 2], float (&factors)[2]) {
     float now[2] = {most[0], most[1]};
-    find_most(scores, now);
+    find_most<kKeys>(scores, now);
     const bool is_large = (now[0] - most[0]) * scale > kMostRaise || (now[1] - most[1]) * scale > kMostRaise;
     if (__any_sync(0xFFFFFFFFU, static_cast<int>(is_large)) == 0) return false;
 #pragma unroll
@@ -117,24 +136,6 @@ struct Softmax {
     for (float& total : totals) {
       total += __shfl_xor_sync(0xFFFFFFFFU, total, 1);
       total += __shfl_xor_sync(0xFFFFFFFFU, total, 2);
-    }
-  }
-
- private:
-  static __device__ __forceinline__ void find_most(const float (&scores)[kKeys / 2], float (&found)[2]) {
-    float other[2] = {cuda::Max::kNeutral, cuda::Max::kNeutral};
-#pragma unroll
-    for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        const float larger = fmaxf(scores[4 * j + 2 * row], scores[4 * j + 2 * row + 1]);
-        (j % 2 == 0 ? found : other)[row] = fmaxf((j % 2 == 0 ? found : other)[row], larger);
-      }
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      found[row] = fmaxf(found[row], other[row]);
-      found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 1));
-      found[row] = fmaxf(found[row], __shfl_xor_sync(0xFFFFFFFFU, found[row], 2));
     }
   }
 };

@@ -13,7 +13,7 @@ namespace headroom::convolutions {
 template <Support (*kWhyNot)(const Problem&, const Target&)>
 class AlgorithmKernel : public LibraryKernel {
  public:
-  using MakeAlgorithm = std::function<Algorithm(const Problem& problem, const Target& target)>;
+  using MakeAlgorithm = std::function<Algorithm(const Problem& problem, const DeviceTarget& target)>;
 
   AlgorithmKernel(Op op, MakeAlgorithm make_algorithm)
       : LibraryKernel(
@@ -27,7 +27,7 @@ class AlgorithmKernel : public LibraryKernel {
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> /*inputs*/,
                                                         std::span<const Operand> /*outputs*/,
-                                                        const Target& target) const override {
+                                                        const DeviceTarget& target) const override {
     const Problem problem = problem_of(spec);
     return std::make_unique<PreparedKernel>(bind(problem, make_algorithm_(problem, target)));
   }

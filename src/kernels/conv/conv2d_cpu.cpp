@@ -17,6 +17,7 @@
 // conversions take longer than the GEMM. Channels-last images need no conversion and beat both.
 
 #include "ir/convolution.hpp"
+#include "kernels/conv/image_form.hpp"
 #include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"
 
@@ -113,6 +114,7 @@ const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
                                      .supports = supports_conv2d,
                                      .strides_output = false,
+                                     .images = cpu_images,
                                      .overwrites_residual = true,
                                      .plan = onednn::planned<plan_conv2d>});
 

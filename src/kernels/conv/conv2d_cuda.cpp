@@ -19,6 +19,7 @@
 //            activation's
 
 #include "kernels/conv/convolution.hpp"
+#include "kernels/conv/image_form.hpp"
 
 namespace headroom {
 namespace {
@@ -28,6 +29,7 @@ const Listed<LibraryKernel> kConv2d({.name = "fastest.conv2d",
                                      .device = DeviceKind::kCuda,
                                      .supports = convolutions::check,
                                      .strides_output = false,
+                                     .images = cuda_images,
                                      .plan = convolutions::plan});
 const Listed<LibraryKernel> kConv2dShortcut({.name = "fastest.conv2d_shortcut",
                                              .op = Op::kConv2dShortcut,

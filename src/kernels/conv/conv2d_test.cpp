@@ -117,7 +117,7 @@ TEST(OnednnConv2d, RejectsImagesOfMorePixelsThanOnednnCounts) {
   struct Size {
     std::int64_t channels, height, width;
   };
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   for (const Size& size :
        {Size{256, 16'384, 16'384}, Size{3, 16'384, 32'768}, Size{4, 65'536, 8192}, Size{3, 1, 1LL << 27}}) {
     const ConvolutionCase c{.x = {1, size.channels, size.height, size.width}, .weight = {128, size.channels, 1, 1}};

@@ -15,6 +15,7 @@
 // deconvolution, the gradient of a convolution with a bias: per multiply-add it takes twice the time.
 
 #include "ir/convolution.hpp"
+#include "kernels/conv/image_form.hpp"
 #include "kernels/core/support.hpp"
 #include "kernels/vendor/onednn/convolution.hpp"
 #include "kernels/vendor/onednn/phases.hpp"
@@ -65,6 +66,7 @@ const Listed<LibraryKernel> kConvTranspose2d({.name = "onednn.conv_transpose2d",
                                               .op = Op::kConvTranspose2d,
                                               .supports = supports_conv_transpose2d,
                                               .strides_output = false,
+                                              .images = cpu_images,
                                               .plan = onednn::planned<plan_conv_transpose2d>});
 
 }  // namespace

@@ -14,6 +14,7 @@
 // FLOPs      2 * b * c * h * w * o/groups * kh * kw + one an output for the bias
 
 #include "kernels/conv/convolution.hpp"
+#include "kernels/conv/image_form.hpp"
 
 namespace headroom {
 namespace {
@@ -23,6 +24,7 @@ const Listed<LibraryKernel> kConvTranspose2d({.name = "fastest.conv_transpose2d"
                                               .device = DeviceKind::kCuda,
                                               .supports = convolutions::check,
                                               .strides_output = false,
+                                              .images = cuda_images,
                                               .plan = convolutions::plan});
 
 }  // namespace

@@ -19,11 +19,11 @@ namespace headroom::convolutions {
 /// (hopper.hpp, direct.hpp). A shortcut runs together with the convolution, or in two kernels. Finding it takes
 /// from 10 ms to some seconds, once. With NewWork::kTakeOver it is that of the nearest tuned size, or a guess.
 /// Throws Error if there is none.
-[[nodiscard]] Algorithm find_algorithm(const Problem& problem, const Target& target);
+[[nodiscard]] Algorithm find_algorithm(const Problem& problem, const DeviceTarget& target);
 
 /// The algorithm for a shortcut's GEMM, followed by that for the convolution, which adds the GEMM's result: without
 /// the kernel that computes both sums.
-[[nodiscard]] Algorithm make_algorithm_in_two(const Problem& problem, const Target& target);
+[[nodiscard]] Algorithm make_algorithm_in_two(const Problem& problem, const DeviceTarget& target);
 
 /// The epilogues that the kernels of an op compute.
 [[nodiscard]] EpilogueForms forms_of(Op op);
@@ -38,7 +38,7 @@ namespace headroom::convolutions {
 [[nodiscard]] KernelPlan bind(const Problem& problem, Algorithm algorithm);
 
 /// Finds the fastest algorithm and binds it. Throws Error if there is none.
-[[nodiscard]] KernelPlan plan_fastest(const Problem& problem, const Target& target);
+[[nodiscard]] KernelPlan plan_fastest(const Problem& problem, const DeviceTarget& target);
 /// The same for a spec. Throws CannotPrepare.
 [[nodiscard]] KernelPlan plan(const KernelBinding& binding);
 

@@ -74,7 +74,7 @@ std::string versions() {
                      cublaslt::version_text());
 }
 
-Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {
+Algorithm make_algorithm_in_two(const Problem& problem, const DeviceTarget& target) {
   Problem gemm{.dtype = problem.dtype,
                .has_constant_weight = problem.has_constant_weight,
                .layout = problem.layout,
@@ -101,13 +101,13 @@ Algorithm make_algorithm_in_two(const Problem& problem, const Target& target) {
 namespace {
 
 /// A library's, best guess first.
-std::vector<Algorithm> library_algorithms(const Problem& problem, const Target& target, bool is_timed) {
+std::vector<Algorithm> library_algorithms(const Problem& problem, const DeviceTarget& target, bool is_timed) {
   if (problem.shortcut > 0) return {make_algorithm_in_two(problem, target)};
   if (is_pointwise(problem)) return {make_pointwise_algorithm(problem, target)};
   return cudnn::make_algorithms(problem, *target.backend, is_timed);
 }
 
-std::vector<Algorithm> list_algorithms(const Problem& problem, const Target& target, bool is_timed) {
+std::vector<Algorithm> list_algorithms(const Problem& problem, const DeviceTarget& target, bool is_timed) {
   std::vector<Algorithm> algorithms;
   if (!why_not_narrow(problem, target)) algorithms = make_direct_algorithms(problem, target);
   if (has_few_rows(problem)) algorithms.push_back(make_gemv_algorithm(problem));
@@ -124,7 +124,7 @@ std::vector<Algorithm> list_algorithms(const Problem& problem, const Target& tar
   return algorithms;
 }
 
-std::optional<Algorithm> find_known(const Problem& problem, const Target& target, const std::string& name) {
+std::optional<Algorithm> find_known(const Problem& problem, const DeviceTarget& target, const std::string& name) {
   if (!why_not_narrow(problem, target))
     for (Algorithm& algorithm : make_direct_algorithms(problem, target))
       if (algorithm.name == name) return std::move(algorithm);
@@ -144,7 +144,7 @@ std::optional<Algorithm> find_known(const Problem& problem, const Target& target
 
 /// The algorithm here for the one that was the fastest in another size. The library's algorithm for a GEMM may be
 /// another.
-std::optional<Algorithm> find_nearest(const Problem& problem, const Target& target, const std::string& name) {
+std::optional<Algorithm> find_nearest(const Problem& problem, const DeviceTarget& target, const std::string& name) {
   if (is_pointwise(problem) && name.starts_with(kPointwiseAlgorithm)) return make_pointwise_algorithm(problem, target);
   if (name.starts_with(kHopperAlgorithm))
     return why_not_hopper(problem, target) ? std::nullopt : find_good_hopper_algorithm(problem, name);
@@ -152,7 +152,7 @@ std::optional<Algorithm> find_nearest(const Problem& problem, const Target& targ
 }
 
 /// Kernels of ours, or else the one that the library guesses: nothing that is compiled first.
-std::vector<Algorithm> guess_algorithms(const Problem& problem, const Target& target) {
+std::vector<Algorithm> guess_algorithms(const Problem& problem, const DeviceTarget& target) {
   const bool takes_hopper = !why_not_hopper(problem, target);
   if (takes_hopper && why_not_narrow(problem, target) && !is_pointwise(problem)) return make_hopper_algorithms(problem);
   try {
@@ -185,7 +185,7 @@ std::optional<Packing> packing_of(const Algorithm& algorithm, const Problem& pro
 
 }  // namespace
 
-Algorithm find_algorithm(const Problem& given, const Target& target) {
+Algorithm find_algorithm(const Problem& given, const DeviceTarget& target) {
   const Problem problem = is_pointwise(given) ? in_lines(given) : given;
   const bool is_timed = flops_of(problem) >= kLeastFlops;
   return tune::fastest_algorithm<Algorithm>(
@@ -249,7 +249,7 @@ KernelPlan bind(const Problem& problem, Algorithm algorithm) {
   return made;
 }
 
-KernelPlan plan_fastest(const Problem& problem, const Target& target) {
+KernelPlan plan_fastest(const Problem& problem, const DeviceTarget& target) {
   return bind(problem, find_algorithm(problem, target));
 }
 

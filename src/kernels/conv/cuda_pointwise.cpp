@@ -21,7 +21,7 @@ bool follows(const cuda::ConvolutionEpilogue& after) {
 
 /// The GEMM with its epilogue, all of which is then left out of `after`. Otherwise the GEMM alone, in f32, so that
 /// the epilogue rounds once.
-cublaslt::Gemm take_in(cublaslt::GemmSpec& spec, cuda::ConvolutionEpilogue& after, const Target& target) {
+cublaslt::Gemm take_in(cublaslt::GemmSpec& spec, cuda::ConvolutionEpilogue& after, const DeviceTarget& target) {
   const bool takes_bias = !after.has_bias || after.bias == spec.dtype;
   const bool adds = after.has_residual && after.activation == Activation::kNone;
   const bool activates = after.activation == Activation::kGeluTanh && !after.has_residual;
@@ -58,7 +58,7 @@ Problem in_lines(const Problem& gemm) {
   return made;
 }
 
-Algorithm make_pointwise_algorithm(const Problem& gemm, const Target& target) {
+Algorithm make_pointwise_algorithm(const Problem& gemm, const DeviceTarget& target) {
   const std::int64_t k = gemm.weight[1], n = gemm.weight[0], m = gemm.y.numel() / n;
   cublaslt::GemmSpec spec{.dtype = gemm.dtype,
                           .c_dtype = gemm.dtype,

@@ -20,7 +20,7 @@ namespace headroom::convolutions {
 inline constexpr std::string_view kPointwiseAlgorithm = "cuBLASLt ";
 /// The GEMM by cuBLASLt. Bias and residual, or bias and the tanh form of gelu, are its epilogue if the library has
 /// an algorithm for that; a kernel after it does the rest. Throws Error if the library has none or is missing.
-[[nodiscard]] Algorithm make_pointwise_algorithm(const Problem& gemm, const Target& target);
+[[nodiscard]] Algorithm make_pointwise_algorithm(const Problem& gemm, const DeviceTarget& target);
 
 /// The name of a GEMM by Headroom's own kernel for up to four rows (gemv.hpp).
 inline constexpr std::string_view kGemvAlgorithm = "few rows";

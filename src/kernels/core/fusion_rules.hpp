@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-/// The rules that the kernels of this build make: a node runs if the supports() of one of them says so.
+/// The rules that the kernels of this build make, by their supports() and best_images().
 [[nodiscard]] const FusionRules& kernel_rules();
 
 }  // namespace headroom

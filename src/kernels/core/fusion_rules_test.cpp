@@ -70,6 +70,49 @@ TEST(KernelRules, OfTransposedConvolutionsTakeNothing) {
   }
 }
 
+/// The best form of a convolution's images, of which one has `channels` and the other 64.
+ImageForm images(const Target& target, DType dtype, std::int64_t channels, bool tf32 = false, Op op = Op::kConv2d) {
+  const TensorType x{dtype, {1, channels, 6, 6}}, made{dtype, {1, 64, 6, 6}};
+  const TensorType weight{dtype, op == Op::kConv2d ? Shape{64, channels, 1, 1} : Shape{channels, 64, 1, 1}};
+  return kernel_rules().best_images(target, op, Attributes(op, {{attr::kTf32, tf32}}), {x, weight}, made);
+}
+
+TEST(KernelRules, OfConvolutionsNameTheBestImages) {
+  for (const Op op : {Op::kConv2d, Op::kConvTranspose2d}) {
+    const Target cpu{.device = DeviceKind::kCpu, .threads = 1};
+    EXPECT_EQ(images(cpu, DType::kBF16, 60, false, op).channel_multiple, 8);
+    EXPECT_EQ(images(cpu, DType::kBF16, 60, false, op).layout, Layout::kChannelsLast);
+    EXPECT_EQ(images(cpu, DType::kF32, 3, false, op).channel_multiple, 1);
+    const Target gpu{.device = DeviceKind::kCuda, .compute_capability = 90};
+    if (kernels_of(gpu.device).empty()) continue;
+    EXPECT_EQ(images(gpu, DType::kF16, 60, false, op).channel_multiple, 8);
+    EXPECT_EQ(images(gpu, DType::kF16, 60, false, op).layout, Layout::kRowMajor);
+    EXPECT_EQ(images(gpu, DType::kF16, 56, false, op).layout, Layout::kChannelsLast);
+    EXPECT_EQ(images(gpu, DType::kF32, 3, false, op).layout, Layout::kChannelsLast);
+    EXPECT_EQ(images(gpu, DType::kF32, 6, true, op).channel_multiple, 4);
+    EXPECT_EQ(images(gpu, DType::kF32, 6, true, op).layout, Layout::kRowMajor);
+  }
+}
+
+TEST(KernelRules, OfHopperTakeAShortcutInPacksOfChannelsLastImages) {
+  const auto takes = [](const Target& target, std::int64_t channels, Layout layout, DType dtype = DType::kBF16) {
+    const TensorType x{dtype, {1, 16, 6, 6}, layout}, weight{dtype, {32, 16, 3, 3}}, bias{DType::kF32, {32}};
+    const TensorType other{dtype, {1, channels, 6, 6}, layout}, shortcut{dtype, {32, channels, 1, 1}};
+    const Attributes attributes(Op::kConv2dShortcut, {{attr::kPadding, std::vector<std::int64_t>{1, 1, 1, 1}}});
+    return kernel_rules().runs(target, Op::kConv2dShortcut, attributes, {x, weight, bias, other, shortcut},
+                               {dtype, {1, 32, 6, 6}, layout});
+  };
+  constexpr Layout kLast = Layout::kChannelsLast;
+  EXPECT_FALSE(takes({.device = DeviceKind::kCpu, .threads = 1}, 8, kLast));
+  if (kernels_of(DeviceKind::kCuda).empty()) GTEST_SKIP() << "built without CUDA";
+  const Target hopper{.device = DeviceKind::kCuda, .compute_capability = 90};
+  EXPECT_TRUE(takes(hopper, 8, kLast));
+  EXPECT_FALSE(takes(hopper, 12, kLast));
+  EXPECT_FALSE(takes(hopper, 8, Layout::kRowMajor));
+  EXPECT_FALSE(takes(hopper, 8, kLast, DType::kF32));
+  EXPECT_FALSE(takes({.device = DeviceKind::kCuda, .compute_capability = 80}, 8, kLast));
+}
+
 TEST(KernelRules, OfAGpuTakeAResidual) {
   const Target gpu{.device = DeviceKind::kCuda, .compute_capability = 90};
   if (kernels_of(DeviceKind::kCuda).empty()) GTEST_SKIP() << "built without CUDA";

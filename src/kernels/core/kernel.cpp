@@ -1,9 +1,13 @@
 #include "kernels/core/kernel.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
@@ -25,7 +29,7 @@ ComputeUnit unit_of(Op op, double flops) {
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
 
-/// As they come, before main() begins: in no order to rely on.
+/// As they come, most of them before main() begins: in no order to rely on.
 std::vector<const Kernel*>& listed() {
   static std::vector<const Kernel*> kernels;
   return kernels;
@@ -71,8 +75,14 @@ Cost Kernel::cost(const OpSpec& spec) const {
 }
 
 std::span<const Kernel* const> kernels_of(DeviceKind device) {
-  static const std::vector<const Kernel*> cpu = in_order(DeviceKind::kCpu), cuda = in_order(DeviceKind::kCuda);
-  return device == DeviceKind::kCpu ? cpu : cuda;
+  static std::mutex mutex;
+  static std::map<std::string_view, std::vector<const Kernel*>, std::less<>> known;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(name_of(device));
+  if (found != known.end()) return found->second;
+  std::vector<const Kernel*> kernels = in_order(device);
+  if (kernels.empty()) return {};  // none yet
+  return known.emplace(name_of(device), std::move(kernels)).first->second;
 }
 
 const Kernel& kernel_named(std::string_view name) {

@@ -14,6 +14,7 @@
 #include "backends/backend.hpp"
 #include "base/error.hpp"
 #include "base/target.hpp"
+#include "ir/fusion_rules.hpp"
 #include "ir/infer.hpp"
 
 namespace headroom {
@@ -156,6 +157,8 @@ class Kernel {
   [[nodiscard]] virtual StrideRule output_strides(const OpSpec& spec, int output) const;
   /// Whether output 0 may be written over that input, given equal types and strides.
   [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input) const;
+  /// Of a convolution: the form in which its images are fastest.
+  [[nodiscard]] virtual ImageForm best_images(const OpSpec& /*spec*/) const { return {}; }
   /// The dtype the arithmetic runs in: bf16 GEMMs accumulate in f32 and count as bf16.
   [[nodiscard]] virtual DType compute_type(const OpSpec& spec) const = 0;
   /// The same by name, as plans and results say it: "bf16", or "tf32" for f32 operands that tensor cores round to that.
@@ -164,7 +167,7 @@ class Kernel {
   /// For work that supports() took. Throws CannotPrepare where another kernel may do it instead.
   [[nodiscard]] virtual std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                                 std::span<const Operand> outputs,
-                                                                const Target& target) const = 0;
+                                                                const DeviceTarget& target) const = 0;
 };
 
 /// The kernels of a device by op, those of one op in the order in which they are tried. None of a device that the build

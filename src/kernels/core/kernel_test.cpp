@@ -13,7 +13,7 @@ namespace headroom {
 namespace {
 
 TEST(CpuKernels, EveryPlainOpHasAKernelInF32) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   int plain_ops = 0;
   for (const OpSchema& schema : all_ops()) {
     if (schema.fused) continue;

@@ -28,7 +28,8 @@ std::string_view LibraryKernel::compute_name(const OpSpec& spec) const {
 }
 
 std::unique_ptr<PreparedKernel> LibraryKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                       std::span<const Operand> outputs, const Target& target) const {
+                                                       std::span<const Operand> outputs,
+                                                       const DeviceTarget& target) const {
   return std::make_unique<PreparedKernel>(
       traits_.plan({spec, inputs, outputs, target.threads, /*exceeds_cache=*/false, target}));
 }

@@ -17,6 +17,7 @@ struct LibraryTraits {
   Support (*supports)(const OpSpec& spec, const Target& target);
   std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
   bool strides_output = true;
+  ImageForm (*images)(const OpSpec& spec) = nullptr;  ///< of a convolution: Kernel::best_images()
   bool overwrites_residual = false;  ///< output 0 may be written over the operand of an epilogue, given equal types
   KernelPlan (*plan)(const KernelBinding& binding);
 };
@@ -40,11 +41,14 @@ class LibraryKernel : public Kernel {
     return rule(traits_.strides_output);
   }
   [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] ImageForm best_images(const OpSpec& spec) const override {
+    return traits_.images == nullptr ? ImageForm{} : traits_.images(spec);
+  }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::string_view compute_name(const OpSpec& spec) const override;
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& target) const override;
+                                                        const DeviceTarget& target) const override;
 
  private:
   [[nodiscard]] StrideRule rule(bool strided) const;

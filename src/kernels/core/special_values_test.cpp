@@ -38,7 +38,7 @@ bool reads_next_pixel(const Kernel& kernel, const OpSpec& spec) {
 }
 
 void expect_special_values_agree(const Kernel& kernel, const OpCase& c) {
-  Target target = onednn::test_target();
+  DeviceTarget target = onednn::test_target();
   target.threads = 2;
   if (kernel.supports(c.spec, target) || reads_next_pixel(kernel, c.spec)) return;
   const Comparison result = compare_special_values(kernel, c.spec, target, 1, kSpecialTolerance, c.leaves_open);

@@ -28,7 +28,8 @@ bool WrittenKernel::may_overwrite(const OpSpec& spec, int input) const {
 }
 
 std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                       std::span<const Operand> outputs, const Target& target) const {
+                                                       std::span<const Operand> outputs,
+                                                       const DeviceTarget& target) const {
   const bool exceeds_cache = target.cache_bytes > 0 && bytes_of(inputs) + bytes_of(outputs) > target.cache_bytes;
   KernelPlan plan = traits_.plan({spec, inputs, outputs, target.threads, exceeds_cache, target});
   if (plan.implementation.empty())

@@ -14,7 +14,7 @@ struct KernelBinding {
   std::span<const Operand> outputs;
   int threads;         ///< of a CPU, that launch may use
   bool exceeds_cache;  ///< operands together: results leave it before they are read
-  const Target& target;
+  const DeviceTarget& target;
 
   /// The operand with that role, which the op must have been given.
   [[nodiscard]] const Operand& input(Role role) const { return inputs[position_of(spec.op, role)]; }
@@ -58,7 +58,7 @@ class WrittenKernel : public Kernel {
   }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target& target) const override;
+                                                        const DeviceTarget& target) const override;
 
  private:
   DeviceKind device_;

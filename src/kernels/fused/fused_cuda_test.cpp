@@ -73,7 +73,7 @@ TEST_F(CudaFused, IsCompiledInOneAlgorithmWhereNothingIsTimed) {
   const auto compiled_for = [&](std::int64_t columns, NewWork new_work) {
     const auto compiler = backend().context<nvrtc::Compiler>();
     const std::size_t before = compiler->compiled();
-    Target target = this->target();
+    DeviceTarget target = this->target();
     target.new_work = new_work;
     static_cast<void>(prepare_dense("cuda.fused", softmax_of(400, columns).spec, target));
     return compiler->compiled() - before;
@@ -173,7 +173,7 @@ class OneAlgorithm : public Kernel {
 
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
-                                                        const Target&) const override {
+                                                        const DeviceTarget&) const override {
     std::vector<cuda::KernelSource> sources = sources_of(spec, inputs, outputs);
     cuda::KernelSource source = std::move(sources[std::min(number_, sources.size() - 1)]);
     const auto kernel = backend_.context<nvrtc::Compiler>()->begin(std::move(source.text));

@@ -26,7 +26,7 @@ void expect_agrees(std::string_view kernel, Op op, const std::function<Tolerance
       for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
         SCOPED_TRACE(fmt::format("{} x{} window={} layout={}", dtype, c.x, c.window, static_cast<int>(layout)));
         const OpSpec spec = pool_spec(op, c.x, c.window, dtype, layout);
-        const Target target = onednn::test_target();
+        const DeviceTarget target = onednn::test_target();
         if (dtype == DType::kBF16 && op == Op::kAvgPool2d && target.cpu_isa < CpuIsa::kAvx512) {
           EXPECT_TRUE(kernel_named(kernel).supports(spec, target).has_value());
           continue;

@@ -90,7 +90,7 @@ TEST(OnednnLinear, MergesRowsOnlyWhereBothOperandsLetIt) {
 
 TEST(OnednnLinear, RunsWithAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3}) {
-    Target target = test_target();
+    DeviceTarget target = test_target();
     target.threads = threads;
     const OpSpec spec = linear_spec(DType::kF32, Shape{129, 64}, 200, Bias::kF32, Activation::kGeluTanh);
     const Comparison comparison =
@@ -100,7 +100,7 @@ TEST(OnednnLinear, RunsWithAnyNumberOfThreads) {
 }
 
 TEST(OnednnLinear, EqualLayoutsMeanEqualBytes) {
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   const auto few_rows = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 80), target);
   const auto many_rows = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{900, 64}, 80), target);
   const auto wider = prepare_dense("onednn.linear", linear_spec(DType::kF32, Shape{4, 64}, 96), target);
@@ -129,7 +129,7 @@ TEST(OnednnLinear, OnlyFoldedWeightsArePacked) {
 }
 
 TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
-  Target target = test_target();
+  DeviceTarget target = test_target();
   target.threads = 1;
   constexpr std::size_t kRows = 4, kIn = 8, kOut = 8;
   const OpSpec spec = linear_spec(DType::kF32, Shape{kRows, kIn}, kOut, Bias::kNone, Activation::kNone, false);
@@ -157,7 +157,7 @@ TEST(OnednnLinear, MayBeLaunchedFromSeveralThreadsAtOnce) {
 }
 
 TEST(OnednnLinear, SaysWhatItIs) {
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   const OpSpec spec = linear_spec(DType::kF32, Shape{8, 16}, 32);
   EXPECT_EQ(kernel_named("onednn.linear").name(), "onednn.linear");
   EXPECT_EQ(kernel_named("onednn.linear").compute_type(spec), DType::kF32);
@@ -186,7 +186,7 @@ TEST(OnednnLinear, RejectsWithReasons) {
     const Support rejection = kernel_named("onednn.linear").supports(spec, target);
     return rejection ? rejection->reason : "supported";
   };
-  Target target = test_target();
+  DeviceTarget target = test_target();
   EXPECT_EQ(reason(linear_spec(DType::kF16, Shape{2, 4}, 3), target), "takes f32 or bf16, not f16");
   EXPECT_EQ(reason(linear_spec(DType::kF32, Shape{0, 4}, 3), target), "an operand has no elements");
   EXPECT_EQ(reason(make_spec(Op::kRelu, {{DType::kF32, Shape{2}}}), target), "runs linear, not relu");
@@ -209,7 +209,7 @@ class AmxLinear : public testing::Test {
     if (target_.cpu_isa < CpuIsa::kAmx) GTEST_SKIP() << "this CPU has no AMX";
   }
 
-  Target target_;
+  DeviceTarget target_;
 };
 
 TEST_F(AmxLinear, MatchesTheOracle) {

@@ -51,7 +51,7 @@ TEST(OnednnMatmul, AgreesForEveryActivation) {
 /// Heads as a merged QKV projection leaves them, [batch, seq, 3, heads, head_dim], and the result interleaved for the
 /// next projection.
 TEST(OnednnMatmul, ReadsHeadsWhereALinearLeftThem) {
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   constexpr std::int64_t kBatch = 2, kSeq = 20, kHeads = 3, kDim = 8;
   const OpSpec spec = matmul_spec(DType::kF32, {kBatch, kHeads}, kSeq, kSeq, kDim, true);
   const Shape merged{kSeq * 3 * kHeads * kDim, kDim, 3 * kHeads * kDim, 1};
@@ -87,7 +87,7 @@ TEST(OnednnMatmul, RejectsWithReasons) {
     const Support rejection = kernel_named("onednn.matmul").supports(spec, target);
     return rejection ? rejection->reason : "supported";
   };
-  Target target = test_target();
+  DeviceTarget target = test_target();
   EXPECT_EQ(reason(matmul_spec(DType::kF64, {}, 2, 2, 2, false), target), "takes f32 or bf16, not f64");
   EXPECT_EQ(reason(matmul_spec(DType::kF32, {}, 2, 2, 2, false, Activation::kRelu), target), "takes no relu");
   OpSpec adds = matmul_spec(DType::kF32, {}, 2, 2, 2, false);

@@ -9,13 +9,14 @@ using cuda::CudaKernel;
 
 Support supports_quantize(const OpSpec& spec) {
   if (Support rejection = supports_row_major(spec)) return rejection;
-  return cuda::supports_f8_rows(spec);
+  return cuda::supports_quantized_rows(spec);
 }
 
 KernelPlan plan_quantize(const KernelBinding& binding) {
   const Operand& x = binding.inputs[0];
   const cuda::QuantizeRows rows{
       .dtype = x.type.dtype,
+      .to = binding.outputs[0].type.dtype,
       .grid = cuda::to_grid(rows_of<3>(
           x.type.shape, {x.strides, binding.outputs[0].strides, cuda::one_a_row(binding.outputs[1].strides)}))};
   return {[rows](const LaunchArguments& arguments) {

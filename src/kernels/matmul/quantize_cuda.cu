@@ -1,4 +1,4 @@
-// quantize: scale = max|x| / 448, q = x * (448 / max|x|) in E4M3, the maximum over the innermost axis
+// quantize: scale = max|x| / L, q = x * (L / max|x|) in E4M3 (L = 448) or i8 (127), the maximum over the innermost axis
 //
 // Shapes     x[..., k] -> q[..., k], scale[...]; innermost strides 1, any outside.
 // Dtypes     x f32, bf16 or f16; f32 arithmetic, ties to even; equal to the oracle bit for bit.
@@ -13,7 +13,7 @@
 namespace headroom::cuda {
 namespace {
 
-template <class T>
+template <class T, bool kIsFloat>
 struct Quantize {
   const T* x;
   std::uint8_t* q;
@@ -29,12 +29,15 @@ struct Quantize {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) peak = largest_magnitude(peak, x[i]);
     });
-    const RowScale quantization = scale_of_row(join_row<Peak>(peak));
+    const RowScale quantization = scale_of_row(join_row<Peak>(peak), kIsFloat ? kLargestF8 : kLargestI8);
     if (!place.exists) return;
     if (threadIdx.x == 0) row_scales[place.offsets[2]] = quantization.scale;
     row.for_each([&](int pack, float(&x)[kWidth]) {
       quantize(x, quantization);
-      store_f8(x, to + pack * kWidth);
+      if constexpr (kIsFloat)
+        store_f8(x, to + pack * kWidth);
+      else
+        store_i8(x, to + pack * kWidth);
     });
   }
 };
@@ -46,8 +49,12 @@ void launch_quantize(void* stream, const QuantizeRows& rows, const void* x, void
   with_type_of(rows.dtype, [&](auto type) {
     using T = decltype(type);
     const bool is_wide = rows.grid.length % kFullPack<T> == 0 && is_aligned(rows.grid, kFullPack<T>, {x, q});
-    launch_rows<T>(static_cast<cudaStream_t>(stream), rows.grid, is_wide,
-                   Quantize<T>{static_cast<const T*>(x), static_cast<std::uint8_t*>(q), row_scales});
+    const auto launch = [&](auto is_float) {
+      launch_rows<T>(static_cast<cudaStream_t>(stream), rows.grid, is_wide,
+                     Quantize<T, is_float()>{static_cast<const T*>(x), static_cast<std::uint8_t*>(q), row_scales});
+    };
+    if (rows.to == DType::kF8E4M3) return launch(std::true_type());
+    launch(std::false_type());
   });
   check_launched("cuda quantize kernel");
 }

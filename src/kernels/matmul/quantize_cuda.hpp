@@ -6,9 +6,10 @@
 /// The interface of quantize_cuda between its host and device halves.
 namespace headroom::cuda {
 
-/// Operands x, q in f8e4m3, one scale for each row.
+/// Operands x, q, one scale for each row.
 struct QuantizeRows {
   DType dtype = DType::kF32;  ///< of x
+  DType to = DType::kF8E4M3;  ///< of q: or i8
   GridRows<3> grid;
 };
 void launch_quantize(void* stream, const QuantizeRows& rows, const void* x, void* q, float* row_scales);

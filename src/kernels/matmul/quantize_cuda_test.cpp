@@ -8,8 +8,8 @@ namespace {
 
 using CudaQuantize = cuda::KernelTest;
 
-OpSpec quantize_spec(DType from, const Shape& shape) {
-  return make_spec(Op::kQuantize, {{from, shape}}, {{"dtype", DType::kF8E4M3}});
+OpSpec quantize_spec(DType from, const Shape& shape, DType to = DType::kF8E4M3) {
+  return make_spec(Op::kQuantize, {{from, shape}}, {{"dtype", to}});
 }
 
 // One pack, several, a warp, several warps, and (the last) more than registers hold.
@@ -20,8 +20,9 @@ const std::vector<Shape> kShapes = {{1},        {7, 1},     {3, 15},    {5, 16},
 TEST_F(CudaQuantize, IsTheOracleBitForBit) {
   for (const DType from : {DType::kF32, DType::kBF16, DType::kF16})
     for (const Shape& shape : kShapes)
-      expect_matches_oracle("cuda.quantize", quantize_spec(from, shape),
-                            {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
+      for (const DType to : {DType::kF8E4M3, DType::kI8})
+        expect_matches_oracle("cuda.quantize", quantize_spec(from, shape, to),
+                              {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
 }
 
 struct Quantized {
@@ -83,7 +84,7 @@ TEST_F(CudaQuantize, SaysWhatItTakes) {
     return rejection ? rejection->reason : "supported";
   };
   EXPECT_EQ(reason(quantize_spec(DType::kF64, {2, 4})), "takes f32, bf16 or f16, not f64");
-  EXPECT_EQ(reason(make_spec(Op::kQuantize, {{DType::kF32, {2, 4}}}, {{"dtype", DType::kI8}})), "makes f8e4m3, not i8");
+  EXPECT_EQ(reason(quantize_spec(DType::kF32, {2, 4}, DType::kI8)), "supported");
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(CublasltScaledLinear, RunsUnmeasuredWithoutATunedSize) {
 
 TEST_F(CublasltScaledLinear, RejectsWithReasons) {
   const auto reason = [&](const OpSpec& spec, int compute_capability) {
-    Target gpu = target();
+    DeviceTarget gpu = target();
     gpu.compute_capability = compute_capability;
     const Support rejection = kernel_named("cublaslt.scaled_linear").supports(spec, gpu);
     return rejection ? rejection->reason : "supported";

@@ -27,7 +27,7 @@ OpSpec scaled_spec(const Shape& x, std::int64_t n, DType y = DType::kF32, bool b
 /// Expects agreement with the oracle from the general kernel, and from oneDNN's, or, without VNNI, a rejection that
 /// names it. On AMX oneDNN has no int8 GEMM for some shapes.
 void expect_agrees(const OpSpec& spec, TestStrides strides, int threads) {
-  Target target = test_target();
+  DeviceTarget target = test_target();
   target.threads = threads;
   const Comparison plain = compare_with_oracle(kernel_named("plain.scaled_linear"), spec, target, 1,
                                                default_tolerance(spec.outputs[0].dtype), strides);
@@ -78,7 +78,7 @@ TEST(OnednnScaledLinear, AgreesForEveryBiasAndActivation) {
 
 /// The largest sums: i32 holds them, the 16 bits in which older CPUs add up pairs of products do not.
 TEST(OnednnScaledLinear, SumsDoNotOverflow) {
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
   constexpr std::int64_t kIn = 4096, kOut = 16;
   const OpSpec spec = scaled_spec(Shape{2, kIn}, kOut, DType::kF32, false, Activation::kNone, false);
@@ -99,7 +99,7 @@ TEST(OnednnScaledLinear, SumsDoNotOverflow) {
 }
 
 TEST(OnednnScaledLinear, IsAnInt8Implementation) {
-  const Target target = test_target();
+  const DeviceTarget target = test_target();
   if (target.cpu_isa < CpuIsa::kAvx512Vnni) GTEST_SKIP() << "no int8 products here";
   for (const Shape& x : {Shape{20, 272, 192}, Shape{16, 60}, Shape{1, 192}, Shape{1, 33, 64}})
     for (const bool is_weight : {false, true}) {
@@ -158,7 +158,7 @@ class AmxScaledLinear : public testing::Test {
     EXPECT_TRUE(result.passed) << result.message;
   }
 
-  Target target_;
+  DeviceTarget target_;
   std::uint64_t seed_ = 1;
 };
 

@@ -96,17 +96,25 @@ KernelPlan plan_once(const KernelBinding& binding, const GroupNormProgram& progr
 KernelPlan plan_norm_once(const KernelBinding& binding) { return plan_once(binding, program_of_norm(binding.spec)); }
 KernelPlan plan_body_once(const KernelBinding& binding) { return plan_once(binding, program_of_body(binding.spec)); }
 
+/// The limits of the kernel for images of that type.
+Support check_images(const TensorType& y, std::int64_t groups) {
+  constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;  // of one image; they are counted in an int
+  if (y.shape[2] * y.shape[3] > kMostPixels) return Rejection{"takes images of fewer pixels"};
+  if (y.shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
+  if (pairs_of_run(y.shape[1] / groups, size_of(y.dtype)) > cuda::kMostNormThreads)
+    return Rejection{"takes smaller groups: a thread of a block takes one pair of channels"};
+  return std::nullopt;
+}
+
 Support supports_norm_body(const OpSpec& spec) {
   auto program = group_norm_program_of(body_of(spec.attributes));
   if (auto* reason = std::get_if<std::string>(&program)) return Rejection{std::move(*reason)};
-  if (spec.outputs[0].shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
+  if (Support rejection = check_images(spec.outputs[0], std::get<GroupNormProgram>(program).groups)) return rejection;
   for (const int part : std::get<GroupNormProgram>(program).parts)
     if (spec.inputs[static_cast<std::size_t>(part)].layout != Layout::kChannelsLast)
       return Rejection{"takes channels-last images"};
   return std::nullopt;
 }
-
-static_assert(cuda::kMostNormThreads == kMostNormedPairs);
 
 class GroupNormOnceKernel : public CudaKernel {
  public:
@@ -117,12 +125,10 @@ class GroupNormOnceKernel : public CudaKernel {
     if (Support rejection = check_epilogue(spec, EpilogueForms::kActivation)) return rejection;
     const TensorType& y = spec.outputs[0];
     if (y.shape.rank() != 4 || y.layout != Layout::kChannelsLast) return Rejection{"takes channels-last images"};
-    if (y.shape[2] * y.shape[3] > kMostNormedPixels) return Rejection{"takes images of fewer pixels"};
-    if (y.shape[0] > cuda::kMostNormedImages) return Rejection{"takes fewer images"};
     const std::int64_t groups = spec.attributes[attr::kGroups], counted = spec.attributes[attr::kChannels];
     if ((counted != 0 && counted != y.shape[1]) || !fits_packs(y.shape[1] / groups, y.shape[1], size_of(y.dtype)))
-      return Rejection{
-          "takes channels in packs of 16 bytes, and groups of an even number of them that are not too large"};
+      return Rejection{"takes channels in packs of 16 bytes, and groups of an even number of them"};
+    if (Support rejection = check_images(y, groups)) return rejection;
     // Elements that are read twice must still be in the second-level cache, in whole sectors.
     constexpr std::size_t kMostRead = std::size_t{32} << 20, kLeastColumns = 3;
     const GroupNormOnce norm = share_norm(program_of_norm(spec), spec, target.compute_capability);

@@ -41,13 +41,14 @@ bool is_asked_as(const std::string& list, const Configuration& configuration) {
     return false;
   }
   const std::vector<std::string> asked = sorted_names(configuration.asked);
-  const bool is_cpu = configuration.device == name_of(DeviceKind::kCpu);
-  const Target narrow{.device = is_cpu ? DeviceKind::kCpu : DeviceKind::kCuda};
-  Target wide = narrow;
-  wide.cpu_isa = CpuIsa::kAmx;
-  wide.compute_capability = is_cpu ? 0 : 90;
-  return sorted_names(set.names()) == asked || sorted_names(set.for_target(narrow).names()) == asked ||
-         sorted_names(set.for_target(wide).names()) == asked;
+  if (sorted_names(set.names()) == asked) return true;
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (configuration.device != name_of(device)) continue;
+    const Target narrow{.device = device}, wide{.device = device, .cpu_isa = CpuIsa::kAmx, .compute_capability = 90};
+    for (const Target& target : {narrow, wide})
+      if (sorted_names(set.for_target(target).names()) == asked) return true;
+  }
+  return false;
 }
 
 bool fits_opt(const std::optional<BudgetPattern>& pattern, const Result& result) {

@@ -110,9 +110,9 @@ const Yardstick& MachineRates::gemm(std::string_view arithmetic) {
   const Target target = backend_.properties().target;
   if (arithmetic == "bf16" && !obstacle_to(Capability::kBf16Units, target).empty()) return gemm("f32");
   if (const auto known = gemms_.find(arithmetic); known != gemms_.end()) return known->second.yardstick;
-  const bool is_cpu = target.device == DeviceKind::kCpu;
+  const bool is_large = target.device->has_launches;
   Gemm fastest;
-  for (const GemmSize& size : is_cpu ? std::span<const GemmSize>(kOnCpu) : std::span<const GemmSize>(kOnGpu)) {
+  for (const GemmSize& size : is_large ? std::span<const GemmSize>(kOnGpu) : std::span<const GemmSize>(kOnCpu)) {
     auto run = std::make_unique<OpRun>(backend_, bare_gemm(arithmetic, size));
     Yardstick yardstick = measure(
         {.of = kFloorOfFlops, .work = run->least_work().flops, .stream = &run->stream(), .submit = [&run = *run] {

@@ -247,7 +247,7 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
   result.steps.push_back(profiler.time_steps(0));
   std::vector<std::vector<double>> times;
   PhaseWatch launches(backend);
-  if (backend.properties().target.device == DeviceKind::kCpu) {
+  if (!backend.properties().target.device->has_launches) {
     times = profiler.time_launches(result.slices);
   } else {
     times = profiler.trace_launches(*backend.make_trace(), result.slices, result.launches);

@@ -9,6 +9,7 @@
 
 #include "base/out_of_memory.hpp"
 #include "measure/quality/quality_loss.hpp"
+#include "measure/statistics/effect.hpp"
 #include "measure/tables/table.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 
@@ -124,7 +125,7 @@ class Chooser {
       if (!bench_.build(with, without).empty()) return {};
       const double seconds = std::max(seconds_left(), 0.0) / static_cast<double>(questions_left());
       const PairedTimes times = bench_.time(without, with, seconds);
-      return ratio_with_interval(times.a_ms, times.b_ms);
+      return paired_factor(times.a_ms, times.b_ms);
     } catch (const Error&) {
       return {};
     }
@@ -175,7 +176,7 @@ class Chooser {
   void compare(std::string_view name, bool exact, const SwitchSet& without, const SwitchSet& with) {
     const double seconds = std::max(seconds_left(), 0.0) / static_cast<double>(questions_left());
     const PairedTimes times = bench_.time(without, with, seconds);
-    const Estimate factor = ratio_with_interval(times.a_ms, times.b_ms);
+    const Estimate factor = paired_factor(times.a_ms, times.b_ms);
     const bool faster = finding_of(factor.interval, kLeastGain) == Finding::kAbove;
     const bool slower = finding_of(factor.interval, 1 / kLeastGain) == Finding::kBelow;
     note(name, exact ? !slower : faster,

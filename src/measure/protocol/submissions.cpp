@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kUnknownCache = std::size_t{256} << 20;
 
-bool is_cpu(const Backend& backend) { return backend.properties().target.device == DeviceKind::kCpu; }
-
 std::size_t cache_of(const Backend& backend) {
   const std::size_t reported = backend.properties().target.cache_bytes;
   return reported == 0 ? kUnknownCache : reported;
@@ -44,7 +42,8 @@ Trials time_submissions(Backend& backend, Stream& stream, const std::function<vo
     submit();
     stream.synchronize();
   };
-  if (is_cpu(backend)) return measure_callable(submit_and_wait, protocol);
+  if (!obstacle_to(Capability::kRecording, backend.properties().target).empty())
+    return measure_callable(submit_and_wait, protocol);
   submit_and_wait();
   constexpr int kRecorded = 20;
   const std::unique_ptr<Recording> recording = backend.record(stream, [&] {

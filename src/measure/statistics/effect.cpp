@@ -214,7 +214,9 @@ Effect paired_effect(std::span<const std::vector<double>> base, std::span<const 
                 .new_processes = std::ssize(changed),
                 .paired = true};
   const double tick = clock_tick(base, changed).value_or(0);  // pairs use a clock with nanosecond resolution
-  if (base.size() >= kBootstrapPairs) {
+  const auto is_single = [](const std::vector<double>& trials) { return trials.size() == 1; };
+  const bool has_trials = !std::ranges::all_of(base, is_single) || !std::ranges::all_of(changed, is_single);
+  if (has_trials && base.size() >= kBootstrapPairs) {
     effect.interval = exponential(hierarchical_interval(base, changed, bootstrap));
   } else if (const std::optional<Interval> exact = exact_median_interval(log_ratios)) {
     effect.interval = exponential(*exact);
@@ -226,6 +228,16 @@ Effect paired_effect(std::span<const std::vector<double>> base, std::span<const 
     effect.interval = {std::min(coarse.low, effect.interval->low), std::max(coarse.high, effect.interval->high)};
   }
   return effect;
+}
+
+Estimate paired_factor(std::span<const double> base, std::span<const double> changed) {
+  const auto one_each = [](std::span<const double> times) {
+    ProcessTrials processes;
+    for (const double ms : times) processes.push_back({ms});
+    return processes;
+  };
+  const Effect effect = paired_effect(one_each(changed), one_each(base));
+  return {effect.ratio, effect.interval};
 }
 
 Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<const std::vector<double>> changed,

@@ -36,12 +36,17 @@ struct Effect {
 
 /// The effect between processes that ran in alternation, process i of one build paired with process i of the other.
 /// It is the median over pairs of log(median of new / median of base). Up to 20 pairs the interval is that of
-/// exact_median_interval() (none below 6 pairs). Above, it is a hierarchical bootstrap of pairs and of trials within
-/// them (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013). It spans at least one
+/// exact_median_interval() (none below 6 pairs), and above if processes have a single trial each. Otherwise it is a
+/// hierarchical bootstrap of pairs and of trials within them (Kalibera and Jones, "Rigorous benchmarking in reasonable
+/// time", ISMM 2013). It spans at least one
 /// clock_tick(). p is Mann and Whitney's on the medians of processes. Throws Error if the builds have different
 /// numbers of processes, a process has no trials, or a time is not finite and positive.
 [[nodiscard]] Effect paired_effect(std::span<const std::vector<double>> base,
                                    std::span<const std::vector<double>> changed, const Bootstrap& bootstrap = {});
+
+/// paired_effect() of times that were measured alternately in one process, time i of one side next to time i of the
+/// other, as the factor by which `changed` is faster: over 1 if it is. Throws Error as paired_effect() does.
+[[nodiscard]] Estimate paired_factor(std::span<const double> base, std::span<const double> changed);
 
 /// The effect between processes that ran at different times: the quotient of the medians, over processes, of their
 /// medians. Each end of the interval is the widest of:

@@ -72,6 +72,32 @@ TEST(PairedEffect, RefusesWhatCannotBeCompared) {
                Error);
 }
 
+TEST(PairedFactor, SeesADifferenceOfTimesThatDriftTogether) {
+  std::vector<double> base, changed;
+  for (int i = 0; i < 25; ++i) {
+    const double drift = std::exp(0.1 * i);
+    base.push_back(drift * (1.05 + 0.002 * (i % 5)));
+    changed.push_back(drift);
+  }
+  const Estimate factor = paired_factor(base, changed);
+  EXPECT_NEAR(factor.value, 1.054, 1e-12);
+  ASSERT_TRUE(factor.interval.has_value());
+  EXPECT_GT(factor.interval->low, 1.05);
+  EXPECT_LT(factor.interval->high, 1.058);
+  // Their medians do not show it: each has the drift in its interval.
+  const Estimate apart = ratio_of({median(base), median_interval(base)}, {median(changed), median_interval(changed)});
+  EXPECT_LT(apart.interval->low, 1);
+  EXPECT_GT(apart.interval->high, 1.1);
+}
+
+TEST(PairedFactor, IsOver1IfTheSecondIsFasterAndNeedsSixPairs) {
+  EXPECT_EQ(paired_factor(std::vector<double>(6, 3), std::vector<double>(6, 2)).value, 1.5);
+  EXPECT_TRUE(paired_factor(std::vector<double>(6, 3), std::vector<double>(6, 2)).interval.has_value());
+  EXPECT_FALSE(paired_factor(std::vector<double>(5, 3), std::vector<double>(5, 2)).interval.has_value());
+  EXPECT_THROW((void)paired_factor(std::vector<double>(5, 3), std::vector<double>(6, 2)), Error);
+  EXPECT_THROW((void)paired_factor(std::vector{1.0}, std::vector{0.0}), Error);
+}
+
 TEST(UnpairedEffect, WidensByTheVarianceBetweenProcesses) {
   // Logarithms of the base are -0.01 and 0.01, so the pooled variance is 0.0002 over one degree of freedom; Student's
   // 97.5% quantile is 12.706 for one.

@@ -22,13 +22,6 @@ void check_finite(std::span<const double> values) {
   }
 }
 
-void check_positive(std::span<const double> values) {
-  check_finite(values);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] <= 0) fail("trial {} of {} is {}; a ratio needs times over zero", i + 1, values.size(), values[i]);
-  }
-}
-
 /// The probability that fewer than k of n values, or more than n - k, lie below the median: that the interval from the
 /// k-th smallest to the k-th largest value misses it.
 double miss_probability(std::size_t n, std::size_t k) {
@@ -162,15 +155,6 @@ Estimate ratio_of(const Estimate& base, const Estimate& changed) {
     ratio.interval = Interval{ratio.value * std::exp(-down), ratio.value * std::exp(up)};
   }
   return ratio;
-}
-
-Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials) {
-  check_positive(base_trials);
-  check_positive(new_trials);
-  const std::vector<double> base = sorted_copy(base_trials);
-  const std::vector<double> changed = sorted_copy(new_trials);
-  return ratio_of({quantile_of_sorted(base, 0.5), interval_of_sorted(base)},
-                  {quantile_of_sorted(changed, 0.5), interval_of_sorted(changed)});
 }
 
 }  // namespace headroom

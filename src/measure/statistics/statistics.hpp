@@ -86,15 +86,9 @@ struct Summary {
 /// Analysis", 1977. Throws Error if `trials` is empty or holds a NaN or infinity.
 [[nodiscard]] Summary summarize(std::span<const double> trials);
 
-/// base / changed of two medians over zero, as ratio_with_interval() combines their intervals; without an interval if
-/// either has none.
+/// base / changed of two medians over zero. The intervals combine as independent errors of the logarithms (Zou and
+/// Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008); without an
+/// interval if either has none.
 [[nodiscard]] Estimate ratio_of(const Estimate& base, const Estimate& changed);
-
-/// The factor by which `new_trials` (times) are faster: median(base) / median(new), over 1 if new is faster. The 95%
-/// interval combines the median_interval() of both sides as independent errors of the logarithms (Zou and Donner,
-/// "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008); it is absent if either
-/// side has fewer trials than kFewestForInterval. Throws Error if a side is empty or holds a time that is not finite
-/// and positive.
-[[nodiscard]] Estimate ratio_with_interval(std::span<const double> base_trials, std::span<const double> new_trials);
 
 }  // namespace headroom

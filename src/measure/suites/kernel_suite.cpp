@@ -41,7 +41,8 @@ std::vector<KernelCase> list_kernel_cases() {
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
                          const KernelBenchSkips& on_skip) {
   std::vector<SuiteCase> cases;
-  for (const KernelCase& one : list_kernel_cases())
+  for (const KernelCase& one : list_kernel_cases()) {
+    if (one.is_for_gpus && backend.properties().target.device == DeviceKind::kCpu) continue;
     cases.push_back({one.name, [&backend, one](MachineRates& rates) {
                        const auto run = std::make_shared<OpRun>(backend, one.spec, one.form);
                        return ReadyCase{.session = {run, &run->session()},
@@ -49,6 +50,7 @@ ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, co
                                         .result = describe_kernel(backend, one.name, std::string(name_of(one.spec.op)),
                                                                   request_of(one))};
                      }});
+  }
   return bench_cases(backend, "kernel benchmark", std::move(cases), options, on_progress, on_skip);
 }
 

@@ -17,6 +17,7 @@ struct KernelCase {
   std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
   OpSpec spec;
   OpForm form = OpForm::kWhole;
+  bool is_for_gpus = false;  ///< a CPU runs it for tests alone, in plain loops
 };
 
 /// The benchmarks in the table of cases (ir/cases/op_cases.hpp), fused ops also as the plain ops that they replace.

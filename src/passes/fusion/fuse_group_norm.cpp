@@ -3,8 +3,9 @@
 //
 // A group norm reads its image once for the moments and once more to write the result. Ops around it, with
 // per-channel vectors (a U-Net's step) or a concatenation (its skip connections), cost nothing inside this kernel and
-// a pass over memory each outside. Applies to channels-last images if kernels are generated. If the concatenation has
-// other readers, such as the shortcut of a residual block, it becomes a second result.
+// a pass over memory each outside. Applies to channels-last images if kernels are generated and a kernel of the target
+// runs the result (ir/fusion_rules.hpp). If the concatenation has other readers, such as the shortcut of a residual
+// block, it becomes a second result.
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
+#include "ir/fusion_rules.hpp"
 #include "ir/text/text.hpp"
 #include "lower/group_norm_program.hpp"
 #include "passes/pass.hpp"
@@ -38,12 +40,24 @@ bool joins_two_along_channels(const Node& concat) {
   return concat.op == Op::kConcat && concat.attributes[attr::kAxis] == 1 && concat.inputs.size() == 2;
 }
 
-/// The norm and the ops around it as the operands and body of one op; nothing if no kernel would run that.
+/// The norm and the ops around it as the operands and body of one op.
 struct Fused {
   std::vector<ValueId> inputs;
   Graph body;
 };
-std::optional<Fused> fuse_norm(const Rewriter& r, const Node& norm, const Around& around, bool makes_whole = false) {
+
+/// Whether a kernel of the target runs it.
+bool has_kernel(const Rewriter& r, const Target& target, const Fused& fused) {
+  if (std::holds_alternative<std::string>(group_norm_program_of(fused.body))) return false;
+  std::vector<TensorType> types;
+  for (const ValueId input : fused.inputs) types.push_back(r.type(input));
+  return target.fusion->runs(target, Op::kFused, Attributes(Op::kFused, {{attr::kBody, canonical_text(fused.body)}}),
+                             types, fused.body.type(fused.body.outputs()[0].value));
+}
+
+/// Nothing if no kernel would run the result.
+std::optional<Fused> fuse_norm(const Rewriter& r, const Target& target, const Node& norm, const Around& around,
+                               bool makes_whole = false) {
   const bool is_joined = around.parts.size() > 1, is_shifted = around.shift != kNoValue,
              is_scaled = around.scale != kNoValue;
   Fused fused{.inputs = {},
@@ -74,8 +88,7 @@ std::optional<Fused> fuse_norm(const Rewriter& r, const Node& norm, const Around
   const DType dtype = r.type(norm.results[0]).dtype;
   fused.body.add_output("y0", builder.cast(x, dtype));
   if (makes_whole) fused.body.add_output("y1", builder.cast(whole, dtype));
-  if (std::holds_alternative<std::string>(group_norm_program_of(fused.body))) return std::nullopt;
-  return fused;
+  return has_kernel(r, target, fused) ? std::optional(std::move(fused)) : std::nullopt;
 }
 
 /// The image and the per-channel vector among the operands of an addition or multiplication; nothing if the operands
@@ -102,23 +115,23 @@ void take_ops_before(const Rewriter& r, const Node& norm, Around& around) {
   if (concat != nullptr && joins_two_along_channels(*concat)) around.parts = concat->inputs;
 }
 
-bool replace(Rewriter& r, const Node& norm, const Around& around, ValueId made) {
-  const std::optional<Fused> fused = fuse_norm(r, norm, around);
+bool replace(Rewriter& r, const Target& target, const Node& norm, const Around& around, ValueId made) {
+  const std::optional<Fused> fused = fuse_norm(r, target, norm, around);
   if (!fused) return false;
   r.replace(made, r.emit(Op::kFused, fused->inputs, {{attr::kBody, canonical_text(fused->body)}}, norm.path));
   return true;
 }
 
-bool fuse_front(Rewriter& r, const Node& norm) {
+bool fuse_front(Rewriter& r, const Target& target, const Node& norm) {
   if (norm.op != Op::kGroupNorm) return false;
   Around around;
   take_ops_before(r, norm, around);
   if (around.parts.size() == 1 && around.shift == kNoValue) return false;
-  return replace(r, norm, around, norm.results[0]);
+  return replace(r, target, norm, around, norm.results[0]);
 }
 
 /// The last op after a norm: the offset, or the activation of that.
-bool fuse_both_sides(Rewriter& r, const Node& last) {
+bool fuse_both_sides(Rewriter& r, const Target& target, const Node& last) {
   Around around;
   const Node* sum = &last;
   if (const std::optional<Activation> activation = activation_for(last.op)) {
@@ -142,11 +155,11 @@ bool fuse_both_sides(Rewriter& r, const Node& last) {
     around.more = more->attributes[attr::kValue];
   }
   take_ops_before(r, *norm, around);
-  return replace(r, *norm, around, last.results[0]);
+  return replace(r, target, *norm, around, last.results[0]);
 }
 
 /// A concatenation that is read by a norm and by others.
-bool fuse_shared_concat(Rewriter& r, const Node& concat) {
+bool fuse_shared_concat(Rewriter& r, const Target& target, const Node& concat) {
   if (!joins_two_along_channels(concat)) return false;
   const ValueId x = concat.results[0];
   const std::vector<const Node*> readers = r.readers_from_here(x);
@@ -155,7 +168,7 @@ bool fuse_shared_concat(Rewriter& r, const Node& concat) {
   const Node& norm = **found;
   const auto is_there = [&](ValueId value) { return value == x || r.is_weight(value); };
   if (norm.region != concat.region || !std::ranges::all_of(norm.inputs, is_there)) return false;
-  const std::optional<Fused> fused = fuse_norm(r, norm, {.parts = concat.inputs}, true);
+  const std::optional<Fused> fused = fuse_norm(r, target, norm, {.parts = concat.inputs}, true);
   if (!fused) return false;
   const std::string path = norm.path;
   const std::vector<ValueId> made =
@@ -168,10 +181,13 @@ bool fuse_shared_concat(Rewriter& r, const Node& concat) {
 }  // namespace
 
 PassOutcome fuse_group_norm(Graph& graph, const Target& target) {
-  if (!obstacle_to(Capability::kGeneratedKernels, target).empty()) return {};
-  const int modulated = rewrite_each(graph, fuse_both_sides);
-  const int shared = rewrite_each(graph, fuse_shared_concat);
-  return {.rewrites = modulated + shared + rewrite_each(graph, fuse_front)};
+  if (target.fusion == nullptr || !obstacle_to(Capability::kGeneratedKernels, target).empty()) return {};
+  const auto rewrites_of = [&](bool (*fuse)(Rewriter&, const Target&, const Node&)) {
+    return rewrite_each(graph, [&](Rewriter& r, const Node& node) { return fuse(r, target, node); });
+  };
+  const int modulated = rewrites_of(fuse_both_sides);
+  const int shared = rewrites_of(fuse_shared_concat);
+  return {.rewrites = modulated + shared + rewrites_of(fuse_front)};
 }
 
 }  // namespace headroom

@@ -13,8 +13,8 @@
 // Such a matmul is bound by reading its weight. Modulations have weights of 113 or 57 MB each, and their launch
 // spends a fifth of its time on start and end (3.5 of 4.3 TB/s on an H200). Small ones, a U-Net's projections of the
 // step (1 MB) and of the text (5 MB), are dominated by the launch, even with as many rows as a prompt has tokens.
-// Small ones are merged across the whole network, large ones with others of the same sequence of blocks. On a CPU,
-// which has no launches, small ones are not merged.
+// Small ones are merged across the whole network, large ones with others of the same sequence of blocks. On a device
+// without launches small ones are not merged.
 
 #include <algorithm>
 #include <functional>
@@ -141,9 +141,9 @@ PassOutcome fuse_qkv(Graph& graph, const Target&) {
 }
 
 PassOutcome fuse_conditioning(Graph& graph, const Target& target) {
-  const Choose choose = [on_gpu = target.device == DeviceKind::kCuda](const Rewriter& r,
-                                                                      std::vector<const Node*>& linears) {
-    choose_thin(r, linears, /*takes_small=*/on_gpu);
+  const Choose choose = [has_launches = target.device->has_launches](const Rewriter& r,
+                                                                     std::vector<const Node*>& linears) {
+    choose_thin(r, linears, /*takes_small=*/has_launches);
   };
   return {.rewrites = rewrite_each(graph, [&](Rewriter& r, const Node& node) { return merge(r, node, choose); })};
 }

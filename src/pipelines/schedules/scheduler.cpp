@@ -18,12 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-Respacing read_respacing(const SchedulerReader& reader) {
+Respacing read_respacing(const SchedulerReader& reader, SchedulerId id) {
   reader.require_flag("use_lu_lambdas", false, false);
-  Respacing respacing{.sigma_min = reader.number("sigma_min"), .sigma_max = reader.number("sigma_max")};
-  for (const auto& limit : {respacing.sigma_min, respacing.sigma_max})
-    if (limit && !(*limit > 0))
-      fail("{}: sigma_min and sigma_max must be more than 0, but one is {}", kSchedulerConfig, *limit);
+  Respacing respacing;
   const char* before = nullptr;
   for (const auto& [key, kind] : {std::pair("use_karras_sigmas", Respacing::Kind::kKarras),
                                   {"use_exponential_sigmas", Respacing::Kind::kExponential},
@@ -33,6 +30,16 @@ Respacing read_respacing(const SchedulerReader& reader) {
     respacing.kind = kind;
     before = key;
   }
+  // In diffusers 0.42.1 every class that respaces levels takes the limits from its config, its own keys or not; but these
+  // two have Karras's spacing without them.
+  const bool has_limits =
+      respacing.kind == Respacing::Kind::kKarras ? id != kLmsClass && id != kDpmSdeClass : before != nullptr;
+  if (!has_limits) return respacing;
+  respacing.sigma_min = reader.number("sigma_min");
+  respacing.sigma_max = reader.number("sigma_max");
+  for (const auto& limit : {respacing.sigma_min, respacing.sigma_max})
+    if (limit && !(*limit > 0))
+      fail("{}: sigma_min and sigma_max must be more than 0, but one is {}", kSchedulerConfig, *limit);
   return respacing;
 }
 
@@ -64,7 +71,7 @@ FlowSchedule read_flow(const SchedulerReader& reader, SchedulerId id, FlowSpacin
       fail("{}: shift_terminal is {}, expected 0 to less than 1", kSchedulerConfig, *terminal);
     flow.shift_terminal = terminal;
   }
-  flow.respacing = read_respacing(reader);
+  flow.respacing = read_respacing(reader, id);
   flow.ends_at_last = reader.choice("final_sigmas_type", {"zero", "sigma_min"}, "zero") == 1;
   if (is_solver(id) && flow.respacing.kind != Respacing::Kind::kNone)
     fail(
@@ -132,7 +139,7 @@ DiffusionSchedule read_diffusion(const SchedulerReader& reader, SchedulerId id) 
       reader.choice("timestep_spacing", {"linspace", "leading", "trailing"},
                     is_distilled || id == kDdimClass || id == kPndmClass || id == kDdpmClass ? "leading" : "linspace"));
   levels.steps_offset = reader.whole("steps_offset", 0, 0, levels.train_timesteps - 1);
-  levels.respacing = read_respacing(reader);
+  levels.respacing = read_respacing(reader, id);
   levels.ends_at_least_noise = reader.choice("final_sigmas_type", {"zero", "sigma_min"}, "zero") == 1;
   levels.set_alpha_to_one = reader.flag("set_alpha_to_one", id != kPndmClass);
   levels.lambda_min_clipped = reader.number("lambda_min_clipped", levels.lambda_min_clipped);

@@ -27,7 +27,7 @@ void DeviceStage::submit(Offloader& offloader, const std::function<void(Session&
 }
 
 DeviceStage compile_stage(std::string name, const Component& component, Graph graph, const SwitchSet& switches,
-                          const Target& target) {
+                          const DeviceTarget& target) {
   // `steps` applies to the loop, whose builder used it; it is not reported for other stages.
   return {
       .name = std::move(name),

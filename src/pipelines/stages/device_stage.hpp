@@ -43,6 +43,6 @@ struct DeviceStage {
 
 /// Compiles the stage in the component's own baseline under the switches. Nothing is loaded yet.
 [[nodiscard]] DeviceStage compile_stage(std::string name, const Component& component, Graph graph,
-                                        const SwitchSet& switches, const Target& target);
+                                        const SwitchSet& switches, const DeviceTarget& target);
 
 }  // namespace headroom

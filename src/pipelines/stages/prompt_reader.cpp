@@ -10,7 +10,7 @@
 namespace headroom {
 
 PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches,
-                           const Target& target) {
+                           const DeviceTarget& target) {
   for (const TextReader& reader : pipeline.text_readers()) {
     const std::int64_t tokens = reader.tokens != 0 ? reader.tokens : text_tokens;
     const Component& encoder = pipeline.component(reader.encoder);

@@ -21,7 +21,8 @@ namespace headroom {
 class PromptReader {
  public:
   /// The pipeline must outlive it. A text reader whose own `tokens` is 0 uses `text_tokens`.
-  PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches, const Target& target);
+  PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches,
+               const DeviceTarget& target);
 
   ~PromptReader();
   PromptReader(const PromptReader&) = delete;

@@ -80,7 +80,7 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
   }
   auto stage = std::make_unique<DeviceStage>();
   stage->name = "frame";
-  Target target = backend_.properties().target;
+  DeviceTarget target = backend_.properties().target;
   target.new_work = plans_ == 0 ? NewWork::kMeasure : options_.new_work;
   const auto compile_frame = [&](const SwitchSet& switches) {
     return compile(model_.build_frame(request), switches, target,

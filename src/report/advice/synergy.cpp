@@ -36,7 +36,7 @@ Estimate quotient_of_medians(const Measurement& base, const Measurement& alone, 
   const std::array<const Measurement*, 4> all = {&before, &alone, &base, &together};
   if (!std::ranges::all_of(all, [](const Measurement* m) { return why_no_factor_interval(*m->result).empty(); }))
     return quotient;
-  double down = 0, up = 0;  // as ratio_with_interval() combines independent errors
+  double down = 0, up = 0;  // as ratio_of() combines independent errors
   const auto add = [&](const Measurement& m, bool is_divisor) {
     const Interval& interval = *m.time().interval_ms;
     const double below = std::log(median_of(m) / interval.low), above = std::log(interval.high / median_of(m));

@@ -17,7 +17,7 @@ struct Interaction {
 
 /// Interactions of a ladder: those whose four configurations were all measured and settled, each once. Declined
 /// switches do not count. Two switches make one interaction. Between rungs of one ladder, quotient and interval
-/// come from their rounds; otherwise from medians, whose intervals are combined as in ratio_with_interval().
+/// come from their rounds; otherwise from medians, whose intervals are combined as in ratio_of().
 [[nodiscard]] std::vector<Interaction> interactions_of(const LadderView& ladder);
 
 }  // namespace headroom

@@ -17,8 +17,7 @@ std::string_view name_of(Bound what) {
 }
 
 void Bindings::add(Bound what, std::string_view name, const DeviceMemory& memory, std::size_t bytes,
-                   DeviceKind device) {
-  const std::size_t alignment = buffer_alignment(device);
+                   std::size_t alignment) {
   if (memory.bytes != bytes)
     fail("{} '{}' cannot lie in {} bytes: it has {}, row-major without gaps", name_of(what), name, memory.bytes, bytes);
   if (!memory.at || reinterpret_cast<std::uintptr_t>(memory.at.address()) % alignment != 0)

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "backends/device_memory.hpp"
-#include "base/target.hpp"
 
 namespace headroom {
 
@@ -18,8 +17,8 @@ enum class Bound : std::uint8_t { kInput, kOutput, kState };
 /// Memory of the caller that is bound to inputs, outputs and states of a session.
 class Bindings {
  public:
-  /// Throws Error with the name if the memory has another size, or lacks the alignment of device buffers.
-  void add(Bound what, std::string_view name, const DeviceMemory& memory, std::size_t bytes, DeviceKind device);
+  /// Throws Error with the name if the memory has another size, or lacks the alignment of the device's buffers.
+  void add(Bound what, std::string_view name, const DeviceMemory& memory, std::size_t bytes, std::size_t alignment);
   void remove(Bound what, std::string_view name);
 
   /// Throws Error that names two overlapping bindings, if one of them is written to.

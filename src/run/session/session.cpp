@@ -143,7 +143,7 @@ void Session::set_state_normal(std::string_view name, std::int64_t index, const 
 
 void Session::bind(Bound what, ValueId value, const DeviceMemory& memory) {
   const Value& bound = program_->graph.value(value);
-  bindings_.add(what, bound.name, memory, bound.type.bytes(), program_->target.device);
+  bindings_.add(what, bound.name, memory, bound.type.bytes(), program_->target.device->alignment);
   is_rebound_ = true;
   if (const int storage = program_->places[index_of(value)].storage; storage >= 0) memory_.bind(storage, memory.at);
 }
@@ -178,7 +178,7 @@ bool Session::is_apart(std::size_t output) const {
 void Session::bind_output(std::string_view name, const DeviceMemory& memory) {
   const std::size_t output = index_of_output(name);
   const TensorType& type = program_->graph.type(program_->graph.outputs()[output].value);
-  bindings_.add(Bound::kOutput, name, memory, type.bytes(), program_->target.device);
+  bindings_.add(Bound::kOutput, name, memory, type.bytes(), program_->target.device->alignment);
   is_rebound_ = true;
   if (is_apart(output)) return memory_.bind(program_->outputs[output].storage, memory.at);
   const auto known = std::ranges::find(output_copies_, output, &OutputCopy::output);

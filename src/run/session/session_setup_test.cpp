@@ -105,7 +105,7 @@ TEST(SessionSetup, RunsWhereSomethingHasChangedThatItReads) {
 TEST(SessionSetup, IsThereUnderHoistAlone) {
   const auto backend = make_backend(DeviceKind::kCpu);
   EXPECT_EQ(make_program("arena,fuse", *backend)->setup, nullptr);
-  const Target target = backend->properties().target;
+  const DeviceTarget target = backend->properties().target;
   const Compiled hoisted = compile(parse_graph(kFrame), SwitchSet::parse("hoist"), target, {.fresh_inputs = {"x"}});
   EXPECT_NE(hoisted.program->setup, nullptr);
   EXPECT_TRUE(hoisted.declined.empty());

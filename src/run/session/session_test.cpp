@@ -204,7 +204,7 @@ TEST_P(SessionTest, CountsThePredicatesThatTheHostReads) {
 constexpr std::array kRecordedTexts = {kMixed, kLoop, kAcrossALoop, kBranches};
 
 TEST(GraphSessionTexts, AreSoundAndCanBePlanned) {
-  const Target target = make_backend(DeviceKind::kCpu)->properties().target;
+  const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   for (const char* text : kRecordedTexts) {
     const Graph graph = parse_graph(text);
     EXPECT_NO_THROW(verify(graph)) << text;

@@ -47,7 +47,7 @@ class TiledSessionTest : public testing::TestWithParam<int> {
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, GetParam());
 
   std::shared_ptr<const Program> make_program(const Graph& graph) const {
-    Target target = backend_->properties().target;
+    DeviceTarget target = backend_->properties().target;
     target.core_cache_bytes = std::size_t{2} << 20;
     return std::make_shared<Program>(plan(graph, target, {.arena = true, .tile = true}));
   }

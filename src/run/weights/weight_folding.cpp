@@ -32,7 +32,7 @@ void FoldingInput::finish_reading(const ParamValues& params) const {
     params.release(param);
 }
 
-std::shared_ptr<const Program> FoldingPrograms::find(const Graph& graph, const Target& target) {
+std::shared_ptr<const Program> FoldingPrograms::find(const Graph& graph, const DeviceTarget& target) {
   const std::string text = print(graph);
   if (const auto known = kept_.find(text); known != kept_.end()) return known->second;
   if (kept_.size() == kMostKept) kept_.clear();

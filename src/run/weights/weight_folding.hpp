@@ -40,7 +40,7 @@ struct FoldingInput {
 /// one.
 class FoldingPrograms {
  public:
-  [[nodiscard]] std::shared_ptr<const Program> find(const Graph& graph, const Target& target);
+  [[nodiscard]] std::shared_ptr<const Program> find(const Graph& graph, const DeviceTarget& target);
 
  private:
   static constexpr std::size_t kMostKept = 64;
@@ -102,7 +102,7 @@ class WeightFolding {
   void make(const ParamValues& params, FoldingPrograms& programs, Backend& backend,
             const std::shared_ptr<Stream>& stream, const Place& place) const;
 
-  Target target_;
+  DeviceTarget target_;
   Graph weight_;  // params are its inputs
   std::vector<Param> params_;
   std::vector<Made> made_;

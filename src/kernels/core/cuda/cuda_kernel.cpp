@@ -26,10 +26,8 @@ Support supports_rows(const OpSpec& spec) {
   return supports_elements(spec);
 }
 
-Support supports_f8_rows(const OpSpec& spec) {
+Support supports_quantized_rows(const OpSpec& spec) {
   const TensorType& x = spec.inputs[0];
-  if (spec.outputs[0].dtype != DType::kF8E4M3)
-    return Rejection{fmt::format("makes f8e4m3, not {}", spec.outputs[0].dtype)};
   if (!is_element(x.dtype)) return Rejection{fmt::format("takes f32, bf16 or f16, not {}", x.dtype)};
   if (x.shape[-1] > kMostRowLength)
     return Rejection{fmt::format("takes rows of up to {} elements, not {}", kMostRowLength, x.shape[-1])};

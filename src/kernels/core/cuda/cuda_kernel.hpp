@@ -27,8 +27,8 @@ class CudaKernel : public WrittenKernel {
 [[nodiscard]] Support supports_elements(const OpSpec& spec);
 /// The same with row-major operands: for kernels that work along the innermost axis.
 [[nodiscard]] Support supports_rows(const OpSpec& spec);
-/// Supported where rows of f32, bf16 or f16, short enough to be counted in an int, become f8e4m3.
-[[nodiscard]] Support supports_f8_rows(const OpSpec& spec);
+/// Supported where rows of f32, bf16 or f16, short enough to be counted in an int, are quantized.
+[[nodiscard]] Support supports_quantized_rows(const OpSpec& spec);
 
 /// Strides, broadcast along x[..., k], of a tensor[...] that has one element for each row of x.
 [[nodiscard]] Shape one_a_row(Shape strides);

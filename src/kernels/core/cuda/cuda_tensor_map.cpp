@@ -12,6 +12,7 @@ namespace {
 CUtensorMapDataType element_type(DType dtype) {
   if (dtype == DType::kF32) return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   if (dtype == DType::kF16) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  if (size_of(dtype) == 1) return CU_TENSOR_MAP_DATA_TYPE_UINT8;
   HR_CHECK(dtype == DType::kBF16);
   return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }

@@ -6,6 +6,8 @@ namespace headroom::cuda {
 
 /// Largest magnitude of E4M3 (OCP 8-bit floating point specification 1.0, section 5).
 inline constexpr float kLargestF8 = 448.0F;
+/// Of quantized integers, which are symmetric.
+inline constexpr float kLargestI8 = 127.0F;
 
 /// Two finite floats as E4M3, rounded to nearest even, magnitudes above 448 as that; the first in the lower byte.
 __device__ __forceinline__ std::uint32_t pack_f8(float low, float high) {
@@ -39,6 +41,24 @@ __device__ __forceinline__ void store_f8(const float (&from)[1], std::uint8_t* t
   *to = static_cast<std::uint8_t>(pack_f8(from[0], 0.0F));
 }
 
+/// Four numbers of magnitudes up to 127, rounded to nearest even, the first in the lowest byte.
+__device__ __forceinline__ std::uint32_t pack_i8(const float* from) {
+  std::uint32_t packed = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) packed |= (static_cast<std::uint32_t>(__float2int_rn(from[i])) & 0xFFU) << (8 * i);
+  return packed;
+}
+/// kWidth elements: 8, 4 or 1.
+__device__ __forceinline__ void store_i8(const float (&from)[8], std::uint8_t* to) {
+  *reinterpret_cast<uint2*>(to) = make_uint2(pack_i8(from), pack_i8(from + 4));
+}
+__device__ __forceinline__ void store_i8(const float (&from)[4], std::uint8_t* to) {
+  *reinterpret_cast<std::uint32_t*>(to) = pack_i8(from);
+}
+__device__ __forceinline__ void store_i8(const float (&from)[1], std::uint8_t* to) {
+  *to = static_cast<std::uint8_t>(__float2int_rn(from[0]));
+}
+
 /// The larger of a and |b|; NaN where one is.
 __device__ __forceinline__ float largest_magnitude(float a, float b) {
   float larger;
@@ -56,10 +76,10 @@ struct RowScale {
   float inverse;
   float scale;
 };
-__device__ __forceinline__ RowScale scale_of_row(float peak) {
+__device__ __forceinline__ RowScale scale_of_row(float peak, float largest = kLargestF8) {
   if (peak < 0x1p-100F) return {0.0F, 1.0F};
   const bool is_finite = peak <= 3.402823466e38F;  // not of NaN either
-  return {is_finite ? __fdiv_rn(kLargestF8, peak) : 0.0F, __fdiv_rn(peak, kLargestF8)};
+  return {is_finite ? __fdiv_rn(largest, peak) : 0.0F, __fdiv_rn(peak, largest)};
 }
 
 /// x * inverse in place, and 0 whatever x is where the row has no finite scale.

@@ -157,6 +157,14 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from, std::uint
                "l"(from), "r"(bytes), "r"(shared_address(&barrier))
                : "memory");
 }
+/// Begins a copy of 4 bytes from global memory, or of zeros if `exists` is false, by this thread.
+__device__ __forceinline__ void copy_word(std::uint32_t to, const void* from, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(exists ? 4 : 0) : "memory");
+}
+/// An arrival, counted in init_barrier(), once all copies of words by this thread are there.
+__device__ __forceinline__ void arrive_after_words(Barrier& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
 /// Between ordinary writes to shared memory and copies or multiply-adds that read them; before threads meet.
 __device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// Begins a copy of bytes, a multiple of 16, from here to another block, which ends on a barrier there.

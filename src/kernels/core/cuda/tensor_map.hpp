@@ -17,7 +17,7 @@ struct TensorMap {
 /// Elements of a box that lie outside the tensor are filled with zeros.
 struct BoxedTensor {
   static constexpr int kMostAxes = 5;
-  DType dtype = DType::kBF16;  ///< f32, bf16 or f16
+  DType dtype = DType::kBF16;  ///< f32, bf16, f16 or one of 8 bits
   int rank = 0;
   std::array<std::int64_t, kMostAxes> extents{};  ///< in elements
   std::array<std::int64_t, kMostAxes> strides{};  ///< in elements; the innermost is 1, others are multiples of 16 bytes

@@ -37,6 +37,11 @@ __device__ __forceinline__ void settle(float (&values)[kCount]) {
   for (float& value : values) asm volatile("" : "+f"(value)::"memory");
 }
 template <int kCount>
+__device__ __forceinline__ void settle(int (&values)[kCount]) {
+#pragma unroll
+  for (int& value : values) asm volatile("" : "+r"(value)::"memory");
+}
+template <int kCount>
 __device__ __forceinline__ void settle(uint4 (&values)[kCount]) {
 #pragma unroll
   for (uint4& value : values) asm volatile("" : "+r"(value.x), "+r"(value.y), "+r"(value.z), "+r"(value.w)::"memory");
@@ -69,6 +74,7 @@ __device__ __forceinline__ void clear(float (&d)[kCount]) {
 #define HR_16_PLACES "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define HR_24_PLACES HR_16_PLACES ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define HR_32_PLACES HR_24_PLACES ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define HR_36_PLACES HR_32_PLACES ", %32, %33, %34, %35"
 #define HR_40_PLACES HR_32_PLACES ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define HR_48_PLACES HR_40_PLACES ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define HR_64_PLACES HR_48_PLACES ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
@@ -106,6 +112,53 @@ HR_MULTIPLY_BOTH(144, HR_72_PLACES, 72, 73, 74, 75, 76, 77, HR_32(0), HR_32(32),
 HR_MULTIPLY_BOTH(160, HR_80_PLACES, 80, 81, 82, 83, 84, 85, HR_32(0), HR_32(32), HR_16(64))
 HR_MULTIPLY_BOTH(176, HR_88_PLACES, 88, 89, 90, 91, 92, 93, HR_32(0), HR_32(32), HR_16(64), HR_8(80))
 HR_MULTIPLY_BOTH(192, HR_96_PLACES, 96, 97, 98, 99, 100, 101, HR_32(0), HR_32(32), HR_32(64))
+
+// Elements of 8 bits, of which an instruction takes 32: d[64, N] += a[64, 32] b[N, 32]^T, with the elements of a row
+// contiguous in both. Those of a from registers have the layout above with four neighbours in each register, so that
+// the columns of a.x are 4 (t % 4) and the next three, and those of a.z 16 further on.
+//
+//   template <bool kAdds = true> void multiply(I8, int (&d)[N / 2], std::uint64_t a, std::uint64_t b);
+//   template <bool kAdds = true> void multiply(F8, float (&d)[N / 2], std::uint64_t a, std::uint64_t b);
+//   template <bool kAdds = true> void multiply(F8, float (&d)[N / 2], const uint4& a, std::uint64_t b);
+//
+// I8 are sums of integers. F8 is E4M3, whose sums have few bits: an instruction aligns its products and the sum before
+// to the largest, and cuts off what is below 14 bits (docs/gpu_facts.md).
+struct I8 {};
+struct F8 {};
+
+#define HR_R8(i)                                                                                        \
+  "+r"(d[i]), "+r"(d[(i) + 1]), "+r"(d[(i) + 2]), "+r"(d[(i) + 3]), "+r"(d[(i) + 4]), "+r"(d[(i) + 5]), \
+      "+r"(d[(i) + 6]), "+r"(d[(i) + 7])
+#define HR_R32(i) HR_R8(i), HR_R8((i) + 8), HR_R8((i) + 16), HR_R8((i) + 24)
+template <bool kAdds = true>
+__device__ __forceinline__ void multiply(I8, int (&d)[64], std::uint64_t a, std::uint64_t b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {" HR_64_PLACES "}, %64, %65, %66;"
+               : HR_R32(0), HR_R32(32)
+               : "l"(a), "l"(b), "n"(kAdds ? 1 : 0));
+}
+#define HR_MULTIPLY_F8(N, places, p0, p1, p2, p3, p4, p5, ...)                                                       \
+  template <bool kAdds = true>                                                                                       \
+  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], std::uint64_t a, std::uint64_t b) {                 \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" places "}, %" #p0 ", %" #p1 ", %" #p2  \
+                 ", 1, 1;"                                                                                           \
+                 : __VA_ARGS__                                                                                       \
+                 : "l"(a), "l"(b), "n"(kAdds ? 1 : 0));                                                              \
+  }                                                                                                                  \
+  template <bool kAdds = true>                                                                                       \
+  __device__ __forceinline__ void multiply(F8, float(&d)[N / 2], const uint4& a, std::uint64_t b) {                  \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k32.f32.e4m3.e4m3 {" places "}, {%" #p0 ", %" #p1 ", %" #p2 \
+                 ", %" #p3 "}, %" #p4 ", %" #p5 ", 1, 1;"                                                            \
+                 : __VA_ARGS__                                                                                       \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "n"(kAdds ? 1 : 0));                              \
+  }
+HR_MULTIPLY_F8(72, HR_36_PLACES, 36, 37, 38, 39, 40, 41, HR_32(0), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]))
+HR_MULTIPLY_F8(128, HR_64_PLACES, 64, 65, 66, 67, 68, 69, HR_32(0), HR_32(32))
+HR_MULTIPLY_F8(136, HR_68_PLACES, 68, 69, 70, 71, 72, 73, HR_32(0), HR_32(32), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]),
+               "+f"(d[67]))
+#undef HR_R8
+#undef HR_R32
+#undef HR_MULTIPLY_F8
+#undef HR_36_PLACES
 #undef HR_8
 #undef HR_16
 #undef HR_32

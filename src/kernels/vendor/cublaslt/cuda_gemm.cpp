@@ -137,7 +137,7 @@ std::optional<cublasLtMatmulAlgo_t> from_hex(std::string_view text) {
 
 class Gemm::Impl {
  public:
-  Impl(const GemmSpec& spec, const Target& target)
+  Impl(const GemmSpec& spec, const DeviceTarget& target)
       : spec_(spec),
         backend_(*target.backend),
         context_(target.backend->context<Context>()),
@@ -349,13 +349,13 @@ class Gemm::Impl {
   std::string found_as_;
 };
 
-std::optional<Gemm> Gemm::find(const GemmSpec& spec, const Target& target) {
+std::optional<Gemm> Gemm::find(const GemmSpec& spec, const DeviceTarget& target) {
   auto impl = std::make_shared<const Impl>(spec, target);
   if (!impl->is_complete()) return std::nullopt;
   return Gemm(std::move(impl));
 }
 
-Gemm::Gemm(const GemmSpec& spec, const Target& target) : impl_(std::make_shared<const Impl>(spec, target)) {
+Gemm::Gemm(const GemmSpec& spec, const DeviceTarget& target) : impl_(std::make_shared<const Impl>(spec, target)) {
   if (!impl_->is_complete())
     fail("cuBLAS has no algorithm for a {} product of {} x {} by {} x {}, {} of them", spec.dtype, spec.m, spec.k,
          spec.k, spec.n, spec.batch);

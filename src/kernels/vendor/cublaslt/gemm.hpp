@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/target.hpp"
+#include "backends/backend.hpp"
 #include "base/tensors/dtype.hpp"
 #include "tune/tuner.hpp"
 
@@ -70,9 +70,9 @@ struct GemmOperands {
 class Gemm {
  public:
   /// For a GPU, the target's backend. Throws Error if the library has no algorithm or is missing.
-  Gemm(const GemmSpec& spec, const Target& target);
+  Gemm(const GemmSpec& spec, const DeviceTarget& target);
   /// The same, but nothing if the library has no algorithm for the spec.
-  [[nodiscard]] static std::optional<Gemm> find(const GemmSpec& spec, const Target& target);
+  [[nodiscard]] static std::optional<Gemm> find(const GemmSpec& spec, const DeviceTarget& target);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
   /// "algorithm 66", "algorithm 66, fastest of 8", or "algorithm 66, taken over from size 4096"

@@ -1,0 +1,426 @@
+// scaled_attention on Hopper's tensor cores (sm_90a) in heads of 64 and 128: o = softmax(scale q k^T) v with operands
+// of 8 bits, scores stay in registers.
+//
+// Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, d, t rounded up to a multiple of 128] with its keys in the order of
+//            quantize_values -> o[b, h, s, d]: d 64 or 128, h a multiple of g; any strides that are multiples of 16
+//            bytes. Scales q[b, h, s], k[b, g, t], v[b, g, d].
+// Dtypes     q and k i8, exact sums in s32, or e4m3; v e4m3; scores, softmax and sums over tiles of keys in f32,
+//            probabilities e4m3; o bf16 or f16
+// Bytes      q + k + v once + 2 o; k and v once for each tile of queries from the second-level cache
+// FLOPs      2 * b*h*s*t * 2 * d, and b*h*s*t exponentials
+//
+// The floors of 64 queries by 128 keys on one multiprocessor, in clocks: multiply-adds 4 * 64*128*d / 8192, 512 in
+// heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
+// heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
+// other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
+// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an exponential
+// each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay only where
+// exponentials are the limit all the same.
+// As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
+// TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
+//
+// A block has 64 queries for each of two or three warpgroups, and a warp that copies, as in hopper.cu. Differences:
+// - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0,
+//   and is added to the sums in f32. The same multiply-add scales these, so that the largest score is always exact.
+// - The accumulator of the scores has 2 neighbouring keys of each 8 in a thread, the operand of the second matmul 4 of
+//   each 16. The values have their keys in that order, so that a thread's probabilities need only be packed.
+// - The largest probability of a row becomes 448, e4m3's largest number: then those of 2^-14 of it have all 3 bits, and
+//   those of 2^-17 are not lost. A row is divided by the sum of rounded probabilities, which is one more column of the
+//   weighted sum: 8 rows of ones behind the values. So values that are all equal give just that.
+// - Sums of i8 become f32 by adding the bits of 1.5 * 2^23, which a multiply-add by the key's scale subtracts: the
+//   unit that converts has a quarter of the speed. A row's scale is a factor of its exponents.
+// - Some of eight exponentials are polynomials of degree 2, off by 0.2%, where e4m3 is off by up to 6%.
+//
+// SageAttention2 (arXiv 2411.10958) has these two levels of sums; FlashAttention-3 (arXiv 2407.08608) permutes values.
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/early_launch.cuh"
+#include "kernels/attention/hopper8_form.hpp"
+#include "kernels/attention/hopper_blocks.cuh"
+#include "kernels/attention/hopper_softmax.cuh"
+#include "kernels/core/cuda/device.cuh"
+#include "kernels/core/cuda/hopper.cuh"
+#include "kernels/core/cuda/large_launch.cuh"
+#include "kernels/core/cuda/launched.hpp"
+#include "kernels/core/cuda/wgmma.cuh"
+
+namespace headroom::attentions {
+namespace {
+
+using cuda::Constant;
+
+constexpr int kKeys = kKeysOf8;
+
+template <int kGroups>
+constexpr int kThreads = (kGroups + 1) * hw::kWarpgroup;
+/// Registers of a thread that copies, and of one that computes; their total is that of the initial allocation.
+template <int kGroups>
+constexpr int kCopyRegisters = kGroups == 3 ? 32 : 24;
+template <int kGroups>
+constexpr int kRegisters = kGroups == 3 ? 160 : 240;
+
+#if HR_HAS_HOPPER
+
+constexpr int kKeyBytes = kKeys * kRowBytes;
+template <int kDim>
+constexpr int kStageBytes = stage_bytes_of_8(kDim);
+constexpr std::uint32_t kFourOnes = 0x38383838;  // in e4m3
+
+/// A block's barriers, and its items: the warp that copies says which there are.
+struct Barriers {
+  Item items[2];  // that of full_q's phase
+  hw::Barrier full_q, empty_q;
+  hw::Barrier full_k[kMostStages], empty_k[kMostStages];
+  hw::Barrier full_v[kMostStages], empty_v[kMostStages];
+};
+
+/// One warp: copies all that the block reads. Scales of keys go word by word, since rows may begin anywhere.
+template <int kRows, int kStages, int kDim>
+__device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMaps& maps, const Hopper8Scales& scales,
+                                         std::byte* queries, std::byte* ring, Barriers& barriers) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  std::uint32_t tiles = 0, units = 0;
+  Item item;
+  for (;; ++tiles) {
+    const bool is_left = find_item<kRows, kKeys>(form, static_cast<int>(tiles), item);
+    if (!is_left) item.begin = item.end = 0;
+    if (tiles == 0) cuda::wait_for_previous();
+    hw::wait(barriers.empty_q, (tiles & 1) ^ 1);
+    if (lane == 0) {
+      barriers.items[tiles & 1] = item;
+      hw::arrive_expecting(barriers.full_q, is_left ? kRows * kRowBytes : 0);
+      if (is_left) hw::copy_box(queries, maps.q, barriers.full_q, 0, item.row, item.head, item.batch);
+    }
+    if (!is_left) return;
+    const int head = item.head / form.sharers;
+    const float* const key_scales = scales.k + item.batch * scales.k_batch + head * scales.k_head;
+    for (int unit = item.begin; unit < item.end; ++unit, ++units) {
+      const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
+      std::byte* const to = ring + stage * kStageBytes<kDim>;
+      const std::uint32_t to_scales = hw::shared_address(to) + kStageBytes<kDim> - kScaleBytes;
+      hw::wait(barriers.empty_k[stage], phase ^ 1);
+      if (lane == 0) {
+        hw::arrive_expecting(barriers.full_k[stage], kKeyBytes);
+        hw::copy_box(to, maps.k, barriers.full_k[stage], 0, unit * kKeys, head, item.batch);
+      }
+#pragma unroll
+      for (int i = lane; i < kKeys; i += 32) {
+        const int key = unit * kKeys + i;
+        hw::copy_word(to_scales + i * 4, key_scales + min(key, form.keys - 1), key < form.keys);
+      }
+      hw::arrive_after_words(barriers.full_k[stage]);
+      hw::wait(barriers.empty_v[stage], phase ^ 1);
+      if (lane == 0) {
+        hw::arrive_expecting(barriers.full_v[stage], kDim * kRowBytes);
+        hw::copy_box(to + kKeyBytes, maps.v, barriers.full_v[stage], unit * kKeys, 0, head, item.batch);
+      }
+    }
+  }
+}
+
+/// 2^x for x up to 126, with results below 2^-32 as that: by a polynomial of degree 2 on [-1/2, 1/2].
+__device__ __forceinline__ float approximate_power_of_2(float x) {
+  constexpr float kShift = 12582912;  // 1.5 * 2^23: the sum is rounded to a whole number, its lowest bits
+  x = fmaxf(x, -32);
+  const float shifted = x + kShift, part = x - (shifted - kShift);
+  const float power = fmaf(fmaf(0.24261F, part, 0.70355F), part, 0.999925F);
+  return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
+}
+
+/// Four probabilities in e4m3, the first in the lowest byte; larger ones than 448 are that.
+__device__ __forceinline__ std::uint32_t pack_f8(float a, float b, float c, float d) {
+  std::uint32_t packed;
+  asm("{\n.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}"
+      : "=r"(packed)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return packed;
+}
+
+/// Exponentials as the first operand of the second matmul, 32 keys each, in the order of quantize_values.
+__device__ __forceinline__ void to_weights(const float (&powers)[kKeys / 2], uint4 (&weights)[kKeys / 32]) {
+#pragma unroll
+  for (int i = 0; i < kKeys / 32; ++i) {
+    const float* const p = powers + 16 * i;
+    weights[i] = make_uint4(pack_f8(p[0], p[1], p[4], p[5]), pack_f8(p[2], p[3], p[6], p[7]),
+                            pack_f8(p[8], p[9], p[12], p[13]), pack_f8(p[10], p[11], p[14], p[15]));
+  }
+}
+
+/// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these.
+template <int kPolynomials>
+struct Softmax8 {
+  static constexpr float kTop = 8.8073549F;  // log2(448)
+
+  float scale[2];                                              // of the rows, times log2(e); above 0
+  float most[2] = {cuda::Max::kNeutral, cuda::Max::kNeutral};  // scores without it
+  float totals[2] = {0, 0};
+  float factors[2] = {0, 0};  // of earlier sums, as of the last keys taken
+
+  /// The power of 2 that exponents are relative to.
+  [[nodiscard]] __device__ __forceinline__ float exponent(int row) const { return fmaf(most[row], scale[row], -kTop); }
+
+  /// Makes scores exponentials.
+  __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) {
+    float now[2] = {most[0], most[1]};
+    find_most<kKeys>(scores, now);
+    float exponents[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      factors[row] = power_of_2((most[row] - now[row]) * scale[row]);
+      most[row] = now[row];
+      exponents[row] = exponent(row);
+    }
+#pragma unroll
+    for (int i = 0; i < kKeys / 2; ++i) {
+      const int row = i / 2 % 2;
+      const float x = fmaf(scores[i], scale[row], -exponents[row]);
+      scores[i] = i * kPolynomials % 8 < kPolynomials ? approximate_power_of_2(x) : power_of_2(x);
+    }
+  }
+};
+
+__device__ __forceinline__ float2 load_shared(std::uint32_t from) {
+  float2 pair;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(from) : "memory");
+  return pair;
+}
+
+/// Sums of the first matmul times the keys' scales.
+__device__ __forceinline__ void to_scores(const int (&sums)[kKeys / 2], std::uint32_t key_scales,
+                                          float (&scores)[kKeys / 2]) {
+  constexpr int kShiftBits = 0x4B400000;
+  constexpr float kShift = 12582912;  // of these bits: 1.5 * 2^23
+#pragma unroll
+  for (int j = 0; j < kKeys / 8; ++j) {
+    const float2 scale = load_shared(key_scales + 32 * j);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float of_key = i % 2 == 0 ? scale.x : scale.y;
+      scores[4 * j + i] = fmaf(__int_as_float(sums[4 * j + i] + kShiftBits), of_key, -kShift * of_key);
+    }
+  }
+}
+__device__ __forceinline__ void to_scores(const float (&sums)[kKeys / 2], std::uint32_t key_scales,
+                                          float (&scores)[kKeys / 2]) {
+#pragma unroll
+  for (int j = 0; j < kKeys / 8; ++j) {
+    const float2 scale = load_shared(key_scales + 32 * j);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[4 * j + i] = sums[4 * j + i] * (i % 2 == 0 ? scale.x : scale.y);
+  }
+}
+
+template <class Element>
+using SumOf = std::conditional_t<std::is_same_v<Element, hw::I8>, int, float>;
+
+/// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to.
+template <class Element, int kStages, int kDim, bool kOverlaps, class TurnOfGroup, class SoftmaxOfGroup>
+__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
+                                       std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
+                                       Progress& progress, SoftmaxOfGroup& softmax, float (&sums)[kDim / 2]) {
+  constexpr int kBytes = kStageBytes<kDim>, kGroupBytes = 8 * kRowBytes, kSteps = kDim / 32;
+  const bool signals = threadIdx.x % 32 == 0;
+  const int end = item.end;
+  SumOf<Element> products[kKeys / 2] = {};
+  float scores[kKeys / 2];
+  float added[(kDim + kOnesRows) / 2] = {};  // the weighted sum of 128 keys, and that of ones
+  uint4 weights[kKeys / 32];
+  const auto begin_scores = [&] {
+    const std::uint32_t stage = progress.keys % kStages;
+    hw::wait(barriers.full_k[stage], progress.keys / kStages & 1);
+    turn.wait();
+    const std::uint64_t q = hw::describe_operand(queries, kGroupBytes);
+    const std::uint64_t k = hw::describe_operand(ring + stage * kBytes, kGroupBytes);
+    hw::begin_wgmma();
+    hw::multiply</*kAdds=*/false>(Element(), products, q, k);
+#pragma unroll
+    for (int i = 1; i < kSteps; ++i) hw::multiply(Element(), products, q + 2 * i, k + 2 * i);
+    hw::commit_wgmma();
+  };
+  const auto end_scores = [&](int unit) {
+    hw::settle(products);
+    const std::uint32_t stage = progress.keys % kStages;
+    to_scores(products, ring + (stage + 1) * kBytes - kScaleBytes + threadIdx.x % 4 * 8, scores);
+    __syncwarp();
+    if (signals) hw::arrive(barriers.empty_k[stage]);
+    ++progress.keys;
+    if (signals && unit + 1 == end) hw::arrive(barriers.empty_q);
+    if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, {left, left});
+  };
+  const auto begin_sums = [&] {
+    const std::uint32_t stage = progress.values % kStages;
+    hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
+    const std::uint64_t v = hw::describe_operand(ring + stage * kBytes + kKeyBytes, kGroupBytes);
+    hw::begin_wgmma();
+    hw::multiply</*kAdds=*/false>(hw::F8(), added, weights[0], v);
+#pragma unroll
+    for (int i = 1; i < kKeys / 32; ++i) hw::multiply(hw::F8(), added, weights[i], v + 2 * i);
+    hw::commit_wgmma();
+  };
+  const auto end_sums = [&](const float(&factors)[2]) {
+    hw::settle(added);
+    hw::settle(weights);
+    if (signals) hw::arrive(barriers.empty_v[progress.values % kStages]);
+    ++progress.values;
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) sums[i] = fmaf(sums[i], factors[i / 2 % 2], added[i]);
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+      softmax.totals[row] = fmaf(softmax.totals[row], factors[row], added[kDim / 2 + 2 * row]);
+  };
+
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+  begin_scores();
+  turn.pass();
+  hw::wait_for_wgmma<0>();
+  end_scores(item.begin);
+  softmax.take(scores);
+  to_weights(scores, weights);
+  for (int unit = item.begin + 1; unit < end; ++unit) {
+    const float factors[2] = {softmax.factors[0], softmax.factors[1]};
+    if constexpr (kOverlaps) {
+      begin_scores();
+      begin_sums();
+      turn.pass();
+      hw::wait_for_wgmma<1>();
+      end_scores(unit);
+      softmax.take(scores);
+      hw::settle(scores);
+      hw::wait_for_wgmma<0>();
+      end_sums(factors);
+    } else {
+      turn.wait();
+      begin_sums();
+      hw::wait_for_wgmma<0>();
+      end_sums(factors);
+      begin_scores();
+      turn.pass();
+      hw::wait_for_wgmma<0>();
+      end_scores(unit);
+      softmax.take(scores);
+    }
+    to_weights(scores, weights);
+  }
+  begin_sums();
+  hw::wait_for_wgmma<0>();
+  end_sums(softmax.factors);
+}
+
+#endif  // HR_HAS_HOPPER
+
+template <class T, class Element, int kGroups, int kStages, int kDim, bool kOverlaps, int kPolynomials>
+__global__ void __launch_bounds__(kThreads<kGroups>, 1)
+    hopper8_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps,
+                             const HopperPlaces places, const Hopper8Scales scales) {
+#if HR_HAS_HOPPER
+  constexpr int kRows = kGroups * kGroupRows;
+  extern __shared__ __align__(1024) std::byte queries[];
+  __shared__ Barriers barriers;
+  __shared__ int given;
+  cuda::let_next_begin();
+  std::byte* const staged = queries + kRows * kRowBytes;
+  std::byte* const ring = staged + kBytesOf<kDim, kRows>;
+  const int group = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
+  if (threadIdx.x == 0) {
+    constexpr int kWarps = kGroups * 4, kCopies = 1 + 32;
+    hw::init_barrier(barriers.full_q, 1);
+    hw::init_barrier(barriers.empty_q, kWarps);
+    for (int i = 0; i < kStages; ++i) {
+      hw::init_barrier(barriers.full_k[i], kCopies);
+      hw::init_barrier(barriers.empty_k[i], kWarps);
+      hw::init_barrier(barriers.full_v[i], 1);
+      hw::init_barrier(barriers.empty_v[i], kWarps);
+    }
+    hw::fence_barrier_init();
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < kStages * kOnesRows * kRowBytes / 4; i += kThreads<kGroups>) {
+    constexpr int kWords = kOnesRows * kRowBytes / 4;
+    std::byte* const ones = ring + i / kWords * kStageBytes<kDim> + kKeyBytes + kDim * kRowBytes;
+    hw::put_shared(hw::shared_address(ones) + i % kWords * 4, kFourOnes);
+  }
+  hw::fence_for_copies();
+  __syncthreads();
+  if (group == kGroups) {
+    hw::give_registers<kCopyRegisters<kGroups>>();
+    if (threadIdx.x / 32 == kGroups * 4) copy_all<kRows, kStages, kDim>(form, maps, scales, queries, ring, barriers);
+    return;
+  }
+  hw::take_registers<kRegisters<kGroups>>();
+  cuda::wait_for_previous();
+  const Turn<kGroups, kOverlaps> turn{group};
+  turn.open();
+  const std::uint32_t mine = hw::shared_address(queries) + group * kGroupRows * kRowBytes;
+  const std::uint32_t to = hw::shared_address(staged) + group * kBytesOf<kDim, kGroupRows>;
+  Progress progress;
+  for (std::uint32_t index = 0;; ++index) {
+    hw::wait(barriers.full_q, index & 1);
+    const Item& item = barriers.items[index & 1];  // in shared memory, so that it takes no registers
+    if (item.begin == item.end) break;
+    Softmax8<kPolynomials> softmax;
+    const float* const query_scales = scales.q + item.batch * scales.q_batch + item.head * scales.q_head;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = item.row + group * kGroupRows + row_of_thread() + 8 * half;
+      softmax.scale[half] = query_scales[min(query, form.queries - 1)] * form.scale;
+    }
+    float sums[kDim / 2];
+    attend<Element, kStages, kDim, kOverlaps>(form, item, turn, mine, hw::shared_address(ring), barriers, progress,
+                                              softmax, sums);
+    const float* const value_scales =
+        scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + i % 2];
+    if (item.is_part) {
+      const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
+      give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
+      continue;
+    }
+    const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
+    scale_rows<kDim>(sums, inverses);
+    store_results<T, kDim>(form, maps, item, group, inverses, sums, to, nullptr);
+  }
+  if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();
+#endif
+}
+
+/// Calls use(kernel, threads of a block) for a tile.
+template <class Use>
+void with_kernel(const Hopper8Tile& tile, const HopperForm& form, DType scores, DType result, const Use& use) {
+  const auto with = [&](auto groups, auto stages, auto dim, auto overlaps, auto polynomials) {
+    cuda::with_small_type_of(result, [&](auto type) {
+      const auto with_element = [&](auto element) {
+        use(hopper8_attention_kernel<decltype(type), decltype(element), groups(), stages(), dim(), overlaps() != 0,
+                                     polynomials()>,
+            kThreads<groups()>);
+      };
+      if (scores == DType::kI8) return with_element(hw::I8());
+      with_element(hw::F8());
+    });
+  };
+#define HR_TILE(of_groups, stages, of_dim, of_overlaps, of_polynomials)                                               \
+  if (tile.warpgroups == (of_groups) && form.dim == (of_dim) && tile.overlaps == (of_overlaps) &&                     \
+      tile.polynomials == (of_polynomials))                                                                           \
+    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>(), Constant < (of_overlaps) ? 1 : 0 > (), \
+                Constant<of_polynomials>());
+#include "kernels/attention/hopper8_tiles.def"
+#undef HR_TILE
+}
+
+}  // namespace
+
+void launch_hopper8(void* stream, DType scores, DType result, const Hopper8Tile& tile, const HopperForm& form,
+                    const HopperMaps& maps, const HopperPlaces& places, const Hopper8Scales& scales) {
+  clear_given(stream, form, places.given);
+  with_kernel(tile, form, scores, result, [&](auto kernel, int threads) {
+    cuda::launch_large(kernel, cuda::large_shape(form.blocks(), threads, form.shared_bytes, stream), form, maps, places,
+                       scales);
+  });
+  cuda::check_launched("hopper 8-bit attention kernel");
+}
+
+}  // namespace headroom::attentions
