@@ -42,17 +42,21 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
       ->check(seed_number())
       ->type_name("SEED");
   command
+      .add_option("--baseline", arguments.baseline,
+                  "dtype of the computation, unless a switch changes it; default: fp32 on a CPU, the checkpoint's "
+                  "dtype on a GPU")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  add_device_arguments(command, arguments);
+}
+
+void add_device_arguments(CLI::App& command, ModelArguments& arguments) {
+  command
       .add_option(
           "--device", arguments.device,
           "auto, cpu, cuda, or cuda:N for GPU number N; auto is the first usable GPU, or the CPU if there is none")
       ->check(device_name())
       ->type_name("DEVICE")
       ->capture_default_str();
-  command
-      .add_option("--baseline", arguments.baseline,
-                  "dtype of the computation, unless a switch changes it; default: fp32 on a CPU, the checkpoint's "
-                  "dtype on a GPU")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
   command.add_option("--threads", arguments.threads, "CPU threads; 0: all CPUs of the affinity mask")
       ->check(whole_number(0, 1024))
       ->capture_default_str();

@@ -36,6 +36,8 @@ struct ModelArguments {
   std::vector<std::string> loras = {};  ///< "FILE:WEIGHT", added to the weights when the network is opened
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+/// Adds those that open_backend() reads, and --quiet.
+void add_device_arguments(CLI::App& command, ModelArguments& arguments);
 /// Adds --lora, which may be given several times.
 void add_lora_option(CLI::App& command, std::vector<std::string>& loras);
 

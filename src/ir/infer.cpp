@@ -1,6 +1,7 @@
 #include "ir/infer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
@@ -40,6 +41,17 @@ std::vector<TensorType> infer(Op op, const Attributes& attributes, std::span<con
       if (operand.layout != Layout::kRowMajor)
         fail("{}: takes row-major operands, not {} channels_last", schema.name, operand);
   return known.infer({op, attributes, in});
+}
+
+OpSpec make_spec(Op op, std::vector<TensorType> inputs, NamedAttributes attributes, std::vector<bool> is_weight) {
+  OpSpec spec{.op = op,
+              .attributes = Attributes(op, std::move(attributes)),
+              .inputs = std::move(inputs),
+              .outputs = {},
+              .is_weight = std::move(is_weight)};
+  spec.is_weight.resize(spec.inputs.size());
+  spec.outputs = infer(op, spec.attributes, spec.inputs);
+  return spec;
 }
 
 }  // namespace headroom

@@ -12,6 +12,7 @@
 namespace headroom {
 
 class Builder;
+class CaseList;
 struct OracleTensor;
 
 using Types = std::span<const TensorType>;
@@ -102,6 +103,11 @@ struct OpDefinition {
   bool stays_f32 = false;
   /// This number of results, from the first, has the dtype that the op works on; the others have their own dtype.
   int narrow_results = kEveryResult;
+
+  /// Adds the op's small cases, and its benchmarks if it has any (ir/cases/op_cases.hpp).
+  void (*cases)(CaseList& list) = nullptr;
+  void (*benchmarks)(CaseList& list) = nullptr;
+  bool takes_integers = false;  ///< the main operands may be integers, and the cases have attributes for them
 };
 
 [[nodiscard]] const OpDefinition& definition_of(Op op);

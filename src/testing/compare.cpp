@@ -12,32 +12,12 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
-#include "ir/infer.hpp"
+#include "ir/cases/value_range.hpp"
 #include "ir/interpreter.hpp"
 #include "testing/test_tensor.hpp"
 
 namespace headroom {
 namespace {
-
-/// The distance from 1 to the next number of a floating-point dtype.
-double epsilon_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 0x1p-52;
-    case DType::kF32:
-      return 0x1p-23;
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    case DType::kF8E4M3:
-      return 0x1p-3;
-    case DType::kF8E5M2:
-      return 0x1p-2;
-    default:
-      return 0;
-  }
-}
 
 double round_to(double value, DType dtype) {
   std::array<std::byte, 8> bytes{};
@@ -132,13 +112,9 @@ Verdict judge(const TestTensor& out, const OracleTensor& reference, Tolerance to
 /// One kernel prepared for one spec, with everything it reads.
 class Run {
  public:
-  Run(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, TestStrides strides,
+  Run(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, TestStrides strides,
       const LateWork& late_work)
-      : kernel_(kernel),
-        spec_(spec),
-        late_work_(late_work),
-        backend_(make_backend(target.device, target.threads)),
-        stream_(backend_->make_stream()) {
+      : kernel_(kernel), spec_(spec), late_work_(late_work), backend_(backend), stream_(backend.make_stream()) {
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       // Folded weights are always given dense.
       const StrideRule rule =
@@ -179,7 +155,7 @@ class Run {
   const OpSpec& spec_;
   const LateWork& late_work_;
   bool has_launched_ = false;
-  std::unique_ptr<Backend> backend_;
+  Backend& backend_;
   std::unique_ptr<Stream> stream_;
   std::vector<OracleTensor> values_, references_;
   std::vector<Operand> inputs_, outputs_;
@@ -196,7 +172,7 @@ std::string Run::pack_weights(std::vector<DevicePointer>& places) {
     HR_CHECK(packed[i].input >= 0 && input < spec_.inputs.size());
     if (!spec_.has_weight_at(input)) return fmt::format("input {} is packed but is no weight", input);
     if (packed[i].layout.empty()) return fmt::format("the packed form of input {} has no layout name", input);
-    auto& tensor = packed_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, packed[i].bytes));
+    auto& tensor = packed_tensors_.emplace_back(std::make_unique<TestTensor>(backend_, packed[i].bytes));
     tensor->upload(*stream_);
     prepared_->pack(*stream_, i, input_tensors_[input]->device(), tensor->device());
     if (const std::string overrun = tensor->download_and_check(*stream_, true); !overrun.empty())
@@ -256,21 +232,21 @@ Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten)
   std::vector<DevicePointer> input_places, output_places;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     auto& tensor =
-        input_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, inputs_[i], TestTensor::Role::kInput));
+        input_tensors_.emplace_back(std::make_unique<TestTensor>(backend_, inputs_[i], TestTensor::Role::kInput));
     tensor->store(values_[i]);
     tensor->upload(*stream_);
     input_places.push_back(tensor->device());
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     auto& tensor =
-        output_tensors_.emplace_back(std::make_unique<TestTensor>(*backend_, outputs_[i], TestTensor::Role::kOutput));
+        output_tensors_.emplace_back(std::make_unique<TestTensor>(backend_, outputs_[i], TestTensor::Role::kOutput));
     if (i == 0 && overwritten) tensor->store(values_[*overwritten]);
     tensor->upload(*stream_);
     output_places.push_back(tensor->device());
   }
   if (std::string wrong = pack_weights(input_places); !wrong.empty()) return {.message = std::move(wrong)};
   if (overwritten) input_places[*overwritten] = output_places[0];
-  TestTensor scratch(*backend_, prepared_->scratch_bytes());
+  TestTensor scratch(backend_, prepared_->scratch_bytes());
   scratch.upload(*stream_);
 
   const LaunchArguments arguments{
@@ -313,19 +289,6 @@ Verdict Run::compare(std::vector<OracleTensor> operands, Tolerance tolerance) {
   return verdict;
 }
 
-std::vector<OracleTensor> random_operands(const OpSpec& spec, std::uint64_t seed) {
-  std::vector<OracleTensor> operands;
-  for (std::size_t i = 0; i < spec.inputs.size(); ++i) operands.push_back(random_input(spec, i, seed));
-  return operands;
-}
-
-constexpr std::array kSpecials = {Special::kNaN, Special::kInfinities, Special::kZeros};
-
-std::string_view name_of(Special special) {
-  if (special == Special::kNaN) return "NaN";
-  return special == Special::kInfinities ? "infinities" : "a row of zeros";
-}
-
 void plant(Special special, OracleTensor& operand, std::uint64_t seed) {
   std::vector<float> draws(2);
   fill_uniform(draws, seed, static_cast<std::uint64_t>(special));
@@ -351,28 +314,21 @@ bool has_infinities(DType dtype) { return dtype != DType::kF8E4M3; }
 
 }  // namespace
 
-Tolerance default_tolerance(DType dtype) {
-  // Storing rounds to nearest: a relative error of at most epsilon / 2, about 0.4 of that in L2 on random data. The
-  // f32 bound adds room for sums and functions; bounds of narrower dtypes add room for values that the sums push
-  // over a rounding boundary.
-  switch (dtype) {
-    case DType::kF64:
-      return {.relative_l2 = 1e-14};
-    case DType::kF32:
-      return {.relative_l2 = 2e-6};
-    default:
-      return {.relative_l2 = 0.5 * epsilon_of(dtype), .max_ulps_of_peak = 2};
-  }
+Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
+                      std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
+                      const LateWork& late_work) {
+  if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
+  Run run(backend, kernel, spec, target, strides, late_work);
+  Verdict verdict = run.compare(std::move(operands), tolerance);
+  if (!verdict.message.empty()) verdict.message += ", by " + run.implementation();
+  return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
 }
 
 Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                       std::vector<OracleTensor> operands, Tolerance tolerance, TestStrides strides,
                       const LateWork& late_work) {
-  if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
-  Run run(kernel, spec, target, strides, late_work);
-  Verdict verdict = run.compare(std::move(operands), tolerance);
-  if (!verdict.message.empty()) verdict.message += ", by " + run.implementation();
-  return {.passed = verdict.message.empty(), .relative_l2 = verdict.relative_l2, .message = std::move(verdict.message)};
+  const std::unique_ptr<Backend> backend = make_backend(target.device, target.threads);
+  return compare_on(*backend, kernel, spec, target, std::move(operands), tolerance, strides, late_work);
 }
 
 Comparison compare_with_oracle(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target, std::uint64_t seed,
@@ -385,7 +341,8 @@ Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, cons
                                   const std::function<bool(std::size_t input, Special)>& skips,
                                   const LateWork& late_work) {
   if (const Support rejection = kernel.supports(spec, target)) return {.message = "rejected: " + rejection->reason};
-  Run run(kernel, spec, target, TestStrides::kDense, late_work);
+  const std::unique_ptr<Backend> backend = make_backend(target.device, target.threads);
+  Run run(*backend, kernel, spec, target, TestStrides::kDense, late_work);
   double worst = 0;
   for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
     const TensorType& type = spec.inputs[i];
@@ -403,17 +360,6 @@ Comparison compare_special_values(const Kernel& kernel, const OpSpec& spec, cons
     }
   }
   return {.passed = true, .relative_l2 = worst, .message = {}};
-}
-
-OpSpec make_spec(Op op, std::vector<TensorType> inputs, NamedAttributes attributes, std::vector<bool> is_weight) {
-  OpSpec spec{.op = op,
-              .attributes = Attributes(op, std::move(attributes)),
-              .inputs = std::move(inputs),
-              .outputs = {},
-              .is_weight = std::move(is_weight)};
-  spec.is_weight.resize(spec.inputs.size());
-  spec.outputs = infer(op, spec.attributes, spec.inputs);
-  return spec;
 }
 
 }  // namespace headroom

@@ -6,21 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "ir/cases/op_cases.hpp"
+#include "ir/cases/tolerance.hpp"
 #include "ir/interpreter.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {
-
-/// The largest error of a kernel. The relative error is ||out - ref||_2 / ||ref||_2 over all elements. In addition,
-/// no element may be off by more than `max_ulps_of_peak` times the dtype's epsilon times the largest |ref|.
-struct Tolerance {
-  double relative_l2;
-  double max_ulps_of_peak = 64;
-  double absolute = 0;       ///< added to both limits for each element, for results that are near 0 as a whole
-  bool rounds_once = false;  ///< every element must equal the oracle's, rounded to the dtype
-};
-/// The usual tolerance of a kernel that computes in f32 and stores `dtype`.
-[[nodiscard]] Tolerance default_tolerance(DType dtype);
 
 struct Comparison {
   bool passed = false;
@@ -51,12 +42,13 @@ using LateWork = std::function<void(Stream& stream, std::span<const LateCopy> co
                                              TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 
 /// The same on given operands, one tensor for each input of `spec`, their elements rounded to its dtype.
+[[nodiscard]] Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
+                                    std::vector<OracleTensor> operands, Tolerance tolerance,
+                                    TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
+/// The same on a backend of its own.
 [[nodiscard]] Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
                                     std::vector<OracleTensor> operands, Tolerance tolerance,
                                     TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
-
-/// Special values, which random operands do not contain.
-enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
 
 /// The same on random operands that contain a few special elements. Each floating-point operand in succession gets a
 /// NaN, then both infinities, then a row of zeros, unless `skips` excludes it.
@@ -65,11 +57,10 @@ enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
                                                 const std::function<bool(std::size_t input, Special)>& skips = {},
                                                 const LateWork& late_work = {});
 
+/// For compare_special_values(), which checks where special values appear: the kernels' own tests check accuracy.
+inline constexpr Tolerance kSpecialTolerance{.relative_l2 = 0.1, .max_ulps_of_peak = 0x1p20};
+
 /// A pointer to a test's own memory, for CPU kernels.
 [[nodiscard]] inline DevicePointer host_place(const void* memory) { return {.buffer = const_cast<void*>(memory)}; }
-
-/// A spec with its output types inferred.
-[[nodiscard]] OpSpec make_spec(Op op, std::vector<TensorType> inputs, NamedAttributes attributes = {},
-                               std::vector<bool> is_weight = {});
 
 }  // namespace headroom

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "ir/builder.hpp"
+#include "ir/cases/convolution_cases.hpp"
 #include "ir/text/text.hpp"
 #include "testing/compare.hpp"
-#include "testing/convolution_cases.hpp"
 
 /// Operands for which a 16-bit result that is also rounded in between differs from one that is rounded once.
 namespace headroom {

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "base/tensors/random.hpp"
 
 namespace headroom {
 namespace {
@@ -53,66 +52,7 @@ Shape strides_in_order(const Shape& shape, const std::vector<int>& order, std::i
   return strides;
 }
 
-double fan_in_scale(const OpSpec& spec, std::size_t index) {
-  if (spec.op == Op::kScaledLinear && (index == 1 || index == 3)) return 0.01;  // scales
-  if (spec.op == Op::kScaledAttention) {                                        // scores of deviation 1 or so
-    if (spec.inputs[index].dtype == DType::kF32) return 0.01;                   // scales
-    return 32;
-  }
-  const bool is_transposed = spec.op == Op::kConvTranspose2d;
-  const bool has_shortcut = spec.op == Op::kConv2dShortcut;
-  const bool weight = (index == 1 && (spec.op == Op::kLinear || spec.op == Op::kConv2d || is_transposed)) ||
-                      (has_shortcut && (index == 1 || index == 4));
-  if (!weight) return 1;
-  const Shape& shape = spec.inputs[index].shape;
-  return 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, shape.numel() / shape[is_transposed ? 1 : 0])));
-}
-
-std::int64_t random_integer(const OpSpec& spec, std::size_t index, float uniform) {
-  const auto below = [&](std::int64_t n) {
-    return std::min(n - 1, static_cast<std::int64_t>(uniform * static_cast<float>(n)));
-  };
-  if ((spec.op == Op::kRow || spec.op == Op::kGather || spec.op == Op::kScatterAdd) && index == 1)
-    return below(spec.inputs[0].shape[0]);
-  if (spec.op == Op::kRopeTable) return below(64);
-  if (spec.op == Op::kFused && (spec.inputs[index].dtype == DType::kI32 || spec.inputs[index].dtype == DType::kI64))
-    return below(100);  // indices into a larger table
-  switch (spec.inputs[index].dtype) {
-    case DType::kBool:
-      return below(2);
-    case DType::kU8:
-      return below(200);
-    default:
-      return below(200) - 100;
-  }
-}
-
 }  // namespace
-
-OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t seed) {
-  const TensorType& type = spec.inputs[index];
-  OracleTensor tensor{.type = type, .reals = {}, .integers = {}};
-  std::vector<float> draws(static_cast<std::size_t>(type.shape.numel()));
-  const bool whole = !is_float(type.dtype) || spec.op == Op::kRopeTable;
-  if (whole || spec.op == Op::kTimestepEmbedding)
-    fill_uniform(draws, seed, index);
-  else
-    fill_normal(draws, seed, index);
-  const double scale = fan_in_scale(spec, index);
-  for (const float draw : draws) {
-    if (!is_float(type.dtype)) {
-      tensor.integers.push_back(random_integer(spec, index, draw));
-      continue;
-    }
-    const bool is_above_0 = spec.op == Op::kScaledAttention && type.dtype == DType::kF32;
-    const double normal = is_above_0 ? 0.5 + std::fabs(static_cast<double>(draw)) : static_cast<double>(draw);
-    const double value = whole ? static_cast<double>(random_integer(spec, index, draw)) : scale * normal;
-    std::array<std::byte, 8> rounded{};
-    store_from_double(rounded.data(), type.dtype, value);
-    tensor.reals.push_back(load_as_double(rounded.data(), type.dtype));
-  }
-  return tensor;
-}
 
 Operand place_for_test(const TensorType& type, const StrideRule& rule, TestStrides strides, std::size_t index) {
   const Operand dense = dense_operand(type);

@@ -11,10 +11,6 @@
 
 namespace headroom {
 
-/// Random elements for input `index` of `spec`, already rounded to its dtype: standard normals, except for operands
-/// with another meaning (indices, positions, times, weights, which are scaled by 1 / sqrt(fan-in)).
-[[nodiscard]] OracleTensor random_input(const OpSpec& spec, std::size_t index, std::uint64_t seed);
-
 /// `type` with the strides of a comparison for operand number `index` under `rule`. Operands of one launch differ in
 /// strides, which exposes a kernel that confuses them.
 [[nodiscard]] Operand place_for_test(const TensorType& type, const StrideRule& rule, TestStrides strides,

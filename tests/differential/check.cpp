@@ -42,11 +42,6 @@ double number_at(const OracleTensor& tensor, std::size_t i) {
   return is_float(tensor.type.dtype) ? tensor.reals[i] : static_cast<double>(tensor.integers[i]);
 }
 
-std::string_view name_of(Special special) {
-  if (special == Special::kNaN) return "NaN";
-  return special == Special::kInfinities ? "infinities" : "a row of zeros";
-}
-
 /// Compares elements that are known without special values. With special values they must be NaN, infinite or finite
 /// exactly where that is expected.
 std::optional<std::string> compare_special(const NamedBounds& without, const NamedBounds& expected,
@@ -335,7 +330,7 @@ std::optional<Failure> Checker::check(const Graph& graph, const CheckOptions& op
   for (std::uint64_t run = 0; run < kRuns; ++run) work.inputs.push_back(random_inputs(graph, options.seed, run));
   work.states = random_states(graph, options.seed);
   if (options.seed % options.special_period == 0)
-    for (const Special special : {Special::kNaN, Special::kInfinities, Special::kZeros})
+    for (const Special special : kSpecials)
       if (NamedTensors inputs = plant(graph, work.inputs[0], special, options.seed); !inputs.empty())
         work.special_inputs.emplace(special, std::move(inputs));
   write_safetensors(folder_ / "model.safetensors", {work.params.begin(), work.params.end()});

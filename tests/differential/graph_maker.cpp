@@ -292,6 +292,7 @@ void GraphMaker::add_item() {
       Item{2, &GraphMaker::add_indexed},        Item{2, &GraphMaker::add_padded},
       Item{2, &GraphMaker::add_values},         Item{2, &GraphMaker::add_masked_attention},
       Item{3, &GraphMaker::add_linear},         Item{1, &GraphMaker::add_quantized},
+      Item{4, &GraphMaker::add_case},
   };
   static constexpr std::array kPatterns = {
       Item{3, &GraphMaker::add_projections},   Item{4, &GraphMaker::add_norm_modulate},

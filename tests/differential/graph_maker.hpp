@@ -9,6 +9,7 @@
 #include "base/target.hpp"
 #include "differential/choices.hpp"
 #include "ir/builder.hpp"
+#include "ir/infer.hpp"
 
 namespace headroom::differential {
 
@@ -75,6 +76,10 @@ class GraphMaker {
 
   // random_bodies.cpp: bodies of fused ops
   void add_body();
+
+  // random_cases.cpp: small cases of the table of cases
+  void add_case();
+  ValueId case_operand(const OpSpec& spec, std::size_t index, bool restricted);
 
   // random_images.cpp: images in both layouts
   ValueId laid(ValueId value, Layout layout);

@@ -6,14 +6,12 @@
 #include <variant>
 
 #include "differential/graph_maker.hpp"
+#include "differential/unary_ops.hpp"
 #include "ir/text/text.hpp"
 #include "lower/row_program.hpp"
 
 namespace headroom::differential {
 namespace {
-
-constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf, Op::kNeg,
-                               Op::kAbs,  Op::kTanh, Op::kSigmoid,  Op::kErf,       Op::kSin,     Op::kCos};
 
 /// A body under construction, over rows [batch, seq, width], and the outer values of its inputs.
 struct Body {

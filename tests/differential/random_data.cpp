@@ -7,29 +7,23 @@
 
 #include "base/files/hash.hpp"
 #include "base/tensors/random.hpp"
+#include "ir/cases/value_range.hpp"
 
 namespace headroom::differential {
 namespace {
 
-/// The valid values of an integer operand: [low, low + count).
-struct Range {
-  std::int64_t low, count;
-};
-
-Range range_of(const Graph& graph, ValueId id) {
+/// The values that every reader takes: those of the first one that needs certain values, such as indices of rows.
+ValueRange range_of(const Graph& graph, ValueId id) {
+  const ValueRange any = value_range(graph.type(id).dtype);
   for (const Node& node : graph.nodes()) {
-    const bool reads_rows = node.op == Op::kRow || node.op == Op::kGather || node.op == Op::kScatterAdd;
-    if (reads_rows && node.inputs[1] == id) return {0, graph.type(node.inputs[0]).shape[0]};
-    if (node.op == Op::kRopeTable && node.inputs[0] == id) return {0, 16};
+    const auto found = std::ranges::find(node.inputs, id);
+    if (found == node.inputs.end()) continue;
+    OpSpec spec{.op = node.op, .attributes = node.attributes, .inputs = {}, .outputs = {}, .is_weight = {}};
+    for (const ValueId input : node.inputs) spec.inputs.push_back(graph.type(input));
+    const ValueRange range = value_range(spec, static_cast<std::size_t>(found - node.inputs.begin()));
+    if (range.kind == ValueRange::kIntegers && range != any) return range;
   }
-  switch (graph.type(id).dtype) {
-    case DType::kBool:
-      return {0, 2};
-    case DType::kU8:
-      return {0, 200};
-    default:
-      return {-127, 255};
-  }
+  return any;
 }
 
 /// The standard deviation of normal values: for weights, the one that preserves the magnitude of a matmul.
@@ -50,7 +44,7 @@ HostTensor draw(const Graph& graph, ValueId id, std::uint64_t seed, std::uint64_
   HostTensor tensor(value.type.dtype, value.type.shape);
   const bool is_uniform = !is_float(value.type.dtype) || is_scale(value) || is_time(value);
   is_uniform ? fill_uniform(draws, seed, stream) : fill_normal(draws, seed, stream);
-  const Range range = range_of(graph, id);
+  const ValueRange range = range_of(graph, id);
   const double deviation = deviation_of(graph, id);
   for (std::size_t i = 0; i < draws.size(); ++i) {
     double element = static_cast<double>(draws[i]) * deviation;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "ir/cases/op_cases.hpp"
 #include "ir/interpreter.hpp"
 
 namespace headroom::differential {
@@ -14,8 +15,6 @@ namespace headroom::differential {
 [[nodiscard]] NamedTensors random_params(const Graph& graph, std::uint64_t seed);
 [[nodiscard]] NamedTensors random_states(const Graph& graph, std::uint64_t seed);
 
-/// Values that random data does not contain.
-enum class Special : std::uint8_t { kNaN, kInfinities, kZeros };
 /// Plants special values in one floating-point tensor of `inputs`, chosen by `seed`: a NaN, both infinities, or a row
 /// of zeros. Empty if the graph reads no such tensor.
 [[nodiscard]] NamedTensors plant(const Graph& graph, NamedTensors inputs, Special special, std::uint64_t seed);

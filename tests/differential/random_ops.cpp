@@ -6,13 +6,10 @@
 #include <numeric>
 
 #include "differential/graph_maker.hpp"
+#include "differential/unary_ops.hpp"
 
 namespace headroom::differential {
 namespace {
-
-/// Functions of any number, with results not much larger than the operand.
-constexpr std::array kUnary = {Op::kRelu, Op::kSilu, Op::kGeluTanh, Op::kQuickGelu, Op::kGeluErf, Op::kNeg,
-                               Op::kAbs,  Op::kTanh, Op::kSigmoid,  Op::kErf,       Op::kSin,     Op::kCos};
 
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 

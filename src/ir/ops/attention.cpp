@@ -1,11 +1,14 @@
 #include "ir/ops/attention.hpp"
 
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/attention_sizes.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Attention and the merging of its parts, and the plain ops that define them.
@@ -173,6 +176,158 @@ std::vector<ValueId> expand_merge(Builder& builder, const Attributes& attributes
   return results;
 }
 
+/// Probabilities, and in kernels of several launches scores, are rounded to the dtype before the second matmul.
+Tolerance attention_tolerance(DType dtype) {
+  if (dtype == DType::kF32) return {.relative_l2 = 4e-6};
+  return {.relative_l2 = dtype == DType::kBF16 ? 1.2e-2 : 3e-3, .max_ulps_of_peak = 4};
+}
+
+/// The effect of a masked key is open: kernels may skip it, and the definition multiplies it by a weight of 0.
+bool opens_keys(std::size_t input, Special special) { return (input == 1 || input == 2) && special != Special::kZeros; }
+
+/// The same where some queries see no key: one that sees only scores of -infinity may get 0 or NaN.
+bool opens_keys_and_infinities(std::size_t input, Special special) {
+  return special == Special::kInfinities || opens_keys(input, special);
+}
+
+void attention_cases(CaseList& list) {
+  for (const std::int64_t dim : {16, 64, 72})
+    for (const bool has_logsumexp : {false, true}) {
+      const TensorType q = list.data({1, 2, 9, dim}), k = list.data({1, 2, 40, dim});
+      NamedAttributes attributes = {{attr::kScale, 0.3}, {attr::kLogsumexp, has_logsumexp}};
+      const auto name = [&](std::string_view what) {
+        return fmt::format("heads of {}{}{}", dim, what, has_logsumexp ? ", logsumexp" : "");
+      };
+      list.add(name(""), {q, k, k}, attributes);
+      list.add(name(", bias"), {q, k, k, list.data({1, 2, 9, 40})}, attributes);
+      list.add(name(", mask"), {q, k, k, {DType::kBool, {1, 1, 9, 40}}}, attributes).leaves_open = opens_keys;
+      attributes.emplace_back(attr::kCausal, true);
+      list.add(name(", causal"), {k, k, k}, attributes).leaves_open = opens_keys;
+      for (const std::int64_t diagonal : {20, -20}) {
+        NamedAttributes moved = attributes;
+        moved.emplace_back(attr::kDiagonal, diagonal);
+        list.add(name(fmt::format(", causal, diagonal {}", diagonal)), {k, k, k}, std::move(moved)).leaves_open =
+            diagonal < 0 ? opens_keys_and_infinities : opens_keys;
+      }
+    }
+  const TensorType q = list.data({1, 2, 64, 64}), keys = list.data({1, 2, 128, 64});
+  list.add("whole tiles", {q, keys, keys}, {{attr::kScale, 0.125}});
+  list.add("4 query heads per key head", {list.data({1, 8, 64, 64}), keys, keys}, {{attr::kScale, 0.125}});
+  for (OpCase& one : list) one.tolerance = attention_tolerance(list.types().data);
+}
+
+NamedAttributes usual_scale(std::int64_t head_dim) {
+  return {{attr::kScale, 1 / std::sqrt(static_cast<double>(head_dim))}};
+}
+
+/// Attention of token transformers, also as the plain ops, which materialize the scores.
+void add_token_benchmarks(CaseList& list) {
+  struct Tokens {
+    std::int64_t batch, heads, tokens, head_dim;
+  };
+  const auto add = [&](DType dtype, const Tokens& t) -> OpCase& {
+    const TensorType operand{dtype, {t.batch, t.heads, t.tokens, t.head_dim}};
+    return list.add(fmt::format("attention {} of {}x{} heads, {} tokens of {}", name_of(dtype), t.batch, t.heads,
+                                t.tokens, t.head_dim),
+                    {operand, operand, operand}, usual_scale(t.head_dim));
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const Tokens& tokens : {Tokens{20, 3, 272, 64}, {1, 2, 1024, 64}, {1, 2, 4096, 64}, {1, 2, 4096, 128}})
+      add(dtype, tokens).apart = "standard";
+  add(DType::kBF16, {1, kLargeHeads, 4608, 128});
+}
+
+/// Attention layers of U-Nets, with heads of 64 except Stable Diffusion 1.5's: self-attention of pixels,
+/// cross-attention with 77 text tokens, and with the 32 rows of LiveStreamUNet's memory.
+void add_unet_benchmarks(CaseList& list) {
+  struct Layer {
+    std::string_view network;
+    std::int64_t batch, heads, queries, keys, dim = 64;
+  };
+  constexpr std::int64_t kText = 77, kMemory = 32;
+  for (const Layer& layer : {Layer{"SD-Turbo", 1, 5, 4096, 4096},
+                             {"SD-Turbo", 1, 10, 1024, 1024},
+                             {"SD-Turbo", 1, 20, 256, 256},
+                             {"SD-Turbo", 1, 20, 64, 64},
+                             {"SD-Turbo", 1, 5, 4096, kText},
+                             {"SD-Turbo", 1, 10, 1024, kText},
+                             {"SD-Turbo", 1, 20, 256, kText},
+                             {"SD 1.5", 2, 8, 4096, 4096, 40},
+                             {"SDXL", 2, 10, 4096, 4096},
+                             {"SDXL", 2, 20, 1024, 1024},
+                             {"SDXL", 2, 10, 4096, kText},
+                             {"SDXL", 2, 20, 1024, kText},
+                             {"LiveStreamUNet", 1, 12, 256, 256 + kMemory},
+                             {"LiveStreamUNet", 1, 40, 64, 64 + kMemory},
+                             {"pixel U-Net", 1, 6, 1024, 1024},
+                             {"pixel U-Net", 1, 18, 256, 256},
+                             {"pixel U-Net", 1, 24, 64, 64}}) {
+    const TensorType keys{DType::kF16, {layer.batch, layer.heads, layer.keys, layer.dim}};
+    list.add(fmt::format("attention f16 of {}x{} heads, {} and {} tokens of {}, {}", layer.batch, layer.heads,
+                         layer.queries, layer.keys, layer.dim, layer.network),
+             {{DType::kF16, {layer.batch, layer.heads, layer.queries, layer.dim}}, keys, keys}, usual_scale(layer.dim));
+  }
+}
+
+/// Sequences of many lengths, dense and causal, T5-XXL's attention with its bias for each head, and what 8 bits are
+/// compared with.
+void add_length_benchmarks(CaseList& list) {
+  struct Length {
+    std::int64_t heads, tokens, dim = 128;
+    bool causal = false;
+  };
+  const auto add = [&](std::string name, std::vector<TensorType> operands, NamedAttributes attributes) {
+    list.add(std::move(name), std::move(operands), std::move(attributes)).is_for_gpus = true;
+  };
+  for (const Length& length : {Length{kLargeHeads, 1536},
+                               {kLargeHeads, 4112},
+                               {16, 2048},
+                               {16, 8192},
+                               {16, 32768},
+                               {16, 131072},
+                               {16, 2048, 128, true},
+                               {16, 8192, 128, true},
+                               {16, 32768, 128, true},
+                               {32, 4096, 64},
+                               {16, 16384, 64},
+                               {32, 4096, 64, true},
+                               {16, 16384, 64, true}}) {
+    const TensorType operand{DType::kBF16, {1, length.heads, length.tokens, length.dim}};
+    NamedAttributes attributes = usual_scale(length.dim);
+    attributes.emplace_back(attr::kCausal, length.causal);
+    add(fmt::format("attention bf16 of 1x{} heads, {} tokens of {}{}", length.heads, length.tokens, length.dim,
+                    length.causal ? ", causal" : ""),
+        {operand, operand, operand}, std::move(attributes));
+  }
+  const TensorType t5{DType::kBF16, {1, 64, 512, 64}};
+  add("attention bf16 of 1x64 heads, 512 tokens of 64, with a bias", {t5, t5, t5, {DType::kBF16, {1, 64, 512, 512}}},
+      {{attr::kScale, 1.0}});
+  for (const AttentionSize& size : kEightBitSizes) {
+    const TensorType operand = size.operand(DType::kBF16);
+    add("8-bit attention, before: bf16 of " + size.name(), {operand, operand, operand}, usual_scale(size.dim));
+  }
+}
+
+void attention_benchmarks(CaseList& list) {
+  add_token_benchmarks(list);
+  add_unet_benchmarks(list);
+  add_length_benchmarks(list);
+}
+
+void merge_cases(CaseList& list) {
+  for (const std::int64_t axis : {0, 1, 2})
+    for (const bool has_logsumexp : {false, true})
+      list.add(fmt::format("parts along axis {}{}", axis, has_logsumexp ? ", logsumexp" : ""),
+               {list.data({3, 2, 7, 40}), {DType::kF32, {3, 2, 7}}},
+               {{attr::kAxis, axis}, {attr::kLogsumexp, has_logsumexp}});
+}
+
+void merge_benchmarks(CaseList& list) {
+  for (const std::int64_t parts : {2, 8})
+    list.add(fmt::format("merge_attention bf16 of {} parts of {} heads, 4608 tokens of 128", parts, kLargeHeads),
+             {{DType::kBF16, {parts, kLargeHeads, 4608, 128}}, {DType::kF32, {parts, kLargeHeads, 4608}}});
+}
+
 std::vector<TensorType> quantize_values_types(const TypeQuery& given) {
   const TensorType& v = given.in[0];
   given.require(is_float(v.dtype) && size_of(v.dtype) > 1 && v.shape.rank() == 4 && v.shape[2] > 0,
@@ -244,13 +399,54 @@ double scaled_attention_flops(const Attributes& /*attributes*/, Types in, Types 
   return 2 * static_cast<double>(q[0] * q[1] * q[2]) * static_cast<double>(k[2] * (q[3] + v[2]));
 }
 
+void quantize_values_cases(CaseList& list) {
+  for (const std::int64_t tokens : {40, 256})
+    list.add(fmt::format("{} tokens of 64", tokens), {list.data({1, 2, tokens, 64})});
+}
+
+void scaled_attention_benchmarks(CaseList& list) {
+  for (const AttentionSize& size : kEightBitSizes) {
+    const TensorType scales{DType::kF32, {1, size.heads, size.tokens}};
+    NamedAttributes attributes = usual_scale(size.dim);
+    attributes.emplace_back(attr::kDType, DType::kBF16);
+    for (const DType dtype : {DType::kI8, DType::kF8E4M3})
+      list.add(fmt::format("8-bit attention, {} of {}", dtype, size.name()),
+               {size.operand(dtype),
+                scales,
+                size.operand(dtype),
+                scales,
+                {DType::kF8E4M3, {1, size.heads, size.dim, round_up(size.tokens, kValueKeys)}},
+                {DType::kF32, {1, size.heads, size.dim}}},
+               attributes)
+          .is_for_gpus = true;
+  }
+}
+
+void quantize_values_benchmarks(CaseList& list) {
+  for (const AttentionSize& size : kEightBitSizes)
+    list.add("8-bit attention, quantize_values of " + size.name(), {size.operand(DType::kBF16)}).is_for_gpus = true;
+}
+
+void scaled_attention_cases(CaseList& list) {
+  const auto scales = [](std::int64_t rows) { return TensorType{DType::kF32, {1, 2, rows}}; };
+  for (const DType scores : {DType::kI8, DType::kF8E4M3}) {
+    const TensorType q{scores, {1, 2, 70, 64}}, k{scores, {1, 2, 128, 64}}, v{DType::kF8E4M3, {1, 2, 64, 128}};
+    OpCase& added = list.add(fmt::format("scores in {}", scores), {q, scales(70), k, scales(128), v, scales(64)},
+                             {{attr::kScale, 0.3}, {attr::kDType, list.types().data}});
+    // Scales are above 0 and finite, or NaN.
+    added.leaves_open = [](std::size_t input, Special special) { return input % 2 == 1 && special != Special::kNaN; };
+  }
+}
+
 constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .kind = OpKind::kContraction,
                                                 .infer = attention_types,
                                                 .expand = expand_attention,
                                                 .flops = attention_flops,
                                                 .samples = Samples::kEvery,
-                                                .narrow_results = 1},
+                                                .narrow_results = 1,
+                                                .cases = attention_cases,
+                                                .benchmarks = attention_benchmarks},
                                    OpDefinition{.op = Op::kMergeAttention,
                                                 .infer = merge_types,
                                                 .expand = expand_merge,
@@ -258,20 +454,26 @@ constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .samples = Samples::kBatched,
                                                 .keeps_samples = is_along_inner_axis,
                                                 .under_axis = next_axis,
-                                                .narrow_results = 1},
+                                                .narrow_results = 1,
+                                                .cases = merge_cases,
+                                                .benchmarks = merge_benchmarks},
                                    OpDefinition{.op = Op::kQuantizeValues,
                                                 .infer = quantize_values_types,
                                                 .expand = expand_quantize_values,
                                                 .flops = for_each_input<3>,
                                                 .samples = Samples::kBatched,
-                                                .stays_f32 = true},
+                                                .stays_f32 = true,
+                                                .cases = quantize_values_cases,
+                                                .benchmarks = quantize_values_benchmarks},
                                    OpDefinition{.op = Op::kScaledAttention,
                                                 .kind = OpKind::kContraction,
                                                 .infer = scaled_attention_types,
                                                 .expand = expand_scaled_attention,
                                                 .flops = scaled_attention_flops,
                                                 .samples = Samples::kEvery,
-                                                .stays_f32 = true}};
+                                                .stays_f32 = true,
+                                                .cases = scaled_attention_cases,
+                                                .benchmarks = scaled_attention_benchmarks}};
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
+#include "ir/cases/convolution_cases.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/convolution.hpp"
 #include "ir/ops/families.hpp"
 
@@ -193,6 +195,86 @@ double conv_transpose2d_flops(const Attributes& attributes, Types in, Types out)
          elements_of(out[0]) * (added + flops_of(attributes[attr::kEpilogue]));
 }
 
+/// Whether a non-finite weight is multiplied by the zero padding of an image is open: kernels may skip the padding.
+bool opens_weights(std::size_t input, Special special) { return input == 1 && special != Special::kZeros; }
+
+/// Every epilogue; those with a residual also with relu, which more kernels have than silu.
+std::vector<ConvolutionEnd> residual_and_other_ends(DType vector) {
+  std::vector<ConvolutionEnd> ends = convolution_ends(vector);
+  std::erase_if(ends,
+                [](const ConvolutionEnd& end) { return end.has_residual && end.activation != Activation::kNone; });
+  ends.push_back({.has_residual = true, .activation = Activation::kRelu});
+  ends.push_back({.bias = vector, .has_residual = true, .activation = Activation::kRelu});
+  return ends;
+}
+
+void conv2d_cases(CaseList& list) {
+  const auto [data, vector] = list.types();
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+    for (const ConvolutionCase& c : convolution_cases())
+      list.add(c.text(data, layout), c.conv2d(data, layout, {.bias = vector})).leaves_open = opens_weights;
+    for (const ConvolutionCase& c : {ConvolutionCase{{2, 5, 7, 6}, {7, 5, 3, 3}, Builder::evenly(1, 1)},
+                                     {{1, 64, 6, 6}, {128, 64, 1, 1}},
+                                     {{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)}})
+      for (const ConvolutionEnd& end : residual_and_other_ends(vector))
+        list.add(fmt::format("{}, {}", c.text(data, layout), end.text()), c.conv2d(data, layout, end)).leaves_open =
+            opens_weights;
+  }
+}
+
+void conv2d_shortcut_cases(CaseList& list) {
+  if (list.types().vector != DType::kF32) return;  // its bias has that dtype
+  const ConvolutionCase c{{1, 64, 8, 8}, {64, 64, 3, 3}, Builder::evenly(1, 1)};
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kSilu})
+      list.add(fmt::format("{}, {}", c.text(list.types().data, layout), name_of(activation)),
+               c.conv2d_shortcut(list.types().data, layout, 32, activation))
+          .leaves_open = opens_weights;
+}
+
+void conv_transpose2d_cases(CaseList& list) {
+  const auto [data, vector] = list.types();
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+    for (const ConvolutionCase& c : transposed_cases())
+      list.add(c.text(data, layout), c.conv_transpose2d(data, layout, vector)).leaves_open = opens_weights;
+}
+
+/// Convolutions of an autoencoder's decoder at a quarter of its area, and of the tiny autoencoder at 512x512, in the
+/// form that `channels-last` and `fuse` give them.
+TensorType square_image(DType dtype, std::int64_t channels, std::int64_t side) {
+  return {dtype, {1, channels, side, side}, Layout::kChannelsLast};
+}
+void large_conv2d_cases(CaseList& list) {
+  struct Channels {
+    std::int64_t from, to, side;
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [from, to, side] : {Channels{512, 512, 64},
+                                         {256, 256, 256},
+                                         {256, 128, 512},
+                                         {128, 128, 512},
+                                         {128, 3, 512},
+                                         {64, 64, 64},
+                                         {64, 64, 128},
+                                         {64, 64, 256},
+                                         {64, 64, 512},
+                                         {3, 64, 512},
+                                         {64, 3, 512}})
+      list.add(fmt::format("conv2d {} 3x3 {} to {} channels, {}x{}", name_of(dtype), from, to, side, side),
+               {square_image(dtype, from, side), {dtype, {to, from, 3, 3}}, {dtype, {to}}},
+               {{attr::kPadding, Ints{1, 1, 1, 1}}}, {false, true, true});
+    list.add(fmt::format("conv2d {} 1x1 256 to 128 channels, 512x512", name_of(dtype)),
+             {square_image(dtype, 256, 512), {dtype, {128, 256, 1, 1}}, {dtype, {128}}}, {}, {false, true, true});
+  }
+}
+void large_conv_transpose2d_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const std::int64_t channels : {256, 64})
+      list.add(fmt::format("conv_transpose2d {} 4x4 {} to {} channels, 256x256", name_of(dtype), channels, channels),
+               {square_image(dtype, channels, 256), {dtype, {channels, channels, 4, 4}}, {dtype, {channels}}},
+               {{attr::kStride, Ints{2, 2}}, {attr::kPadding, Ints{1, 1, 1, 1}}}, {false, true, true});
+}
+
 constexpr std::array kConvolutions = {
     OpDefinition{.op = Op::kConv2d,
                  .kind = OpKind::kContraction,
@@ -201,14 +283,17 @@ constexpr std::array kConvolutions = {
                  .expand = expand_convolution<Op::kConv2d>,
                  .flops = conv2d_flops,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = conv2d_cases,
+                 .benchmarks = large_conv2d_cases},
     OpDefinition{.op = Op::kConv2dShortcut,
                  .kind = OpKind::kContraction,
                  .infer = conv2d_shortcut_types,
                  .expand = expand_conv2d_shortcut,
                  .flops = conv2d_shortcut_flops,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = conv2d_shortcut_cases},
     OpDefinition{.op = Op::kConvTranspose2d,
                  .kind = OpKind::kContraction,
                  .infer = conv_transpose2d_types,
@@ -216,7 +301,9 @@ constexpr std::array kConvolutions = {
                  .expand = expand_convolution<Op::kConvTranspose2d>,
                  .flops = conv_transpose2d_flops,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = conv_transpose2d_cases,
+                 .benchmarks = large_conv_transpose2d_cases},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 
@@ -265,8 +266,60 @@ void select(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   });
 }
 
+const Shape kOddExtents{3, 5, 33}, kOddImages{2, 3, 5, 7};
+
+/// Cases of an op of one tensor.
+void add_cases_of_one(CaseList& list, const NamedAttributes& attributes) {
+  list.add("odd extents", {list.data(kOddExtents)}, attributes);
+  list.add("channels last", {list.data(kOddImages, Layout::kChannelsLast)}, attributes);
+}
+void unary_cases(CaseList& list) { add_cases_of_one(list, {}); }
+void scalar_cases(CaseList& list) { add_cases_of_one(list, {{attr::kValue, is_float(list.types().data) ? 1.5 : 3.0}}); }
+void range_cases(CaseList& list) {
+  const bool is_real = is_float(list.types().data);
+  add_cases_of_one(list, {{attr::kLow, is_real ? -0.5 : -20.0}, {attr::kHigh, is_real ? 0.75 : 30.0}});
+}
+
+void pair_cases(CaseList& list) {
+  const TensorType x = list.data(kOddExtents), images = list.data(kOddImages, Layout::kChannelsLast);
+  list.add("equal shapes", {x, x});
+  list.add("broadcast columns", {x, list.data({5, 1})});
+  list.add("channels last", {images, images});
+}
+
+void select_cases(CaseList& list) {
+  const TensorType x = list.data(kOddExtents), images = list.data(kOddImages, Layout::kChannelsLast);
+  list.add("broadcast row", {{DType::kBool, kOddExtents}, x, list.data({33})});
+  list.add("broadcast condition", {{DType::kBool, {5, 1}}, x, x});
+  list.add("channels last", {{DType::kBool, kOddImages, Layout::kChannelsLast}, images, images});
+}
+
+void cast_cases(CaseList& list) {
+  const std::array operands = {list.data(kOddExtents), list.data(kOddImages, Layout::kChannelsLast)};
+  for (const DType to : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool})
+    for (const TensorType& x : operands) {
+      const std::string_view suffix = x.layout == Layout::kChannelsLast ? ", channels last" : "";
+      OpCase& added = list.add(fmt::format("to {}{}", to, suffix), {x}, {{attr::kDType, to}});
+      if (!is_float(to))
+        added.leaves_open = [](std::size_t /*input*/, Special special) { return special != Special::kZeros; };
+    }
+}
+
+/// One sum and two activations are benchmarked; other elementwise ops differ from them in their formula alone.
+constexpr bool is_benchmarked(Op op) { return op == Op::kAdd || op == Op::kGeluTanh || op == Op::kSilu; }
+void large_elementwise_cases(CaseList& list) {
+  const std::string_view name = list.op() == Op::kGeluTanh ? "gelu" : name_of(list.op());
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    list.add(fmt::format("{} {}", name, name_of(dtype)),
+             std::vector<TensorType>(operands_of(list.op()).least(), large_tokens(dtype)));
+}
+void large_cast_cases(CaseList& list) {
+  const Shape shape{large_rows(sizeof(float)), kLargeWidth};
+  list.add("cast f32 to bf16", {{DType::kF32, shape}}, {{attr::kDType, DType::kBF16}});
+}
+
 constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                            double flops) {
+                            double flops, decltype(OpDefinition::cases) cases, bool takes_integers = true) {
   return {.op = op,
           .kind = OpKind::kElementwise,
           .infer = infer,
@@ -274,7 +327,10 @@ constexpr OpDefinition each(Op op, decltype(OpDefinition::infer) infer, decltype
           .flops = flops,
           .samples = Samples::kBatched,
           .inner_axes = 0,
-          .any_layout = true};
+          .any_layout = true,
+          .cases = cases,
+          .benchmarks = is_benchmarked(op) ? large_elementwise_cases : nullptr,
+          .takes_integers = takes_integers};
 }
 
 /// Functions in formulas that a CPU computes from e^x; those of the C library, such as erf and pow, do not count.
@@ -287,34 +343,48 @@ constexpr double exponentials_in(std::string_view formula) {
 
 constexpr OpDefinition each_function(Op op, decltype(OpDefinition::evaluate) evaluate, double flops,
                                      std::string_view formula) {
-  OpDefinition row = each(op, float_types, evaluate, flops);
+  OpDefinition row = each(op, float_types, evaluate, flops, unary_cases, /*takes_integers=*/false);
   row.exponentials = exponentials_in(formula);
   return row;
 }
 
 constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
                                  double flops, bool commutative) {
-  OpDefinition row = each(op, infer, evaluate, flops);
+  OpDefinition row = each(op, infer, evaluate, flops, pair_cases, infer != real_binary_types);
   row.samples = Samples::kBroadcast;
   row.commutative = commutative;
+  return row;
+}
+
+constexpr OpDefinition selection() {
+  OpDefinition row = each_pair(Op::kSelect, select_types, select, 0, false);
+  row.cases = select_cases;
+  return row;
+}
+
+constexpr OpDefinition conversion() {
+  OpDefinition row = each(Op::kCast, cast_types, cast, 0, cast_cases);
+  row.benchmarks = large_cast_cases;
   return row;
 }
 
 constexpr std::array kElementwise = {
 #define HR_UNARY(enumerator, name, flops, formula) \
   each_function(Op::enumerator, unary<Op::enumerator>, flops, #formula),
-#define HR_SCALAR(enumerator, name, flops, ...) each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops),
+#define HR_SCALAR(enumerator, name, flops, ...) \
+  each(Op::enumerator, scalar_types, scalar<Op::enumerator>, flops, scalar_cases),
 #define HR_BINARY(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, binary_types, binary<Op::enumerator>, flops, commutative),
 #define HR_REAL_BINARY(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, real_binary_types, real_binary<Op::enumerator>, flops, commutative),
 #define HR_COMPARISON(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, comparison_types, binary<Op::enumerator>, flops, commutative),
-#define HR_RANGE(enumerator, name, flops, ...) each(Op::enumerator, range_types, range<Op::enumerator>, flops),
+#define HR_RANGE(enumerator, name, flops, ...) \
+  each(Op::enumerator, range_types, range<Op::enumerator>, flops, range_cases),
 #define HR_TERNARY(...)
 #include "ir/elementwise.def"
-    each_pair(Op::kSelect, select_types, select, 0, false),
-    each(Op::kCast, cast_types, cast, 0),
+    selection(),
+    conversion(),
 };
 
 }  // namespace

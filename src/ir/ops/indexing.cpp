@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Rows of tables, by index.
@@ -82,19 +83,40 @@ double scatter_add_flops(const Attributes& /*attributes*/, Types in, Types /*out
   return static_cast<double>(in[2].shape.numel());
 }
 
+constexpr std::array kIndexTypes = {DType::kI32, DType::kI64};
+
+void table_row_cases(CaseList& list) { list.add("a row of 5x16", {list.data({3, 5, 16}), {DType::kI32, Shape{}}}); }
+
+void gather_cases(CaseList& list) {
+  for (const DType ids : kIndexTypes)
+    list.add(fmt::format("4 rows, {} ids", name_of(ids)), {list.data({3, 5, 16}), {ids, {4}}});
+}
+
+void scatter_add_cases(CaseList& list) {
+  for (const DType ids : kIndexTypes)
+    list.add(fmt::format("7 rows to 5, {} ids", name_of(ids)), {list.data({5, 16}), {ids, {7}}, list.data({7, 16})});
+}
+
 constexpr std::array kIndexing = {
     OpDefinition{.op = Op::kRow,
                  .kind = OpKind::kCopy,
                  .infer = selected_row_types,
                  .evaluate = gather<Op::kRow>,
-                 .reads_part = true},
+                 .reads_part = true,
+                 .cases = table_row_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kGather,
                  .kind = OpKind::kCopy,
                  .infer = gather_types,
                  .evaluate = gather<Op::kGather>,
-                 .reads_part = true},
-    OpDefinition{
-        .op = Op::kScatterAdd, .infer = scatter_add_types, .evaluate = scatter_add, .flops = scatter_add_flops},
+                 .reads_part = true,
+                 .cases = gather_cases,
+                 .takes_integers = true},
+    OpDefinition{.op = Op::kScatterAdd,
+                 .infer = scatter_add_types,
+                 .evaluate = scatter_add,
+                 .flops = scatter_add_flops,
+                 .cases = scatter_add_cases},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Matmuls, and the quantization of their operands.
@@ -154,6 +155,155 @@ double matmul_flops(const Attributes& attributes, Types in, Types out) {
   return elements_of(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + flops_of(attributes[attr::kEpilogue]));
 }
 
+constexpr std::array kActivations = {Activation::kNone, Activation::kRelu, Activation::kSilu, Activation::kGeluTanh,
+                                     Activation::kGeluErf};
+
+/// "5x31 to 7, bias, relu"
+std::string name_of_rows(std::int64_t rows, std::int64_t k, std::int64_t n, bool has_bias, std::string_view epilogue) {
+  return fmt::format("{}x{} to {}{}{}{}", rows, k, n, has_bias ? ", bias" : "",
+                     epilogue.empty() || epilogue == "none" ? "" : ", ", epilogue == "none" ? "" : epilogue);
+}
+
+/// Adds the case for each activation, with and without bias, and for a residual. `inputs` are all but the bias.
+void add_epilogues(CaseList& list, const std::string& prefix, const std::vector<TensorType>& inputs,
+                   const std::vector<bool>& is_weight, const NamedAttributes& attributes, const TensorType& made) {
+  const std::int64_t rows = inputs[0].shape[0], k = inputs[0].shape[1], n = made.shape[1];
+  const auto add = [&](bool has_bias, const Epilogue& epilogue, std::string_view name) {
+    std::vector<TensorType> operands = inputs;
+    std::vector<bool> weights = is_weight;
+    if (has_bias) operands.push_back(list.vector({n})), weights.push_back(true);
+    operands.insert(operands.end(), epilogue.operand_count(), made);
+    NamedAttributes all = attributes;
+    all.emplace_back(attr::kEpilogue, epilogue);
+    OpCase& added = list.add(prefix + name_of_rows(rows, k, n, has_bias, name), std::move(operands), std::move(all),
+                             std::move(weights));
+    // Libraries compute activations to about 5e-6, or read sums that were rounded once already.
+    if (epilogue.is_empty()) return;
+    if (made.dtype == DType::kF32) added.tolerance.relative_l2 = 1e-5;
+    if (made.dtype == DType::kBF16) added.tolerance = {.relative_l2 = 8e-3, .max_ulps_of_peak = 3};
+    if (made.dtype == DType::kF16) added.tolerance = {.relative_l2 = 3e-3, .max_ulps_of_peak = 4};
+  };
+  for (const bool has_bias : {false, true}) {
+    for (const Activation activation : kActivations) add(has_bias, Epilogue(activation), name_of(activation));
+    add(has_bias, Epilogue().then(Op::kAdd), "residual");
+  }
+}
+
+void linear_cases(CaseList& list) {
+  struct Sizes {
+    std::int64_t rows, k, n;
+  };
+  for (const Sizes& size : {Sizes{1, 32, 48}, {5, 31, 7}, {33, 64, 32}, {96, 64, 64}})
+    add_epilogues(list, "", {list.data({size.rows, size.k}), list.data({size.n, size.k})}, {false, true}, {},
+                  list.data({size.rows, size.n}));
+  OpCase& tf32 = list.add("2x5x24 to 16, tf32", {list.data({2, 5, 24}), list.data({16, 24})}, {{attr::kTf32, true}});
+  if (list.types().data == DType::kF32) tf32.tolerance = {.relative_l2 = 1e-3, .max_ulps_of_peak = 1 << 14};
+}
+
+void matmul_cases(CaseList& list) {
+  const TensorType a = list.data({2, 3, 9, 24});
+  list.add("row-major b", {a, list.data({2, 3, 24, 16})});
+  list.add("transposed b", {a, list.data({2, 3, 16, 24})}, {{attr::kTransposeB, true}});
+}
+
+void quantize_cases(CaseList& list) {
+  for (const DType narrow : {DType::kI8, DType::kF8E4M3})
+    for (const Shape& shape : {Shape{3, 17}, Shape{5, 64}, Shape{2, 3, 256}})
+      list.add(fmt::format("{} to {}", shape, name_of(narrow)), {list.data(shape)}, {{attr::kDType, narrow}});
+}
+
+/// Quantized operands of a scaled_linear without bias.
+std::vector<TensorType> scaled_operands(DType narrow, std::int64_t rows, std::int64_t k, std::int64_t n) {
+  return {{narrow, {rows, k}}, {DType::kF32, {rows}}, {narrow, {n, k}}, {DType::kF32, {n}}};
+}
+
+void scaled_linear_cases(CaseList& list) {
+  const DType made = list.types().data;
+  for (const DType narrow : {DType::kI8, DType::kF8E4M3})
+    for (const std::int64_t rows : {3, 48})
+      add_epilogues(list, fmt::format("{} ", name_of(narrow)), scaled_operands(narrow, rows, 64, 32),
+                    {false, false, true, true}, {{attr::kDType, made}}, list.data({rows, 32}));
+  for (OpCase& one : list) {
+    if (one.spec.inputs[0].dtype == DType::kI8) continue;
+    // Tensor cores sum f8e4m3 in fewer bits than f32.
+    one.tolerance = made == DType::kF32
+                        ? Tolerance{.relative_l2 = 2e-3, .max_ulps_of_peak = 1e5}
+                        : Tolerance{.relative_l2 = 8e-3, .max_ulps_of_peak = made == DType::kBF16 ? 3.0 : 24.0};
+  }
+}
+
+// Tokens of a small model: 16 of text and 256 of an image, 20 samples in a batch, 3 heads of 64.
+constexpr std::int64_t kTokensOfBatch = 20 * 272;
+
+struct LargeMatmul {
+  std::int64_t rows, k, n;
+  Activation activation = Activation::kNone;
+};
+std::string suffix_of(const LargeMatmul& size) {
+  return size.activation == Activation::kNone ? "" : fmt::format(" {}", name_of(size.activation));
+}
+
+void large_linear_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    for (const LargeMatmul& size : {LargeMatmul{kTokensOfBatch, 192, 192},
+                                    {kTokensOfBatch, 192, 576},
+                                    {kTokensOfBatch, 192, 768},
+                                    {kTokensOfBatch, 192, 768, Activation::kGeluTanh},
+                                    {kTokensOfBatch, 768, 192},
+                                    {kTokensOfBatch, 960, 192},
+                                    {1024, 3072, 3072}}) {
+      OpCase& added =
+          list.add(fmt::format("linear {} {}x{}x{}{}", name_of(dtype), size.rows, size.k, size.n, suffix_of(size)),
+                   {{dtype, {size.rows, size.k}}, {dtype, {size.n, size.k}}, {dtype, {size.n}}},
+                   {{attr::kEpilogue, Epilogue(size.activation)}}, {false, true, true});
+      if (size.activation != Activation::kNone) added.apart = "unfused";
+    }
+}
+
+void large_matmul_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorType heads{dtype, {20, 3, 272, 64}}, scores{dtype, {20, 3, 272, 272}};
+    list.add(fmt::format("matmul {} scores of 20x3 heads, 272 tokens of 64", name_of(dtype)), {heads, heads},
+             {{attr::kTransposeB, true}});
+    list.add(fmt::format("matmul {} context of 20x3 heads, 272 tokens of 64", name_of(dtype)), {scores, heads});
+  }
+}
+
+void large_quantize_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    list.add(fmt::format("quantize {}", name_of(dtype)), {large_tokens(dtype)});
+  const std::int64_t elements = large_tokens(DType::kBF16).shape.numel();
+  for (const std::int64_t width : {kLargeWidth, 4 * kLargeWidth, 5 * kLargeWidth})
+    list.add(fmt::format("quantize bf16 to f8e4m3, rows of {}", width), {{DType::kBF16, {1, elements / width, width}}},
+             {{attr::kDType, DType::kF8E4M3}});
+}
+
+/// int8 GEMMs of the small model, and FP8 GEMMs of a large one at 4608 tokens.
+void large_scaled_linear_cases(CaseList& list) {
+  const auto add = [&](DType narrow, DType made, DType bias, const LargeMatmul& size) {
+    std::vector<TensorType> inputs = scaled_operands(narrow, size.rows, size.k, size.n);
+    inputs.push_back({bias, {size.n}});
+    list.add(fmt::format("scaled_linear {} to {} {}x{}x{}{}", name_of(narrow), name_of(made), size.rows, size.k, size.n,
+                         suffix_of(size)),
+             std::move(inputs), {{attr::kEpilogue, Epilogue(size.activation)}, {attr::kDType, made}},
+             {false, false, true, true, true});
+  };
+  for (const DType made : {DType::kF32, DType::kBF16})
+    for (const LargeMatmul& size : {LargeMatmul{kTokensOfBatch, 192, 192},
+                                    {kTokensOfBatch, 192, 576},
+                                    {kTokensOfBatch, 192, 768},
+                                    {kTokensOfBatch, 192, 768, Activation::kGeluTanh},
+                                    {kTokensOfBatch, 768, 192},
+                                    {kTokensOfBatch, 960, 192}})
+      add(DType::kI8, made, DType::kF32, size);
+  for (const LargeMatmul& size : {LargeMatmul{4608, 3072, 3072},
+                                  {4608, 3072, 9216},
+                                  {4608, 3072, 12288, Activation::kGeluTanh},
+                                  {4608, 12288, 3072},
+                                  {4608, 15360, 3072}})
+    add(DType::kF8E4M3, DType::kBF16, DType::kBF16, size);
+}
+
 constexpr std::array kMatmuls = {
     OpDefinition{.op = Op::kLinear,
                  .kind = OpKind::kContraction,
@@ -162,7 +312,9 @@ constexpr std::array kMatmuls = {
                  .expand = expand_matmul<Op::kLinear>,
                  .flops = linear_flops,
                  .samples = Samples::kBatched,
-                 .inner_axes = 1},
+                 .inner_axes = 1,
+                 .cases = linear_cases,
+                 .benchmarks = large_linear_cases},
     OpDefinition{.op = Op::kScaledLinear,
                  .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
@@ -170,7 +322,9 @@ constexpr std::array kMatmuls = {
                  .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
-                 .stays_f32 = true},
+                 .stays_f32 = true,
+                 .cases = scaled_linear_cases,
+                 .benchmarks = large_scaled_linear_cases},
     OpDefinition{.op = Op::kMatmul,
                  .kind = OpKind::kContraction,
                  .infer = matmul_types,
@@ -178,7 +332,9 @@ constexpr std::array kMatmuls = {
                  .expand = expand_matmul<Op::kMatmul>,
                  .flops = matmul_flops,
                  .samples = Samples::kEvery,
-                 .inner_axes = 2},
+                 .inner_axes = 2,
+                 .cases = matmul_cases,
+                 .benchmarks = large_matmul_cases},
     OpDefinition{.op = Op::kQuantize,
                  .infer = quantize_types,
                  .evaluate = quantize,
@@ -186,7 +342,9 @@ constexpr std::array kMatmuls = {
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
                  .goes_along_rows = true,
-                 .stays_f32 = true},
+                 .stays_f32 = true,
+                 .cases = quantize_cases,
+                 .benchmarks = large_quantize_cases},
 };
 
 }  // namespace

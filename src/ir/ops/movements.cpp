@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 
@@ -231,6 +232,48 @@ bool pads_no_samples(const Attributes& attributes) {
 }
 bool never(const Attributes& /*attributes*/) { return false; }
 
+const Shape kMovedShape{3, 5, 16}, kMovedImages{2, 3, 5, 7};
+
+void reshape_cases(CaseList& list) { list.add("joins axes", {list.data(kMovedShape)}, {{attr::kShape, Ints{15, 16}}}); }
+void transpose_cases(CaseList& list) {
+  list.add("outer axes", {list.data(kMovedShape)}, {{attr::kPerm, Ints{1, 0, 2}}});
+  list.add("all axes", {list.data(kMovedShape)}, {{attr::kPerm, Ints{2, 1, 0}}});
+}
+void concat_cases(CaseList& list) {
+  const TensorType x = list.data(kMovedShape), images = list.data(kMovedImages, Layout::kChannelsLast);
+  list.add("two parts", {x, x}, {{attr::kAxis, 1}});
+  list.add("three parts of rows", {x, x, x}, {{attr::kAxis, 2}});
+  list.add("channels last", {images, images}, {{attr::kAxis, 1}});
+}
+void slice_cases(CaseList& list) {
+  const NamedAttributes part = {{attr::kAxis, 1}, {attr::kStart, 1}, {attr::kExtent, 2}};
+  list.add("middle axis", {list.data(kMovedShape)}, part);
+  list.add("channels last", {list.data(kMovedImages, Layout::kChannelsLast)}, part);
+}
+void pad_cases(CaseList& list) {
+  list.add("three axes", {list.data(kMovedShape)}, {{attr::kBefore, Ints{0, 1, 2}}, {attr::kAfter, Ints{1, 0, 3}}});
+  list.add("channels last", {list.data(kMovedImages, Layout::kChannelsLast)},
+           {{attr::kBefore, Ints{0, 0, 1, 1}}, {attr::kAfter, Ints{0, 0, 1, 1}}, {attr::kValue, 2.0}});
+}
+void broadcast_cases(CaseList& list) {
+  list.add("middle axis", {list.data({3, 1, 16})}, {{attr::kShape, Ints{3, 5, 16}}});
+}
+
+/// Between tokens and heads.
+void large_transpose_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    list.add(fmt::format("transpose heads {}", name_of(dtype)),
+             {{dtype, {1, large_rows(size_of(dtype)), kLargeHeads, kLargeWidth / kLargeHeads}}},
+             {{attr::kPerm, Ints{0, 2, 1, 3}}});
+}
+void large_concat_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    TensorType quarter = large_tokens(dtype);
+    quarter.shape.set(1, quarter.shape[1] / 4);
+    list.add(fmt::format("concat {}", name_of(dtype)), {large_tokens(dtype), quarter}, {{attr::kAxis, 1}});
+  }
+}
+
 constexpr std::array kMovements = {
     // Its attribute names every extent, including that of the samples.
     OpDefinition{.op = Op::kReshape,
@@ -239,14 +282,19 @@ constexpr std::array kMovements = {
                  .evaluate = reshape,
                  .samples = Samples::kBatched,
                  .keeps_samples = never,
-                 .under_axis = reshape_under},
+                 .under_axis = reshape_under,
+                 .cases = reshape_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kTranspose,
                  .kind = OpKind::kView,
                  .infer = transpose_types,
                  .evaluate = transpose,
                  .samples = Samples::kBatched,
                  .keeps_samples = permutes_no_samples,
-                 .under_axis = transpose_under},
+                 .under_axis = transpose_under,
+                 .cases = transpose_cases,
+                 .benchmarks = large_transpose_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kConcat,
                  .kind = OpKind::kCopy,
                  .infer = concat_types,
@@ -254,7 +302,10 @@ constexpr std::array kMovements = {
                  .samples = Samples::kEvery,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = concat_cases,
+                 .benchmarks = large_concat_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kSlice,
                  .kind = OpKind::kView,
                  .infer = slice_types,
@@ -263,7 +314,9 @@ constexpr std::array kMovements = {
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
                  .any_layout = true,
-                 .reads_part = true},
+                 .reads_part = true,
+                 .cases = slice_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kPad,
                  .kind = OpKind::kCopy,
                  .infer = pad_types,
@@ -271,8 +324,15 @@ constexpr std::array kMovements = {
                  .samples = Samples::kBatched,
                  .keeps_samples = pads_no_samples,
                  .under_axis = pad_under,
-                 .any_layout = true},
-    OpDefinition{.op = Op::kBroadcast, .kind = OpKind::kCopy, .infer = broadcast_types, .evaluate = broadcast},
+                 .any_layout = true,
+                 .cases = pad_cases,
+                 .takes_integers = true},
+    OpDefinition{.op = Op::kBroadcast,
+                 .kind = OpKind::kCopy,
+                 .infer = broadcast_types,
+                 .evaluate = broadcast,
+                 .cases = broadcast_cases,
+                 .takes_integers = true},
 };
 
 }  // namespace

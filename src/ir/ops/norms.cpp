@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Norms, and cumulative sums along the innermost axis.
@@ -141,8 +142,73 @@ void cumsum(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   });
 }
 
+constexpr std::array kNormColumns = {17, 64};
+
+/// Cases of an op of rows without other operands and attributes.
+void row_cases(CaseList& list) {
+  for (const std::int64_t columns : kNormColumns)
+    list.add(fmt::format("rows of {}", columns), {list.data({2, 5, columns})});
+}
+
+void rms_norm_cases(CaseList& list) {
+  for (const std::int64_t columns : kNormColumns) {
+    const TensorType x = list.data({2, 5, columns});
+    list.add(fmt::format("rows of {}", columns), {x}, {{attr::kEps, 1e-6}});
+    list.add(fmt::format("rows of {}, weight", columns), {x, list.vector({columns})}, {{attr::kEps, 1e-6}});
+  }
+}
+
+void layer_norm_cases(CaseList& list) {
+  for (const std::int64_t columns : kNormColumns) {
+    const TensorType x = list.data({2, 5, columns}), vector = list.vector({columns});
+    list.add(fmt::format("rows of {}", columns), {x}, {{attr::kEps, 1e-5}});
+    list.add(fmt::format("rows of {}, weight and bias", columns), {x, vector, vector}, {{attr::kEps, 1e-5}});
+  }
+}
+
+void group_norm_cases(CaseList& list) {
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+    for (const Shape& shape : {Shape{2, 8, 5, 3}, Shape{1, 32, 16, 16}, Shape{2, 64, 32, 32}})
+      for (const Activation activation :
+           {Activation::kNone, Activation::kRelu, Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf})
+        for (const bool is_affine : {false, true}) {
+          std::vector<TensorType> inputs = {list.data(shape, layout)};
+          if (is_affine) inputs.insert(inputs.end(), 2, list.vector({shape[1]}));
+          OpCase& added = list.add(
+              fmt::format("{}{}{}{}", shape, is_affine ? ", weight and bias" : "",
+                          activation == Activation::kNone ? "" : fmt::format(", {}", name_of(activation)),
+                          layout == Layout::kChannelsLast ? ", channels last" : ""),
+              std::move(inputs), {{attr::kGroups, 4}, {attr::kEps, 1e-5}, {attr::kEpilogue, Epilogue(activation)}});
+          // Kernels multiply x and the mean by an infinite factor before they subtract.
+          added.leaves_open = [](std::size_t input, Special special) {
+            return input > 0 && special == Special::kInfinities;
+          };
+        }
+}
+
+/// Norms of the rows of large tensors; each has a weight, if its op cannot do without.
+void large_row_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    std::vector<TensorType> inputs = {large_tokens(dtype)};
+    if (list.op() == Op::kRmsNorm) inputs.push_back({dtype, {kLargeWidth}});
+    NamedAttributes attributes;
+    if (list.op() != Op::kSoftmax) attributes.emplace_back(attr::kEps, 1e-6);
+    list.add(fmt::format("{} {}", name_of(list.op()), name_of(dtype)), std::move(inputs), std::move(attributes),
+             {false, true});
+  }
+}
+
+/// A norm of an autoencoder's decoder.
+void large_group_norm_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    list.add(fmt::format("group_norm {} with silu, 128 channels, 512x512", name_of(dtype)),
+             {{dtype, {1, 128, 512, 512}, Layout::kChannelsLast}, {dtype, {128}}, {dtype, {128}}},
+             {{attr::kGroups, 32}, {attr::kEps, 1e-6}, {attr::kEpilogue, Epilogue(Activation::kSilu)}},
+             {false, true, true});
+}
+
 constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                                  double flops, bool is_fusable = true) {
+                                  double flops, decltype(OpDefinition::cases) cases, bool is_fusable = true) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
@@ -150,27 +216,38 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
           .flops = flops,
           .samples = Samples::kBatched,
           .inner_axes = 1,
-          .goes_along_rows = is_fusable};
+          .goes_along_rows = is_fusable,
+          .cases = cases};
 }
 
 constexpr OpDefinition softmax_along_rows() {
-  OpDefinition row = along_rows(Op::kSoftmax, row_types, softmax, 5);
+  OpDefinition row = along_rows(Op::kSoftmax, row_types, softmax, 5, row_cases);
   row.exponentials = 1;
+  row.benchmarks = large_row_cases;
+  return row;
+}
+
+constexpr OpDefinition norm_along_rows(Op op, decltype(OpDefinition::evaluate) evaluate, double flops,
+                                       decltype(OpDefinition::cases) cases) {
+  OpDefinition row = along_rows(op, norm_types, evaluate, flops, cases);
+  row.benchmarks = large_row_cases;
   return row;
 }
 
 constexpr std::array kNorms = {
     softmax_along_rows(),
-    along_rows(Op::kLayerNorm, norm_types, layer_norm, 6),
-    along_rows(Op::kRmsNorm, norm_types, rms_norm, 4),
-    along_rows(Op::kCumsum, row_types, cumsum, 1, false),
+    norm_along_rows(Op::kLayerNorm, layer_norm, 6, layer_norm_cases),
+    norm_along_rows(Op::kRmsNorm, rms_norm, 4, rms_norm_cases),
+    along_rows(Op::kCumsum, row_types, cumsum, 1, row_cases, false),
     OpDefinition{.op = Op::kGroupNorm,
                  .infer = group_norm_types,
                  .evaluate = group_norm,
                  .expand = expand_group_norm,
                  .flops = group_norm_flops,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = group_norm_cases,
+                 .benchmarks = large_group_norm_cases},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Positions and time.
@@ -86,22 +87,51 @@ void timestep_embedding(const Attributes& attributes, Operands in, std::span<Ora
   }
 }
 
+void rope_table_cases(CaseList& list) {
+  list.add("two axes", {list.data({5, 2})}, {{attr::kAxes, std::vector<std::int64_t>{8, 8}}});
+}
+
+void rope_cases(CaseList& list) {
+  const TensorType table{DType::kF32, {5, 16}};
+  list.add("heads of 32", {list.data({2, 3, 5, 32}), table, table});
+}
+
+void timestep_embedding_cases(CaseList& list) { list.add("three times", {list.data({3})}, {{attr::kDim, 32}}); }
+
+void large_rope_cases(CaseList& list) {
+  constexpr std::int64_t kDim = kLargeWidth / kLargeHeads;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const std::int64_t rows = large_rows(size_of(dtype));
+    const TensorType table{DType::kF32, {rows, kDim / 2}};
+    list.add(fmt::format("rope {}", name_of(dtype)), {{dtype, {1, kLargeHeads, rows, kDim}}, table, table});
+  }
+}
+
 constexpr std::array kPositions = {
-    OpDefinition{
-        .op = Op::kRopeTable, .infer = rope_table_types, .evaluate = rope_table, .flops = 2.0, .stays_f32 = true},
+    OpDefinition{.op = Op::kRopeTable,
+                 .infer = rope_table_types,
+                 .evaluate = rope_table,
+                 .flops = 2.0,
+                 .stays_f32 = true,
+                 .cases = rope_table_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kRope,
                  .infer = rope_types,
                  .evaluate = rope,
                  .flops = 3.0,
                  .samples = Samples::kBatched,
                  .inner_axes = 2,
-                 .goes_along_rows = true},
+                 .goes_along_rows = true,
+                 .cases = rope_cases,
+                 .benchmarks = large_rope_cases},
     OpDefinition{.op = Op::kTimestepEmbedding,
                  .infer = timestep_embedding_types,
                  .evaluate = timestep_embedding,
                  .flops = 2.0,
                  .samples = Samples::kBatched,
-                 .stays_f32 = true},
+                 .stays_f32 = true,
+                 .cases = timestep_embedding_cases,
+                 .takes_integers = true},
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Reductions over axes, and the indices of the largest elements.
@@ -138,6 +141,45 @@ Attributes axes_under(const Attributes& attributes, std::int64_t /*extent*/) {
   return attributes.with(attr::kAxes, std::move(axes));
 }
 
+/// Rows, columns and both. One element, fewer than a vector, a warp's and a block's results, more columns than a block
+/// or a run takes, and more than f32 adds up.
+void axes_cases(CaseList& list) {
+  struct Reduced {
+    Shape shape;
+    Ints axes;
+  };
+  const DType dtype = list.types().data;
+  for (const auto& [shape, axes] : {Reduced{{1, 1}, {1}},
+                                    {{1, 1}, {0, 1}},
+                                    {{5, 7}, {0}},
+                                    {{5, 7}, {1}},
+                                    {{3, 9, 37}, {1}},
+                                    {{3, 9, 37}, {0, 1, 2}},
+                                    {{2, 3, 5, 7}, {2, 3}},
+                                    {{2, 3, 5, 7}, {0, 2}},
+                                    {{2, 3, 5, 7}, {0, 1, 2, 3}},
+                                    {{3, 70, 33}, {1}},
+                                    {{2, 200, 300}, {1}},
+                                    {{3, 30, 17, 31}, {2, 3}},
+                                    {{3, 30, 17, 31}, {1, 3}},
+                                    {{2, 4099}, {1}}}) {
+    OpCase& added =
+        list.add(fmt::format("{} over {}", shape, fmt::join(axes, ", ")), {list.data(shape)}, {{attr::kAxes, axes}});
+    if (list.op() == Op::kAmax || list.op() == Op::kAmin)
+      added.tolerance = kExactly;
+    else  // a sum of normals is much smaller than they are, and its error, relative to it, as much larger
+      added.tolerance = dtype == DType::kF32 ? Tolerance{.relative_l2 = 2e-5, .max_ulps_of_peak = 200}
+                                             : Tolerance{.relative_l2 = 0.004};
+  }
+}
+
+void argmax_cases(CaseList& list) {
+  for (const std::int64_t axis : {0, 1, 2})
+    list.add(fmt::format("along axis {}", axis), {list.data({3, 9, 37})}, {{attr::kAxis, axis}});
+}
+
+void topk_cases(CaseList& list) { list.add("4 of 37", {list.data({5, 37})}, {{attr::kK, 4}}); }
+
 constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluate) {
   return {.op = op,
           .infer = reduced_types,
@@ -146,7 +188,8 @@ constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluat
           .samples = Samples::kBatched,
           .keeps_samples = reduces_no_samples,
           .under_axis = axes_under,
-          .goes_along_rows = true};
+          .goes_along_rows = true,
+          .cases = axes_cases};
 }
 
 constexpr std::array kReductions = {
@@ -160,14 +203,16 @@ constexpr std::array kReductions = {
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .keeps_samples = is_along_inner_axis,
-                 .under_axis = next_axis},
+                 .under_axis = next_axis,
+                 .cases = argmax_cases},
     OpDefinition{.op = Op::kTopk,
                  .infer = topk_types,
                  .evaluate = topk,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
-                 .narrow_results = 1},
+                 .narrow_results = 1,
+                 .cases = topk_cases},
 };
 
 }  // namespace

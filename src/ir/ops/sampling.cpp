@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Images, NCHW: resizing and pooling.
@@ -111,6 +112,23 @@ double resize2d_flops(const Attributes& attributes, Types /*in*/, Types out) {
   return attributes[attr::kMode] == ResizeMode::kNearest ? 0 : kBilinear * static_cast<double>(out[0].shape.numel());
 }
 
+std::string_view suffix_of(Layout layout) { return layout == Layout::kChannelsLast ? ", channels last" : ""; }
+
+void resize2d_cases(CaseList& list) {
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+    for (const ResizeMode mode : {ResizeMode::kNearest, ResizeMode::kBilinear})
+      list.add(fmt::format("{}{}", name_of(mode), suffix_of(layout)), {list.data({2, 9, 5, 7}, layout)},
+               {{attr::kImageSize, Ints{10, 9}}, {attr::kMode, mode}});
+}
+
+void pool_cases(CaseList& list) {
+  for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
+    for (const std::int64_t window : {2, 3})
+      for (const Shape& shape : {Shape{2, 9, 12, 7}, Shape{1, 32, 8, 8}})
+        list.add(fmt::format("{}, window of {}{}", shape, window, suffix_of(layout)), {list.data(shape, layout)},
+                 {{attr::kWindow, window}});
+}
+
 constexpr std::array kSampling = {
     OpDefinition{.op = Op::kResize2d,
                  .infer = resize2d_types,
@@ -118,19 +136,22 @@ constexpr std::array kSampling = {
                  .flops = resize2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true,
-                 .goes_along_rows = true},
+                 .goes_along_rows = true,
+                 .cases = resize2d_cases},
     OpDefinition{.op = Op::kMaxPool2d,
                  .infer = pool_types,
                  .evaluate = max_pool2d,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = pool_cases},
     OpDefinition{.op = Op::kAvgPool2d,
                  .infer = pool_types,
                  .evaluate = avg_pool2d,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
-                 .any_layout = true},
+                 .any_layout = true,
+                 .cases = pool_cases},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "ir/builder.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Fused ops of diffusion transformers.
@@ -93,27 +94,74 @@ std::vector<ValueId> qk_norm_rope(Builder& builder, const Attributes& attributes
 
 constexpr int kGateFlops = 2, kNormFlops = 6 + 2;
 
+void norm_modulate_cases(CaseList& list) {
+  for (const std::int64_t columns : {17, 64}) {
+    const TensorType x = list.data({2, 5, columns}), per_sample = list.vector({2, 1, columns});
+    list.add(fmt::format("rows of {}", columns), {x, per_sample, per_sample}, {{attr::kEps, 1e-6}});
+  }
+}
+
+void gate_residual_cases(CaseList& list) {
+  const TensorType x = list.data({3, 5, 33});
+  list.add("rows of 33", {x, list.vector({3, 1, 33}), x});
+}
+
+void qk_norm_rope_cases(CaseList& list) {
+  const TensorType table{DType::kF32, {5, 16}};
+  list.add("3 heads of 32", {list.data({2, 5, 3 * 32}), list.vector({32}), table, table},
+           {{attr::kHeads, 3}, {attr::kEps, 1e-6}});
+}
+
+void add_unfused_too(CaseList& list, std::vector<TensorType> inputs, NamedAttributes attributes,
+                     std::vector<bool> is_weight = {}) {
+  std::string name = fmt::format("{} {}", name_of(list.op()), name_of(inputs[0].dtype));
+  list.add(std::move(name), std::move(inputs), std::move(attributes), std::move(is_weight)).apart = "unfused";
+}
+
+void large_token_cases(CaseList& list) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorType tokens = large_tokens(dtype), vector{dtype, {1, 1, kLargeWidth}};
+    if (list.op() == Op::kGateResidual)
+      add_unfused_too(list, {tokens, vector, tokens}, {});
+    else
+      add_unfused_too(list, {tokens, vector, vector}, {{attr::kEps, 1e-6}});
+  }
+}
+
+void large_qk_norm_rope_cases(CaseList& list) {
+  constexpr std::int64_t kDim = kLargeWidth / kLargeHeads;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorType tokens = large_tokens(dtype), table{DType::kF32, {tokens.shape[1], kDim / 2}};
+    add_unfused_too(list, {tokens, {dtype, {kDim}}, table, table}, {{attr::kHeads, kLargeHeads}, {attr::kEps, 1e-6}},
+                    {false, true});
+  }
+}
+
 /// For tokens [b, s, d] and one vector per sample.
 constexpr OpDefinition of_tokens(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::expand) expand,
-                                 Flops::Rule flops) {
+                                 Flops::Rule flops, decltype(OpDefinition::cases) cases) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
           .expand = expand,
           .flops = flops,
           .samples = Samples::kEvery,
-          .goes_along_rows = true};
+          .goes_along_rows = true,
+          .cases = cases,
+          .benchmarks = large_token_cases};
 }
 
 constexpr std::array kTransformers = {
-    of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>),
-    of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>),
+    of_tokens(Op::kNormModulate, norm_modulate_types, norm_modulate, for_each_input<kNormFlops>, norm_modulate_cases),
+    of_tokens(Op::kGateResidual, gate_residual_types, gate_residual, for_each_input<kGateFlops>, gate_residual_cases),
     OpDefinition{.op = Op::kQkNormRope,
                  .kind = OpKind::kOther,
                  .infer = qk_norm_rope_types,
                  .expand = qk_norm_rope,
                  .flops = 4.0 + 3.0,
-                 .samples = Samples::kBatched},
+                 .samples = Samples::kBatched,
+                 .cases = qk_norm_rope_cases,
+                 .benchmarks = large_qk_norm_rope_cases},
 };
 
 }  // namespace

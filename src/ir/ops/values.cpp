@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 
 // Ops without tensor operands: constants, and random numbers.
@@ -68,14 +69,34 @@ void random(const Attributes& attributes, Operands in, std::span<OracleTensor> o
 
 constexpr double kFlopsOfARandomNumber = 60;
 
+void constant_cases(CaseList& list) {
+  const NamedAttribute dtype{attr::kDType, list.types().data};
+  list.add("one value for all", {}, {{attr::kValues, std::vector<double>{3}}, {attr::kShape, Ints{5, 7}}, dtype});
+  list.add("three values", {}, {{attr::kValues, std::vector<double>{1, 2, 3}}, {attr::kShape, Ints{3}}, dtype});
+}
+
+/// It makes f32.
+void random_cases(CaseList& list) {
+  if (list.types() != CaseTypes{}) return;
+  for (const Distribution distribution : {Distribution::kNormal, Distribution::kUniform})
+    list.add(std::string(name_of(distribution)), {{DType::kI64, {2}}, {DType::kI32, {}}},
+             {{attr::kShape, Ints{3, 5, 7}}, {attr::kDistribution, distribution}});
+}
+
 constexpr std::array kValues = {
-    OpDefinition{.op = Op::kConstant, .kind = OpKind::kCopy, .infer = constant_types, .evaluate = constant},
+    OpDefinition{.op = Op::kConstant,
+                 .kind = OpKind::kCopy,
+                 .infer = constant_types,
+                 .evaluate = constant,
+                 .cases = constant_cases,
+                 .takes_integers = true},
     OpDefinition{.op = Op::kRandom,
                  .infer = random_types,
                  .evaluate = random,
                  .flops = kFlopsOfARandomNumber,
                  .samples = Samples::kBatched,
-                 .stays_f32 = true},
+                 .stays_f32 = true,
+                 .cases = random_cases},
 };
 
 }  // namespace

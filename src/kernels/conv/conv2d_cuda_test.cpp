@@ -2,11 +2,11 @@
 #include <string>
 #include <vector>
 
+#include "ir/cases/convolution_cases.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/hopper.hpp"
 #include "kernels/conv/pointwise.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
-#include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
 

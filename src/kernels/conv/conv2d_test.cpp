@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "testing/convolution_cases.hpp"
+#include "ir/cases/convolution_cases.hpp"
 #include "testing/onednn_target.hpp"
 
 namespace headroom {

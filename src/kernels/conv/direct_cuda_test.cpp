@@ -5,11 +5,11 @@
 #include <tuple>
 #include <vector>
 
+#include "ir/cases/convolution_cases.hpp"
 #include "kernels/conv/algorithm_kernel.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/direct.hpp"
 #include "kernels/conv/direct_form.hpp"
-#include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom::convolutions {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/cases/convolution_cases.hpp"
 #include "kernels/conv/algorithm_kernel.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/hopper.hpp"
-#include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom::convolutions {

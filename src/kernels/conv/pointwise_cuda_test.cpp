@@ -1,5 +1,5 @@
+#include "ir/cases/convolution_cases.hpp"
 #include "kernels/conv/pointwise.hpp"
-#include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom::convolutions {

@@ -15,26 +15,9 @@
 #include "base/error.hpp"
 #include "base/target.hpp"
 #include "ir/fusion_rules.hpp"
-#include "ir/graph.hpp"
+#include "ir/infer.hpp"
 
 namespace headroom {
-
-/// One operation with the types of its operands: all that kernel choice looks at.
-struct OpSpec {
-  Op op = Op::kAdd;
-  Attributes attributes;
-  std::vector<TensorType> inputs;
-  std::vector<TensorType> outputs;
-  std::vector<bool> is_weight;  ///< for each input: a folded weight, constant over runs
-  [[nodiscard]] bool has_weight_at(std::size_t input) const { return input < is_weight.size() && is_weight[input]; }
-  /// How many of the inputs are operands of the op itself; those of its epilogue follow.
-  [[nodiscard]] std::size_t own_operands() const { return inputs.size() - attributes.epilogue_operands(); }
-  /// Whether it was given the operand with that role, which the op must have.
-  [[nodiscard]] bool has(Role role) const { return position_of(op, role) < own_operands(); }
-  /// The type of the operand with that role, which it must have been given.
-  [[nodiscard]] const TensorType& input(Role role) const { return inputs.at(position_of(op, role)); }
-  friend bool operator==(const OpSpec&, const OpSpec&) = default;
-};
 
 /// Why a kernel does not run an op, in words a user reads in `headroom plan`.
 struct Rejection {

@@ -7,27 +7,23 @@
 #include "testing/highway_check.hpp"
 #include "testing/onednn_target.hpp"
 #include "testing/rounding_cases.hpp"
-#include "testing/special_cases.hpp"
 
 namespace headroom {
 namespace {
 
-bool has_float_input(const SpecialCase& c) {
+bool has_float_input(const OpCase& c) {
   for (std::size_t i = 0; i < c.spec.inputs.size(); ++i)
-    if (is_float(c.spec.inputs[i].dtype) && !(c.skips && c.skips(i, Special::kNaN))) return true;
+    if (is_float(c.spec.inputs[i].dtype) && !(c.leaves_open && c.leaves_open(i, Special::kNaN))) return true;
   return false;
 }
 
-struct Stored {
-  DType stored, side;
-};
-using SpecialValues = testing::TestWithParam<Stored>;
+using SpecialValues = testing::TestWithParam<CaseTypes>;
 class OwnSpecialValues : public SpecialValues {};
 class OnednnSpecialValues : public SpecialValues {};  // in a process of its own too, with fewer vector units
-const auto kStored = testing::Values(Stored{DType::kF32, DType::kF32}, Stored{DType::kBF16, DType::kBF16},
-                                     Stored{DType::kBF16, DType::kF32});
-std::string name_of_case(const testing::TestParamInfo<Stored>& of) {
-  return fmt::format("{}With{}", name_of(of.param.side), name_of(of.param.stored));
+const auto kStored = testing::Values(CaseTypes{DType::kF32, DType::kF32}, CaseTypes{DType::kBF16, DType::kBF16},
+                                     CaseTypes{DType::kBF16, DType::kF32});
+std::string name_of_case(const testing::TestParamInfo<CaseTypes>& of) {
+  return fmt::format("{}With{}", name_of(of.param.vector), name_of(of.param.data));
 }
 INSTANTIATE_TEST_SUITE_P(Stored, OwnSpecialValues, kStored, name_of_case);
 INSTANTIATE_TEST_SUITE_P(Stored, OnednnSpecialValues, kStored, name_of_case);
@@ -41,18 +37,19 @@ bool reads_next_pixel(const Kernel& kernel, const OpSpec& spec) {
   return spec.inputs[1].shape[spec.op == Op::kConv2d ? 1 : 0] % 2 != 0;
 }
 
-void expect_special_values_agree(const Kernel& kernel, const SpecialCase& c) {
+void expect_special_values_agree(const Kernel& kernel, const OpCase& c) {
   DeviceTarget target = onednn::test_target();
   target.threads = 2;
   if (kernel.supports(c.spec, target) || reads_next_pixel(kernel, c.spec)) return;
-  const Comparison result = compare_special_values(kernel, c.spec, target, 1, kSpecialTolerance, c.skips);
-  EXPECT_TRUE(result.passed) << kernel.name() << ", " << text_of(c.spec) << ": " << result.message;
+  const Comparison result = compare_special_values(kernel, c.spec, target, 1, kSpecialTolerance, c.leaves_open);
+  EXPECT_TRUE(result.passed) << kernel.name() << ", " << name_of(c.spec.op) << " of " << name_of(c.spec.inputs[0].dtype)
+                             << ", " << c.name << ": " << result.message;
 }
 
 /// Calls it for the kernels of each case's op for which takes() holds.
 template <class Takes>
-void expect_special_values_agree(const Stored& types, const Takes& takes) {
-  for (const SpecialCase& c : SpecialCases(types.stored, types.side).list(/*with_f8=*/false))
+void expect_special_values_agree(CaseTypes types, const Takes& takes) {
+  for (const OpCase& c : all_small_cases(types))
     for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
       if (kernel->op() == c.spec.op && takes(*kernel)) expect_special_values_agree(*kernel, c);
 }
@@ -103,8 +100,8 @@ TEST(Rounding, IsDoneOnceByEveryKernel) {
 TEST(SpecialCases, AreOfEveryKernelThatTakesFloats) {
   std::set<std::string_view> without;
   for (const Kernel* kernel : kernels_of(DeviceKind::kCpu)) without.insert(kernel->name());
-  for (const Stored& types : {Stored{DType::kF32, DType::kF32}, Stored{DType::kBF16, DType::kF32}})
-    for (const SpecialCase& c : SpecialCases(types.stored, types.side).list(false))
+  for (const CaseTypes types : {CaseTypes{DType::kF32, DType::kF32}, CaseTypes{DType::kBF16, DType::kF32}})
+    for (const OpCase& c : all_small_cases(types))
       for (const Kernel* kernel : kernels_of(DeviceKind::kCpu))
         if (kernel->op() == c.spec.op && has_float_input(c) && !kernel->supports(c.spec, onednn::test_target()))
           without.erase(kernel->name());

@@ -3,12 +3,12 @@
 #include <utility>
 #include <variant>
 
+#include "ir/cases/fused_cases.hpp"
 #include "ir/expand.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
 #include "kernels/vendor/nvrtc/compiler.hpp"
-#include "testing/fused_cases.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "ir/builder.hpp"
+#include "ir/cases/fused_cases.hpp"
 #include "ir/text/text.hpp"
-#include "testing/fused_cases.hpp"
 #include "testing/highway_check.hpp"
 
 namespace headroom {

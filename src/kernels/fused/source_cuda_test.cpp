@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
+#include "ir/cases/fused_cases.hpp"
 #include "ir/expand.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"
-#include "testing/fused_cases.hpp"
 
 namespace headroom::cuda {
 namespace {

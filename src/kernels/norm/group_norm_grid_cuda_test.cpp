@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "testing/gpu_check.hpp"
-#include "testing/special_cases.hpp"
 
 namespace headroom {
 namespace {

@@ -1,25 +1,13 @@
 #include "testing/highway_check.hpp"
-#include "testing/reduce_cases.hpp"
 
 namespace headroom {
 namespace {
 
-// A sum of normals is much smaller than they are, and its error, relative to it, as much larger.
-Tolerance tolerance(DType dtype) {
-  return dtype == DType::kF32 ? Tolerance{.relative_l2 = 2e-5, .max_ulps_of_peak = 200}
-                              : Tolerance{.relative_l2 = 0.004};
-}
-
-void matches(Op op, const TensorType& x, const std::vector<std::int64_t>& axes) {
-  const bool is_sum = op == Op::kSum || op == Op::kMean;
-  expect_matches_oracle(fmt::format("highway.{}", name_of(op)), make_spec(op, {x}, {{"axes", axes}}),
-                        is_sum ? tolerance(x.dtype) : Tolerance{.relative_l2 = 0, .max_ulps_of_peak = 0});
-}
-
 TEST(Reductions, MatchTheOracle) {
   for (const DType dtype : {DType::kF32, DType::kBF16})
     for (const Op op : {Op::kSum, Op::kMean, Op::kAmax, Op::kAmin})
-      for (const auto& [shape, axes] : kReduceCases) matches(op, {dtype, shape}, axes);
+      for (const OpCase& one : small_cases(op, {dtype, dtype}))
+        expect_matches_oracle(fmt::format("highway.{}", name_of(op)), one.spec, one.tolerance);
 }
 
 TEST(Largest, MatchTheOracle) {

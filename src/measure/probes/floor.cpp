@@ -34,16 +34,9 @@ OpSpec bare_gemm(std::string_view arithmetic, const GemmSize& size) {
   if (!dtype) fail("'{}' is no arithmetic of products", arithmetic);
   const TensorType x{*dtype, {size.rows, size.k}}, weight{*dtype, {size.n, size.k}};
   if (*dtype != DType::kI8 && *dtype != DType::kF8E4M3)
-    return infer_spec({.op = Op::kLinear,
-                       .attributes = Attributes(Op::kLinear, {{attr::kTf32, is_tf32}}),
-                       .inputs = {x, weight},
-                       .outputs = {},
-                       .is_weight = {false, true}});
-  return infer_spec({.op = Op::kScaledLinear,
-                     .attributes = Attributes(Op::kScaledLinear, {{attr::kDType, DType::kBF16}}),
-                     .inputs = {x, {DType::kF32, {size.rows}}, weight, {DType::kF32, {size.n}}},
-                     .outputs = {},
-                     .is_weight = {false, false, true, true}});
+    return make_spec(Op::kLinear, {x, weight}, {{attr::kTf32, is_tf32}}, {false, true});
+  return make_spec(Op::kScaledLinear, {x, {DType::kF32, {size.rows}}, weight, {DType::kF32, {size.n}}},
+                   {{attr::kDType, DType::kBF16}}, {false, false, true, true});
 }
 
 bool multiplies(const Step& launch) { return launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix; }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backends/backend.hpp"
+#include "ir/cases/op_cases.hpp"
 #include "ir/graph.hpp"
 #include "measure/protocol/op_run.hpp"
 #include "measure/protocol/submissions.hpp"
@@ -64,7 +65,7 @@ struct Exponentials {
 class MachineRates {
  public:
   /// Size of a copy that no last-level cache holds; larger copies take proportionally longer.
-  static constexpr std::size_t kLargestCopy = std::size_t{384} << 20;
+  static constexpr std::size_t kLargestCopy = kLargeTensorBytes;
 
   /// `protocol` is used for each measurement. `backend` must outlive the object.
   MachineRates(Backend& backend, const Protocol& protocol)

@@ -21,18 +21,11 @@ class FloorTest : public testing::Test {
  protected:
   OpSpec attention(std::int64_t tokens) {
     const TensorType operand{DType::kF32, {1, 2, tokens, 64}};
-    return infer_spec({.op = Op::kAttention,
-                       .attributes = Attributes(Op::kAttention, {}),
-                       .inputs = {operand, operand, operand},
-                       .outputs = {},
-                       .is_weight = {}});
+    return make_spec(Op::kAttention, {operand, operand, operand});
   }
   OpSpec linear(Activation activation) {
-    return infer_spec({.op = Op::kLinear,
-                       .attributes = Attributes(Op::kLinear, {{attr::kEpilogue, Epilogue(activation)}}),
-                       .inputs = {{DType::kF32, {64, 32}}, {DType::kF32, {48, 32}}},
-                       .outputs = {},
-                       .is_weight = {false, true}});
+    return make_spec(Op::kLinear, {{DType::kF32, {64, 32}}, {DType::kF32, {48, 32}}},
+                     {{attr::kEpilogue, Epilogue(activation)}}, {false, true});
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);
@@ -94,8 +87,7 @@ TEST_F(FloorTest, IsOfTheWorkAndNotOfHowItIsDone) {
 
 TEST_F(FloorTest, OfWhatIsNoGemmIsItsExponentialsOrItsBytes) {
   const TensorType x{DType::kF32, {64, 32}};
-  const OpRun silu(*backend_,
-                   infer_spec({.op = Op::kSilu, .attributes = {}, .inputs = {x}, .outputs = {}, .is_weight = {}}));
+  const OpRun silu(*backend_, make_spec(Op::kSilu, {x}));
   const double bytes = 2.0 * 64 * 32 * sizeof(float);
   const Yardstick* exponentials = rates_.exponentials(DType::kF32);
   ASSERT_NE(exponentials, nullptr);

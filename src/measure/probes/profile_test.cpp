@@ -89,11 +89,7 @@ TEST_F(ProfileTest, ARunWithoutALoopIsAStep) {
 }
 
 TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
-  const OpSpec spec = infer_spec({.op = Op::kLinear,
-                                  .attributes = Attributes(Op::kLinear, {}),
-                                  .inputs = {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}},
-                                  .outputs = {},
-                                  .is_weight = {false, true}});
+  const OpSpec spec = make_spec(Op::kLinear, {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}}, {}, {false, true});
   EXPECT_EQ(spec.outputs.at(0).shape, (Shape{4, 16}));
   OpRun run(*backend_, spec);
   run.run();

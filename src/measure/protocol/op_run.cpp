@@ -91,12 +91,4 @@ OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form)
     session_->set_input(graph.value(input).name, random_operand(graph.type(input), stream++));
 }
 
-OpSpec infer_spec(OpSpec spec) {
-  spec.is_weight.resize(spec.inputs.size(), false);
-  const Graph graph = graph_of(spec);
-  spec.outputs.clear();
-  for (const ValueId result : graph.nodes().back().results) spec.outputs.push_back(graph.type(result));
-  return spec;
-}
-
 }  // namespace headroom

@@ -50,7 +50,4 @@ class OpRun {
   std::unique_ptr<Session> session_;
 };
 
-/// `spec` with the output types that its op infers.
-[[nodiscard]] OpSpec infer_spec(OpSpec spec);
-
 }  // namespace headroom

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/cases/op_cases.hpp"
 #include "ir/text/text.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/results/describe.hpp"
@@ -31,6 +32,19 @@ nlohmann::json request_of(const KernelCase& one) {
 }
 
 }  // namespace
+
+std::vector<KernelCase> list_kernel_cases() {
+  std::vector<KernelCase> cases;
+  for (const OpSchema& schema : all_ops())
+    for (OpCase& one : benchmark_cases(schema.op)) {
+      const std::string apart = one.apart.empty() ? "" : fmt::format("{}, {}", one.name, one.apart);
+      cases.push_back({.name = std::move(one.name), .spec = one.spec, .is_for_gpus = one.is_for_gpus});
+      if (!apart.empty())
+        cases.push_back(
+            {.name = apart, .spec = std::move(one.spec), .form = OpForm::kApart, .is_for_gpus = one.is_for_gpus});
+    }
+  return cases;
+}
 
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
                          const KernelBenchSkips& on_skip) {

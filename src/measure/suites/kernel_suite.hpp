@@ -20,10 +20,7 @@ struct KernelCase {
   bool is_for_gpus = false;  ///< left out on a CPU, which has plain loops for it or takes minutes
 };
 
-/// The ops of diffusion transformers. Linear with GELU, attention, and norm with modulation are also measured as the
-/// plain ops that they replace. GEMMs and attention have the shapes of a small model at batch 20 and of a large one.
-/// Memory-bound ops use tensors of 384 MiB, which no last-level cache holds. Attention in 8 bits and that over
-/// sequences of up to 131,072 tokens is for GPUs.
+/// The benchmarks in the table of cases (ir/cases/op_cases.hpp), fused ops also as the plain ops that they replace.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases();
 
 /// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "ir/cases/convolution_cases.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
 #include "kernels/vendor/cudnn/convolution_trial.hpp"
-#include "testing/convolution_cases.hpp"
 #include "testing/gpu_check.hpp"
 
 namespace headroom::cudnn {

@@ -8,10 +8,11 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
+#include "ir/cases/tolerance.hpp"
+#include "ir/infer.hpp"
 #include "ir/text/text.hpp"
-#include "testing/compare.hpp"
 
-/// Bodies shared by the tests of `fused` on every device; included by *_test.cpp only.
+/// Bodies of fused ops: for the table of cases, and for the tests of single kernels.
 namespace headroom {
 
 struct FusedCase {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "testing/compare.hpp"
+#include "ir/infer.hpp"
 
-/// Convolution cases shared by the tests of every device's kernels.
+/// Convolutions: for the table of cases, and for the tests of single kernels.
 namespace headroom {
 
 /// The epilogue of a convolution.

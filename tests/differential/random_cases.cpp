@@ -1,0 +1,62 @@
+// Small cases of any op, from the table of cases: an op that was added yesterday is generated, too.
+
+#include <algorithm>
+
+#include "differential/graph_maker.hpp"
+#include "ir/cases/op_cases.hpp"
+#include "ir/cases/value_range.hpp"
+#include "ir/op_definition.hpp"
+
+namespace headroom::differential {
+namespace {
+
+constexpr std::int64_t kMostElements = 8192;  // of an operand: the oracle is slow
+
+/// Bodies of fused ops have a generator of their own, whose values stay small; a CPU has no f8e4m3 matmuls.
+bool is_fit(const OpCase& one, DeviceKind device) {
+  const auto fits = [&](const TensorType& type) {
+    const bool has_dtype = device == DeviceKind::kCuda || type.dtype != DType::kF8E4M3;
+    return has_dtype && type.shape.numel() <= kMostElements;
+  };
+  return one.spec.op != Op::kFused && std::ranges::all_of(one.spec.inputs, fits) &&
+         std::ranges::all_of(one.spec.outputs, fits);
+}
+
+}  // namespace
+
+/// A value of the type of input `index`, of its range. A `restricted` one is from 0.5 to 4.
+ValueId GraphMaker::case_operand(const OpSpec& spec, std::size_t index, bool restricted) {
+  const TensorType& type = spec.inputs[index];
+  const ValueRange range = value_range(spec, index);
+  const bool is_scale =
+      range.kind == ValueRange::kNormal && range != value_range(type.dtype) && !spec.has_weight_at(index);
+  if (is_scale) return graph_.add_param(fresh("scale"), type);
+  if (spec.has_weight_at(index)) return graph_.add_param(fresh(type.shape.rank() == 1 ? "scale" : "w"), type);
+  if (range.kind == ValueRange::kUniform) return graph_.add_input(fresh("time"), type);
+  if (!is_float(type.dtype) || range.kind == ValueRange::kIntegers) return graph_.add_input(fresh("in"), type);
+  const ValueId x = operand(type);
+  return restricted ? b_.clamp(b_.add_scalar(b_.abs(x), 0.5), 0.5, 4) : x;
+}
+
+void GraphMaker::add_case() {
+  const std::span<const OpSchema> ops = all_ops();
+  const Op op = choose_.from(ops).op;
+  std::vector<OpCase> cases = small_cases(op, {dtype_, choose_.one_in(3) ? DType::kF32 : dtype_});
+  std::erase_if(cases, [&](const OpCase& one) { return !is_fit(one, device_); });
+  if (cases.empty()) return add_unary();
+  const OpSpec& spec = choose_.from(cases).spec;
+  const OpKind kind = definition_of(op).kind;
+  std::vector<ValueId> operands;
+  double largest = 1;
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    operands.push_back(case_operand(spec, i, kind == OpKind::kElementwise));
+    largest = std::max(largest, size(operands.back()));
+  }
+  const auto attributes = spec.attributes.all();
+  // A power of restricted operands, and a sum of a few thousand elements.
+  const double grows = kind == OpKind::kElementwise ? 256 : kind == OpKind::kView || kind == OpKind::kCopy ? 1 : 64;
+  for (const ValueId result : b_.emit(op, std::move(operands), {attributes.begin(), attributes.end()}))
+    keep(result, largest * grows);
+}
+
+}  // namespace headroom::differential
