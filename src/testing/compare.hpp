@@ -42,8 +42,8 @@ using LateWork = std::function<void(Stream& stream, std::span<const LateCopy> co
                                              TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 
 /// The same on given operands, one tensor for each input of `spec`, their elements rounded to its dtype.
-[[nodiscard]] Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,
-                                    std::vector<OracleTensor> operands, Tolerance tolerance,
+[[nodiscard]] Comparison compare_on(Backend& backend, const Kernel& kernel, const OpSpec& spec,
+                                    const DeviceTarget& target, std::vector<OracleTensor> operands, Tolerance tolerance,
                                     TestStrides strides = TestStrides::kDense, const LateWork& late_work = {});
 /// The same on a backend of its own.
 [[nodiscard]] Comparison compare_on(const Kernel& kernel, const OpSpec& spec, const DeviceTarget& target,

@@ -11,6 +11,7 @@
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
 #include "kernels/core/kernel.hpp"
+#include "testing/forwarding_backend.hpp"
 
 namespace headroom {
 namespace {
@@ -114,11 +115,10 @@ void list_imaginary_kernels() {
 }
 
 /// Memory of the host that counts as the device's own; copies and fills are the CPU's.
-class ImaginaryBackend final : public Backend {
+class ImaginaryBackend final : public ForwardingBackend {
  public:
-  ImaginaryBackend(int threads, std::size_t memory_bytes)
-      : cpu_(make_backend(DeviceKind::kCpu, threads)), memory_bytes_(memory_bytes) {
-    const Target cpu = cpu_->properties().target;
+  ImaginaryBackend(int threads, std::size_t memory_bytes) : ForwardingBackend(threads), memory_bytes_(memory_bytes) {
+    const Target cpu = ForwardingBackend::properties().target;
     target_ = Target{.device = kImaginary, .cpu_isa = cpu.cpu_isa, .threads = cpu.threads};
   }
 
@@ -128,24 +128,6 @@ class ImaginaryBackend final : public Backend {
             .memory_bytes = memory_bytes_,
             .available_bytes = memory_bytes_ - memory_use().total};
   }
-  void copy_from_host(Stream& stream, DevicePointer device, const void* host, std::size_t bytes) override {
-    cpu_->copy_from_host(stream, device, host, bytes);
-  }
-  void copy_to_host(Stream& stream, void* host, DevicePointer device, std::size_t bytes) override {
-    cpu_->copy_to_host(stream, host, device, bytes);
-  }
-  void copy_on_device(Stream& stream, DevicePointer to, DevicePointer from, std::size_t bytes) override {
-    cpu_->copy_on_device(stream, to, from, bytes);
-  }
-  void fill_normal(Stream& stream, DevicePointer device, DType dtype, std::uint64_t count,
-                   const NormalStream& from) override {
-    cpu_->fill_normal(stream, device, dtype, count, from);
-  }
-  [[nodiscard]] std::unique_ptr<Stream> make_stream() override { return cpu_->make_stream(); }
-  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native_handle) override {
-    return cpu_->adopt_stream(native_handle);
-  }
-  [[nodiscard]] std::unique_ptr<Event> make_event() override { return cpu_->make_event(); }
 
  protected:
   [[nodiscard]] void* allocate_bytes(std::size_t bytes) override {
@@ -157,10 +139,8 @@ class ImaginaryBackend final : public Backend {
           fmt::format("the imaginary device is out of memory: {} are needed in one block", format_bytes(bytes)));
     return data;
   }
-  void free_bytes(void* data, std::size_t /*bytes*/) noexcept override { std::free(data); }
 
  private:
-  std::unique_ptr<Backend> cpu_;
   DeviceTarget target_;
   std::size_t memory_bytes_;
 };

@@ -43,27 +43,17 @@ ScaledAttentionProblem problem_of(const OpSpec& spec) {
 /// Probabilities are rounded to e4m3.
 constexpr Tolerance kOfE4m3{.relative_l2 = 0.03, .max_ulps_of_peak = 64};
 
-/// The kernel in one variant.
-class TileKernel8 : public LibraryKernel {
- public:
-  explicit TileKernel8(const Hopper8Tile& tile)
-      : LibraryKernel({.name = "tile",
-                       .op = Op::kScaledAttention,
-                       .device = DeviceKind::kCuda,
-                       .supports = why_not_hopper8,
-                       .strided = kAllStrided,
-                       .plan = nullptr}),
-        tile_(tile) {}
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const DeviceTarget& /*target*/) const override {
-    return std::make_unique<PreparedKernel>(plan_hopper8(scaled_attention_problem(spec, inputs, outputs), tile_));
-  }
-
- private:
-  Hopper8Tile tile_;
-};
+/// The kernel with one tile.
+LibraryKernel kernel_of(const Hopper8Tile& tile) {
+  return LibraryKernel({.name = "tile",
+                        .op = Op::kScaledAttention,
+                        .device = DeviceKind::kCuda,
+                        .supports = why_not_hopper8,
+                        .strided = kAllStrided,
+                        .plan = [tile](const KernelBinding& b) {
+                          return plan_hopper8(scaled_attention_problem(b.spec, b.inputs, b.outputs), tile);
+                        }});
+}
 
 class Hopper8Attention : public cuda::KernelTest {
  protected:
@@ -75,7 +65,7 @@ class Hopper8Attention : public cuda::KernelTest {
   void expect_agrees(const Hopper8Tile& tile, const OpSpec& spec, TestStrides strides = TestStrides::kDense) {
     Comparison result;
     try {
-      result = compare(TileKernel8(tile), spec, 1, kOfE4m3, strides);
+      result = compare(kernel_of(tile), spec, 1, kOfE4m3, strides);
     } catch (const Error& error) {  // with the case that it came from
       result.message = error.what();
     }

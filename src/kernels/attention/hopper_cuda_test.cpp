@@ -108,27 +108,16 @@ Tolerance tolerance_of(DType dtype) {
 }
 
 /// The kernel with one tile.
-class TileKernel : public LibraryKernel {
- public:
-  explicit TileKernel(const HopperTile& tile)
-      : LibraryKernel({.name = "tile",
-                       .op = Op::kAttention,
-                       .device = DeviceKind::kCuda,
-                       .supports = why_not_hopper,
-                       .strided = kAllStrided,
-                       .plan = nullptr}),
-        tile_(tile) {}
-
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
-                                                        std::span<const Operand> outputs,
-                                                        const DeviceTarget& /*target*/) const override {
-    return std::make_unique<PreparedKernel>(
-        bind(make_hopper_algorithm(attention_problem(spec, inputs, outputs), tile_)));
-  }
-
- private:
-  HopperTile tile_;
-};
+LibraryKernel kernel_of(const HopperTile& tile) {
+  return LibraryKernel({.name = "tile",
+                        .op = Op::kAttention,
+                        .device = DeviceKind::kCuda,
+                        .supports = why_not_hopper,
+                        .strided = kAllStrided,
+                        .plan = [tile](const KernelBinding& b) {
+                          return bind(make_hopper_algorithm(attention_problem(b.spec, b.inputs, b.outputs), tile));
+                        }});
+}
 
 class HopperAttention : public cuda::KernelTest {
  protected:
@@ -141,7 +130,7 @@ class HopperAttention : public cuda::KernelTest {
                      TestStrides strides = TestStrides::kDense) {
     Comparison result;
     try {
-      result = compare(TileKernel(tile), spec_of(dtype, c), 1, tolerance, strides);
+      result = compare(kernel_of(tile), spec_of(dtype, c), 1, tolerance, strides);
     } catch (const Error& error) {  // with the case that it came from
       result.message = error.what();
     }

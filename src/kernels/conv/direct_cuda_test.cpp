@@ -70,8 +70,9 @@ class NarrowConvolution : public cuda::KernelTest {
   void expect_agrees(const OpSpec& spec) {
     const std::vector<Algorithm> algorithms = make_direct_algorithms(problem_of(spec), target());
     for (std::size_t i = 0; i < algorithms.size(); ++i) {
-      const AlgorithmKernel<why_not_narrow> kernel(
-          spec.op, [&](const Problem& problem, const Target& on) { return make_direct_algorithms(problem, on).at(i); });
+      const LibraryKernel kernel = algorithm_kernel(
+          spec.op, why_not_narrow,
+          [&](const Problem& problem, const Target& on) { return make_direct_algorithms(problem, on).at(i); });
       const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
       EXPECT_TRUE(result.passed) << algorithms[i].name << ": " << result.message;
     }

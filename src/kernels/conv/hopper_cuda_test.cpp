@@ -57,8 +57,9 @@ class HopperConvolution : public cuda::KernelTest {
   void expect_agrees(const HopperTile& tile, const OpSpec& spec) {
     const std::vector<HopperTile> fitting = hopper_tiles(problem_of(spec));
     if (std::ranges::count(fitting, tile) == 0) return;
-    const AlgorithmKernel<why_not_hopper> kernel(
-        spec.op, [&](const Problem& problem, const Target&) { return make_hopper_algorithm(problem, tile); });
+    const LibraryKernel kernel = algorithm_kernel(spec.op, why_not_hopper, [&](const Problem& problem, const Target&) {
+      return make_hopper_algorithm(problem, tile);
+    });
     const Comparison result = compare(kernel, spec, 1, default_tolerance(spec.outputs[0].dtype));
     EXPECT_TRUE(result.passed) << name_of(tile) << ": " << result.message;
   }
@@ -105,7 +106,7 @@ TEST_F(HopperConvolution, AddsAShortcut) {
 // Compared with other kernels: also from fewer channels than the convolution's, and for a kernel with a packed
 // weight.
 TEST_F(HopperConvolution, AddsAShortcutInTwo) {
-  const AlgorithmKernel<why_not_hopper> in_two(Op::kConv2dShortcut, make_algorithm_in_two);
+  const LibraryKernel in_two = algorithm_kernel(Op::kConv2dShortcut, why_not_hopper, make_algorithm_in_two);
   for (const ConvolutionCase& c : {hopper_cases()[0], hopper_cases()[1]})
     for (const std::int64_t channels : {8, 200})
       for (const bool is_weight : {false, true}) {

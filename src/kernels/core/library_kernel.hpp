@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "kernels/core/written_kernel.hpp"
 
@@ -14,12 +17,12 @@ struct LibraryTraits {
   Tried tried = Tried::kNext;
   DeviceKind device = DeviceKind::kCpu;
   /// Called for its op and device, with operands that have elements.
-  Support (*supports)(const OpSpec& spec, const Target& target);
+  std::function<Support(const OpSpec& spec, const Target& target)> supports;
   std::uint32_t strided = 0;  ///< inputs (bits by number) whose outer strides are free; others are dense
   bool strides_output = true;
   ImageForm (*images)(const OpSpec& spec) = nullptr;  ///< of a convolution: Kernel::best_images()
   bool overwrites_residual = false;  ///< output 0 may be written over the operand of an epilogue, given equal types
-  KernelPlan (*plan)(const KernelBinding& binding);
+  std::function<KernelPlan(const KernelBinding& binding)> plan;
 };
 inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};
 
@@ -27,7 +30,7 @@ inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};
 class LibraryKernel : public Kernel {
  public:
   using Traits = LibraryTraits;
-  explicit LibraryKernel(const LibraryTraits& traits) : traits_(traits) {}
+  explicit LibraryKernel(LibraryTraits traits) : traits_(std::move(traits)) {}
 
   [[nodiscard]] std::string_view name() const override { return traits_.name; }
   [[nodiscard]] Op op() const override { return traits_.op; }
