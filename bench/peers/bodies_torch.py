@@ -5,10 +5,7 @@ torch.compile(mode="max-autotune-no-cudagraphs", dynamic=False), raw trials kept
     python3 bench/peers/bodies_torch.py --filter 'bf16 (medium|large)' --rounds 2 --save pytorch-{round}.json \\
         --beside "build/release/headroom bench bodies --filter 'bf16 (medium|large)' --device cuda --out headroom-{round}.json"
 
-Timed as Headroom times its own (src/measure/protocol/submissions.cpp): 20 calls are captured in a CUDA graph, one behind the other on the
-same operands, so that neither Python nor launches are in the times; a trial is one replay up to the end of a synchronization, or
-several where one takes less than a millisecond, by the wall clock, divided by its calls; 5 to 20 replays warm up, 20 trials count.
-Results of a call are given back before the next, which so writes where the last one wrote. Inputs are drawn anew for each round.
+Timed as Headroom times its own (replays.py). Inputs are drawn anew for each round.
 
 Names, operands and results are those of src/measure/suites/body_cases.cpp: the work hash, which is of their dtypes and shapes, says so.
 What is compiled is held against the same function, eager, on the operands in f32. The plan of a result lists the kernels that the
@@ -20,9 +17,7 @@ a kernel, the others time none. With --beside this process alternates with anoth
 
 import argparse
 import fcntl
-import math
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,15 +31,13 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 import peer_result
 from launched import kernels_of, plan_of
+from replays import operand_text, time_calls
 from rounds import in_rounds, tell
 
 MODE = "max-autotune-no-cudagraphs"
 EPS = 1e-6
-NAMES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8e4m3", torch.uint8: "u8", torch.int32: "i32"}
 STORED = {"f32": torch.float32, "bf16": torch.bfloat16}
 SIZES = ("small", "medium", "large")
-CALLS = 20  # in a graph
-WARMUP, TRIALS, LEAST_TRIAL_S = (5, 20), 20, 1e-3
 FARTHEST, FARTHEST_F8 = 1e-2, 3e-2  # of a result from what it is in f32, relative, in the 2-norm; f8e4m3 has steps of 1/8
 
 
@@ -213,49 +206,6 @@ def check(case, outputs, inputs):
             raise SystemExit(f"{case.name}: compiled and eager are {distance:.2e} apart")
 
 
-def operand_text(x):
-    return f"{NAMES[x.dtype]}[{', '.join(map(str, x.shape))}]"
-
-
-def capture(function, inputs):
-    """So many calls in a graph, each after its predecessor's results were given back."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            function(*inputs)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(CALLS):
-            function(*inputs)
-    return graph
-
-
-def is_settled(times):
-    """As src/measure/statistics/trials.hpp says."""
-    if len(times) < 5:
-        return False
-    now, before = statistics.median(times[-3:]), statistics.median(times[-5:-2])
-    return abs(now - before) <= 0.05 * before
-
-
-def time_replays(graph):
-    """Milliseconds of a call by trial, and how many replays warmed up."""
-    def replay(times):
-        began = time.perf_counter_ns()
-        for _ in range(times):
-            graph.replay()
-            torch.cuda.synchronize()
-        return (time.perf_counter_ns() - began) / 1e9 / times
-
-    warmup = []
-    while len(warmup) < WARMUP[1] and not (len(warmup) >= WARMUP[0] and is_settled(warmup)):
-        warmup.append(replay(1))
-    replays = max(1, math.ceil(LEAST_TRIAL_S / statistics.median(warmup[-3:])))
-    return [replay(replays) * 1e3 / CALLS for _ in range(TRIALS)], len(warmup)
-
-
 class Measured:
     """A case, compiled once and timed in each round."""
 
@@ -271,9 +221,7 @@ class Measured:
         print(f"{case.name}: {len(self.plan['nodes'])} kernels, ready after {time.perf_counter() - began:.1f} s", flush=True)
 
     def result(self, number):
-        graph = capture(self.function, inputs := self.case.draw())
-        times, warmup = time_replays(graph)
-        del graph, inputs
+        times, warmup = time_calls(self.function, self.case.draw())
         applied = [f"torch.compile({MODE})", "CUDA Graph"]
         return {
             "id": self.case.name, "name": self.case.name, "subject": self.subject, "work_hash": peer_result.work_hash(self.subject),

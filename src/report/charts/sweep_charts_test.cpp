@@ -226,5 +226,46 @@ TEST(CumulativeImpact, TellsTheSynergyOfTheTable) {
                                              synergy.value, synergy.interval->low, synergy.interval->high))));
 }
 
+/// The kernel suite's attention of one length, ours and a peer's.
+void add_attention(ResultFile& file, std::int64_t tokens, double ms, double peer_ms, bool is_causal) {
+  const std::string operand = fmt::format("bf16[1, 16, {}, 128]", tokens);
+  const json request = {{"attributes", {{"causal", is_causal ? "1" : "0"}}},
+                        {"inputs", json::array({operand, operand, operand})},
+                        {"outputs", json::array({operand})}};
+  test::add_kernel(file, "attention", fmt::format("attention of {} tokens{}", tokens, is_causal ? ", causal" : ""),
+                   "bf16", "matrix", 1, 1, near(ms));
+  file.results.back().subject.request = request;
+  Result peer = make_peer("cuDNN", near(peer_ms));
+  peer.id = fmt::format("{} {}", tokens, is_causal);
+  peer.subject = file.results.back().subject;
+  file.results.push_back(std::move(peer));
+}
+
+TEST(AttentionLengths, DrawsALineForEachKernelAndPeer) {
+  ResultFile file = make_file({});
+  for (const bool is_causal : {false, true})
+    for (const std::int64_t tokens : {2048, 8192}) add_attention(file, tokens, 10, 20, is_causal);
+  const Drawn drawn = charts::attention_lengths(make_dataset({file}));
+  ASSERT_THAT(drawn.charts, SizeIs(2));
+  const json& dense = drawn.charts[0].option;
+  EXPECT_THAT(drawn.charts[0].subtitle, HasSubstr("16 heads of 128;"));
+  EXPECT_THAT(drawn.charts[1].subtitle, HasSubstr("16 heads of 128, causal;"));
+  EXPECT_EQ(dense["xAxis"]["data"], json({"2048", "8192"}));
+  EXPECT_EQ(dense["legend"]["data"].size(), 2);
+  const auto rate = [](const json& option, std::size_t line, std::size_t point) {
+    return option["series"][2 * line]["data"][point]["value"][1].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(rate(dense, 0, 0), 4.0 * 16 * 128 * 2048 * 2048 / 0.010);
+  EXPECT_DOUBLE_EQ(rate(dense, 1, 1), 4.0 * 16 * 128 * 8192 * 8192 / 0.020);
+  EXPECT_DOUBLE_EQ(rate(drawn.charts[1].option, 0, 0), 4.0 * 16 * 128 * 2048 * 2049 / 2 / 0.010);
+}
+
+TEST(AttentionLengths, NeedsTwoLengthsInTheSameHeads) {
+  ResultFile file = make_file({});
+  add_attention(file, 2048, 10, 20, false);
+  add_attention(file, 8192, 10, 20, true);
+  EXPECT_THAT(charts::attention_lengths(make_dataset({file})).charts, IsEmpty());
+}
+
 }  // namespace
 }  // namespace headroom

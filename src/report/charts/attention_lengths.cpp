@@ -1,0 +1,166 @@
+// FLOP/s of attention against the number of tokens: a line for each kernel and peer.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "report/charts/charts.hpp"
+#include "report/kernel_rates.hpp"
+#include "report/plots/option.hpp"
+#include "report/sweep.hpp"
+
+namespace headroom::charts {
+namespace {
+
+using nlohmann::json;
+
+/// An operand as requests name it: "bf16[1, 24, 4608, 128]".
+struct OperandText {
+  std::string dtype;
+  std::vector<double> extents;
+};
+
+OperandText read_operand(const std::string& text) {
+  const std::size_t bracket = std::min(text.find('['), text.size());
+  OperandText operand{.dtype = text.substr(0, bracket), .extents = {}};
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data() + bracket; at < end; ++at) {
+    double extent = 0;
+    const auto [next, error] = std::from_chars(at, end, extent);
+    if (error != std::errc{}) continue;
+    operand.extents.push_back(extent);
+    at = next;
+  }
+  return operand;
+}
+
+/// Self-attention without a bias, measured by itself.
+struct SelfAttention {
+  std::string heads;  ///< what lines of one chart have in common: "16 heads of 128, causal"
+  std::string dtype;  ///< of queries and keys
+  double tokens = 0;
+  double flops = 0;  ///< of both matmuls, over the visible keys
+};
+
+std::optional<SelfAttention> self_attention_of(const Subject& subject) {
+  const bool is_scaled = subject.name == "scaled_attention";
+  if (subject.kind != SubjectKind::kKernel || (!is_scaled && subject.name != "attention")) return {};
+  const json none = json::array();
+  const json& inputs = subject.request.contains("inputs") ? subject.request.at("inputs") : none;
+  const json& outputs = subject.request.contains("outputs") ? subject.request.at("outputs") : none;
+  if (inputs.size() != (is_scaled ? 6 : 3) || outputs.size() != 1) return {};
+  const auto operand = [](const json& text) { return text.is_string() ? read_operand(text) : OperandText{}; };
+  const OperandText q = operand(inputs[0]), k = operand(inputs[is_scaled ? 2 : 1]), out = operand(outputs[0]);
+  if (q.extents.size() != 4 || k.extents.size() != 4 || out.extents.size() != 4 || q.extents[2] != k.extents[2])
+    return {};
+  const json attributes = subject.request.value("attributes", json::object());
+  const bool is_causal = attributes.value("causal", "0") == "1";
+  const double batch = q.extents[0], heads = q.extents[1], tokens = q.extents[2], dim = q.extents[3];
+  SelfAttention found{
+      .heads = fmt::format("{} heads of {}", heads, dim),
+      .dtype = q.dtype,
+      .tokens = tokens,
+      .flops = 2 * batch * heads * (dim + out.extents[3]) * (is_causal ? tokens * (tokens + 1) / 2 : tokens * tokens)};
+  if (k.extents[1] != heads) found.heads += fmt::format(", {} of keys", k.extents[1]);
+  if (batch != 1) found.heads += fmt::format(", batch {}", batch);
+  if (is_causal) found.heads += ", causal";
+  return found;
+}
+
+/// "fastest.attention bf16"; a peer by its name.
+std::string name_of_line(const Measurement& m, const std::string& dtype) {
+  if (m.is_peer || !m.result->plan) return m.label;
+  const PlanRecord& plan = m.file->plans.at(*m.result->plan);
+  return fmt::format("{} {}", KernelRate{.measurement = &m, .plan = &plan}.kernels(), dtype);
+}
+
+/// What one chart draws: attention in the same heads on one machine.
+struct Lengths {
+  std::map<double, const Scenario*> points;  ///< by tokens
+  std::map<double, double> flops;
+  std::vector<std::string> names;  ///< of lines, ours first
+  std::map<std::string, std::map<double, const Measurement*>> lines;
+};
+
+void add_measurement(Lengths& lengths, const Scenario& scenario, const SelfAttention& work, const Measurement& m) {
+  const std::string name = name_of_line(m, work.dtype);
+  if (!lengths.lines.contains(name)) lengths.names.push_back(name);
+  const Measurement*& at = lengths.lines[name][work.tokens];
+  if (at == nullptr || m.file->created >= at->file->created) at = &m;
+  lengths.points.try_emplace(work.tokens, &scenario);
+  lengths.flops[work.tokens] = work.flops;
+}
+
+/// By heads and hardware, in the order of the results.
+std::vector<std::pair<Sweep, Lengths>> lengths_of(const Dataset& dataset) {
+  std::vector<std::pair<Sweep, Lengths>> all;
+  for (const bool is_peer : {false, true})
+    for (const Scenario& scenario : dataset.scenarios()) {
+      const std::optional<SelfAttention> work = self_attention_of(scenario.subject);
+      if (!work) continue;
+      auto found = std::ranges::find_if(all, [&](const auto& one) {
+        return one.first.work == work->heads && one.first.hardware == scenario.hardware;
+      });
+      if (found == all.end())
+        found = all.insert(found, {Sweep{.work = work->heads, .hardware = scenario.hardware, .points = {}}, {}});
+      for (const Measurement* m : scenario.current)
+        if (m->timing && m->time().median_ms > 0 && m->is_peer == is_peer)
+          add_measurement(found->second, scenario, *work, *m);
+    }
+  return all;
+}
+
+/// The lines with two lengths or more, over the points of the sweep.
+std::vector<SweepLine> lines_over(const Sweep& sweep, const Lengths& lengths) {
+  static constexpr std::string_view kOurRoles[] = {"orange", "blue", "gold", "base"};
+  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "sky"};
+  std::vector<SweepLine> lines;
+  std::size_t ours = 0, peers = 0;
+  for (const std::string& name : lengths.names) {
+    const std::map<double, const Measurement*>& measured = lengths.lines.at(name);
+    if (measured.size() < 2) continue;
+    const bool is_peer = measured.begin()->second->is_peer;
+    SweepLine line{
+        .label = name,
+        .role = is_peer ? kPeerRoles[peers++ % std::size(kPeerRoles)] : kOurRoles[ours++ % std::size(kOurRoles)],
+        .at = {}};
+    for (const SweepPoint& point : sweep.points) {
+      const auto at = measured.find(point.x);
+      line.at.push_back(at == measured.end() ? nullptr : at->second);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+Drawn attention_lengths(const Dataset& dataset) {
+  Drawn drawn;
+  for (auto& [sweep, lengths] : lengths_of(dataset)) {
+    for (const auto& [tokens, scenario] : lengths.points)
+      sweep.points.push_back({.x = tokens, .scenario = scenario, .name = fmt::format("{}", tokens)});
+    const std::vector<SweepLine> lines = lines_over(sweep, lengths);
+    if (lines.empty()) continue;
+    const SweepQuantity rate{.name = "rate",
+                             .of_time = [&](double tokens, double ms) { return lengths.flops.at(tokens) / ms * 1e3; },
+                             .axis_fn = "axis_flops",
+                             .label = [](double flops) { return label_si(flops, "FLOP/s"); },
+                             .unit = "FLOP/s"};
+    drawn.charts.push_back({.file = numbered("attention_lengths", drawn.charts.size()),
+                            .title = "Rate of attention by number of tokens",
+                            .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
+                            .of = dataset.scenarios_of(measurements_of(lines)),
+                            .option = sweep_option(sweep, lines, "tokens", rate),
+                            .notes = {"The FLOPs are those of both matmuls over the visible keys. Whiskers are the 95% "
+                                      "interval of the median."}});
+    fit_sweep(drawn.charts.back());
+    for (std::string& note : notes_on(sweep, lines, "{} tokens")) drawn.charts.back().notes.push_back(std::move(note));
+  }
+  drawn.left_out = "no attention was measured by itself for two numbers of tokens in the same heads";
+  return drawn;
+}
+
+}  // namespace headroom::charts
