@@ -6,11 +6,11 @@
 HASH is of the plan's content. Nothing else in a file changes. A file whose plans are there already is left alone.
 """
 
+import argparse
 import gzip
 import hashlib
 import json
 import pathlib
-import sys
 
 KEY = '"plans":'
 
@@ -41,7 +41,9 @@ def share(path):
 
 
 def main():
-    for path in map(pathlib.Path, sys.argv[1:]):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE", help="result files, which change in place")
+    for path in parser.parse_args().files:
         share(path)
 
 
