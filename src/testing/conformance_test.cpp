@@ -10,7 +10,7 @@ namespace {
 
 class ConformanceTest : public testing::Test {
  protected:
-  [[nodiscard]] Target target() const { return backend_->properties().target; }
+  [[nodiscard]] DeviceTarget target() const { return backend_->properties().target; }
   std::vector<CaseOutcome> check(std::vector<CaseOutcome> cases) {
     return check_conformance(*backend_, target(), std::move(cases));
   }
@@ -52,7 +52,7 @@ TEST_F(ConformanceTest, ALackHasTheReasonOfEachKernel) {
 }
 
 TEST_F(ConformanceTest, ATargetMayBeNarrowerThanTheDevice) {
-  Target portable = target();
+  DeviceTarget portable = target();
   portable.cpu_isa = CpuIsa::kPortable;
   const CaseOutcome lacks = check_conformance(*backend_, portable, {first_case(Op::kConv2d, DType::kBF16)})[0];
   EXPECT_EQ(lacks.is, Conformity::kLacks);
