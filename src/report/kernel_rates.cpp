@@ -41,9 +41,9 @@ std::vector<KernelSet> kernel_sets_of(const Dataset& dataset) {
   return sets;
 }
 
-std::string KernelRate::kernels() const {
+std::string kernels_in(const PlanRecord& plan) {
   std::vector<std::string_view> names;
-  for (const PlannedNode& each : plan->nodes) names.push_back(each.kernel);
+  for (const PlannedNode& each : plan.nodes) names.push_back(each.kernel);
   return fmt::format("{}", fmt::join(names, " + "));
 }
 

@@ -17,9 +17,10 @@ struct KernelRate {
   std::vector<double> flops_per_second;  ///< for each trial
   double median_flops = 0;               ///< per second
   double median_bytes = 0;               ///< per second
-  /// "cudnn.attention", or for several launches "a.matmul + b.softmax + a.matmul".
-  [[nodiscard]] std::string kernels() const;
 };
+
+/// The kernels of a plan: "cudnn.attention", or for several launches "a.matmul + b.softmax + a.matmul".
+[[nodiscard]] std::string kernels_in(const PlanRecord& plan);
 
 /// The kernels of one machine, and the reference rates measured in the same run.
 struct KernelSet {

@@ -31,7 +31,7 @@ Drawn attention_comparison(const Dataset& dataset) {
       Tip tip(kernel.measurement->label);
       tip.timing(*kernel.measurement)
           .row("rate", exact(kernel.median_flops, "FLOP/s"))
-          .row(kernel.is_one_launch ? "kernel" : "kernels", kernel.kernels())
+          .row(kernel.is_one_launch ? "kernel" : "kernels", kernels_in(*kernel.plan))
           .row("computes in", kernel.node->compute_type);
       bars.push_back({.name = kernel.measurement->label,
                       .value = kernel.measurement->time().median_ms,

@@ -72,8 +72,7 @@ std::optional<SelfAttention> self_attention_of(const Subject& subject) {
 /// "fastest.attention bf16"; a peer by its name.
 std::string name_of_line(const Measurement& m, const std::string& dtype) {
   if (m.is_peer || !m.result->plan) return m.label;
-  const PlanRecord& plan = m.file->plans.at(*m.result->plan);
-  return fmt::format("{} {}", KernelRate{.measurement = &m, .plan = &plan}.kernels(), dtype);
+  return fmt::format("{} {}", kernels_in(m.file->plans.at(*m.result->plan)), dtype);
 }
 
 /// What one chart draws: attention in the same heads on one machine.

@@ -52,9 +52,9 @@ Dot fused_dot(const FusedPair& pair, const Estimate& factor) {
   Tip tip(fused.label);
   tip.factor("against unfused", factor)
       .row("fused", exact(fused.time().median_ms, "ms"))
-      .row("kernel", pair.fused->kernels())
+      .row("kernel", kernels_in(*pair.fused->plan))
       .row("unfused", exact(plain.time().median_ms, "ms"))
-      .row("kernels", pair.plain->kernels())
+      .row("kernels", kernels_in(*pair.plain->plan))
       .row("launches", fmt::format("{} and {}", pair.fused->plan->nodes.size(), pair.plain->plan->nodes.size()))
       .row("trials", fmt::format("{} and {}", fused.time().trials_ms.size(), plain.time().trials_ms.size()));
   return {.name = fused.label,
