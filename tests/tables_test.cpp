@@ -185,11 +185,11 @@ TEST_F(TablesTest, TablesOfBenchmarksFit) {
 }
 
 TEST_F(TablesTest, TablesOfStreamsFit) {
-  constexpr VideoFormat kFormat{.width = 16, .height = 16, .rate = {30, 1}};
-  const auto writer = open_video_writer(file("in.y4m"), kFormat);
-  std::vector<std::uint8_t> rgb(kFormat.frame_bytes());
+  constexpr VideoFormat kInput{.width = 16, .height = 16, .rate = {30, 1}};
+  const auto writer = open_video_writer(file("in.y4m"), kInput);
+  std::vector<std::uint8_t> rgb(kInput.frame_bytes());
   for (std::int64_t i = 0; i < 4; ++i) {
-    draw_test_frame(kFormat, i, rgb);
+    draw_test_frame(kInput, i, rgb);
     writer->write(rgb);
   }
   writer->finish();
