@@ -1,6 +1,5 @@
-# headroom_layer(name [WHOLE] [APART] DEPENDS targets... [PRIVATE targets...]) makes, from every source below src/<name>:
-#   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below); of a layer that is WHOLE
-#                         what links it takes every object, those too that nothing refers to
+# headroom_layer(name [APART] DEPENDS targets... [PRIVATE targets...]) makes, from every source below src/<name>:
+#   headroom_<name>       the layer's static library (all sources but main.cpp and the kinds below)
 #                         a layer that is APART is compiled source by source, but for the kernels for CPUs
 #                         (headroom_compile_kernels_together); others several at a time (headroom_compile_together)
 #   <name>_tests          with HEADROOM_TESTS its unit tests (*_test.cpp), registered with CTest one by one under the label `unit`
@@ -18,7 +17,7 @@ if(HEADROOM_TESTS)
 endif()
 
 function(headroom_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 LAYER "WHOLE;APART" "" "DEPENDS;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 LAYER "APART" "" "DEPENDS;PRIVATE")
   set(root ${PROJECT_SOURCE_DIR}/src/${name})
   set(seen ${name})
   foreach(dependency IN LISTS LAYER_DEPENDS)
@@ -41,13 +40,7 @@ function(headroom_layer name)
   list(FILTER benches INCLUDE REGEX "_bench\\.(cpp|cu)$")
   list(FILTER main INCLUDE REGEX "/main\\.cpp$")
 
-  if(LAYER_WHOLE)
-    add_library(headroom_${name}_objects STATIC ${sources})
-    set_target_properties(headroom_${name}_objects PROPERTIES OUTPUT_NAME headroom_${name})
-    target_link_libraries(headroom_${name}_objects PUBLIC headroom_options ${LAYER_DEPENDS} PRIVATE ${LAYER_PRIVATE})
-    add_library(headroom_${name} INTERFACE)
-    target_link_libraries(headroom_${name} INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,headroom_${name}_objects>)
-  elseif(sources)
+  if(sources)
     add_library(headroom_${name} STATIC ${sources})
     target_link_libraries(headroom_${name} PUBLIC headroom_options ${LAYER_DEPENDS} PRIVATE ${LAYER_PRIVATE})
   else()

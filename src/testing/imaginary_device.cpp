@@ -7,6 +7,7 @@
 #include <list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
@@ -61,7 +62,6 @@ class ImaginaryKernel final : public Kernel {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] Op op() const override { return of_cpu_.op(); }
   [[nodiscard]] DeviceKind device() const override { return kImaginary; }
-  [[nodiscard]] Tried tried() const override { return of_cpu_.tried(); }
 
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override {
     if (target.device != kImaginary) return Rejection{"runs on imaginary devices"};
@@ -105,11 +105,13 @@ class ImaginaryKernel final : public Kernel {
   std::string name_;
 };
 
-/// Lists the kernels once.
-void list_imaginary_kernels() {
+/// Adds the kernels once.
+void add_imaginary_kernels() {
   static const std::list<ImaginaryKernel> kKernels = [] {
     std::list<ImaginaryKernel> kernels;
-    for (const Kernel* of_cpu : kernels_of(DeviceKind::kCpu)) detail::list_kernel(kernels.emplace_back(*of_cpu));
+    std::vector<const Kernel*> added;
+    for (const Kernel* of_cpu : kernels_of(DeviceKind::kCpu)) added.push_back(&kernels.emplace_back(*of_cpu));
+    add_kernels(added);
     return kernels;
   }();
 }
@@ -155,7 +157,7 @@ constinit const DeviceProfile kImaginaryProfile{.name = "imaginary",
                                                 .describe = describe_imaginary};
 
 std::unique_ptr<Backend> make_imaginary_backend(int threads, std::size_t memory_bytes) {
-  list_imaginary_kernels();
+  add_imaginary_kernels();
   return std::make_unique<ImaginaryBackend>(threads, memory_bytes);
 }
 

@@ -119,6 +119,32 @@ expect 1 'kernels/planted_cuda_test.cpp:1: compare_with_oracle: nothing before t
 plant
 expect 1 'no kernel below' check_waits
 
+check_lists() { python3 "$here/check_lists.py" "$tree/src"; }
+# plant_lists TEXT [FILE]: appends a line to sound lists.
+plant_lists() {
+  plant
+  mkdir -p "$tree/src/kernels/norm"
+  echo '#include "kernels/norm/kernels.def"' >"$tree/src/kernels/all_kernels.def"
+  printf 'HR_CPU_KERNEL(fast_softmax)\nHR_CUDA_KERNELS(cuda_norms)  // of rows\n' >"$tree/src/kernels/norm/kernels.def"
+  echo 'const Kernel& fast_softmax() {' >"$tree/src/kernels/norm/softmax_cpu.cpp"
+  echo 'std::span<const CudaKernel> cuda_norms() {' >"$tree/src/kernels/norm/norm_cuda.cpp"
+  if [[ $# -gt 0 ]]; then echo "$1" >>"$tree/src/kernels/${2:-norm/softmax_cpu.cpp}"; fi
+}
+plant_lists
+expect 0 '2 kernels are listed' check_lists
+plant_lists 'const Kernel& plain_softmax() {'
+expect 1 'kernels/norm/softmax_cpu.cpp: no kernels.def has HR_CPU_KERNEL(plain_softmax)' check_lists
+plant_lists 'std::span<const cuda::CudaKernel> more_norms() {' norm/norm.cu
+expect 1 'kernels/norm/norm.cu: no kernels.def has HR_CUDA_KERNEL(more_norms)' check_lists
+plant_lists 'const Kernel& fast_softmax() {' norm/cuda_softmax.cpp
+expect 1 'no kernels.def has HR_CUDA_KERNEL(fast_softmax)' check_lists
+plant_lists 'HR_CPU_KERNEL(fast_softmax)' norm/kernels.def
+expect 1 'fast_softmax is listed twice' check_lists
+plant_lists && : >"$tree/src/kernels/all_kernels.def"
+expect 1 'kernels/norm/kernels.def: is not in kernels/all_kernels.def' check_lists
+plant
+expect 1 'no kernel below' check_lists
+
 check_kernels() { python3 "$here/check_kernels.py" "$tree/src" "$tree/launched.a"; }
 # archive DECLARATION...: of what a compiler makes of sound.cu.
 archive() {

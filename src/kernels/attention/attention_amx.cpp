@@ -618,12 +618,15 @@ Support supports_attention_amx(const OpSpec& spec, const Target& target) {
   return supports_attention(spec, 256);
 }
 
-const Listed<LibraryKernel> kAttention({.name = "amx.attention",
-                                        .op = Op::kAttention,
-                                        .tried = Tried::kFirst,
-                                        .supports = supports_attention_amx,
-                                        .strided = kAllStrided,
-                                        .plan = plan_attention_amx});
-
 }  // namespace
+
+const Kernel& amx_attention() {
+  static const LibraryKernel kernel({.name = "amx.attention",
+                                     .op = Op::kAttention,
+                                     .supports = supports_attention_amx,
+                                     .strided = kAllStrided,
+                                     .plan = plan_attention_amx});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -440,9 +440,13 @@ Support supports_attention(const OpSpec& spec) {
   return std::nullopt;
 }
 
-const Listed<CpuKernel> kAttention(
-    {.name = "highway.attention", .op = Op::kAttention, .supports = supports_attention, .plan = plan_attention});
-
 }  // namespace
+
+const Kernel& highway_attention() {
+  static const CpuKernel kernel(
+      {.name = "highway.attention", .op = Op::kAttention, .supports = supports_attention, .plan = plan_attention});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

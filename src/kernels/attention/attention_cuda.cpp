@@ -164,19 +164,26 @@ KernelPlan plan_gemms(const KernelBinding& binding) {
   return {launch, std::max(whole.scratch_bytes(), last.scratch_bytes()), whole.implementation() + " + cuda"};
 }
 
-const Listed<LibraryKernel> kCudnnAttention({.name = "cudnn.attention",
-                                             .op = Op::kAttention,
-                                             .device = DeviceKind::kCuda,
-                                             .supports = supports_sdpa,
-                                             .strided = kAllStrided,
-                                             .plan = plan_sdpa});
-const Listed<LibraryKernel> kCublasltAttention({.name = "cublaslt.attention",
-                                                .op = Op::kAttention,
-                                                .tried = Tried::kLast,
-                                                .device = DeviceKind::kCuda,
-                                                .supports = supports_gemms,
-                                                .strided = kAllStrided,
-                                                .plan = plan_gemms});
-
 }  // namespace
+
+const Kernel& cudnn_attention() {
+  static const LibraryKernel kernel({.name = "cudnn.attention",
+                                     .op = Op::kAttention,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = supports_sdpa,
+                                     .strided = kAllStrided,
+                                     .plan = plan_sdpa});
+  return kernel;
+}
+
+const Kernel& cublaslt_attention() {
+  static const LibraryKernel kernel({.name = "cublaslt.attention",
+                                     .op = Op::kAttention,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = supports_gemms,
+                                     .strided = kAllStrided,
+                                     .plan = plan_gemms});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -164,14 +164,6 @@ KernelPlan plan(const KernelBinding& binding) {
   });
 }
 
-const Listed<LibraryKernel> kFastestAttention({.name = "fastest.attention",
-                                               .op = Op::kAttention,
-                                               .tried = Tried::kFirst,
-                                               .device = DeviceKind::kCuda,
-                                               .supports = why_not_hopper,
-                                               .strided = kAllStrided,
-                                               .plan = plan});
-
 }  // namespace
 
 std::string versions() {
@@ -207,3 +199,17 @@ KernelPlan bind(Algorithm algorithm) {
 }
 
 }  // namespace headroom::attentions
+
+namespace headroom {
+
+const Kernel& fastest_attention() {
+  static const LibraryKernel kernel({.name = "fastest.attention",
+                                     .op = Op::kAttention,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = attentions::why_not_hopper,
+                                     .strided = kAllStrided,
+                                     .plan = attentions::plan});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -202,13 +202,6 @@ class ScaledAttentionKernel : public LibraryKernel {
   [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kF8E4M3; }
 };
 
-const Listed<ScaledAttentionKernel> kScaledAttention({.name = "cuda.scaled_attention",
-                                                      .op = Op::kScaledAttention,
-                                                      .device = DeviceKind::kCuda,
-                                                      .supports = why_not_hopper8,
-                                                      .strided = kAllStrided,
-                                                      .plan = plan_fastest8});
-
 }  // namespace
 
 ScaledAttentionProblem scaled_attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
@@ -292,3 +285,17 @@ KernelPlan plan_hopper8(const ScaledAttentionProblem& problem, const Hopper8Tile
 }
 
 }  // namespace headroom::attentions
+
+namespace headroom {
+
+const Kernel& cuda_scaled_attention() {
+  static const attentions::ScaledAttentionKernel kernel({.name = "cuda.scaled_attention",
+                                                         .op = Op::kScaledAttention,
+                                                         .device = DeviceKind::kCuda,
+                                                         .supports = attentions::why_not_hopper8,
+                                                         .strided = kAllStrided,
+                                                         .plan = attentions::plan_fastest8});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -94,11 +94,15 @@ KernelPlan plan_merge_attention(const KernelBinding& binding) {
   });
 }
 
-const Listed<CpuKernel> kMergeAttention({.name = "highway.merge_attention",
-                                         .op = Op::kMergeAttention,
-                                         .supports = supports_rows,
-                                         .plan = plan_merge_attention});
-
 }  // namespace
+
+const Kernel& highway_merge_attention() {
+  static const CpuKernel kernel({.name = "highway.merge_attention",
+                                 .op = Op::kMergeAttention,
+                                 .supports = supports_rows,
+                                 .plan = plan_merge_attention});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -99,8 +99,15 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kMergeAttention(
-    {.name = "cuda.merge_attention", .op = Op::kMergeAttention, .supports = supports_rows, .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_merge_attention() {
+  static const cuda::CudaKernel kernel(
+      {.name = "cuda.merge_attention", .op = Op::kMergeAttention, .supports = cuda::supports_rows, .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -39,12 +39,16 @@ KernelPlan plan_quantize_values(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kQuantizeValues({.name = "cuda.quantize_values",
-                                          .op = Op::kQuantizeValues,
-                                          .supports = supports_quantize_values,
-                                          .strides = {StrideRule::kInnerDense, 16},
-                                          .output_strides = StrideRule(StrideRule::kDense, 16),
-                                          .plan = plan_quantize_values});
-
 }  // namespace
+
+const Kernel& cuda_quantize_values() {
+  static const CudaKernel kernel({.name = "cuda.quantize_values",
+                                  .op = Op::kQuantizeValues,
+                                  .supports = supports_quantize_values,
+                                  .strides = {StrideRule::kInnerDense, 16},
+                                  .output_strides = StrideRule(StrideRule::kDense, 16),
+                                  .plan = plan_quantize_values});
+  return kernel;
+}
+
 }  // namespace headroom

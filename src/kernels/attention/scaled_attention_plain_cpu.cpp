@@ -96,18 +96,24 @@ KernelPlan plan_plain_scaled_attention(const KernelBinding& binding) {
   return {launch, static_cast<std::size_t>(binding.threads * keys) * sizeof(float)};
 }
 
-const Listed<CpuKernel> kPlainQuantizeValues({.name = "plain.quantize_values",
-                                              .op = Op::kQuantizeValues,
-                                              .tried = Tried::kLast,
-                                              .supports = supports_row_major,
-                                              .strides = StrideRule::kDense,
-                                              .plan = plan_plain_quantize_values});
-const Listed<CpuKernel> kPlainScaledAttention({.name = "plain.scaled_attention",
-                                               .op = Op::kScaledAttention,
-                                               .tried = Tried::kLast,
-                                               .supports = supports_row_major,
-                                               .strides = StrideRule::kDense,
-                                               .plan = plan_plain_scaled_attention});
-
 }  // namespace
+
+const Kernel& plain_quantize_values() {
+  static const CpuKernel kernel({.name = "plain.quantize_values",
+                                 .op = Op::kQuantizeValues,
+                                 .supports = supports_row_major,
+                                 .strides = StrideRule::kDense,
+                                 .plan = plan_plain_quantize_values});
+  return kernel;
+}
+
+const Kernel& plain_scaled_attention() {
+  static const CpuKernel kernel({.name = "plain.scaled_attention",
+                                 .op = Op::kScaledAttention,
+                                 .supports = supports_row_major,
+                                 .strides = StrideRule::kDense,
+                                 .plan = plan_plain_scaled_attention});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -110,13 +110,17 @@ Support supports_conv2d(const OpSpec& spec, const Target& target) {
   return onednn::find_fast_implementation(target, [&] { return choose_conv2d(spec, target); });
 }
 
-const Listed<LibraryKernel> kConv2d({.name = "onednn.conv2d",
+}  // namespace
+
+const Kernel& onednn_conv2d() {
+  static const LibraryKernel kernel({.name = "onednn.conv2d",
                                      .op = Op::kConv2d,
                                      .supports = supports_conv2d,
                                      .strides_output = false,
                                      .images = cpu_images,
                                      .overwrites_residual = true,
                                      .plan = onednn::planned<plan_conv2d>});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

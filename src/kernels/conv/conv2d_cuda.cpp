@@ -22,21 +22,26 @@
 #include "kernels/conv/image_form.hpp"
 
 namespace headroom {
-namespace {
 
-const Listed<LibraryKernel> kConv2d({.name = "fastest.conv2d",
+const Kernel& fastest_conv2d() {
+  static const LibraryKernel kernel({.name = "fastest.conv2d",
                                      .op = Op::kConv2d,
                                      .device = DeviceKind::kCuda,
                                      .supports = convolutions::check,
                                      .strides_output = false,
                                      .images = cuda_images,
                                      .plan = convolutions::plan});
-const Listed<LibraryKernel> kConv2dShortcut({.name = "fastest.conv2d_shortcut",
-                                             .op = Op::kConv2dShortcut,
-                                             .device = DeviceKind::kCuda,
-                                             .supports = convolutions::check,
-                                             .strides_output = false,
-                                             .plan = convolutions::plan});
+  return kernel;
+}
 
-}  // namespace
+const Kernel& fastest_conv2d_shortcut() {
+  static const LibraryKernel kernel({.name = "fastest.conv2d_shortcut",
+                                     .op = Op::kConv2dShortcut,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = convolutions::check,
+                                     .strides_output = false,
+                                     .plan = convolutions::plan});
+  return kernel;
+}
+
 }  // namespace headroom

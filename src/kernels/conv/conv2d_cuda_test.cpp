@@ -32,6 +32,7 @@ class CudaConvolution : public cuda::KernelTest {
  protected:
   /// The first kernel of the op that takes it, as a plan chooses it.
   void expect_chosen_agrees(const OpSpec& spec, Tolerance tolerance) {
+    std::string reasons;
     for (const Kernel* kernel : kernels_of(DeviceKind::kCuda)) {
       if (kernel->op() != spec.op || kernel->supports(spec, target())) continue;
       try {
@@ -39,10 +40,10 @@ class CudaConvolution : public cuda::KernelTest {
         EXPECT_TRUE(result.passed) << kernel->name() << ": " << result.message;
         return;
       } catch (const CannotPrepare& error) {
-        EXPECT_NE(kernel->tried(), Tried::kLast) << error.what();
+        reasons += fmt::format("; {}: {}", kernel->name(), error.what());
       }
     }
-    FAIL() << "no kernel takes it";
+    FAIL() << "no kernel takes it" << reasons;
   }
   void expect_chosen_agrees(const OpSpec& spec) {
     expect_chosen_agrees(spec, default_tolerance(spec.outputs[0].dtype));

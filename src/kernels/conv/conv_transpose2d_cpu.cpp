@@ -62,12 +62,16 @@ Support supports_conv_transpose2d(const OpSpec& spec, const Target& target) {
   return onednn::find_fast_implementation(target, [&] { return choose_conv_transpose2d(spec); });
 }
 
-const Listed<LibraryKernel> kConvTranspose2d({.name = "onednn.conv_transpose2d",
-                                              .op = Op::kConvTranspose2d,
-                                              .supports = supports_conv_transpose2d,
-                                              .strides_output = false,
-                                              .images = cpu_images,
-                                              .plan = onednn::planned<plan_conv_transpose2d>});
-
 }  // namespace
+
+const Kernel& onednn_conv_transpose2d() {
+  static const LibraryKernel kernel({.name = "onednn.conv_transpose2d",
+                                     .op = Op::kConvTranspose2d,
+                                     .supports = supports_conv_transpose2d,
+                                     .strides_output = false,
+                                     .images = cpu_images,
+                                     .plan = onednn::planned<plan_conv_transpose2d>});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -17,15 +17,16 @@
 #include "kernels/conv/image_form.hpp"
 
 namespace headroom {
-namespace {
 
-const Listed<LibraryKernel> kConvTranspose2d({.name = "fastest.conv_transpose2d",
-                                              .op = Op::kConvTranspose2d,
-                                              .device = DeviceKind::kCuda,
-                                              .supports = convolutions::check,
-                                              .strides_output = false,
-                                              .images = cuda_images,
-                                              .plan = convolutions::plan});
+const Kernel& fastest_conv_transpose2d() {
+  static const LibraryKernel kernel({.name = "fastest.conv_transpose2d",
+                                     .op = Op::kConvTranspose2d,
+                                     .device = DeviceKind::kCuda,
+                                     .supports = convolutions::check,
+                                     .strides_output = false,
+                                     .images = cuda_images,
+                                     .plan = convolutions::plan});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

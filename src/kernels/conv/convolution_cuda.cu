@@ -158,18 +158,24 @@ Support supports(const OpSpec& spec) {
   return cuda::supports_elements(spec);
 }
 
-const Listed<CudaKernel> kConv2d({.name = "cuda.conv2d",
+}  // namespace
+
+const Kernel& cuda_conv2d() {
+  static const CudaKernel kernel({.name = "cuda.conv2d",
                                   .op = Op::kConv2d,
-                                  .tried = Tried::kLast,
                                   .supports = supports,
                                   .strides = StrideRule::kAny,
                                   .plan = plan<false>});
-const Listed<CudaKernel> kConvTranspose2d({.name = "cuda.conv_transpose2d",
-                                           .op = Op::kConvTranspose2d,
-                                           .tried = Tried::kLast,
-                                           .supports = supports,
-                                           .strides = StrideRule::kAny,
-                                           .plan = plan<true>});
+  return kernel;
+}
 
-}  // namespace
+const Kernel& cuda_conv_transpose2d() {
+  static const CudaKernel kernel({.name = "cuda.conv_transpose2d",
+                                  .op = Op::kConvTranspose2d,
+                                  .supports = supports,
+                                  .strides = StrideRule::kAny,
+                                  .plan = plan<true>});
+  return kernel;
+}
+
 }  // namespace headroom

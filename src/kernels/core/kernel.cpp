@@ -8,11 +8,11 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
 #include "ir/op_definition.hpp"
+#include "kernels/core/listed_kernels.hpp"
 #include "kernels/core/simd_targets.hpp"
 
 namespace headroom {
@@ -32,20 +32,16 @@ ComputeUnit unit_of(Op op, double flops) {
   return flops == 0 ? ComputeUnit::kNone : ComputeUnit::kVector;
 }
 
-/// As they come, most of them before main() begins: in no order to rely on.
-std::vector<const Kernel*>& listed() {
-  static std::vector<const Kernel*> kernels;
-  return kernels;
-}
+/// All kernels of the program.
+struct Kernels {
+  Kernels() { std::ranges::copy(listed_cuda_kernels(), std::back_inserter(all)); }
 
-std::vector<const Kernel*> in_order(DeviceKind device) {
-  std::vector<const Kernel*> kernels;
-  std::ranges::copy_if(listed(), std::back_inserter(kernels), [&](const Kernel* k) { return k->device() == device; });
-  const auto turn = [](const Kernel* kernel) { return std::tuple(kernel->op(), kernel->tried()); };
-  std::ranges::sort(kernels, {}, turn);
-  const auto same = std::ranges::adjacent_find(kernels, {}, turn);
-  if (same != kernels.end())
-    throw std::logic_error(fmt::format("{} and {} do not say which is tried first", (*same)->name(), same[1]->name()));
+  std::mutex mutex;
+  std::vector<const Kernel*> all = listed_cpu_kernels();  ///< as they are listed, and then as they were added
+  std::map<std::string_view, std::vector<const Kernel*>, std::less<>> by_device;  ///< those that kernels_of() returned
+};
+Kernels& known_kernels() {
+  static Kernels kernels;
   return kernels;
 }
 
@@ -87,23 +83,33 @@ Cost Kernel::cost(const OpSpec& spec) const {
 }
 
 std::span<const Kernel* const> kernels_of(DeviceKind device) {
-  static std::mutex mutex;
-  static std::map<std::string_view, std::vector<const Kernel*>, std::less<>> known;
-  const std::scoped_lock lock(mutex);
-  const auto found = known.find(name_of(device));
-  if (found != known.end()) return found->second;
+  Kernels& known = known_kernels();
+  const std::scoped_lock lock(known.mutex);
+  const auto found = known.by_device.find(name_of(device));
+  if (found != known.by_device.end()) return found->second;
   if (device == DeviceKind::kCpu) check_vector_units();
-  std::vector<const Kernel*> kernels = in_order(device);
+  std::vector<const Kernel*> kernels;
+  std::ranges::copy_if(known.all, std::back_inserter(kernels), [&](const Kernel* k) { return k->device() == device; });
   if (kernels.empty()) return {};  // none yet
-  return known.emplace(name_of(device), std::move(kernels)).first->second;
+  std::ranges::stable_sort(kernels, {}, &Kernel::op);
+  return known.by_device.emplace(name_of(device), std::move(kernels)).first->second;
 }
 
 const Kernel& kernel_named(std::string_view name) {
-  const auto found = std::ranges::find(listed(), name, &Kernel::name);
-  if (found == listed().end()) throw std::logic_error(fmt::format("no kernel is called {}", name));
+  Kernels& known = known_kernels();
+  const std::scoped_lock lock(known.mutex);
+  const auto found = std::ranges::find(known.all, name, &Kernel::name);
+  if (found == known.all.end()) throw std::logic_error(fmt::format("no kernel is called {}", name));
   return **found;
 }
 
-void detail::list_kernel(const Kernel& kernel) { listed().push_back(&kernel); }
+void add_kernels(std::span<const Kernel* const> kernels) {
+  Kernels& known = known_kernels();
+  const std::scoped_lock lock(known.mutex);
+  for (const Kernel* kernel : kernels)
+    if (known.by_device.contains(name_of(kernel->device())))
+      throw std::logic_error(fmt::format("{} is added after its device's kernels were asked for", kernel->name()));
+  std::ranges::copy(kernels, std::back_inserter(known.all));
+}
 
 }  // namespace headroom

@@ -138,10 +138,7 @@ class PreparedKernel {
   KernelPlan plan_;
 };
 
-/// When a kernel is tried, of those that a device has for one op. The first that supports a node runs it.
-enum class Tried : std::uint8_t { kFirst, kNext, kLast };
-
-/// One implementation of an op on one kind of device. Stateless; each is Listed where it is defined.
+/// One implementation of an op on one kind of device. Stateless.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -150,7 +147,6 @@ class Kernel {
   /// The operation it runs; it is a candidate for nodes of that op alone.
   [[nodiscard]] virtual Op op() const = 0;
   [[nodiscard]] virtual DeviceKind device() const = 0;
-  [[nodiscard]] virtual Tried tried() const { return Tried::kNext; }
   [[nodiscard]] virtual Support supports(const OpSpec& spec, const Target& target) const = 0;
   /// How each operand may lie; dense unless said. A dense one at an aligned address is taken in any case.
   [[nodiscard]] virtual StrideRule input_strides(const OpSpec& spec, int input) const;
@@ -170,28 +166,15 @@ class Kernel {
                                                                 const DeviceTarget& target) const = 0;
 };
 
-/// The kernels of a device by op, those of one op in the order in which they are tried. None of a device that the build
-/// was made without. Throws Error if they were compiled for one vector unit alone, which this CPU lacks.
+/// The kernels of a device by op, those of one op in the order in which they are tried: the first that supports a node
+/// runs it. They are those of the family's list, kernels/FAMILY/kernels.def, and then those that were added. None of a
+/// device that the build was made without. Throws Error if they were compiled for one vector unit alone, which this CPU
+/// lacks.
 [[nodiscard]] std::span<const Kernel* const> kernels_of(DeviceKind device);
 /// The kernel of that name, which there must be.
 [[nodiscard]] const Kernel& kernel_named(std::string_view name);
-
-namespace detail {
-void list_kernel(const Kernel& kernel);
-}
-
-/// A kernel of class K, CpuKernel say, that is among kernels_of() its device because it is defined, at namespace scope:
-///
-///     const Listed<CpuKernel> kSoftmax({.name = "highway.softmax", .op = Op::kSoftmax, ...});
-///
-/// Nothing else names it, so CMakeLists.txt has the library of kernels linked whole.
-template <class K>
-class Listed final : public K {
- public:
-  explicit Listed(const typename K::Traits& traits) : K(traits) { detail::list_kernel(*this); }
-  ~Listed() override = default;
-  Listed(const Listed&) = delete;
-  Listed& operator=(const Listed&) = delete;
-};
+/// Adds kernels of another device, in the order in which those of one op are tried. They must live as long as the
+/// program, and be added before kernels_of() has returned any of their device. Safe to call from several threads.
+void add_kernels(std::span<const Kernel* const> kernels);
 
 }  // namespace headroom

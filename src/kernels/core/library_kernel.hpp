@@ -14,7 +14,6 @@ namespace headroom {
 struct LibraryTraits {
   std::string_view name;
   Op op;
-  Tried tried = Tried::kNext;
   DeviceKind device = DeviceKind::kCpu;
   /// Called for its op and device, with operands that have elements.
   std::function<Support(const OpSpec& spec, const Target& target)> supports;
@@ -29,13 +28,11 @@ inline constexpr std::uint32_t kAllStrided = ~std::uint32_t{0};
 /// A kernel given by its traits.
 class LibraryKernel : public Kernel {
  public:
-  using Traits = LibraryTraits;
   explicit LibraryKernel(LibraryTraits traits) : traits_(std::move(traits)) {}
 
   [[nodiscard]] std::string_view name() const override { return traits_.name; }
   [[nodiscard]] Op op() const override { return traits_.op; }
   [[nodiscard]] DeviceKind device() const override { return traits_.device; }
-  [[nodiscard]] Tried tried() const override { return traits_.tried; }
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
   [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int input) const override {
     return rule((traits_.strided >> static_cast<unsigned>(input) & 1U) != 0);

@@ -24,7 +24,6 @@ struct KernelBinding {
 struct KernelTraits {
   std::string_view name;
   Op op;
-  Tried tried = Tried::kNext;
   Support (*supports)(const OpSpec& spec);
   StrideRule strides = StrideRule::kInnerDense;   ///< of every operand,
   std::optional<StrideRule> output_strides = {};  ///< but of results where they differ
@@ -37,13 +36,11 @@ struct KernelTraits {
 /// A kernel given by its traits.
 class WrittenKernel : public Kernel {
  public:
-  using Traits = KernelTraits;
   WrittenKernel(DeviceKind device, const KernelTraits& traits) : device_(device), traits_(traits) {}
 
   [[nodiscard]] std::string_view name() const override { return traits_.name; }
   [[nodiscard]] Op op() const override { return traits_.op; }
   [[nodiscard]] DeviceKind device() const override { return device_; }
-  [[nodiscard]] Tried tried() const override { return traits_.tried; }
   [[nodiscard]] Support supports(const OpSpec& spec, const Target& target) const override;
   [[nodiscard]] StrideRule input_strides(const OpSpec& /*spec*/, int /*input*/) const override {
     return traits_.strides;

@@ -94,9 +94,13 @@ KernelPlan plan_cast(const KernelBinding& binding) {
   return share_rows(work, [=](const RowPart& part) { HWY_DYNAMIC_DISPATCH(cast_rows)(from, to, loop, part); });
 }
 
-const Listed<CpuKernel> kCast(
-    {.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
-
 }  // namespace
+
+const Kernel& highway_cast() {
+  static const CpuKernel kernel(
+      {.name = "highway.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -58,18 +58,30 @@ KernelPlan plan_timestep_embedding(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kCast(
-    {.name = "cuda.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
-const Listed<CudaKernel> kRopeTable({.name = "cuda.rope_table",
-                                     .op = Op::kRopeTable,
-                                     .supports = supports_rope_table,
-                                     .compute = DType::kF64,
-                                     .plan = plan_rope_table});
-const Listed<CudaKernel> kTimestepEmbedding({.name = "cuda.timestep_embedding",
-                                             .op = Op::kTimestepEmbedding,
-                                             .supports = supports_all_types,
-                                             .compute = DType::kF64,
-                                             .plan = plan_timestep_embedding});
-
 }  // namespace
+
+const Kernel& cuda_cast() {
+  static const CudaKernel kernel(
+      {.name = "cuda.cast", .op = Op::kCast, .supports = supports_all_types, .plan = plan_cast});
+  return kernel;
+}
+
+const Kernel& cuda_rope_table() {
+  static const CudaKernel kernel({.name = "cuda.rope_table",
+                                  .op = Op::kRopeTable,
+                                  .supports = supports_rope_table,
+                                  .compute = DType::kF64,
+                                  .plan = plan_rope_table});
+  return kernel;
+}
+
+const Kernel& cuda_timestep_embedding() {
+  static const CudaKernel kernel({.name = "cuda.timestep_embedding",
+                                  .op = Op::kTimestepEmbedding,
+                                  .supports = supports_all_types,
+                                  .compute = DType::kF64,
+                                  .plan = plan_timestep_embedding});
+  return kernel;
+}
+
 }  // namespace headroom

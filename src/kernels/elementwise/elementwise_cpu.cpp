@@ -70,16 +70,22 @@ KernelPlan plan_elementwise(const KernelBinding& binding) {
   });
 }
 
+}  // namespace
+
+std::span<const CpuKernel> highway_elementwise() {
+  static const CpuKernel kernels[] = {
 #define HR_UNARY(...)
 #define HR_COMPARISON(...)
-#define HR_ANY(enumerator, title, ...)                                  \
-  const Listed<CpuKernel> enumerator({.name = "highway." #title,        \
-                                      .op = Op::enumerator,             \
-                                      .supports = supports_f32_or_bf16, \
-                                      .in_place = true,                 \
-                                      .plan = plan_elementwise});
+#define HR_ANY(enumerator, title, ...)         \
+  CpuKernel({.name = "highway." #title,        \
+             .op = Op::enumerator,             \
+             .supports = supports_f32_or_bf16, \
+             .in_place = true,                 \
+             .plan = plan_elementwise}),
 #include "ir/elementwise.def"
+  };
+  return kernels;
+}
 
-}  // namespace
 }  // namespace headroom
 #endif

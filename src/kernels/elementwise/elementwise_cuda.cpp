@@ -52,40 +52,49 @@ Support supports_comparison(const OpSpec& spec) {
   return std::nullopt;
 }
 
-KernelTraits of_integers(std::string_view name, Op op) {
-  return {.name = name,
-          .op = op,
-          .tried = Tried::kLast,
-          .supports = supports_integers,
-          .in_place = true,
-          .compute = DType::kI64,
-          .plan = plan_plain};
+}  // namespace
+
+std::span<const CudaKernel> cuda_elementwise() {
+  static const CudaKernel kernels[] = {
+#define HR_COMPARISON(enumerator, title, ...)  \
+  CudaKernel({.name = "cuda." #title,          \
+              .op = Op::enumerator,            \
+              .supports = supports_comparison, \
+              .in_place = true,                \
+              .plan = plan_plain}),
+#define HR_ANY(enumerator, title, ...)             \
+  CudaKernel({.name = "cuda." #title,              \
+              .op = Op::enumerator,                \
+              .supports = cuda::supports_elements, \
+              .in_place = true,                    \
+              .plan = plan}),
+#include "ir/elementwise.def"
+  };
+  return kernels;
 }
 
-#define HR_COMPARISON(enumerator, title, ...)                           \
-  const Listed<CudaKernel> enumerator({.name = "cuda." #title,          \
-                                       .op = Op::enumerator,            \
-                                       .supports = supports_comparison, \
-                                       .in_place = true,                \
-                                       .plan = plan_plain});
-#define HR_ANY(enumerator, title, ...)                                      \
-  const Listed<CudaKernel> enumerator({.name = "cuda." #title,              \
-                                       .op = Op::enumerator,                \
-                                       .supports = cuda::supports_elements, \
-                                       .in_place = true,                    \
-                                       .plan = plan});
-#include "ir/elementwise.def"
-
+std::span<const CudaKernel> cuda_elementwise_of_integers() {
+  static const CudaKernel kernels[] = {
 #define HR_UNARY(...)
 #define HR_REAL_BINARY(...)
 #define HR_COMPARISON(...)
 #define HR_TERNARY(...)
-#define HR_ANY(enumerator, title, ...) \
-  const Listed<CudaKernel> enumerator##OfIntegers(of_integers("cuda." #title "_integers", Op::enumerator));
+#define HR_ANY(enumerator, title, ...)            \
+  CudaKernel({.name = "cuda." #title "_integers", \
+              .op = Op::enumerator,               \
+              .supports = supports_integers,      \
+              .in_place = true,                   \
+              .compute = DType::kI64,             \
+              .plan = plan_plain}),
 #include "ir/elementwise.def"
+  };
+  return kernels;
+}
 
-const Listed<CudaKernel> kSelect(
-    {.name = "cuda.select", .op = Op::kSelect, .supports = supports_all_types, .in_place = true, .plan = plan_plain});
+const Kernel& cuda_select() {
+  static const CudaKernel kernel(
+      {.name = "cuda.select", .op = Op::kSelect, .supports = supports_all_types, .in_place = true, .plan = plan_plain});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -204,27 +204,38 @@ KernelPlan plan_select(const KernelBinding& binding) {
   }
 }
 
+}  // namespace
+
+std::span<const CpuKernel> plain_elementwise() {
+  static const CpuKernel kernels[] = {
 #define HR_UNARY(...)
 #define HR_REAL_BINARY(...)
 #define HR_TERNARY(...)
-#define HR_COMPARISON(enumerator, title, ...)                          \
-  const Listed<CpuKernel> enumerator({.name = "plain." #title,         \
-                                      .op = Op::enumerator,            \
-                                      .supports = supports_comparison, \
-                                      .in_place = true,                \
-                                      .plan = plan_comparison});
-#define HR_ANY(enumerator, title, ...)                               \
-  const Listed<CpuKernel> enumerator({.name = "plain." #title,       \
-                                      .op = Op::enumerator,          \
-                                      .tried = Tried::kLast,         \
-                                      .supports = supports_integers, \
-                                      .in_place = true,              \
-                                      .compute = DType::kI64,        \
-                                      .plan = plan_integers});
+#define HR_COMPARISON(enumerator, title, ...) \
+  CpuKernel({.name = "plain." #title,         \
+             .op = Op::enumerator,            \
+             .supports = supports_comparison, \
+             .in_place = true,                \
+             .plan = plan_comparison}),
+#define HR_ANY(enumerator, title, ...)      \
+  CpuKernel({.name = "plain." #title,       \
+             .op = Op::enumerator,          \
+             .supports = supports_integers, \
+             .in_place = true,              \
+             .compute = DType::kI64,        \
+             .plan = plan_integers}),
 #include "ir/elementwise.def"
+  };
+  return kernels;
+}
 
-const Listed<CpuKernel> kSelect(
-    {.name = "plain.select", .op = Op::kSelect, .supports = supports_all_types, .in_place = true, .plan = plan_select});
+const Kernel& plain_select() {
+  static const CpuKernel kernel({.name = "plain.select",
+                                 .op = Op::kSelect,
+                                 .supports = supports_all_types,
+                                 .in_place = true,
+                                 .plan = plan_select});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

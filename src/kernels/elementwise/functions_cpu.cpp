@@ -59,15 +59,21 @@ KernelPlan plan_function(const KernelBinding& binding) {
   });
 }
 
-#define HR_ANY(...)
-#define HR_UNARY(enumerator, title, ...)                                \
-  const Listed<CpuKernel> enumerator({.name = "highway." #title,        \
-                                      .op = Op::enumerator,             \
-                                      .supports = supports_f32_or_bf16, \
-                                      .in_place = true,                 \
-                                      .plan = plan_function});
-#include "ir/elementwise.def"
-
 }  // namespace
+
+std::span<const CpuKernel> highway_functions() {
+  static const CpuKernel kernels[] = {
+#define HR_ANY(...)
+#define HR_UNARY(enumerator, title, ...)       \
+  CpuKernel({.name = "highway." #title,        \
+             .op = Op::enumerator,             \
+             .supports = supports_f32_or_bf16, \
+             .in_place = true,                 \
+             .plan = plan_function}),
+#include "ir/elementwise.def"
+  };
+  return kernels;
+}
+
 }  // namespace headroom
 #endif

@@ -524,9 +524,13 @@ class FusedKernel : public CpuKernel {
   }
 };
 
-const Listed<FusedKernel> kFused(
-    {.name = "highway.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
-
 }  // namespace
+
+const Kernel& highway_fused() {
+  static const FusedKernel kernel(
+      {.name = "highway.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -236,8 +236,12 @@ class FusedKernel : public CudaKernel {
   }
 };
 
-const Listed<FusedKernel> kFused(
-    {.name = "cuda.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
-
 }  // namespace
+
+const Kernel& cuda_fused() {
+  static const FusedKernel kernel(
+      {.name = "cuda.fused", .op = Op::kFused, .supports = supports_fused, .plan = plan_fused});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -36,9 +36,15 @@ KernelTraits of_images(std::string_view name, Op op) {
   return {.name = name, .op = op, .supports = cuda::supports_elements, .strides = StrideRule::kDense, .plan = plan};
 }
 
-const Listed<CudaKernel> kResize2d(of_images("cuda.resize2d", Op::kResize2d));
-const Listed<CudaKernel> kMaxPool2d(of_images("cuda.max_pool2d", Op::kMaxPool2d));
-const Listed<CudaKernel> kAvgPool2d(of_images("cuda.avg_pool2d", Op::kAvgPool2d));
-
 }  // namespace
+
+std::span<const CudaKernel> cuda_resampling() {
+  static const CudaKernel kernels[] = {
+      CudaKernel(of_images("cuda.resize2d", Op::kResize2d)),
+      CudaKernel(of_images("cuda.max_pool2d", Op::kMaxPool2d)),
+      CudaKernel(of_images("cuda.avg_pool2d", Op::kAvgPool2d)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom

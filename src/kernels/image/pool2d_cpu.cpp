@@ -80,16 +80,24 @@ KernelPlan plan_avg_pool2d(const KernelBinding& binding) {
   return onednn::plan_call(make_pooling(binding.spec), binding.threads);
 }
 
-const Listed<CpuKernel> kMaxPool2d({.name = "plain.max_pool2d",
-                                    .op = Op::kMaxPool2d,
-                                    .supports = supports_f32_or_bf16,
-                                    .strides = StrideRule::kDense,
-                                    .plan = plan_max});
-const Listed<LibraryKernel> kAvgPool2d({.name = "onednn.avg_pool2d",
-                                        .op = Op::kAvgPool2d,
-                                        .supports = supports_avg_pool2d,
-                                        .strides_output = false,
-                                        .plan = onednn::planned<plan_avg_pool2d>});
-
 }  // namespace
+
+const Kernel& plain_max_pool2d() {
+  static const CpuKernel kernel({.name = "plain.max_pool2d",
+                                 .op = Op::kMaxPool2d,
+                                 .supports = supports_f32_or_bf16,
+                                 .strides = StrideRule::kDense,
+                                 .plan = plan_max});
+  return kernel;
+}
+
+const Kernel& onednn_avg_pool2d() {
+  static const LibraryKernel kernel({.name = "onednn.avg_pool2d",
+                                     .op = Op::kAvgPool2d,
+                                     .supports = supports_avg_pool2d,
+                                     .strides_output = false,
+                                     .plan = onednn::planned<plan_avg_pool2d>});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -81,11 +81,15 @@ KernelPlan plan_resize2d(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CpuKernel> kResize2d({.name = "highway.resize2d",
-                                   .op = Op::kResize2d,
-                                   .supports = supports_f32_or_bf16,
-                                   .strides = StrideRule::kDense,
-                                   .plan = plan_resize2d});
-
 }  // namespace
+
+const Kernel& highway_resize2d() {
+  static const CpuKernel kernel({.name = "highway.resize2d",
+                                 .op = Op::kResize2d,
+                                 .supports = supports_f32_or_bf16,
+                                 .strides = StrideRule::kDense,
+                                 .plan = plan_resize2d});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -90,12 +90,15 @@ Support supports_linear_amx(const OpSpec& spec, const Target& target) {
   return check_amx_gemm(spec, 1);
 }
 
-const Listed<LibraryKernel> kLinear({.name = "amx.linear",
+}  // namespace
+
+const Kernel& amx_linear() {
+  static const LibraryKernel kernel({.name = "amx.linear",
                                      .op = Op::kLinear,
-                                     .tried = Tried::kFirst,
                                      .supports = supports_linear_amx,
                                      .strided = 0b1,
                                      .plan = plan_linear_amx});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

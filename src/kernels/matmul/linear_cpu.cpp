@@ -121,11 +121,15 @@ Support supports_linear(const OpSpec& spec, const Target& target) {
   });
 }
 
-const Listed<LibraryKernel> kLinear({.name = "onednn.linear",
+}  // namespace
+
+const Kernel& onednn_linear() {
+  static const LibraryKernel kernel({.name = "onednn.linear",
                                      .op = Op::kLinear,
                                      .supports = supports_linear,
                                      .strided = 0b1,
                                      .plan = onednn::planned<plan_linear>});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -123,12 +123,16 @@ Support supports(const OpSpec& spec, const Target& target) {
   return check_float_gemm(spec, target);
 }
 
-const Listed<LibraryKernel> kLinear({.name = "fastest.linear",
+}  // namespace
+
+const Kernel& fastest_linear() {
+  static const LibraryKernel kernel({.name = "fastest.linear",
                                      .op = Op::kLinear,
                                      .device = DeviceKind::kCuda,
                                      .supports = supports,
                                      .strided = 0b1,
                                      .plan = plan});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -82,11 +82,15 @@ KernelPlan plan_matmul(const KernelBinding& binding) {
       make_matmul(binding.spec, binding.input(Role::kA), binding.input(Role::kB), binding.outputs[0]), binding.threads);
 }
 
-const Listed<LibraryKernel> kMatmul({.name = "onednn.matmul",
+}  // namespace
+
+const Kernel& onednn_matmul() {
+  static const LibraryKernel kernel({.name = "onednn.matmul",
                                      .op = Op::kMatmul,
                                      .supports = supports_matmul,
                                      .strided = kAllStrided,
                                      .plan = onednn::planned<plan_matmul>});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -81,12 +81,16 @@ Support supports(const OpSpec& spec, const Target& target) {
   return check_float_gemm(spec, target);
 }
 
-const Listed<LibraryKernel> kMatmul({.name = "cublaslt.matmul",
+}  // namespace
+
+const Kernel& cublaslt_matmul() {
+  static const LibraryKernel kernel({.name = "cublaslt.matmul",
                                      .op = Op::kMatmul,
                                      .device = DeviceKind::kCuda,
                                      .supports = supports,
                                      .strided = kAllStrided,
                                      .plan = plan});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -166,9 +166,13 @@ KernelPlan plan_quantize(const KernelBinding& binding) {
   });
 }
 
-const Listed<CpuKernel> kQuantize(
-    {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
-
 }  // namespace
+
+const Kernel& highway_quantize() {
+  static const CpuKernel kernel(
+      {.name = "highway.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

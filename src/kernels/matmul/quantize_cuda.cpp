@@ -25,8 +25,12 @@ KernelPlan plan_quantize(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kQuantize(
-    {.name = "cuda.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
-
 }  // namespace
+
+const Kernel& cuda_quantize() {
+  static const CudaKernel kernel(
+      {.name = "cuda.quantize", .op = Op::kQuantize, .supports = supports_quantize, .plan = plan_quantize});
+  return kernel;
+}
+
 }  // namespace headroom

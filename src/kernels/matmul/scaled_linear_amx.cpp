@@ -115,11 +115,14 @@ Support supports_scaled_linear_amx(const OpSpec& spec, const Target& target) {
   return check_amx_gemm(spec, 2);
 }
 
-const Listed<LibraryKernel> kScaledLinear({.name = "amx.scaled_linear",
-                                           .op = Op::kScaledLinear,
-                                           .tried = Tried::kFirst,
-                                           .supports = supports_scaled_linear_amx,
-                                           .plan = plan_scaled_linear_amx});
-
 }  // namespace
+
+const Kernel& amx_scaled_linear() {
+  static const LibraryKernel kernel({.name = "amx.scaled_linear",
+                                     .op = Op::kScaledLinear,
+                                     .supports = supports_scaled_linear_amx,
+                                     .plan = plan_scaled_linear_amx});
+  return kernel;
+}
+
 }  // namespace headroom

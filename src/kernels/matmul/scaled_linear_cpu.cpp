@@ -100,10 +100,14 @@ KernelPlan plan_scaled_linear(const KernelBinding& binding) {
                              binding.threads);
 }
 
-const Listed<LibraryKernel> kScaledLinear({.name = "onednn.scaled_linear",
-                                           .op = Op::kScaledLinear,
-                                           .supports = supports_scaled_linear,
-                                           .plan = onednn::planned<plan_scaled_linear>});
-
 }  // namespace
+
+const Kernel& onednn_scaled_linear() {
+  static const LibraryKernel kernel({.name = "onednn.scaled_linear",
+                                     .op = Op::kScaledLinear,
+                                     .supports = supports_scaled_linear,
+                                     .plan = onednn::planned<plan_scaled_linear>});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -152,12 +152,16 @@ class ScaledLinearKernel : public LibraryKernel {
   }
 };
 
-const Listed<ScaledLinearKernel> kScaledLinear({.name = "cublaslt.scaled_linear",
-                                                .op = Op::kScaledLinear,
-                                                .device = DeviceKind::kCuda,
-                                                .supports = supports,
-                                                .overwrites_residual = true,
-                                                .plan = plan});
-
 }  // namespace
+
+const Kernel& cublaslt_scaled_linear() {
+  static const ScaledLinearKernel kernel({.name = "cublaslt.scaled_linear",
+                                          .op = Op::kScaledLinear,
+                                          .device = DeviceKind::kCuda,
+                                          .supports = supports,
+                                          .overwrites_residual = true,
+                                          .plan = plan});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -56,12 +56,14 @@ Support check_scaled_linear(const OpSpec& spec) {
   return std::nullopt;
 }
 
-const Listed<CpuKernel> kPlainScaledLinear({.name = "plain.scaled_linear",
-                                            .op = Op::kScaledLinear,
-                                            .tried = Tried::kLast,
-                                            .supports = check_scaled_linear,
-                                            .strides = StrideRule::kDense,
-                                            .compute = DType::kI8,
-                                            .plan = plan_scaled_linear_plain});
+const Kernel& plain_scaled_linear() {
+  static const CpuKernel kernel({.name = "plain.scaled_linear",
+                                 .op = Op::kScaledLinear,
+                                 .supports = check_scaled_linear,
+                                 .strides = StrideRule::kDense,
+                                 .compute = DType::kI8,
+                                 .plan = plan_scaled_linear_plain});
+  return kernel;
+}
 
 }  // namespace headroom

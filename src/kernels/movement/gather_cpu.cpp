@@ -38,11 +38,15 @@ KernelPlan plan_gather(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CpuKernel> kGather({.name = "highway.gather",
+}  // namespace
+
+const Kernel& highway_gather() {
+  static const CpuKernel kernel({.name = "highway.gather",
                                  .op = Op::kGather,
                                  .supports = supports_all_types,
                                  .strides = StrideRule::kAny,
                                  .plan = plan_gather});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -94,11 +94,18 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kGather({.name = "cuda.gather",
-                                  .op = Op::kGather,
-                                  .supports = supports_all_types,
-                                  .strides = StrideRule::kAny,
-                                  .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_gather() {
+  static const cuda::CudaKernel kernel({.name = "cuda.gather",
+                                        .op = Op::kGather,
+                                        .supports = supports_all_types,
+                                        .strides = StrideRule::kAny,
+                                        .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

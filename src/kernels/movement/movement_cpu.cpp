@@ -82,14 +82,20 @@ KernelPlan plan_constant(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CpuKernel> kReshape(movement_traits("highway.reshape", Op::kReshape, plan_movement));
-const Listed<CpuKernel> kTranspose(movement_traits("highway.transpose", Op::kTranspose, plan_movement));
-const Listed<CpuKernel> kConcat(movement_traits("highway.concat", Op::kConcat, plan_movement));
-const Listed<CpuKernel> kSlice(movement_traits("highway.slice", Op::kSlice, plan_movement));
-const Listed<CpuKernel> kRow(movement_traits("highway.row", Op::kRow, plan_row));
-const Listed<CpuKernel> kPad(movement_traits("highway.pad", Op::kPad, plan_pad));
-const Listed<CpuKernel> kBroadcast(movement_traits("highway.broadcast", Op::kBroadcast, plan_movement));
-const Listed<CpuKernel> kConstant(movement_traits("highway.constant", Op::kConstant, plan_constant));
-
 }  // namespace
+
+std::span<const CpuKernel> highway_movement() {
+  static const CpuKernel kernels[] = {
+      CpuKernel(movement_traits("highway.reshape", Op::kReshape, plan_movement)),
+      CpuKernel(movement_traits("highway.transpose", Op::kTranspose, plan_movement)),
+      CpuKernel(movement_traits("highway.concat", Op::kConcat, plan_movement)),
+      CpuKernel(movement_traits("highway.slice", Op::kSlice, plan_movement)),
+      CpuKernel(movement_traits("highway.row", Op::kRow, plan_row)),
+      CpuKernel(movement_traits("highway.pad", Op::kPad, plan_pad)),
+      CpuKernel(movement_traits("highway.broadcast", Op::kBroadcast, plan_movement)),
+      CpuKernel(movement_traits("highway.constant", Op::kConstant, plan_constant)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom

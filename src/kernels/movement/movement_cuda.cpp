@@ -84,14 +84,20 @@ KernelPlan plan_constant(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kReshape(movement_traits("cuda.reshape", Op::kReshape, plan));
-const Listed<CudaKernel> kTranspose(movement_traits("cuda.transpose", Op::kTranspose, plan));
-const Listed<CudaKernel> kConcat(movement_traits("cuda.concat", Op::kConcat, plan_concat));
-const Listed<CudaKernel> kSlice(movement_traits("cuda.slice", Op::kSlice, plan));
-const Listed<CudaKernel> kRow(movement_traits("cuda.row", Op::kRow, plan_row));
-const Listed<CudaKernel> kPad(movement_traits("cuda.pad", Op::kPad, plan_pad));
-const Listed<CudaKernel> kBroadcast(movement_traits("cuda.broadcast", Op::kBroadcast, plan));
-const Listed<CudaKernel> kConstant(movement_traits("cuda.constant", Op::kConstant, plan_constant));
-
 }  // namespace
+
+std::span<const CudaKernel> cuda_movement() {
+  static const CudaKernel kernels[] = {
+      CudaKernel(movement_traits("cuda.reshape", Op::kReshape, plan)),
+      CudaKernel(movement_traits("cuda.transpose", Op::kTranspose, plan)),
+      CudaKernel(movement_traits("cuda.concat", Op::kConcat, plan_concat)),
+      CudaKernel(movement_traits("cuda.slice", Op::kSlice, plan)),
+      CudaKernel(movement_traits("cuda.row", Op::kRow, plan_row)),
+      CudaKernel(movement_traits("cuda.pad", Op::kPad, plan_pad)),
+      CudaKernel(movement_traits("cuda.broadcast", Op::kBroadcast, plan)),
+      CudaKernel(movement_traits("cuda.constant", Op::kConstant, plan_constant)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom

@@ -109,14 +109,18 @@ Support supports_scatter_add(const OpSpec& spec) {
   return supports_row_major(spec);
 }
 
-const Listed<CpuKernel> kScatterAdd({.name = "highway.scatter_add",
-                                     .op = Op::kScatterAdd,
-                                     .supports = supports_scatter_add,
-                                     .strides = StrideRule::kDense,
-                                     .in_place = true,
-                                     .kept = 0b110,
-                                     .plan = plan_scatter_add});
-
 }  // namespace
+
+const Kernel& highway_scatter_add() {
+  static const CpuKernel kernel({.name = "highway.scatter_add",
+                                 .op = Op::kScatterAdd,
+                                 .supports = supports_scatter_add,
+                                 .strides = StrideRule::kDense,
+                                 .in_place = true,
+                                 .kept = 0b110,
+                                 .plan = plan_scatter_add});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -75,13 +75,20 @@ Support supports(const OpSpec& spec) {
   return supports_row_major(spec);
 }
 
-const Listed<CudaKernel> kScatterAdd({.name = "cuda.scatter_add",
-                                      .op = Op::kScatterAdd,
-                                      .supports = supports,
-                                      .strides = StrideRule::kDense,
-                                      .in_place = true,
-                                      .kept = 0b110,
-                                      .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_scatter_add() {
+  static const cuda::CudaKernel kernel({.name = "cuda.scatter_add",
+                                        .op = Op::kScatterAdd,
+                                        .supports = cuda::supports,
+                                        .strides = StrideRule::kDense,
+                                        .in_place = true,
+                                        .kept = 0b110,
+                                        .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -153,19 +153,26 @@ class FusedGroupNorm : public CudaKernel {
   }
 };
 
-const Listed<GroupNormOnceKernel> kGroupNormOnce({.name = "cuda.group_norm_once",
-                                                  .op = Op::kGroupNorm,
-                                                  .supports = cuda::supports_elements,
-                                                  .strides = StrideRule(StrideRule::kDense, 16),
-                                                  .in_place = true,
-                                                  .plan = plan_norm_once});
-const Listed<FusedGroupNorm> kFusedGroupNorm({.name = "cuda.fused_group_norm",
-                                              .op = Op::kFused,
-                                              .tried = Tried::kLast,
-                                              .supports = supports_norm_body,
-                                              .strides = StrideRule(StrideRule::kDense, 16),
-                                              .in_place = true,
-                                              .plan = plan_body_once});
-
 }  // namespace
+
+const Kernel& cuda_group_norm_once() {
+  static const GroupNormOnceKernel kernel({.name = "cuda.group_norm_once",
+                                           .op = Op::kGroupNorm,
+                                           .supports = cuda::supports_elements,
+                                           .strides = StrideRule(StrideRule::kDense, 16),
+                                           .in_place = true,
+                                           .plan = plan_norm_once});
+  return kernel;
+}
+
+const Kernel& cuda_fused_group_norm() {
+  static const FusedGroupNorm kernel({.name = "cuda.fused_group_norm",
+                                      .op = Op::kFused,
+                                      .supports = supports_norm_body,
+                                      .strides = StrideRule(StrideRule::kDense, 16),
+                                      .in_place = true,
+                                      .plan = plan_body_once});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -378,13 +378,17 @@ Support supports(const OpSpec& spec) {
   return supports_f32_or_bf16(spec);
 }
 
-const Listed<CpuKernel> kGroupNorm({.name = "highway.group_norm",
-                                    .op = Op::kGroupNorm,
-                                    .supports = supports,
-                                    .strides = StrideRule::kDense,
-                                    .in_place = true,
-                                    .plan = plan_group_norm});
-
 }  // namespace
+
+const Kernel& highway_group_norm() {
+  static const CpuKernel kernel({.name = "highway.group_norm",
+                                 .op = Op::kGroupNorm,
+                                 .supports = supports,
+                                 .strides = StrideRule::kDense,
+                                 .in_place = true,
+                                 .plan = plan_group_norm});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -439,13 +439,19 @@ Support supports(const OpSpec& spec) {
   return supports_elements(spec);
 }
 
-const Listed<CudaKernel> kGroupNorm({.name = "cuda.group_norm",
-                                     .op = Op::kGroupNorm,
-                                     .tried = Tried::kLast,
-                                     .supports = supports,
-                                     .strides = StrideRule(StrideRule::kDense, 16),
-                                     .in_place = true,
-                                     .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_group_norm() {
+  static const cuda::CudaKernel kernel({.name = "cuda.group_norm",
+                                        .op = Op::kGroupNorm,
+                                        .supports = cuda::supports,
+                                        .strides = StrideRule(StrideRule::kDense, 16),
+                                        .in_place = true,
+                                        .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -405,13 +405,19 @@ class GroupNormTogether : public CudaKernel {
   }
 };
 
-const Listed<GroupNormTogether> kGroupNormTogether({.name = "cuda.group_norm_together",
-                                                    .op = Op::kGroupNorm,
-                                                    .tried = Tried::kFirst,
-                                                    .supports = supports_elements,
-                                                    .strides = StrideRule(StrideRule::kDense, 16),
-                                                    .in_place = true,
-                                                    .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_group_norm_together() {
+  static const cuda::GroupNormTogether kernel({.name = "cuda.group_norm_together",
+                                               .op = Op::kGroupNorm,
+                                               .supports = cuda::supports_elements,
+                                               .strides = StrideRule(StrideRule::kDense, 16),
+                                               .in_place = true,
+                                               .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

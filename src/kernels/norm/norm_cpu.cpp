@@ -271,10 +271,16 @@ KernelTraits norm(std::string_view name, Op op) {
   return {.name = name, .op = op, .supports = supports_rows, .in_place = true, .plan = plan_norm};
 }
 
-const Listed<CpuKernel> kLayerNorm(norm("highway.layer_norm", Op::kLayerNorm));
-const Listed<CpuKernel> kRmsNorm(norm("highway.rms_norm", Op::kRmsNorm));
-const Listed<CpuKernel> kNormModulate(norm("highway.norm_modulate", Op::kNormModulate));
-
 }  // namespace
+
+std::span<const CpuKernel> highway_norms() {
+  static const CpuKernel kernels[] = {
+      CpuKernel(norm("highway.layer_norm", Op::kLayerNorm)),
+      CpuKernel(norm("highway.rms_norm", Op::kRmsNorm)),
+      CpuKernel(norm("highway.norm_modulate", Op::kNormModulate)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom
 #endif

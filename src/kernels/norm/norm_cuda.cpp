@@ -54,10 +54,17 @@ KernelPlan plan_softmax(const KernelBinding& binding) {
 KernelTraits along_rows(std::string_view name, Op op, decltype(KernelTraits::plan) plan) {
   return {.name = name, .op = op, .supports = supports_norm, .in_place = true, .plan = plan};
 }
-const Listed<CudaKernel> kSoftmax(along_rows("cuda.softmax", Op::kSoftmax, plan_softmax));
-const Listed<CudaKernel> kLayerNorm(along_rows("cuda.layer_norm", Op::kLayerNorm, plan_norm));
-const Listed<CudaKernel> kRmsNorm(along_rows("cuda.rms_norm", Op::kRmsNorm, plan_norm));
-const Listed<CudaKernel> kNormModulate(along_rows("cuda.norm_modulate", Op::kNormModulate, plan_norm));
 
 }  // namespace
+
+std::span<const CudaKernel> cuda_norms() {
+  static const CudaKernel kernels[] = {
+      CudaKernel(along_rows("cuda.softmax", Op::kSoftmax, plan_softmax)),
+      CudaKernel(along_rows("cuda.layer_norm", Op::kLayerNorm, plan_norm)),
+      CudaKernel(along_rows("cuda.rms_norm", Op::kRmsNorm, plan_norm)),
+      CudaKernel(along_rows("cuda.norm_modulate", Op::kNormModulate, plan_norm)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom

@@ -147,9 +147,16 @@ KernelPlan plan_softmax(const KernelBinding& binding) {
   });
 }
 
-const Listed<CpuKernel> kSoftmax(
-    {.name = "highway.softmax", .op = Op::kSoftmax, .supports = supports_rows, .in_place = true, .plan = plan_softmax});
-
 }  // namespace
+
+const Kernel& highway_softmax() {
+  static const CpuKernel kernel({.name = "highway.softmax",
+                                 .op = Op::kSoftmax,
+                                 .supports = supports_rows,
+                                 .in_place = true,
+                                 .plan = plan_softmax});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

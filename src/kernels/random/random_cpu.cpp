@@ -41,11 +41,15 @@ KernelPlan plan_random(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CpuKernel> kRandom({.name = "highway.random",
+}  // namespace
+
+const Kernel& highway_random() {
+  static const CpuKernel kernel({.name = "highway.random",
                                  .op = Op::kRandom,
                                  .supports = supports_all_types,
                                  .strides = StrideRule::kDense,
                                  .plan = plan_random});
+  return kernel;
+}
 
-}  // namespace
 }  // namespace headroom

@@ -61,11 +61,18 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kRandom({.name = "cuda.random",
-                                  .op = Op::kRandom,
-                                  .supports = supports_all_types,
-                                  .strides = StrideRule::kDense,
-                                  .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_random() {
+  static const cuda::CudaKernel kernel({.name = "cuda.random",
+                                        .op = Op::kRandom,
+                                        .supports = supports_all_types,
+                                        .strides = StrideRule::kDense,
+                                        .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

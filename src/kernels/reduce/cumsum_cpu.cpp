@@ -85,9 +85,13 @@ KernelPlan plan_cumsum(const KernelBinding& binding) {
   });
 }
 
-const Listed<CpuKernel> kCumsum(
-    {.name = "highway.cumsum", .op = Op::kCumsum, .supports = supports_rows, .in_place = true, .plan = plan_cumsum});
-
 }  // namespace
+
+const Kernel& highway_cumsum() {
+  static const CpuKernel kernel(
+      {.name = "highway.cumsum", .op = Op::kCumsum, .supports = supports_rows, .in_place = true, .plan = plan_cumsum});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

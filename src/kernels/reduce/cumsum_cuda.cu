@@ -101,8 +101,18 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kCumsum(
-    {.name = "cuda.cumsum", .op = Op::kCumsum, .supports = supports_rows, .in_place = true, .plan = plan});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_cumsum() {
+  static const cuda::CudaKernel kernel({.name = "cuda.cumsum",
+                                        .op = Op::kCumsum,
+                                        .supports = cuda::supports_rows,
+                                        .in_place = true,
+                                        .plan = cuda::plan});
+  return kernel;
+}
+
+}  // namespace headroom

@@ -94,13 +94,21 @@ Support supports_rows_of_floats(const OpSpec& spec) {
   return supports_floats(spec);
 }
 
-const Listed<CpuKernel> kArgmax({.name = "plain.argmax",
+}  // namespace
+
+const Kernel& plain_argmax() {
+  static const CpuKernel kernel({.name = "plain.argmax",
                                  .op = Op::kArgmax,
                                  .supports = supports_floats,
                                  .strides = StrideRule::kAny,
                                  .plan = plan_argmax});
-const Listed<CpuKernel> kTopk(
-    {.name = "plain.topk", .op = Op::kTopk, .supports = supports_rows_of_floats, .plan = plan_topk});
+  return kernel;
+}
 
-}  // namespace
+const Kernel& plain_topk() {
+  static const CpuKernel kernel(
+      {.name = "plain.topk", .op = Op::kTopk, .supports = supports_rows_of_floats, .plan = plan_topk});
+  return kernel;
+}
+
 }  // namespace headroom

@@ -128,12 +128,24 @@ Support supports_topk(const OpSpec& spec) {
   return supports_argmax(spec);
 }
 
-const Listed<CudaKernel> kArgmax({.name = "cuda.argmax",
-                                  .op = Op::kArgmax,
-                                  .supports = supports_argmax,
-                                  .strides = StrideRule::kAny,
-                                  .plan = plan_argmax});
-const Listed<CudaKernel> kTopk({.name = "cuda.topk", .op = Op::kTopk, .supports = supports_topk, .plan = plan_topk});
-
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+const Kernel& cuda_argmax() {
+  static const cuda::CudaKernel kernel({.name = "cuda.argmax",
+                                        .op = Op::kArgmax,
+                                        .supports = cuda::supports_argmax,
+                                        .strides = StrideRule::kAny,
+                                        .plan = cuda::plan_argmax});
+  return kernel;
+}
+
+const Kernel& cuda_topk() {
+  static const cuda::CudaKernel kernel(
+      {.name = "cuda.topk", .op = Op::kTopk, .supports = cuda::supports_topk, .plan = cuda::plan_topk});
+  return kernel;
+}
+
+}  // namespace headroom

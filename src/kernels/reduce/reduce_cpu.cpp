@@ -204,11 +204,18 @@ KernelPlan plan_reduce(const KernelBinding& binding) {
 KernelTraits over_axes(std::string_view name, Op op) {
   return {.name = name, .op = op, .supports = supports_f32_or_bf16, .strides = StrideRule::kAny, .plan = plan_reduce};
 }
-const Listed<CpuKernel> kSum(over_axes("highway.sum", Op::kSum));
-const Listed<CpuKernel> kMean(over_axes("highway.mean", Op::kMean));
-const Listed<CpuKernel> kAmax(over_axes("highway.amax", Op::kAmax));
-const Listed<CpuKernel> kAmin(over_axes("highway.amin", Op::kAmin));
 
 }  // namespace
+
+std::span<const CpuKernel> highway_reductions() {
+  static const CpuKernel kernels[] = {
+      CpuKernel(over_axes("highway.sum", Op::kSum)),
+      CpuKernel(over_axes("highway.mean", Op::kMean)),
+      CpuKernel(over_axes("highway.amax", Op::kAmax)),
+      CpuKernel(over_axes("highway.amin", Op::kAmin)),
+  };
+  return kernels;
+}
+
 }  // namespace headroom
 #endif

@@ -162,10 +162,20 @@ KernelPlan plan(const KernelBinding& binding) {
 KernelTraits over_axes(std::string_view name, Op op) {
   return {.name = name, .op = op, .supports = supports_elements, .strides = StrideRule::kAny, .plan = plan};
 }
-const Listed<CudaKernel> kSum(over_axes("cuda.sum", Op::kSum));
-const Listed<CudaKernel> kMean(over_axes("cuda.mean", Op::kMean));
-const Listed<CudaKernel> kAmax(over_axes("cuda.amax", Op::kAmax));
-const Listed<CudaKernel> kAmin(over_axes("cuda.amin", Op::kAmin));
 
 }  // namespace
 }  // namespace headroom::cuda
+
+namespace headroom {
+
+std::span<const cuda::CudaKernel> cuda_reductions() {
+  static const cuda::CudaKernel kernels[] = {
+      cuda::CudaKernel(cuda::over_axes("cuda.sum", Op::kSum)),
+      cuda::CudaKernel(cuda::over_axes("cuda.mean", Op::kMean)),
+      cuda::CudaKernel(cuda::over_axes("cuda.amax", Op::kAmax)),
+      cuda::CudaKernel(cuda::over_axes("cuda.amin", Op::kAmin)),
+  };
+  return kernels;
+}
+
+}  // namespace headroom

@@ -83,10 +83,17 @@ KernelTraits in_double(std::string_view name, Op op, KernelPlan (*plan)(const Ke
   return {.name = name, .op = op, .supports = supports_all_types, .compute = DType::kF64, .plan = plan};
 }
 
-const Listed<CpuKernel> kRopeTable(in_double("highway.rope_table", Op::kRopeTable, plan_rope_table));
-
-const Listed<CpuKernel> kTimestepEmbedding(in_double("highway.timestep_embedding", Op::kTimestepEmbedding,
-                                                     plan_timestep_embedding));
-
 }  // namespace
+
+const Kernel& highway_rope_table() {
+  static const CpuKernel kernel(in_double("highway.rope_table", Op::kRopeTable, plan_rope_table));
+  return kernel;
+}
+
+const Kernel& highway_timestep_embedding() {
+  static const CpuKernel kernel(
+      in_double("highway.timestep_embedding", Op::kTimestepEmbedding, plan_timestep_embedding));
+  return kernel;
+}
+
 }  // namespace headroom

@@ -333,12 +333,19 @@ KernelPlan plan_rope(const KernelBinding& binding) {
   return share_rows(work, [bound](const RowPart& part) { HWY_DYNAMIC_DISPATCH(rope_rows)(bound, part); });
 }
 
-const Listed<CpuKernel> kRope(
-    {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan_rope});
-
-const Listed<CpuKernel> kQkNormRope(
-    {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan_rope});
-
 }  // namespace
+
+const Kernel& highway_rope() {
+  static const CpuKernel kernel(
+      {.name = "highway.rope", .op = Op::kRope, .supports = supports_rows, .in_place = true, .plan = plan_rope});
+  return kernel;
+}
+
+const Kernel& highway_qk_norm_rope() {
+  static const CpuKernel kernel(
+      {.name = "highway.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rows, .plan = plan_rope});
+  return kernel;
+}
+
 }  // namespace headroom
 #endif

@@ -34,10 +34,18 @@ KernelPlan plan(const KernelBinding& binding) {
   }};
 }
 
-const Listed<CudaKernel> kRope(
-    {.name = "cuda.rope", .op = Op::kRope, .supports = supports_rope, .in_place = true, .plan = plan});
-const Listed<CudaKernel> kQkNormRope(
-    {.name = "cuda.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rope, .plan = plan});
-
 }  // namespace
+
+const Kernel& cuda_rope() {
+  static const CudaKernel kernel(
+      {.name = "cuda.rope", .op = Op::kRope, .supports = supports_rope, .in_place = true, .plan = plan});
+  return kernel;
+}
+
+const Kernel& cuda_qk_norm_rope() {
+  static const CudaKernel kernel(
+      {.name = "cuda.qk_norm_rope", .op = Op::kQkNormRope, .supports = supports_rope, .plan = plan});
+  return kernel;
+}
+
 }  // namespace headroom
