@@ -30,7 +30,7 @@ constexpr double kStreamError = 1e-5;  // of frames that are each made of those 
 constexpr double kNarrowRatio = 1.1;   // of PyTorch's own error in 16 bits
 constexpr std::int64_t kSteps = 2;     // of a frame in the goldens
 
-constexpr const char* kGoldens[] = {"three-levels", "two-layers"};
+constexpr const char* kLiveStreams[] = {"three-levels", "two-layers"};
 constexpr const char* kPasses[] = {"step", "blend", "remember"};
 
 ComponentGolden open_golden(const std::string& name, DeviceKind device) {
@@ -76,7 +76,7 @@ double run_stream(ComponentGolden& golden, const std::string& switches) {
 }
 
 void expect_in_fp32(DeviceKind device) {
-  for (const char* name : kGoldens) {
+  for (const char* name : kLiveStreams) {
     ComponentGolden golden = open_golden(name, device);
     for (const char* switches : {"baseline", "arena", "fuse", "channels-last", "flash,fuse", "lossless"})
       for (const char* pass : kPasses)
@@ -87,7 +87,7 @@ void expect_in_fp32(DeviceKind device) {
 }
 
 void expect_in_16_bits(DeviceKind device, const std::string& dtype) {
-  for (const char* name : kGoldens) {
+  for (const char* name : kLiveStreams) {
     ComponentGolden golden = open_golden(name, device);
     for (const char* pass : kPasses) {
       const ComponentGolden::Errors errors = golden.run(pass, "lossless," + dtype, dtype);
@@ -99,7 +99,7 @@ void expect_in_16_bits(DeviceKind device, const std::string& dtype) {
 }
 
 TEST(LiveStream, IsItsDefinitionExactly) {
-  for (const char* name : kGoldens) {
+  for (const char* name : kLiveStreams) {
     ComponentGolden golden = open_golden(name, DeviceKind::kCpu);
     for (const char* pass : kPasses) EXPECT_LE(golden.interpreted(pass), kExact) << name << ' ' << pass;
   }
