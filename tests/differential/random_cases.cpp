@@ -30,12 +30,17 @@ ValueId GraphMaker::case_operand(const OpSpec& spec, std::size_t index, bool res
   const ValueRange range = value_range(spec, index);
   const bool is_scale =
       range.kind == ValueRange::kNormal && range != value_range(type.dtype) && !spec.has_weight_at(index);
-  if (is_scale) return graph_.add_param(fresh("scale"), type);
-  if (spec.has_weight_at(index)) return graph_.add_param(fresh(type.shape.rank() == 1 ? "scale" : "w"), type);
-  if (range.kind == ValueRange::kUniform) return graph_.add_input(fresh("time"), type);
-  if (!is_float(type.dtype) || range.kind == ValueRange::kIntegers) return graph_.add_input(fresh("in"), type);
+  const TensorType given{type.dtype, type.shape};  // inputs and params are row-major
+  if (is_scale) return laid(graph_.add_param(fresh("scale"), given), type.layout);
+  if (spec.has_weight_at(index))
+    return laid(graph_.add_param(fresh(type.shape.rank() == 1 ? "scale" : "w"), given), type.layout);
+  if (range.kind == ValueRange::kUniform) return laid(graph_.add_input(fresh("time"), given), type.layout);
+  if (!is_float(type.dtype) || range.kind == ValueRange::kIntegers)
+    return laid(graph_.add_input(fresh("in"), given), type.layout);
   const ValueId x = operand(type);
-  return restricted ? b_.clamp(b_.add_scalar(b_.abs(x), 0.5), 0.5, 4) : x;
+  const bool is_above_0 = range.kind == ValueRange::kAboveZero;
+  const ValueId bounded = restricted || is_above_0 ? b_.clamp(b_.add_scalar(b_.abs(x), 0.5), 0.5, 4) : x;
+  return is_above_0 ? b_.mul_scalar(bounded, range.scale) : bounded;
 }
 
 void GraphMaker::add_case() {
