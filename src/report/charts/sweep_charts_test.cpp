@@ -77,6 +77,18 @@ TEST(BatchScaling, HasALineForWhatWasAskedWhateverDeclined) {
   }
 }
 
+TEST(BatchScaling, DashesLinesOfOneColour) {
+  std::vector<Result> results;
+  for (const std::int64_t batch : {1, 2})
+    for (const char* const name : {"eager", "compiled", "graphs", "tuned"})
+      results.push_back(make_peer(name, near(20), sized(batch, 4, 16)));
+  const json series = charts::batch_scaling(make_dataset({make_file(results)})).charts.at(0).option["series"];
+  std::map<std::string, int> drawn;  // by colour and dash
+  for (const json& line : series)
+    if (line["type"] == "line") ++drawn[line["lineStyle"]["color"].dump() + line["lineStyle"]["type"].dump()];
+  EXPECT_THAT(drawn, SizeIs(4));
+}
+
 TEST(BatchScaling, LabelsEachValueOnItsOwnSide) {
   const auto positions_at_one_image = [](double baseline_ms, double arena_ms) {
     std::vector<Result> results;
