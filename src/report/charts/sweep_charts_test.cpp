@@ -182,6 +182,16 @@ TEST(Charts, DrawUnsettledTimesHollow) {
   EXPECT_THAT(frechet.notes.front(), HasSubstr("Hollow points are unsettled"));
 }
 
+TEST(AttentionComparison, DrawsUnsettledKernelsHollow) {
+  ResultFile file = test::kernel_file();
+  test::add_kernel(file, "attention", "attention f16", "f16", "matrix", 1e6, 2e9, near(4));
+  file.results.back().trials[0].conditions.waited_ms.assign(6, 2);
+  const Chart chart = charts::attention_comparison(make_dataset({file})).charts.at(0);
+  for (const json& bar : chart.option["series"][0]["data"])
+    EXPECT_EQ(bar["itemStyle"].contains("borderType"), bar["name"] == "attention f16") << bar;
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("Unsettled, and nothing is claimed of it: attention f16 (")));
+}
+
 TEST(LatencyDistribution, TellsPeersByColour) {
   const std::vector<Result> results = {make_result({}, near(10)), make_peer("eager", near(20))};
   const json series = charts::latency_distribution(make_dataset({make_file(results)})).charts.at(0).option["series"];
