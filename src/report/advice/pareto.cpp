@@ -219,7 +219,8 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                    {"data", texts},
                                    {"z", 7},
                                    {"label", value_label({{"width", 220}, {"overflow", "break"}})}}});
-  if (!has_numbers) option["series"].back()["labelLayout"] = {{"hideOverlap", true}, {"moveOverlap", "shiftY"}};
+  option["series"].back()["labelLayout"] = {{"hideOverlap", true}};
+  if (!has_numbers) option["series"].back()["labelLayout"]["moveOverlap"] = "shiftY";
   const json numbers = {{"label", {{"fontSize", 10}, {"formatter", fn("label_number")}}}};
   narrow_option(option) = {{"grid", {{"right", 16}}},
                            {"xAxis", {{"splitNumber", 2}}},

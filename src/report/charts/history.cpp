@@ -122,8 +122,11 @@ json draw(const Track& track) {
                      {"name", "revision"}, {"nameLocation", "middle"},
                      {"nameGap", 90},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
   option["yAxis"] = value_axis(fmt::format("time per {}", track.unit), "axis_ms");
-  option["yAxis"].update(
-      {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 12}, {"nameTextStyle", {{"align", "left"}}}});
+  option["yAxis"].update({{"min", 0},
+                          {"boundaryGap", json::array({0, "12%"})},  // for texts
+                          {"nameLocation", "end"},
+                          {"nameGap", 12},
+                          {"nameTextStyle", {{"align", "left"}}}});
   option["series"] =
       json::array({{{"type", "line"}, {"data", items}, {"symbol", "circle"}, {"lineStyle", {{"color", color("base")}}}},
                    vertical_whiskers(std::move(intervals)),

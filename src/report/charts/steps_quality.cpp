@@ -175,6 +175,17 @@ json step_item(const StepPoint& point, double value, const std::string& text, co
 }
 
 constexpr std::string_view kTime = "time per image";
+constexpr double kRoom = 0.25;  // above the highest whisker, for its text, as a share of the range
+
+/// The lowest and the highest end of the qualities.
+Interval range_of(const StepLine& line) {
+  Interval range{line.points.front().quality, line.points.front().quality};
+  for (const StepPoint& point : line.points) {
+    const Interval ends = point.interval.value_or(Interval{point.quality, point.quality});
+    range = {std::min(range.low, ends.low), std::max(range.high, ends.high)};
+  }
+  return range;
+}
 
 /// Invisible points that carry the texts of a line's `items` above their whiskers.
 json texts_above(std::string_view line, const json& items, const std::vector<std::optional<Interval>>& intervals,
@@ -185,11 +196,17 @@ json texts_above(std::string_view line, const json& items, const std::vector<std
     if (intervals[i]) place[1] = std::max(place[1].get<double>(), intervals[i]->high);
     ends.push_back({{"value", std::move(place)}, {"text", items[i]["text"]}});
   }
-  return {{"type", "scatter"},       {"name", line},
-          {"xAxisIndex", grid},      {"yAxisIndex", grid},
-          {"silent", true},          {"z", 7},
-          {"symbolSize", 10},        {"itemStyle", {{"color", "transparent"}}},
-          {"data", std::move(ends)}, {"label", value_label({{"position", "top"}})}};
+  return {{"type", "scatter"},
+          {"name", line},
+          {"xAxisIndex", grid},
+          {"yAxisIndex", grid},
+          {"silent", true},
+          {"z", 7},
+          {"symbolSize", 10},
+          {"itemStyle", {{"color", "transparent"}}},
+          {"data", std::move(ends)},
+          {"labelLayout", {{"hideOverlap", true}}},
+          {"label", value_label({{"position", "top"}})}};
 }
 
 json draw_steps(const StepLine& line, const StepMetric& metric, const std::optional<StepAdvice>& advice) {
@@ -236,16 +253,20 @@ json draw_steps(const StepLine& line, const StepMetric& metric, const std::optio
     json axis = value_axis(name, axis_fn);
     axis.update({{"gridIndex", grid},
                  {"splitNumber", 4},
+                 {"boundaryGap", json::array({0, "25%"})},
                  {"nameLocation", "end"},
                  {"nameGap", 10},
                  {"nameTextStyle", {{"align", "left"}}}});
     return axis;
   };
   option["yAxis"] = json::array({values_axis(0, metric.title, metric.axis_fn), values_axis(1, kTime, "axis_ms")});
-  if (metric.more_is_better)
+  if (metric.more_is_better) {
     option["yAxis"][0]["scale"] = true;
-  else
+    const auto [least, best] = range_of(line);
+    if (best + kRoom * (best - least) > 1) option["yAxis"][0]["max"] = 1;  // a share
+  } else {
     option["yAxis"][0]["min"] = 0;
+  }
   option["yAxis"][1]["min"] = 0;
   const auto line_of = [](std::string_view name, json data, std::string_view role, int grid) {
     return json{{"type", "line"},
