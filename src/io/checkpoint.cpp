@@ -57,7 +57,8 @@ struct Checkpoint::State {
     std::ranges::sort(tensors, {}, &TensorSpec::name);
     for (const TensorSpec& tensor : tensors) {
       total_bytes += tensor.size_bytes();
-      parameter_count += tensor.shape.numel();
+      const bool is_scale = tensor.name.ends_with(".weight_scale");  // of a quantized weight; not a parameter
+      if (!is_scale) parameter_count += tensor.shape.numel();
     }
   }
 };

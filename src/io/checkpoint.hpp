@@ -68,6 +68,7 @@ class Checkpoint {
   void release(std::string_view name) const;
 
   [[nodiscard]] std::uint64_t total_bytes() const noexcept;
+  /// The elements of all tensors but the scales of quantized weights.
   [[nodiscard]] std::int64_t parameter_count() const noexcept;
 
   class Source;  // the source of bytes: files or a generator; private to checkpoint.cpp

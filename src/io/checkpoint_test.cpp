@@ -88,6 +88,12 @@ TEST_F(CheckpointFolder, OpensTheTransformerOfAPipeline) {
   EXPECT_EQ(checkpoint.read("a").at(0), 10.0);
 }
 
+TEST_F(CheckpointFolder, CountsNoScalesAsParameters) {
+  add_config();
+  add_weights(kWeights, {{"a.weight", counting({4, 2}, 10)}, {"a.weight_scale", counting({4}, 1)}});
+  EXPECT_EQ(open().parameter_count(), 8);
+}
+
 TEST_F(CheckpointFolder, OpensShards) {
   add_config();
   add_weights("s1.safetensors", {{"a", counting({4}, 10)}, {"unlisted", counting({1}, 0)}});

@@ -28,21 +28,25 @@ std::string label_of(const Machine& machine, const Result& result) {
   return asked_name(machine, result.configuration);
 }
 
-/// The hardware of a measurement. Other programs do not name their vector units; these are taken from the other
-/// files with the same hardware, if those all agree.
+/// The hardware of a measurement. Other programs do not name their vector units; these are taken from the files of
+/// the same folder with the same hardware, or else from all others, if they agree.
 std::string hardware_of(const Measurement& m, const std::deque<std::pair<std::string, ResultFile>>& files) {
   const Configuration& configuration = m.result->configuration;
   std::string described = describe_hardware(m.file->machine, configuration);
   if (m.file->machine.cpu_isa) return described;
-  std::set<std::string> whole;
-  for (const auto& named : files) {
-    const Machine& machine = named.second.machine;
+  const auto folder_of = [](const std::string& path) { return std::filesystem::path(path).parent_path(); };
+  std::set<std::string> here, anywhere;
+  for (const auto& [path, file] : files) {
+    const Machine& machine = file.machine;
     if (!machine.cpu_isa) continue;
     Machine rest = machine;
     rest.cpu_isa.reset();
-    if (describe_hardware(rest, configuration) == described) whole.insert(describe_hardware(machine, configuration));
+    if (describe_hardware(rest, configuration) != described) continue;
+    anywhere.insert(describe_hardware(machine, configuration));
+    if (folder_of(path) == folder_of(m.path)) here.insert(describe_hardware(machine, configuration));
   }
-  return whole.size() == 1 ? *whole.begin() : described;
+  const std::set<std::string>& known = here.empty() ? anywhere : here;
+  return known.size() == 1 ? *known.begin() : described;
 }
 
 /// Equal for repetitions of a result.

@@ -100,6 +100,9 @@ TEST(Dataset, APeerThatNamesNoVectorUnitsIsComparedWithTheOnlyMachineItCanBe) {
   EXPECT_THAT(dataset.scenarios().front().current, SizeIs(2));
   elsewhere.machine.logical_cores = ours.machine.logical_cores;
   EXPECT_THAT(make_dataset({elsewhere, peers, ours}).scenarios(), SizeIs(3)) << "either machine could be the peer's";
+  const Dataset in_folders(std::vector<std::pair<std::string, ResultFile>>{
+      {"a/elsewhere.json", elsewhere}, {"b/peers.json", peers}, {"b/ours.json", ours}});
+  EXPECT_THAT(in_folders.scenarios(), SizeIs(2)) << "it is the machine of the results in its folder";
 }
 
 TEST(Dataset, AFactorNeedsTimesAndIntervals) {

@@ -127,6 +127,9 @@ std::vector<SweepLine> lines_of(const Sweep& sweep) {
   for (std::size_t i = 0; i < peers.size(); ++i) peers[i].role = kPeerRoles[i % std::size(kPeerRoles)];
   std::ranges::move(ours, std::back_inserter(lines));
   std::ranges::move(peers, std::back_inserter(lines));
+  static constexpr std::string_view kDashes[] = {"solid", "dashed", "dotted"};
+  std::map<std::string_view, std::size_t> of_role;
+  for (SweepLine& line : lines) line.dash = kDashes[of_role[line.role]++ % std::size(kDashes)];
   return lines;
 }
 
@@ -279,7 +282,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
       const Timing& timing = line.at[i]->time();
       const SweepPoint& point = sweep.points[i];
       const double value = y.of_time(point.x, timing.median_ms);
-      Tip tip(point.name.empty() ? fmt::format("{}, {} {}", line.label, point.x, x_name)
+      Tip tip(point.name.empty() ? fmt::format("{}, {}: {}", line.label, x_name, point.x)
                                  : fmt::format("{}, {}", line.label, point.name));
       tip.row("model", point.scenario->subject.name).row(y.name, exact(value, y.unit)).timing(*line.at[i]);
       items.push_back({{"value", json::array({place_of(sweep, i), value})},
@@ -301,7 +304,7 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                                 {"data", items},
                                 {"symbolSize", 9},
                                 {"symbol", "circle"},
-                                {"lineStyle", {{"width", 2}, {"color", color(line.role)}}},
+                                {"lineStyle", {{"width", 2}, {"color", color(line.role)}, {"type", line.dash}}},
                                 {"itemStyle", {{"color", color(line.role)}}}});
     option["series"].push_back(line_whiskers(std::move(intervals), line.label, line.role));
     // Invisible points at the ends of whiskers carry the texts.

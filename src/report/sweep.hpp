@@ -43,6 +43,7 @@ struct SweepLine {
   std::string label;
   std::string_view role;
   std::vector<const Measurement*> at;  ///< one for each point of the sweep
+  std::string_view dash = "solid";     ///< differs between lines of one role
 };
 [[nodiscard]] std::vector<SweepLine> lines_of(const Sweep& sweep);
 /// All measurements of the lines.

@@ -290,6 +290,26 @@ TEST(DashboardOfManyResults, IsNotLongerForMoreOfThem) {
   EXPECT_EQ(height_with(60), height_with(120));
 }
 
+TEST(DashboardOfManyResults, ShowsTheSameKindOfChartInTheNextScenario) {
+  std::vector<ResultFile> files;
+  for (const int steps : {4, 8}) {
+    Subject subject = test::denoise_subject();
+    subject.request["steps"] = steps;
+    files.push_back(
+        test::make_file({test::make_result({}, {20, 20}, subject), test::make_result({"arena"}, {10, 10}, subject)}));
+  }
+  const TempFolder folder;
+  Browser browser;
+  browser.set_screen(1400, 900, "light");
+  browser.open(write_dashboard(test::make_dataset(std::move(files)), folder));
+  browser.wait_for("document.body.dataset.scenario === '1'");
+  browser.evaluate("document.querySelector('ul.kinds:not([hidden]) [data-chart^=latency_distribution]').click()");
+  browser.evaluate("document.getElementById('next').click()");
+  browser.wait_for("document.body.dataset.scenario === '2'");
+  EXPECT_THAT(browser.evaluate("document.querySelector('figure.shown').id").get<std::string>(),
+              testing::StartsWith("latency_distribution-"));
+}
+
 TEST(ChartPages, DrawWithTheLibraryOfTheirFolder) {
   const TempFolder folder;
   const std::string page =

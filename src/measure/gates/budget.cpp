@@ -98,8 +98,11 @@ Printout to_table(const std::vector<BudgetLine>& lines, double budget_ms) {
 }
 
 GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms) {
-  GateReport report{
-      .command = "headroom budget", .columns = {"p50", "p99", "budget"}, .lines = {}, .notes = {}, .summary = {}};
+  GateReport report{.command = "headroom bench --budget",
+                    .columns = {"p50", "p99", "budget"},
+                    .lines = {},
+                    .notes = {},
+                    .summary = {}};
   for (const BudgetLine& line : lines)
     report.lines.push_back({.name = line.name,
                             .quantity = "time",
@@ -109,7 +112,7 @@ GateReport report_of(const std::vector<BudgetLine>& lines, double budget_ms) {
                             .outcome = line.verdict == BudgetVerdict::kMet      ? GateOutcome::kPassed
                                        : line.verdict == BudgetVerdict::kMissed ? GateOutcome::kFailed
                                                                                 : GateOutcome::kUndecided});
-  report.summary = fmt::format("median and p99 within {}", format_ms(budget_ms));
+  report.summary = fmt::format("the budget of median and p99 is {}", format_ms(budget_ms));
   return report;
 }
 

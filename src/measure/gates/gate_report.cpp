@@ -179,8 +179,8 @@ std::string gate_markdown(std::span<const GateReport> reports) {
         fmt::format("{}### {}: {}\n\n", text.empty() ? "" : "\n", markdown_text(report.command), heading_of(report));
     if (!stopped.empty()) text += markdown_rows(report, stopped) + "\n";
     if (!passed.empty())
-      text += fmt::format("<details><summary>{} others</summary>\n\n{}\n</details>\n\n", passed.size(),
-                          markdown_rows(report, passed));
+      text += fmt::format("<details><summary>{} {}</summary>\n\n{}\n</details>\n\n", passed.size(),
+                          passed.size() == 1 ? "other" : "others", markdown_rows(report, passed));
     for (const std::string& note : report.notes) text += fmt::format("- {}\n", markdown_text(note));
     text += fmt::format("{}{}\n", report.notes.empty() ? "" : "\n", markdown_text(report.summary));
   }

@@ -182,14 +182,15 @@ Printout to_table(const std::vector<BenchmarkHistory>& histories) {
   const bool is_one_machine =
       std::ranges::all_of(histories, [&](const BenchmarkHistory& one) { return one.machine == histories[0].machine; });
   if (is_one_machine && !histories.empty()) printout.add(fmt::format("machine: {}\n\n", histories[0].machine));
-  printout.add(summary_table(histories, is_one_machine));
+  if (!histories.empty()) printout.add(summary_table(histories, is_one_machine));
   if (Table steps = step_table(histories); steps.is_empty()) {
     std::size_t longest = 1;  // benchmarks of one revision are no history
     for (const BenchmarkHistory& one : histories) longest = std::max(longest, one.points.size());
+    const char* const gap = histories.empty() ? "" : "\n";
     printout.add(longest < kFewestForChangePoint
-                     ? fmt::format("\nno step found: that takes {} revisions, and the longest history has {}\n",
+                     ? fmt::format("{}no step found: that takes {} revisions, and the longest history has {}\n", gap,
                                    kFewestForChangePoint, longest)
-                     : "\nno step found\n");
+                     : fmt::format("{}no step found\n", gap));
   } else {
     printout.add("\n");
     printout.add(std::move(steps));

@@ -124,6 +124,9 @@ TEST(History, LeavesOutWhatWasNotTimed) {
   std::vector<ResultFile> level;
   for (int day = 1; day <= 8; ++day) level.push_back(file(day, 10 + 0.1 * (day % 3)));
   EXPECT_THAT(to_table(make_histories(level)).text(), HasSubstr("no step found\n"));
+  EXPECT_EQ(to_table(std::vector<BenchmarkHistory>{}).text(),
+            "no step found: that takes 8 revisions, and the longest history has 1\n")
+      << "a table without rows is not printed";
 }
 
 }  // namespace

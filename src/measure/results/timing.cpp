@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "measure/protocol/ladder_rounds.hpp"
+#include "measure/protocol/submissions.hpp"
 
 namespace headroom {
 namespace {
@@ -117,6 +118,10 @@ std::optional<std::string> find_disturbance(const TrialSeries& series, double ob
 
 std::optional<std::string> why_unsettled(const Result& result) {
   if (result.unsettled) return result.unsettled;
+  if (const TrialSeries* const launches = find_series(result, "launch")) {
+    const double observed = launches_in_trial(launches->statistics.median, result.configuration.device == "cpu");
+    return find_disturbance(*launches, observed, "launch");
+  }
   const TrialSeries* const series = find_timed_series(result);
   if (series == nullptr || !series->round.empty()) return {};
   return find_disturbance(*series, steps_observed(result), series->what == "step" ? "step" : "pass");

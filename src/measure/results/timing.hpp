@@ -48,8 +48,8 @@ struct Timing {
                                                           std::string_view trial);
 
 /// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
-/// requests and passes, what find_disturbance() finds in most of the processes that measured it. Nothing if no problem
-/// was found.
+/// requests, passes and kernels, what find_disturbance() finds in most of the processes or rounds that measured it.
+/// Nothing if no problem was found.
 [[nodiscard]] std::optional<std::string> why_unsettled(const Result& result);
 
 /// Why a ratio of medians with this result has no interval, one clause: its time has none, or all its trials are of

@@ -74,6 +74,17 @@ TEST(WhyUnsettled, IsWhatDisturbedMostProcesses) {
   EXPECT_EQ(why_unsettled(rung), "its rounds disagree");
 }
 
+TEST(WhyUnsettled, IsOfKernelsAsBelowTheirTable) {
+  const auto kernel = [](double waited_ms) {
+    Result result = requests({six_steps(100, 0, {}, waited_ms)});
+    result.trials[0].what = "launch";
+    result.configuration.device = "cpu";
+    return why_unsettled(result);
+  };
+  EXPECT_THAT(kernel(40).value(), HasSubstr("40% of a typical launch's time"));
+  EXPECT_FALSE(kernel(1));
+}
+
 TEST(Speedup, IsTheRatioOfMediansOfTimesOfImages) {
   const Result base = requests({six_steps(100, 0, {})});
   Result fewer = requests({six_steps(100, 0, {})});

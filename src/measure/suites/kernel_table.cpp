@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "measure/probes/floor.hpp"
-#include "measure/protocol/submissions.hpp"
 #include "measure/results/timing.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/suites/kernel_suite.hpp"
@@ -83,9 +82,7 @@ std::string remark_on_disturbed_rows(const ResultFile& file) {
   std::string first;
   std::int64_t rows = 0;
   for (const Result& result : file.results) {
-    const TrialSeries& series = series_of(result, "launch");
-    const double launches = launches_in_trial(series.statistics.median, result.configuration.device == "cpu");
-    const std::optional<std::string> found = find_disturbance(series, launches, "launch");
+    const std::optional<std::string> found = why_unsettled(result);
     if (found && ++rows == 1) first = fmt::format("{}: {}", result.name, *found);
   }
   if (rows == 0) return {};

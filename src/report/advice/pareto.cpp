@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -85,6 +87,68 @@ std::vector<ParetoPoint> by_cost(std::vector<ParetoPoint> points) {
   return points;
 }
 
+/// A place in a plot of kPlotWidth x kPlotHeight pixels, about that of the charts.
+struct PlotPlace {
+  double x = 0, y = 0;  // y grows upwards
+};
+constexpr double kPlotWidth = 780, kPlotHeight = 370;
+
+/// A point with its whisker, in pixels.
+struct PlacedPoint {
+  PlotPlace at;
+  Interval whisker;  // of y
+};
+
+std::vector<PlacedPoint> placed(const std::vector<ParetoPoint>& points) {
+  double most_cost = 0, high = 0, low = std::numeric_limits<double>::infinity();
+  for (const ParetoPoint& point : points) {
+    const double value = *point.quality.value;
+    const Interval ends = point.quality.interval.value_or(Interval{value, value});
+    most_cost = std::max(most_cost, point.cost);
+    high = std::max({high, value, ends.high});
+    low = std::min({low, value, ends.low});
+  }
+  if (find_metric(points.front().quality.metric)->scale == LossScale::kGrowth) low = 0;  // where the axis begins
+  constexpr double kBeyond = 1.1;  // an axis ends at a round number beyond its highest value
+  const auto share = [](double part, double whole) { return whole > 0 ? part / (kBeyond * whole) : 0; };
+  const auto y_of = [&](double value) { return kPlotHeight * share(value - low, high - low); };
+  std::vector<PlacedPoint> all;
+  for (const ParetoPoint& point : points) {
+    const double y = y_of(*point.quality.value);
+    const std::optional<Interval>& interval = point.quality.interval;
+    all.push_back({.at = {kPlotWidth * share(point.cost, most_cost), y},
+                   .whisker = interval ? Interval{y_of(interval->low), y_of(interval->high)} : Interval{y, y}});
+  }
+  return all;
+}
+
+/// The side of each point on which its number covers no point, whisker or number before it, if there is one.
+std::vector<std::string_view> sides_of_numbers(const std::vector<PlacedPoint>& points) {
+  constexpr std::pair<std::string_view, PlotPlace> kSides[] = {
+      {"right", {20, 0}}, {"bottom", {0, -20}}, {"top", {0, 20}}, {"left", {-20, 0}}};
+  constexpr double kNear = 15;  // from centre to centre, what overlaps
+  std::vector<std::string_view> sides;
+  std::vector<PlotPlace> numbers;
+  for (const PlacedPoint& point : points) {
+    const auto number_at = [&](const PlotPlace& side) { return PlotPlace{point.at.x + side.x, point.at.y + side.y}; };
+    const auto is_free = [&](const PlotPlace& number) {
+      const auto covers_point = [&](const PlacedPoint& other) {
+        return std::abs(other.at.x - number.x) < kNear && number.y > other.whisker.low - kNear &&
+               number.y < other.whisker.high + kNear;
+      };
+      const auto covers_number = [&](const PlotPlace& other) {
+        return std::abs(other.x - number.x) < kNear && std::abs(other.y - number.y) < kNear;
+      };
+      return std::ranges::none_of(points, covers_point) && std::ranges::none_of(numbers, covers_number);
+    };
+    const auto found = std::ranges::find_if(kSides, [&](const auto& side) { return is_free(number_at(side.second)); });
+    const auto& [name, offset] = found == std::end(kSides) ? kSides[0] : *found;
+    sides.push_back(name);
+    numbers.push_back(number_at(offset));
+  }
+  return sides;
+}
+
 }  // namespace
 
 void add_point(std::vector<ParetoPoint>& points, ParetoPoint point) {
@@ -106,8 +170,10 @@ const ParetoPoint* beaten_by(std::size_t index, const std::vector<ParetoPoint>& 
 
 json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
   points = by_cost(std::move(points));
-  json line = json::array(), items = json::array(), intervals = json::array();
+  json line = json::array(), items = json::array(), intervals = json::array(), texts = json::array();
   std::vector<const ParetoPoint*> frontier;
+  const bool has_numbers = points.size() > kMostNamed;
+  const std::vector<std::string_view> sides = sides_of_numbers(placed(points));
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ParetoPoint& point = points[i];
     const ParetoPoint* const better = beaten_by(i, points, axes);
@@ -123,7 +189,9 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                            : "beaten by " + better->labels.front());
     std::string text = point.labels.front();
     if (point.labels.size() > 1) text += fmt::format(" and {} more", point.labels.size() - 1);
-    if (points.size() > kMostNamed) text = fmt::format("{}", items.size() + 1);
+    if (has_numbers) text = fmt::format("{}", items.size() + 1);
+    texts.push_back({{"value", json::array({point.cost, *point.quality.value})}, {"text", text}});
+    if (has_numbers) texts.back()["label"] = {{"position", sides[i]}};
     items.push_back({{"value", json::array({point.cost, *point.quality.value})},
                      {"text", text},
                      {"tip", tip.json()},
@@ -142,16 +210,21 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                    {"data", line},
                                    {"lineStyle", {{"type", "dashed"}, {"width", 2}, {"color", color("orange")}}}},
                                   vertical_whiskers(std::move(intervals)),
+                                  {{"type", "scatter"}, {"symbolSize", 13}, {"data", items}, {"z", 6}},
+                                  // Invisible points carry the texts, above all points.
                                   {{"type", "scatter"},
                                    {"symbolSize", 13},
-                                   {"data", items},
-                                   {"z", 6},
-                                   {"labelLayout", {{"hideOverlap", true}, {"moveOverlap", "shiftY"}}},
+                                   {"silent", true},
+                                   {"itemStyle", {{"color", "transparent"}}},
+                                   {"data", texts},
+                                   {"z", 7},
                                    {"label", value_label({{"width", 220}, {"overflow", "break"}})}}});
+  option["series"].back()["labelLayout"] = {{"hideOverlap", true}};
+  if (!has_numbers) option["series"].back()["labelLayout"]["moveOverlap"] = "shiftY";
   const json numbers = {{"label", {{"fontSize", 10}, {"formatter", fn("label_number")}}}};
   narrow_option(option) = {{"grid", {{"right", 16}}},
                            {"xAxis", {{"splitNumber", 2}}},
-                           {"series", json::array({json::object(), json::object(), numbers})}};
+                           {"series", json::array({json::object(), json::object(), json::object(), numbers})}};
   return option;
 }
 

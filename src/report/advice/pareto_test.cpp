@@ -67,6 +67,19 @@ TEST(Pareto, ThePairedDifferenceDecidesOverIntervalsThatOverlap) {
               ElementsAre("baseline"));
 }
 
+TEST(Pareto, NumbersCoverNoOtherPoint) {
+  std::vector<Result> results;
+  const std::pair<const char*, double> times[] = {{"bf16", 10},   {"fuse", 100},  {"arena", 104},
+                                                  {"flash", 200}, {"hoist", 300}, {"", 400}};
+  for (const auto& [name, ms] : times) results.push_back(judged(name, ms, 1, "frechet_distance", 0.2));
+  const json option = charts::frechet_time(test::make_dataset({test::make_file(results)})).charts.at(0).option;
+  const json& texts = option["series"][3];
+  EXPECT_EQ(texts["data"][0]["label"]["position"], "right");
+  EXPECT_EQ(texts["data"][1]["label"]["position"], "bottom") << "on its right is the next point";
+  EXPECT_EQ(texts["data"][2]["label"]["position"], "right");
+  EXPECT_GT(texts["z"], option["series"][2]["z"]);
+}
+
 TEST(Pareto, AFrontierIsNeverEmptyAndItsLineNeverFalls) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> unit(0, 1);

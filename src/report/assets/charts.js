@@ -87,6 +87,7 @@ var headroom = (function () {
       axis_flops: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'FLOP/s'; },
       axis_byte_rate: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'B/s'; },
       axis_percent: function (value) { return significant(value * 100) + '%'; },
+      axis_points: function (value) { return significant(value * 100); },  // percentage points
       axis_factor: function (value) { return significant(value) + 'x'; },
       axis_plain: function (value) { return significant(value); },
       // [category, low, high], for a horizontal bar, and for a vertical bar or a point.

@@ -86,7 +86,7 @@
     return options.length ? options.map(function (option) { return option.value; }) : button ? [button.dataset.chart] : [];
   }
   function files() { return [].concat.apply([], kinds().map(files_in)); }
-  function kind_of(file) { return file.replace(/-\d+$/, ''); }
+  function kind_of(file) { return file.replace(/-.*/, ''); }  // names begin with the kind, and kinds have no hyphen
   function show_chart(file) {
     chart = file;
     kinds().forEach(function (kind) {

@@ -36,10 +36,12 @@ Drawn attention_comparison(const Dataset& dataset) {
       bars.push_back({.name = kernel.measurement->label,
                       .value = kernel.measurement->time().median_ms,
                       .interval = kernel.measurement->time().interval_ms,
-                      .text = fmt::format("{}  {}", label_ms(kernel.measurement->time().median_ms),
-                                          label_si(kernel.median_flops, "FLOP/s")),
+                      .text = fmt::format("{}  {}{}", label_ms(kernel.measurement->time().median_ms),
+                                          label_si(kernel.median_flops, "FLOP/s"),
+                                          kernel.measurement->unsettled ? "  unsettled" : ""),
                       .role = role_of(kernel),
-                      .tip = tip.json()});
+                      .tip = tip.json(),
+                      .is_hollow = kernel.measurement->unsettled.has_value()});
     }
     if (bars.empty()) continue;
     drawn.charts.push_back(
@@ -51,6 +53,7 @@ Drawn attention_comparison(const Dataset& dataset) {
          .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
                    "them. Whiskers are the 95% interval of the median."},
          .height = height_of_bars(names_of(bars))});
+    note_unsettled(drawn.charts.back().notes, shown);
     note_revisions(drawn.charts.back().notes, shown);
   }
   return drawn;

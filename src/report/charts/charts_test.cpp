@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "report/charts/option_test_util.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {

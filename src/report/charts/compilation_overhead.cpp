@@ -86,7 +86,7 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
 /// The number of runs after which faster runs repay the one-time cost against a reference: "pays after 12 [10, 15]
 /// runs".
 std::string break_even(const Start& start, const Start& reference) {
-  if (&start == &reference) return {};
+  if (&start == &reference || start.measurement->unsettled || reference.measurement->unsettled) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
   const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
   if (!start.later_interval || !reference.later_interval)
@@ -151,6 +151,10 @@ json draw_starts(const std::vector<Start>& starts) {
       text += fmt::format(", {}% spent once", format_brief(share));
       narrow += fmt::format(", {}% once", format_brief(share));
     }
+    if (start.measurement->unsettled) {
+      text += ", unsettled";
+      narrow += ", unsettled";
+    }
     if (!paid.empty()) text += "\n" + break_even_against(paid, reference);
     if (!paid.empty()) narrow += "\n" + paid.substr(0, paid.find(" ["));
     if (const std::size_t end = paid.find("] "); end != std::string::npos) narrow += paid.substr(end + 1);
@@ -169,6 +173,7 @@ json draw_starts(const std::vector<Start>& starts) {
     json data = json::array();
     for (std::size_t i = 0; i < starts.size(); ++i) {
       data.push_back({{"value", part.ms(starts[i])}, {"tip", tips[i]}});
+      if (starts[i].measurement->unsettled) data.back()["itemStyle"] = {{"opacity", 0.35}};
       if (is_last) data.back().update({{"text", texts[i]}, {"narrow", narrow_texts[i]}});
     }
     parts.emplace_back(part.name);
@@ -219,6 +224,7 @@ Drawn compilation_overhead(const Dataset& dataset) {
           "process have none.");
     if (std::ranges::any_of(shown, &Measurement::is_peer))
       chart.notes.emplace_back("Other programs tell the first run alone, without loading.");
+    note_unsettled(chart.notes, shown);
     note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }

@@ -76,7 +76,7 @@ json levels_of(const Track& track) {
 
 json draw(const Track& track) {
   std::vector<std::string> names;
-  json items = json::array(), intervals = json::array();
+  json items = json::array(), intervals = json::array(), texts = json::array();
   for (std::size_t place = 0; place < track.points.size(); ++place) {
     const HistoryPoint& point = track.points[place];
     const Measurement* const m = track.only[place];
@@ -104,14 +104,17 @@ json draw(const Track& track) {
                      {"text", text},
                      {"tip", tip.json()},
                      {"symbolSize", stepped ? 14 : 8},
-                     // on the side where the line did not come from
-                     {"label", {{"position", is_faster ? "bottom" : "top"}}},
                      {"itemStyle",
                       {{"color", color(is_faster ? "green"
                                        : stepped ? "purple"
                                                  : "base")}}}});
-    if (m != nullptr && m->time().interval_ms)
-      intervals.push_back(json::array({place, m->time().interval_ms->low, m->time().interval_ms->high}));
+    const std::optional<Interval> interval = m == nullptr ? std::nullopt : m->time().interval_ms;
+    if (interval) intervals.push_back(json::array({place, interval->low, interval->high}));
+    const double end = !interval ? ms : is_faster ? interval->low : interval->high;
+    texts.push_back({{"value", json::array({place, end})},
+                     {"text", text},
+                     // on the side where the line did not come from
+                     {"label", {{"position", is_faster ? "bottom" : "top"}}}});
   }
   json option = base_option();
   option["grid"] = {{"left", 40}, {"right", 40}, {"top", 50}, {"bottom", 60}, {"containLabel", true}};
@@ -119,21 +122,29 @@ json draw(const Track& track) {
                      {"name", "revision"}, {"nameLocation", "middle"},
                      {"nameGap", 90},      {"axisLabel", {{"rotate", 30}, {"hideOverlap", true}}}};
   option["yAxis"] = value_axis(fmt::format("time per {}", track.unit), "axis_ms");
-  option["yAxis"].update(
-      {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 12}, {"nameTextStyle", {{"align", "left"}}}});
-  option["series"] = json::array({{{"type", "line"},
-                                   {"data", items},
-                                   {"symbol", "circle"},
-                                   {"lineStyle", {{"color", color("base")}}},
-                                   {"labelLayout", {{"hideOverlap", true}}},
-                                   {"label", value_label({{"position", "top"}, {"lineHeight", 15}})}},
-                                  vertical_whiskers(std::move(intervals)),
-                                  {{"type", "line"},
-                                   {"silent", true},
-                                   {"data", levels_of(track)},
-                                   {"step", "end"},
-                                   {"symbol", "none"},
-                                   {"lineStyle", {{"color", color("orange")}, {"type", "dashed"}}}}});
+  option["yAxis"].update({{"min", 0},
+                          {"boundaryGap", json::array({0, "12%"})},  // for texts
+                          {"nameLocation", "end"},
+                          {"nameGap", 12},
+                          {"nameTextStyle", {{"align", "left"}}}});
+  option["series"] =
+      json::array({{{"type", "line"}, {"data", items}, {"symbol", "circle"}, {"lineStyle", {{"color", color("base")}}}},
+                   vertical_whiskers(std::move(intervals)),
+                   {{"type", "line"},
+                    {"silent", true},
+                    {"data", levels_of(track)},
+                    {"step", "end"},
+                    {"symbol", "none"},
+                    {"lineStyle", {{"color", color("orange")}, {"type", "dashed"}}}},
+                   // Invisible points at the ends of whiskers carry the texts.
+                   {{"type", "scatter"},
+                    {"silent", true},
+                    {"z", 6},
+                    {"symbolSize", 8},
+                    {"itemStyle", {{"color", "transparent"}}},
+                    {"data", std::move(texts)},
+                    {"labelLayout", {{"hideOverlap", true}}},
+                    {"label", value_label({{"lineHeight", 15}})}}});
   return option;
 }
 

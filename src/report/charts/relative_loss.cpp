@@ -73,18 +73,22 @@ std::string points_text(const Dot& dot) {
   return text;
 }
 
-/// In percentage points. The interval is Newcombe's for two proportions from their score intervals ("Interval
-/// estimation for the difference between independent proportions", 1998, method 10). It is conservative if the
-/// seeds are the same.
+/// In percentage points. Has the interval of the difference if it was judged on the same seeds. Otherwise it is
+/// Newcombe's for two proportions from their score intervals ("Interval estimation for the difference between
+/// independent proportions", 1998, method 10), which is conservative if the seeds are the same.
 std::optional<Dot> accuracy_change(const JudgedPair& pair) {
   const double own = *pair.own->value, base = *pair.base->value;
+  const QualityRecord* const difference = find_quality(*pair.measurement->result, "accuracy_difference");
   Dot dot{.name = pair.measurement->shown_name(),
           .value = own - base,
           .interval = {},
           .text = {},
           .is_unsettled = false,
           .tip = {}};
-  if (pair.own->interval && pair.base->interval) {
+  if (difference != nullptr && difference->value && difference->interval) {
+    dot.value = *difference->value;
+    dot.interval = difference->interval;
+  } else if (pair.own->interval && pair.base->interval) {
     const Interval &of_own = *pair.own->interval, &of_base = *pair.base->interval;
     dot.interval = Interval{dot.value - std::hypot(own - of_own.low, of_base.high - base),
                             dot.value + std::hypot(of_own.high - own, base - of_base.low)};
@@ -98,6 +102,7 @@ struct ComparedMetric {
   std::string_view name;
   std::string_view title;
   std::string_view axis;
+  std::string_view axis_fn;
   Finding good;
   std::optional<Dot> (*change)(const JudgedPair& pair);
   std::string_view note;
@@ -105,13 +110,14 @@ struct ComparedMetric {
 
 constexpr ComparedMetric kCompared[] = {
     {"frechet_distance", "Fréchet distance against the baseline's, in percent", "change of the Fréchet distance",
-     Finding::kBelow, frechet_change,
+     "axis_percent", Finding::kBelow, frechet_change,
      "A point without a whisker was judged without `frechet_difference`, the difference on the same seeds. The "
      "interval is that of "
      "the difference; the baseline's own distance is taken as it was measured."},
     {"accuracy", "Accuracy against the baseline's, in percentage points", "change of accuracy, in percentage points",
-     Finding::kAbove, accuracy_change,
-     "The interval is Newcombe's of two independent proportions: on the same seeds it is wider than need be."},
+     "axis_points", Finding::kAbove, accuracy_change,
+     "The interval is that of `accuracy_difference`, the difference on the same seeds; without it Newcombe's of two "
+     "independent proportions, which is wider than need be."},
 };
 
 std::vector<std::string> references_among(const std::vector<JudgedPair>& pairs) {
@@ -144,7 +150,7 @@ std::optional<Chart> draw_changes(const Scenario& scenario, const ComparedMetric
               .title = std::string(metric.title),
               .subtitle = subtitle_of(scenario),
               .of = {&scenario},
-              .option = dot_plot(dots, metric.axis, "axis_percent", 0, metric.good),
+              .option = dot_plot(dots, metric.axis, metric.axis_fn, 0, metric.good),
               .notes = dot_plot_notes(dots, 0, "better", "worse"),
               .height = height_of_dots(dots)};
   chart.notes.emplace_back(metric.note);

@@ -51,6 +51,17 @@ TEST(RelativeLoss, OfAccuracyHasNewcombesInterval) {
   EXPECT_EQ(option["series"][1]["data"][0]["text"], "-3 points [-4.41, -1.59]  95.0% from 98.0%")
       << "0.03 less and more sqrt(2) percent";
   EXPECT_EQ(test::role_of_item(option["series"][0]["data"][0]), "purple");
+  EXPECT_EQ(option["xAxis"]["axisLabel"]["formatter"]["$fn"], "axis_points") << "points are no percent";
+}
+
+TEST(RelativeLoss, OfAccuracyTakesTheDifferenceOnTheSameSeeds) {
+  std::vector<Result> results = {test::make_result({}, {1, 1}), test::make_result({"int8"}, {1, 1})};
+  test::set_quality(results[0], "accuracy", 0.98, Interval{0.97, 0.99});
+  test::set_quality(results[1], "accuracy", 0.975, Interval{0.965, 0.985});
+  test::set_quality(results[1], "accuracy_difference", -0.005, Interval{-0.009, -0.001});
+  const Drawn drawn = charts::relative_loss(test::make_dataset({test::make_file(results)}));
+  ASSERT_THAT(drawn.charts, SizeIs(1));
+  EXPECT_EQ(drawn.charts.front().option["series"][1]["data"][0]["text"], "-0.5 points [-0.9, -0.1]  97.5% from 98.0%");
 }
 
 TEST(RelativeLoss, SaysWhatFewImagesDoNotSettle) {

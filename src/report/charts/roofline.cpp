@@ -111,6 +111,7 @@ Drawn roofline(const Dataset& dataset) {
                                       "cache, the flat ones the fastest "
                                       "product of each compute type. What fits the cache can be above the slope."},
                             .height = 560});
+    note_unsettled(drawn.charts.back().notes, measurements_of(set));
     note_revisions(drawn.charts.back().notes, measurements_of(set));
   }
   return drawn;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "measure/statistics/statistics.hpp"
 #include "report/charts/charts.hpp"
@@ -72,13 +74,28 @@ void fit_denoise(StageRow& row, const Measurement& m) {
   denoise->range_ms = {rest(image.low), rest(image.high)};
 }
 
-StageRow row_of(const Measurement& m) {
+/// Names of the stages that ran on the device, in any configuration of a work.
+std::set<std::string> device_stages_of(const Scenario& scenario) {
+  std::set<std::string> names;
+  for (const Measurement* m : scenario.current)
+    for (const StageRecord& stage : m->result->stages)
+      if (stage.memory_bytes) names.insert(stage.name);
+  return names;
+}
+
+/// Other programs do not report the memory of a stage, so theirs are on the device if ours of the same name are.
+bool is_on_host(const Measurement& m, const StageRecord& stage, const std::set<std::string>& device_stages) {
+  if (stage.memory_bytes) return false;
+  return !m.is_peer || (!device_stages.empty() && !device_stages.contains(stage.name));
+}
+
+StageRow row_of(const Measurement& m, const std::set<std::string>& device_stages) {
   StageRow row{.name = m.shown_name(), .pieces = {}, .is_unsettled = m.unsettled.has_value()};
   Piece host{.name = std::string(kOnHost)};
   for (const StageRecord& stage : m.result->stages) {
     Piece piece = piece_of(m, stage);
     row.trials = std::max(row.trials, series_of(*m.result, stage.name).time_ms.size());
-    if (stage.memory_bytes) {
+    if (!is_on_host(m, stage, device_stages)) {
       row.pieces.push_back(std::move(piece));
       continue;
     }
@@ -110,8 +127,8 @@ std::vector<std::string> stages_of(const std::vector<StageRow>& rows) {
   for (const StageRow& row : rows)
     for (const Piece& piece : row.pieces)
       if (piece.name != kOnHost && std::ranges::find(names, piece.name) == names.end()) names.push_back(piece.name);
-  const auto is_on_host = [](const StageRow& row) { return row.find(std::string(kOnHost)) != nullptr; };
-  if (std::ranges::any_of(rows, is_on_host)) names.emplace_back(kOnHost);
+  const auto has_host = [](const StageRow& row) { return row.find(std::string(kOnHost)) != nullptr; };
+  if (std::ranges::any_of(rows, has_host)) names.emplace_back(kOnHost);
   return names;
 }
 
@@ -206,10 +223,11 @@ Drawn stage_times(const Dataset& dataset) {
     std::vector<StageRow> rows;
     std::vector<const Measurement*> shown;
     bool has_floors = false;
+    const std::set<std::string> device_stages = device_stages_of(scenario);
     for (const Measurement* m : scenario.current) {
       if (m->result->stages.size() < kFewest && !m->result->latency) continue;
       shown.push_back(m);
-      rows.push_back(m->result->latency ? row_of_frames(*m) : row_of(*m));
+      rows.push_back(m->result->latency ? row_of_frames(*m) : row_of(*m, device_stages));
       has_floors |=
           std::ranges::any_of(rows.back().pieces, [](const Piece& piece) { return piece.floor_ms.has_value(); });
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "base/text/format.hpp"
 #include "measure/protocol/ladder_rounds.hpp"
@@ -173,8 +174,44 @@ json step_item(const StepPoint& point, double value, const std::string& text, co
   return {{"value", json::array({point.steps, value})}, {"text", text}, {"tip", tip.json()}};
 }
 
+constexpr std::string_view kTime = "time per image";
+constexpr double kRoom = 0.25;  // above the highest whisker, for its text, as a share of the range
+
+/// The lowest and the highest end of the qualities.
+Interval range_of(const StepLine& line) {
+  Interval range{line.points.front().quality, line.points.front().quality};
+  for (const StepPoint& point : line.points) {
+    const Interval ends = point.interval.value_or(Interval{point.quality, point.quality});
+    range = {std::min(range.low, ends.low), std::max(range.high, ends.high)};
+  }
+  return range;
+}
+
+/// Invisible points that carry the texts of a line's `items` above their whiskers.
+json texts_above(std::string_view line, const json& items, const std::vector<std::optional<Interval>>& intervals,
+                 int grid) {
+  json ends = json::array();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    json place = items[i]["value"];
+    if (intervals[i]) place[1] = std::max(place[1].get<double>(), intervals[i]->high);
+    ends.push_back({{"value", std::move(place)}, {"text", items[i]["text"]}});
+  }
+  return {{"type", "scatter"},
+          {"name", line},
+          {"xAxisIndex", grid},
+          {"yAxisIndex", grid},
+          {"silent", true},
+          {"z", 7},
+          {"symbolSize", 10},
+          {"itemStyle", {{"color", "transparent"}}},
+          {"data", std::move(ends)},
+          {"labelLayout", {{"hideOverlap", true}}},
+          {"label", value_label({{"position", "top"}})}};
+}
+
 json draw_steps(const StepLine& line, const StepMetric& metric, const std::optional<StepAdvice>& advice) {
   json quality = json::array(), quality_whiskers = json::array(), times = json::array(), time_whiskers = json::array();
+  std::vector<std::optional<Interval>> of_quality, of_time;
   for (const StepPoint& point : line.points) {
     const bool is_percent = metric.axis_fn == "axis_percent";
     std::string text = is_percent ? fmt::format("{:.1f}%", 100 * point.quality) : format_significant(point.quality);
@@ -193,12 +230,14 @@ json draw_steps(const StepLine& line, const StepMetric& metric, const std::optio
     times.push_back(step_item(point, timing.median_ms, label_ms(timing.median_ms), metric));
     if (point.measurement->unsettled)
       times.back()["itemStyle"] = {{"color", color("panel")}, {"borderColor", color("base")}, {"borderWidth", 2}};
+    of_quality.push_back(point.interval);
+    of_time.push_back(timing.interval_ms);
     if (timing.interval_ms)
       time_whiskers.push_back(json::array({point.steps, timing.interval_ms->low, timing.interval_ms->high}));
   }
   json option = base_option();
   const double most = line.points.back().steps;
-  option["legend"] = {{"top", 0}, {"left", 0}};
+  option["legend"] = {{"top", 0}, {"left", 0}, {"data", json::array({metric.title, kTime})}};
   option["grid"] = json::array({{{"left", 72}, {"right", 40}, {"top", 64}, {"height", "32%"}},
                                 {{"left", 72}, {"right", 40}, {"top", "58%"}, {"bottom", 48}}});
   const auto steps_axis = [&](int grid, std::string_view name) {
@@ -214,17 +253,20 @@ json draw_steps(const StepLine& line, const StepMetric& metric, const std::optio
     json axis = value_axis(name, axis_fn);
     axis.update({{"gridIndex", grid},
                  {"splitNumber", 4},
+                 {"boundaryGap", json::array({0, "25%"})},
                  {"nameLocation", "end"},
                  {"nameGap", 10},
                  {"nameTextStyle", {{"align", "left"}}}});
     return axis;
   };
-  option["yAxis"] =
-      json::array({values_axis(0, metric.title, metric.axis_fn), values_axis(1, "time per image", "axis_ms")});
-  if (metric.more_is_better)
+  option["yAxis"] = json::array({values_axis(0, metric.title, metric.axis_fn), values_axis(1, kTime, "axis_ms")});
+  if (metric.more_is_better) {
     option["yAxis"][0]["scale"] = true;
-  else
+    const auto [least, best] = range_of(line);
+    if (best + kRoom * (best - least) > 1) option["yAxis"][0]["max"] = 1;  // a share
+  } else {
     option["yAxis"][0]["min"] = 0;
+  }
   option["yAxis"][1]["min"] = 0;
   const auto line_of = [](std::string_view name, json data, std::string_view role, int grid) {
     return json{{"type", "line"},
@@ -236,16 +278,17 @@ json draw_steps(const StepLine& line, const StepMetric& metric, const std::optio
                 {"symbolSize", 10},
                 {"z", 6},
                 {"lineStyle", {{"width", 2}, {"color", color(role)}}},
-                {"itemStyle", {{"color", color(role)}}},
-                {"label", value_label({{"position", "top"}})}};
+                {"itemStyle", {{"color", color(role)}}}};
   };
   const auto whiskers_of = [](json intervals, int grid) {
     json whiskers = vertical_whiskers(std::move(intervals));
     whiskers.update({{"xAxisIndex", grid}, {"yAxisIndex", grid}, {"z", 5}});
     return whiskers;
   };
-  option["series"] = json::array({line_of(metric.title, quality, "blue", 0), whiskers_of(quality_whiskers, 0),
-                                  line_of("time per image", times, "base", 1), whiskers_of(time_whiskers, 1)});
+  option["series"] =
+      json::array({line_of(metric.title, quality, "blue", 0), whiskers_of(quality_whiskers, 0),
+                   line_of(kTime, times, "base", 1), whiskers_of(time_whiskers, 1),
+                   texts_above(metric.title, quality, of_quality, 0), texts_above(kTime, times, of_time, 1)});
   return option;
 }
 

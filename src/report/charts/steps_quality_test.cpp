@@ -51,6 +51,7 @@ TEST(StepsQuality, MarksDraftAndFinalByTheIntervals) {
   EXPECT_THAT(chart.notes, Contains("Draft: 4 steps, at most twice the Fréchet distance, with 95% confidence."));
   EXPECT_EQ(chart.option["series"][2]["data"][0]["value"], json::parse("[2.0, 20.0]"))
       << "2 steps of 20 ms make 2 images";
+  EXPECT_EQ(chart.option["series"][4]["data"][0]["value"], json::parse("[2.0, 0.44]")) << "a text is above its whisker";
   EXPECT_EQ(test::role_of_item(chart.option["series"][0]["data"][1]), "green");
   EXPECT_EQ(test::role_of_item(chart.option["series"][0]["data"][2]), "orange");
 }

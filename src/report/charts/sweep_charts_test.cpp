@@ -77,6 +77,18 @@ TEST(BatchScaling, HasALineForWhatWasAskedWhateverDeclined) {
   }
 }
 
+TEST(BatchScaling, DashesLinesOfOneColour) {
+  std::vector<Result> results;
+  for (const std::int64_t batch : {1, 2})
+    for (const char* const name : {"eager", "compiled", "graphs", "tuned"})
+      results.push_back(make_peer(name, near(20), sized(batch, 4, 16)));
+  const json series = charts::batch_scaling(make_dataset({make_file(results)})).charts.at(0).option["series"];
+  std::map<std::string, int> drawn;  // by colour and dash
+  for (const json& line : series)
+    if (line["type"] == "line") ++drawn[line["lineStyle"]["color"].dump() + line["lineStyle"]["type"].dump()];
+  EXPECT_THAT(drawn, SizeIs(4));
+}
+
 TEST(BatchScaling, LabelsEachValueOnItsOwnSide) {
   const auto positions_at_one_image = [](double baseline_ms, double arena_ms) {
     std::vector<Result> results;
@@ -168,6 +180,16 @@ TEST(Charts, DrawUnsettledTimesHollow) {
     EXPECT_EQ(item["itemStyle"].contains("borderType"), item["text"] == "arena") << item;
   EXPECT_THAT(frechet.option["series"][0]["data"], SizeIs(1)) << "what is not settled is on no frontier";
   EXPECT_THAT(frechet.notes.front(), HasSubstr("Hollow points are unsettled"));
+}
+
+TEST(AttentionComparison, DrawsUnsettledKernelsHollow) {
+  ResultFile file = test::kernel_file();
+  test::add_kernel(file, "attention", "attention f16", "f16", "matrix", 1e6, 2e9, near(4));
+  file.results.back().trials[0].conditions.waited_ms.assign(6, 2);
+  const Chart chart = charts::attention_comparison(make_dataset({file})).charts.at(0);
+  for (const json& bar : chart.option["series"][0]["data"])
+    EXPECT_EQ(bar["itemStyle"].contains("borderType"), bar["name"] == "attention f16") << bar;
+  EXPECT_THAT(chart.notes, Contains(HasSubstr("Unsettled, and nothing is claimed of it: attention f16 (")));
 }
 
 TEST(LatencyDistribution, TellsPeersByColour) {

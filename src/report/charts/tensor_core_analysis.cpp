@@ -28,7 +28,8 @@ Bar make_bar(const KernelRate& kernel) {
           .interval = Interval{least, most},
           .text = label_si(rate, "FLOP/s"),
           .role = role_of_compute_type(kernel.node->compute_type),
-          .tip = tip.json()};
+          .tip = tip.json(),
+          .is_hollow = kernel.measurement->unsettled.has_value()};
 }
 
 }  // namespace
@@ -37,9 +38,12 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
   Drawn drawn;
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     std::vector<Bar> bars;
-    for (const KernelRate& kernel : set.kernels)
-      if (kernel.is_one_launch && kernel.node->cost_unit == "matrix" && !kernel.flops_per_second.empty())
-        bars.push_back(make_bar(kernel));
+    std::vector<const Measurement*> shown;
+    for (const KernelRate& kernel : set.kernels) {
+      if (!kernel.is_one_launch || kernel.node->cost_unit != "matrix" || kernel.flops_per_second.empty()) continue;
+      bars.push_back(make_bar(kernel));
+      shown.push_back(kernel.measurement);
+    }
     if (bars.empty()) continue;
     std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
     nlohmann::json option = horizontal_bars(bars, "median rate", "axis_flops");
@@ -54,6 +58,7 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
                             .notes = {"Bars are medians over the trials, whiskers the least and the most. Grey "
                                       "computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
                             .height = height_of_bars(names_of(bars))});
+    note_unsettled(drawn.charts.back().notes, shown);
     note_revisions(drawn.charts.back().notes, measurements_of(set));
   }
   drawn.left_out = "no product was measured by itself (headroom bench kernels)";

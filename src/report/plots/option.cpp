@@ -438,6 +438,20 @@ void note_revisions(std::vector<std::string>& notes, std::span<const Measurement
   }
 }
 
+void note_unsettled(std::vector<std::string>& notes, std::span<const Measurement* const> drawn) {
+  std::vector<std::string> names;
+  std::string reason;
+  for (const Measurement* m : drawn) {
+    if (!m->unsettled) continue;
+    if (names.empty()) reason = *m->unsettled;
+    names.push_back(m->label);
+  }
+  if (names.empty()) return;
+  const std::string more = names.size() == 1 ? "" : fmt::format("; and {} more", names.size() - 1);
+  notes.push_back(fmt::format("Unsettled, and nothing is claimed of {}: {} ({}{}).", names.size() == 1 ? "it" : "them",
+                              some_of(names), reason, more));
+}
+
 void note_declined(std::vector<std::string>& notes, const std::string& name, std::span<const Placed> placed) {
   std::vector<std::pair<DeclinedSwitch, std::vector<std::string>>> declined;
   std::vector<std::string> unsettled;

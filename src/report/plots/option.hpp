@@ -99,6 +99,8 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 [[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
 /// Adds a sentence if results of one program were measured at several revisions: which result at which revision.
 void note_revisions(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
+/// Adds a sentence that names the drawn results that are unsettled, with the reason of the first.
+void note_unsettled(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
 /// A place in a chart, such as "2 at once", and the measurement at that place.
 using Placed = std::pair<std::string, const Measurement*>;
 /// Adds a sentence for each switch that declined in some of `placed`, with the places and the reason. All of

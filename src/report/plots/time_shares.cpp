@@ -76,15 +76,20 @@ std::string on_floor(const TimeShare& share, std::string_view format) {
                                                                   : label_factor(factor) + " its floor");
 }
 
-json draw(const std::vector<TimeShare>& shares) {
+/// What was profiled.
+std::string_view whole_of(const Measurement& profiled) {
+  return find_series(*profiled.result, "forward") != nullptr ? "pass" : "request";
+}
+
+json draw(const std::vector<TimeShare>& shares, std::string_view whole) {
+  const std::string in_whole = fmt::format("time in a {}", whole);
   const double total = total_ms(shares);
   std::vector<Bar> bars;
   json floors = json::array(), above = json::array();
   for (const TimeShare& share : shares) {
     const double floor_ms = std::min(share.floor_ms.value_or(0), share.ms);
     Tip tip(share.name);
-    tip.row("time in a request", exact(share.ms, "ms"))
-        .row("share of launches", fmt::format("{} %", 100 * share.ms / total));
+    tip.row(in_whole, exact(share.ms, "ms")).row("share of launches", exact(100 * share.ms / total, "%"));
     tip.row("launches", fmt::format("{}", share.launches));
     if (share.floor_ms) tip.row("floor", exact(*share.floor_ms, "ms"));
     std::string text = fmt::format("{}  {}%", label_ms(share.ms), format_significant(100 * share.ms / total));
@@ -93,7 +98,7 @@ json draw(const std::vector<TimeShare>& shares) {
         {.name = share.name, .value = share.ms, .interval = {}, .text = text, .role = "orange", .tip = tip.json()});
     floors.push_back({{"value", floor_ms}, {"tip", tip.json()}});
   }
-  json option = horizontal_bars(bars, "time in a request", "axis_ms");
+  json option = horizontal_bars(bars, in_whole, "axis_ms");
   option["series"][0]["name"] = "above the floor";
   option["series"].push_back({{"type", "bar"},
                               {"name", "floor"},
@@ -150,10 +155,10 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
       std::vector<std::string> names;
       for (const TimeShare& share : shares) names.push_back(share.name);
       Chart chart{.file = numbered(file, drawn.charts.size()),
-                  .title = fmt::format("Where the time of a request goes, by {}: {}", what, m->label),
+                  .title = fmt::format("Where the time of a {} goes, by {}: {}", whole_of(*m), what, m->label),
                   .subtitle = subtitle_of(scenario) + "; time and share of launches",
                   .of = {},
-                  .option = draw(shares),
+                  .option = draw(shares, whole_of(*m)),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "
                             "in the same run; orange is the time above it."},
                   .height = height_of_bars(names),

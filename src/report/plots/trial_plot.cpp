@@ -48,7 +48,9 @@ const Measurement* measured_before(const Scenario& scenario, const Measurement& 
   const Measurement* before = nullptr;
   for (const Measurement* other : scenario.all) {
     if (other == &m) return before;
-    if (other->label == m.label && other->is_peer == m.is_peer && other->timing) before = other;
+    if (other->label == m.label && other->is_peer == m.is_peer && other->timing &&
+        other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype)
+      before = other;
   }
   return before;
 }

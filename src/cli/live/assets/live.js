@@ -18,8 +18,10 @@
     const target = element(id);
     if (target.textContent !== text) target.textContent = text;
   }
-  function milliseconds(value) {
-    return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0) + ' ms';
+  function time(ms) {  // three digits, in the units of the program's tables
+    const [size, unit] = ms === 0 || (ms >= 0.9995 && ms < 999.5) ? [1, 'ms'] : ms < 1 ? [1e-3, 'µs'] : [1e3, 's'];
+    const value = ms / size;
+    return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0) + ' ' + unit;
   }
   function count(value) { return value.toLocaleString('en'); }
 
@@ -72,19 +74,19 @@
     const line = element('pace'), seen = pace > 0 && pace < top;
     line.toggleAttribute('hidden', !seen);
     if (seen) ['y1', 'y2'].forEach(function (y) { line.setAttribute(y, (100 - 100 * pace / top).toFixed(2)); });
-    const worst = milliseconds(Math.max.apply(null, points));
+    const worst = time(Math.max.apply(null, points));
     put('curve-top', 'worst ' + worst);
     let note = status.curve.frames_each === 1 ? 'A point is a frame' : 'A point is the worst of ' + status.curve.frames_each + ' frames';
     note += ', ' + count(status.frames_timed) + ' in all';
-    if (seen) note += '; dashed: a frame of the input comes every ' + milliseconds(pace);
+    if (seen) note += '; dashed: a frame of the input comes every ' + time(pace);
     put('curve-note', note + '.');
     element('curve').setAttribute('aria-label', 'Latency of the last ' + status.frames_timed + ' frames: median ' +
-      milliseconds(status.latency_ms.p50) + ', worst ' + worst);
+      time(status.latency_ms.p50) + ', worst ' + worst);
   }
   function show_parts(parts) {
     Object.keys(parts).forEach(function (part) {
       document.querySelector('.bar .' + part).style.flexGrow = String(parts[part]);
-      put('part-' + part, milliseconds(parts[part]));
+      put('part-' + part, time(parts[part]));
     });
     element('parts').hidden = false;
   }
@@ -102,7 +104,7 @@
     put('fps', state[0] === 'running' ? status.fps.toFixed(status.fps < 100 ? 1 : 0) : '–');
     ['shown', 'dropped', 'repeated'].forEach(function (counter) { put(counter, count(status[counter])); });
     if (status.latency_ms) {
-      Object.keys(status.latency_ms).forEach(function (name) { put(name, milliseconds(status.latency_ms[name])); });
+      Object.keys(status.latency_ms).forEach(function (name) { put(name, time(status.latency_ms[name])); });
       show_curve(status);
       show_parts(status.parts_ms);
     }
