@@ -11,15 +11,16 @@
 //
 // The floors of 64 queries by 128 keys on one multiprocessor, in clocks: multiply-adds 4 * 64*128*d / 8192, 512 in
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
-// heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
-// other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
-// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an
-// exponential each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay
-// only where exponentials are the limit all the same.
-// As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
-// TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
+// heads of 128. A scheduler issues some 590 instructions for them with i8 and 520 with e4m3, 64 elements of a warp: a
+// conversion (i8), a product by the key's scale, a maximum, a multiply-add and an exponential each, half a conversion
+// to e4m3, and a multiply-add for a sum.
+// These overlap only between warpgroups: in one of them scores, exponentials and the weighted sum follow each other. So
+// a block has three warpgroups where registers allow it, 160 each, and they take turns. Without turns all three come to
+// wait for the tensor cores at once, and then for the unit of the exponentials. (By ncu, heads of 128: two warpgroups
+// that also overlap their own scores and weighted sum 1,425 clocks, three in order 1,180, with turns 1,050.)
+// Exponentials by polynomials cost more than they save: instructions are the scarcer.
 //
-// A block has 64 queries for each of two or three warpgroups, and a warp that copies, as in hopper.cu. Differences:
+// A block has 64 queries for each warpgroup, and a warp that copies, as in hopper.cu. Differences:
 // - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0,
 //   and is added to the sums in f32. The same multiply-add scales these, so that the largest score is always exact.
 // - The accumulator of the scores has 2 neighbouring keys of each 8 in a thread, the operand of the second matmul 4 of
@@ -27,15 +28,8 @@
 // - The largest probability of a row becomes 448, e4m3's largest number: then those of 2^-14 of it have all 3 bits, and
 //   those of 2^-17 are not lost. A row is divided by the sum of rounded probabilities, which is one more column of the
 //   weighted sum: 8 rows of ones behind the values. So values that are all equal give just that.
-// - Sums of i8 become f32 by adding the bits of 1.5 * 2^23, which a multiply-add by the key's scale subtracts: the
-//   unit that converts has a quarter of the speed. A row's scale is a factor of its exponents.
-// - Some of eight exponentials are polynomials of degree 2, off by 0.2%, where e4m3 is off by up to 6%.
-//
-// Measured on an H200, clocks as they come, bench kernels, time over that of hopper.cu (bench/results/h200/attn8.json):
-//   24 heads x 4608 of 128   i8 1.05, e4m3 0.96      16 heads x 16384 of 128   i8 0.89, e4m3 0.87
-//   24 heads x 4608 of 64    i8 1.17, e4m3 1.09      16 heads x 16384 of 64    i8 1.05, e4m3 0.95
-// So 64 x 128 scores take 2.2 to 2.4 times the 640 clocks above. The relative error (L2) of normal numbers is 0.038 and
-// 0.052.
+// - The scales of a thread's keys lie together, so that it reads four at once. A row's scale is a factor of its
+//   exponents.
 //
 // SageAttention2 (arXiv 2411.10958) has these two levels of sums; FlashAttention-3 (arXiv 2407.08608) permutes values.
 
@@ -126,15 +120,6 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
   }
 }
 
-/// 2^x for x up to 126, with results below 2^-32 as that: by a polynomial of degree 2 on [-1/2, 1/2].
-__device__ __forceinline__ float approximate_power_of_2(float x) {
-  constexpr float kShift = 12582912;  // 1.5 * 2^23: the sum is rounded to a whole number, its lowest bits
-  x = fmaxf(x, -32);
-  const float shifted = x + kShift, part = x - (shifted - kShift);
-  const float power = fmaf(fmaf(0.24261F, part, 0.70355F), part, 0.999925F);
-  return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
-}
-
 /// Four probabilities in e4m3, the first in the lowest byte; larger ones than 448 are that.
 __device__ __forceinline__ std::uint32_t pack_f8(float a, float b, float c, float d) {
   std::uint32_t packed;
@@ -158,7 +143,6 @@ __device__ __forceinline__ void to_weights(const float (&powers)[kKeys / 2], uin
 }
 
 /// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these.
-template <int kPolynomials>
 struct Softmax8 {
   static constexpr float kTop = 8.8073549F;  // log2(448)
 
@@ -185,11 +169,8 @@ struct Softmax8 {
   __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) const {
     const float exponents[2] = {exponent(0), exponent(1)};
 #pragma unroll
-    for (int i = 0; i < kKeys / 2; ++i) {
-      const int row = i / 2 % 2;
-      const float x = fmaf(scores[i], scale[row], -exponents[row]);
-      scores[i] = i * kPolynomials % 8 < kPolynomials ? approximate_power_of_2(x) : power_of_2(x);
-    }
+    for (int i = 0; i < kKeys / 2; ++i)
+      scores[i] = power_of_2(fmaf(scores[i], scale[i / 2 % 2], -exponents[i / 2 % 2]));
   }
 };
 
@@ -224,9 +205,10 @@ class KeyScales {
 template <class Element>
 using SumOf = std::conditional_t<std::is_same_v<Element, hw::I8>, int, float>;
 
-/// Scores of 64 queries by 128 keys but for the queries' scales.
-template <class Element, int kDim>
-__device__ __forceinline__ void multiply_keys(std::uint32_t queries, std::uint32_t stage, float (&scores)[kKeys / 2]) {
+/// Scores of 64 queries by 128 keys but for the queries' scales. It ends the warpgroup's turn.
+template <class Element, int kDim, class TurnOfGroup>
+__device__ __forceinline__ void multiply_keys(std::uint32_t queries, std::uint32_t stage, const TurnOfGroup& turn,
+                                              float (&scores)[kKeys / 2]) {
   constexpr int kSteps = kDim / 32;
   const std::uint64_t q = hw::describe_operand(queries, 8 * kRowBytes), k = hw::describe_operand(stage, 8 * kRowBytes);
   SumOf<Element> sums[kKeys / 2] = {};
@@ -235,6 +217,7 @@ __device__ __forceinline__ void multiply_keys(std::uint32_t queries, std::uint32
 #pragma unroll
   for (int i = 1; i < kSteps; ++i) hw::multiply(Element(), sums, q + 2 * i, k + 2 * i);
   hw::commit_wgmma();
+  turn.pass();
   KeyScales scales(stage + kStageBytes<kDim>);
   hw::wait_for_wgmma<0>();
   hw::settle(sums);
@@ -274,20 +257,22 @@ __device__ __forceinline__ void add_values(int first, const uint4 (&weights)[kKe
 }
 
 /// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to. `units` are
-/// those of all items so far.
-template <class Element, int kStages, int kDim, class SoftmaxOfGroup>
-__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, std::uint32_t queries,
-                                       std::uint32_t ring, Barriers& barriers, std::uint32_t& units,
-                                       SoftmaxOfGroup& softmax, float (&sums)[kDim / 2]) {
+/// those of all items so far. In its turn a warpgroup adds the values of some keys and begins the scores of the next
+/// ones: the exponentials of one are computed while another multiplies.
+template <class Element, int kStages, int kDim, class TurnOfGroup>
+__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
+                                       std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
+                                       std::uint32_t& units, Softmax8& softmax, float (&sums)[kDim / 2]) {
   const bool signals = threadIdx.x % 32 == 0;
 #pragma unroll
   for (float& sum : sums) sum = 0;
+  turn.wait();
   for (int unit = item.begin; unit < item.end; ++unit, ++units) {
     const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
     const std::uint32_t keys = ring + stage * kStageBytes<kDim>;
     float scores[kKeys / 2];
     hw::wait(barriers.full_k[stage], phase);
-    multiply_keys<Element, kDim>(queries, keys, scores);
+    multiply_keys<Element, kDim>(queries, keys, turn, scores);
     __syncwarp();
     if (signals) hw::arrive(barriers.empty_k[stage]);
     if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
@@ -297,17 +282,19 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     uint4 weights[kKeys / 32];
     to_weights(scores, weights);
     hw::wait(barriers.full_v[stage], phase);
+    turn.wait();
     const std::uint32_t values = keys + kKeyBytes;
     if constexpr (kDim > 64)  // in two parts, for which there are registers
       add_values<kDim - 64, false, kDim>(0, weights, values, softmax.factors, sums, softmax.totals);
     add_values<64, true, kDim>(kDim - 64, weights, values, softmax.factors, sums, softmax.totals);
     if (signals) hw::arrive(barriers.empty_v[stage]);
   }
+  turn.pass();
 }
 
 #endif  // HR_HAS_HOPPER
 
-template <class T, class Element, int kGroups, int kStages, int kDim, int kPolynomials>
+template <class T, class Element, int kGroups, int kStages, int kDim>
 __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     hopper8_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps,
                              const HopperPlaces places, const Hopper8Scales scales) {
@@ -348,12 +335,14 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
   cuda::wait_for_previous();
   const std::uint32_t mine = hw::shared_address(queries) + group * kGroupRows * kRowBytes;
   const std::uint32_t to = hw::shared_address(staged) + group * kBytesOf<kDim, kGroupRows>;
+  const Turn<kGroups, (kGroups > 1)> turn{group};
+  turn.open();
   std::uint32_t units = 0;
   for (std::uint32_t index = 0;; ++index) {
     hw::wait(barriers.full_q, index & 1);
     const Item& item = barriers.items[index & 1];  // in shared memory, so that it takes no registers
     if (item.begin == item.end) break;
-    Softmax8<kPolynomials> softmax;
+    Softmax8 softmax;
     const float* const query_scales = scales.q + item.batch * scales.q_batch + item.head * scales.q_head;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -361,7 +350,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
       softmax.scale[half] = query_scales[min(query, form.queries - 1)] * form.scale;
     }
     float sums[kDim / 2];
-    attend<Element, kStages, kDim>(form, item, mine, hw::shared_address(ring), barriers, units, softmax, sums);
+    attend<Element, kStages, kDim>(form, item, turn, mine, hw::shared_address(ring), barriers, units, softmax, sums);
     const float* const value_scales =
         scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -382,19 +371,18 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
 /// Calls use(kernel, threads of a block) for a tile.
 template <class Use>
 void with_kernel(const Hopper8Tile& tile, const HopperForm& form, DType scores, DType result, const Use& use) {
-  const auto with = [&](auto groups, auto stages, auto dim, auto polynomials) {
+  const auto with = [&](auto groups, auto stages, auto dim) {
     cuda::with_small_type_of(result, [&](auto type) {
       const auto with_element = [&](auto element) {
-        use(hopper8_attention_kernel<decltype(type), decltype(element), groups(), stages(), dim(), polynomials()>,
-            kThreads<groups()>);
+        use(hopper8_attention_kernel<decltype(type), decltype(element), groups(), stages(), dim()>, kThreads<groups()>);
       };
       if (scores == DType::kI8) return with_element(hw::I8());
       with_element(hw::F8());
     });
   };
-#define HR_TILE(of_groups, stages, of_dim, of_polynomials)                                            \
-  if (tile.warpgroups == (of_groups) && form.dim == (of_dim) && tile.polynomials == (of_polynomials)) \
-    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>(), Constant<of_polynomials>());
+#define HR_TILE(of_groups, stages, of_dim)                    \
+  if (tile.warpgroups == (of_groups) && form.dim == (of_dim)) \
+    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>());
 #include "kernels/attention/hopper8_tiles.def"
 #undef HR_TILE
 }

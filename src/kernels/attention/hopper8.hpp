@@ -24,7 +24,7 @@ struct ScaledAttentionProblem {
 [[nodiscard]] ScaledAttentionProblem scaled_attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
                                                               std::span<const Operand> outputs);
 
-/// "hopper 8 bits, 192 queries, 0 of 8 by polynomials, 4 a block and the rest spread over 132"
+/// "hopper 8 bits, 192 queries, 4 a block and the rest spread over 132"
 [[nodiscard]] std::string name_of(const Hopper8Tile& tile);
 /// Why it does not take an op.
 [[nodiscard]] Support why_not_hopper8(const OpSpec& spec, const Target& target);

@@ -20,7 +20,6 @@ constexpr int stage_bytes_of_8(int dim) { return kKeysOf8 * kRowBytes + (dim + k
 /// which the keys of the rest are spread evenly.
 struct Hopper8Tile {
   int warpgroups = 3;
-  int polynomials = 0;  ///< of each eight exponentials
   int whole = 1;
   int spread = 0;
   friend bool operator==(const Hopper8Tile&, const Hopper8Tile&) = default;
