@@ -21,11 +21,9 @@ constexpr int kMostWholeTiles = 16;  // of a block, so that a name says a bounde
 
 struct CompiledFor8 {
   int warpgroups, stages, dim;
-  bool overlaps;
-  int polynomials;
 };
 constexpr CompiledFor8 kCompiledFor8[] = {
-#define HR_TILE(warpgroups, stages, dim, overlaps, polynomials) {warpgroups, stages, dim, overlaps, polynomials},
+#define HR_TILE(warpgroups, stages, dim) {warpgroups, stages, dim},
 #include "kernels/attention/hopper8_tiles.def"
 #undef HR_TILE
 };
@@ -57,9 +55,7 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   form.out_batch = problem.out.batch, form.out_head = problem.out.head, form.out_token = problem.out.token;
   int stages = 0;
   for (const CompiledFor8& compiled : kCompiledFor8)
-    if (compiled.warpgroups == tile.warpgroups && compiled.dim == form.dim && compiled.overlaps == tile.overlaps &&
-        compiled.polynomials == tile.polynomials)
-      stages = compiled.stages;
+    if (compiled.warpgroups == tile.warpgroups && compiled.dim == form.dim) stages = compiled.stages;
   HR_CHECK_LT(0, stages);
   form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
   return form;
@@ -235,8 +231,7 @@ std::string name_of(const Hopper8Tile& tile) {
   const std::string blocks = tile.spread == 0
                                  ? fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s")
                                  : fmt::format("{} a block and the rest spread over {}", tile.whole, tile.spread);
-  return fmt::format("hopper 8 bits, {} queries, {}, {} of 8 by polynomials, {}", tile.queries(),
-                     tile.overlaps ? "overlapping" : "in order", tile.polynomials, blocks);
+  return fmt::format("hopper 8 bits, {} queries, {}", tile.queries(), blocks);
 }
 
 Support why_not_hopper8(const OpSpec& spec, const Target& target) {
@@ -259,8 +254,7 @@ std::vector<Hopper8Tile> hopper8_tiles(const ScaledAttentionProblem& problem) {
   std::vector<Hopper8Tile> tiles;
   for (const CompiledFor8& compiled : kCompiledFor8) {
     if (compiled.dim != problem.dim) continue;
-    Hopper8Tile tile{
-        .warpgroups = compiled.warpgroups, .overlaps = compiled.overlaps, .polynomials = compiled.polynomials};
+    Hopper8Tile tile{.warpgroups = compiled.warpgroups};
     if (problem.queries <= tile.queries() - kGroupRows && compiled.warpgroups > 2) continue;
     const std::int64_t all = problem.batch * problem.heads * divide_up<std::int64_t>(problem.queries, tile.queries());
     const std::int64_t units = divide_up<std::int64_t>(problem.keys, kKeysOf8);

@@ -11,15 +11,16 @@
 //
 // The floors of 64 queries by 128 keys on one multiprocessor, in clocks: multiply-adds 4 * 64*128*d / 8192, 512 in
 // heads of 128 and 256 in heads of 64; exponentials 64*128 / 16 = 512. One of these alone would be 1,900 TFLOP/s in
-// heads of 128. The target of 1.5 times hopper.cu's speed (687 TFLOP/s) is 1,000 clocks, so that both may follow each
-// other half of the time. But a warp has 64 elements of those, and with i8 some 640 instructions for them: 2 of the
-// integer unit, 3 of the floating-point unit, half a conversion to e4m3, half a product of key scales and an
-// exponential each. One scheduler issues them one after the other: 640 clocks. So these come first, and polynomials pay
-// only where exponentials are the limit all the same.
-// As many queries as possible share a stage: with 128 a block reads 3.9 TB/s from the second-level cache at 1,000
-// TFLOP/s, with 64 it would be 7.8, which is the cache's limit.
+// heads of 128. A scheduler issues some 590 instructions for them with i8 and 520 with e4m3, 64 elements of a warp: a
+// conversion (i8), a product by the key's scale, a maximum, a multiply-add and an exponential each, half a conversion
+// to e4m3, and a multiply-add for a sum.
+// These overlap only between warpgroups: in one of them scores, exponentials and the weighted sum follow each other. So
+// a block has three warpgroups where registers allow it, 160 each, and they take turns. Without turns all three come to
+// wait for the tensor cores at once, and then for the unit of the exponentials. (By ncu, heads of 128: two warpgroups
+// that also overlap their own scores and weighted sum 1,425 clocks, three in order 1,180, with turns 1,050.)
+// Exponentials by polynomials cost more than they save: instructions are the scarcer.
 //
-// A block has 64 queries for each of two or three warpgroups, and a warp that copies, as in hopper.cu. Differences:
+// A block has 64 queries for each warpgroup, and a warp that copies, as in hopper.cu. Differences:
 // - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0,
 //   and is added to the sums in f32. The same multiply-add scales these, so that the largest score is always exact.
 // - The accumulator of the scores has 2 neighbouring keys of each 8 in a thread, the operand of the second matmul 4 of
@@ -27,15 +28,8 @@
 // - The largest probability of a row becomes 448, e4m3's largest number: then those of 2^-14 of it have all 3 bits, and
 //   those of 2^-17 are not lost. A row is divided by the sum of rounded probabilities, which is one more column of the
 //   weighted sum: 8 rows of ones behind the values. So values that are all equal give just that.
-// - Sums of i8 become f32 by adding the bits of 1.5 * 2^23, which a multiply-add by the key's scale subtracts: the
-//   unit that converts has a quarter of the speed. A row's scale is a factor of its exponents.
-// - Some of eight exponentials are polynomials of degree 2, off by 0.2%, where e4m3 is off by up to 6%.
-//
-// Measured on an H200, clocks as they come, bench kernels, time over that of hopper.cu (bench/results/h200/attn8.json):
-//   24 heads x 4608 of 128   i8 1.05, e4m3 0.96      16 heads x 16384 of 128   i8 0.89, e4m3 0.87
-//   24 heads x 4608 of 64    i8 1.17, e4m3 1.09      16 heads x 16384 of 64    i8 1.05, e4m3 0.95
-// So 64 x 128 scores take 2.2 to 2.4 times the 640 clocks above. The relative error (L2) of normal numbers is 0.038 and
-// 0.052.
+// - The scales of a thread's keys lie together, so that it reads four at once. A row's scale is a factor of its
+//   exponents.
 //
 // SageAttention2 (arXiv 2411.10958) has these two levels of sums; FlashAttention-3 (arXiv 2407.08608) permutes values.
 
@@ -85,6 +79,8 @@ template <int kRows, int kStages, int kDim>
 __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMaps& maps, const Hopper8Scales& scales,
                                          std::byte* queries, std::byte* ring, Barriers& barriers) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  // Of the scale of key `lane` of 32: each thread's columns lie together, as KeyScales reads them.
+  const std::uint32_t place = lane % 8 / 2 * kScalePitch + lane / 8 * 8 + lane % 2 * 4;
   std::uint32_t tiles = 0, units = 0;
   Item item;
   for (;; ++tiles) {
@@ -103,16 +99,16 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
     for (int unit = item.begin; unit < item.end; ++unit, ++units) {
       const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
       std::byte* const to = ring + stage * kStageBytes<kDim>;
-      const std::uint32_t to_scales = hw::shared_address(to) + kStageBytes<kDim> - kScaleBytes;
+      const std::uint32_t to_scales = hw::shared_address(to) + kStageBytes<kDim> - kScaleBytes + place;
       hw::wait(barriers.empty_k[stage], phase ^ 1);
       if (lane == 0) {
         hw::arrive_expecting(barriers.full_k[stage], kKeyBytes);
         hw::copy_box(to, maps.k, barriers.full_k[stage], 0, unit * kKeys, head, item.batch);
       }
 #pragma unroll
-      for (int i = lane; i < kKeys; i += 32) {
-        const int key = unit * kKeys + i;
-        hw::copy_word(to_scales + i * 4, key_scales + min(key, form.keys - 1), key < form.keys);
+      for (int i = 0; i < kKeys; i += 32) {
+        const int key = unit * kKeys + i + lane;
+        hw::copy_word(to_scales + i, key_scales + min(key, form.keys - 1), key < form.keys);
       }
       hw::arrive_after_words(barriers.full_k[stage]);
       hw::wait(barriers.empty_v[stage], phase ^ 1);
@@ -122,15 +118,6 @@ __device__ __forceinline__ void copy_all(const HopperForm& form, const HopperMap
       }
     }
   }
-}
-
-/// 2^x for x up to 126, with results below 2^-32 as that: by a polynomial of degree 2 on [-1/2, 1/2].
-__device__ __forceinline__ float approximate_power_of_2(float x) {
-  constexpr float kShift = 12582912;  // 1.5 * 2^23: the sum is rounded to a whole number, its lowest bits
-  x = fmaxf(x, -32);
-  const float shifted = x + kShift, part = x - (shifted - kShift);
-  const float power = fmaf(fmaf(0.24261F, part, 0.70355F), part, 0.999925F);
-  return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
 }
 
 /// Four probabilities in e4m3, the first in the lowest byte; larger ones than 448 are that.
@@ -156,7 +143,6 @@ __device__ __forceinline__ void to_weights(const float (&powers)[kKeys / 2], uin
 }
 
 /// Two rows of a thread: the maxima that their exponentials are relative to, and the sums of these.
-template <int kPolynomials>
 struct Softmax8 {
   static constexpr float kTop = 8.8073549F;  // log2(448)
 
@@ -168,157 +154,147 @@ struct Softmax8 {
   /// The power of 2 that exponents are relative to.
   [[nodiscard]] __device__ __forceinline__ float exponent(int row) const { return fmaf(most[row], scale[row], -kTop); }
 
-  /// Makes scores exponentials.
-  __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) {
+  /// Updates the maxima by more scores.
+  __device__ __forceinline__ void raise(const float (&scores)[kKeys / 2]) {
     float now[2] = {most[0], most[1]};
     find_most<kKeys>(scores, now);
-    float exponents[2];
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       factors[row] = power_of_2((most[row] - now[row]) * scale[row]);
       most[row] = now[row];
-      exponents[row] = exponent(row);
     }
+  }
+
+  /// Makes scores exponentials.
+  __device__ __forceinline__ void take(float (&scores)[kKeys / 2]) const {
+    const float exponents[2] = {exponent(0), exponent(1)};
 #pragma unroll
-    for (int i = 0; i < kKeys / 2; ++i) {
-      const int row = i / 2 % 2;
-      const float x = fmaf(scores[i], scale[row], -exponents[row]);
-      scores[i] = i * kPolynomials % 8 < kPolynomials ? approximate_power_of_2(x) : power_of_2(x);
-    }
+    for (int i = 0; i < kKeys / 2; ++i)
+      scores[i] = power_of_2(fmaf(scores[i], scale[i / 2 % 2], -exponents[i / 2 % 2]));
   }
 };
 
-__device__ __forceinline__ float2 load_shared(std::uint32_t from) {
-  float2 pair;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(from) : "memory");
-  return pair;
-}
+/// The keys' scales of a stage, of this thread's columns: 2 (t % 4) and the next of every eight. They are read two loads
+/// ahead, since a warp has few registers and others rarely fill its waits.
+class KeyScales {
+ public:
+  __device__ __forceinline__ explicit KeyScales(std::uint32_t stage_end)
+      : from_(stage_end - kScaleBytes + threadIdx.x % 4 * kScalePitch), ahead_{load(0), load(1)} {}
 
-/// Sums of the first matmul times the keys' scales.
-__device__ __forceinline__ void to_scores(const int (&sums)[kKeys / 2], std::uint32_t key_scales,
-                                          float (&scores)[kKeys / 2]) {
-  constexpr int kShiftBits = 0x4B400000;
-  constexpr float kShift = 12582912;  // of these bits: 1.5 * 2^23
-#pragma unroll
-  for (int j = 0; j < kKeys / 8; ++j) {
-    const float2 scale = load_shared(key_scales + 32 * j);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float of_key = i % 2 == 0 ? scale.x : scale.y;
-      scores[4 * j + i] = fmaf(__int_as_float(sums[4 * j + i] + kShiftBits), of_key, -kShift * of_key);
-    }
+  /// Of columns in 16 keys, in order; called for each of the eight groups in turn.
+  __device__ __forceinline__ float4 next(int group) {
+    const float4 scales = ahead_[group % 2];
+    if (group + 2 < kKeys / 16) ahead_[group % 2] = load(group + 2);
+    return scales;
   }
-}
-__device__ __forceinline__ void to_scores(const float (&sums)[kKeys / 2], std::uint32_t key_scales,
-                                          float (&scores)[kKeys / 2]) {
-#pragma unroll
-  for (int j = 0; j < kKeys / 8; ++j) {
-    const float2 scale = load_shared(key_scales + 32 * j);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) scores[4 * j + i] = sums[4 * j + i] * (i % 2 == 0 ? scale.x : scale.y);
+
+ private:
+  [[nodiscard]] __device__ __forceinline__ float4 load(int group) const {
+    float4 loaded;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(loaded.x), "=f"(loaded.y), "=f"(loaded.z), "=f"(loaded.w)
+                 : "r"(from_ + 16 * group)
+                 : "memory");
+    return loaded;
   }
-}
+
+  std::uint32_t from_;
+  float4 ahead_[2];
+};
 
 template <class Element>
 using SumOf = std::conditional_t<std::is_same_v<Element, hw::I8>, int, float>;
 
-/// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to.
-template <class Element, int kStages, int kDim, bool kOverlaps, class TurnOfGroup, class SoftmaxOfGroup>
+/// Scores of 64 queries by 128 keys but for the queries' scales. It ends the warpgroup's turn.
+template <class Element, int kDim, class TurnOfGroup>
+__device__ __forceinline__ void multiply_keys(std::uint32_t queries, std::uint32_t stage, const TurnOfGroup& turn,
+                                              float (&scores)[kKeys / 2]) {
+  constexpr int kSteps = kDim / 32;
+  const std::uint64_t q = hw::describe_operand(queries, 8 * kRowBytes), k = hw::describe_operand(stage, 8 * kRowBytes);
+  SumOf<Element> sums[kKeys / 2] = {};
+  hw::begin_wgmma();
+  hw::multiply</*kAdds=*/false>(Element(), sums, q, k);
+#pragma unroll
+  for (int i = 1; i < kSteps; ++i) hw::multiply(Element(), sums, q + 2 * i, k + 2 * i);
+  hw::commit_wgmma();
+  turn.pass();
+  KeyScales scales(stage + kStageBytes<kDim>);
+  hw::wait_for_wgmma<0>();
+  hw::settle(sums);
+#pragma unroll
+  for (int group = 0; group < kKeys / 16; ++group) {
+    const float4 of = scales.next(group);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float scale = i < 4 ? (i % 2 == 0 ? of.x : of.y) : (i % 2 == 0 ? of.z : of.w);
+      scores[8 * group + i] = static_cast<float>(sums[8 * group + i]) * scale;
+    }
+  }
+}
+
+/// sums = factor of the row * sums + the weighted sum of 128 keys, over kChannels of the values from `first` on. With
+/// kWithOnes the columns of ones behind them give the sums of the weights, which are added to `totals` likewise.
+template <int kChannels, bool kWithOnes, int kDim>
+__device__ __forceinline__ void add_values(int first, const uint4 (&weights)[kKeys / 32], std::uint32_t values,
+                                           const float (&factors)[2], float (&sums)[kDim / 2], float (&totals)[2]) {
+  float added[(kChannels + (kWithOnes ? kOnesRows : 0)) / 2] = {};
+  const std::uint64_t v = hw::describe_operand(values + first * kRowBytes, 8 * kRowBytes);
+  hw::begin_wgmma();
+  hw::multiply</*kAdds=*/false>(hw::F8(), added, weights[0], v);
+#pragma unroll
+  for (int i = 1; i < kKeys / 32; ++i) hw::multiply(hw::F8(), added, weights[i], v + 2 * i);
+  hw::commit_wgmma();
+  hw::wait_for_wgmma<0>();
+  hw::settle(added);
+#pragma unroll
+  for (int i = 0; i < kChannels / 2; ++i) {
+    float& sum = sums[first / 2 + i];
+    sum = fmaf(sum, factors[i / 2 % 2], added[i]);
+  }
+  if (kWithOnes)
+#pragma unroll
+    for (int row = 0; row < 2; ++row) totals[row] = fmaf(totals[row], factors[row], added[kChannels / 2 + 2 * row]);
+}
+
+/// A warpgroup: sums of its 64 queries over the keys of an item, with the maxima that they are relative to. `units` are
+/// those of all items so far. In its turn a warpgroup adds the values of some keys and begins the scores of the next
+/// ones: the exponentials of one are computed while another multiplies.
+template <class Element, int kStages, int kDim, class TurnOfGroup>
 __device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
-                                       Progress& progress, SoftmaxOfGroup& softmax, float (&sums)[kDim / 2]) {
-  constexpr int kBytes = kStageBytes<kDim>, kGroupBytes = 8 * kRowBytes, kSteps = kDim / 32;
+                                       std::uint32_t& units, Softmax8& softmax, float (&sums)[kDim / 2]) {
   const bool signals = threadIdx.x % 32 == 0;
-  const int end = item.end;
-  SumOf<Element> products[kKeys / 2] = {};
-  float scores[kKeys / 2];
-  float added[(kDim + kOnesRows) / 2] = {};  // the weighted sum of 128 keys, and that of ones
-  uint4 weights[kKeys / 32];
-  const auto begin_scores = [&] {
-    const std::uint32_t stage = progress.keys % kStages;
-    hw::wait(barriers.full_k[stage], progress.keys / kStages & 1);
-    turn.wait();
-    const std::uint64_t q = hw::describe_operand(queries, kGroupBytes);
-    const std::uint64_t k = hw::describe_operand(ring + stage * kBytes, kGroupBytes);
-    hw::begin_wgmma();
-    hw::multiply</*kAdds=*/false>(Element(), products, q, k);
-#pragma unroll
-    for (int i = 1; i < kSteps; ++i) hw::multiply(Element(), products, q + 2 * i, k + 2 * i);
-    hw::commit_wgmma();
-  };
-  const auto end_scores = [&](int unit) {
-    hw::settle(products);
-    const std::uint32_t stage = progress.keys % kStages;
-    to_scores(products, ring + (stage + 1) * kBytes - kScaleBytes + threadIdx.x % 4 * 8, scores);
-    __syncwarp();
-    if (signals) hw::arrive(barriers.empty_k[stage]);
-    ++progress.keys;
-    if (signals && unit + 1 == end) hw::arrive(barriers.empty_q);
-    if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, {left, left});
-  };
-  const auto begin_sums = [&] {
-    const std::uint32_t stage = progress.values % kStages;
-    hw::wait(barriers.full_v[stage], progress.values / kStages & 1);
-    const std::uint64_t v = hw::describe_operand(ring + stage * kBytes + kKeyBytes, kGroupBytes);
-    hw::begin_wgmma();
-    hw::multiply</*kAdds=*/false>(hw::F8(), added, weights[0], v);
-#pragma unroll
-    for (int i = 1; i < kKeys / 32; ++i) hw::multiply(hw::F8(), added, weights[i], v + 2 * i);
-    hw::commit_wgmma();
-  };
-  const auto end_sums = [&](const float(&factors)[2]) {
-    hw::settle(added);
-    hw::settle(weights);
-    if (signals) hw::arrive(barriers.empty_v[progress.values % kStages]);
-    ++progress.values;
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) sums[i] = fmaf(sums[i], factors[i / 2 % 2], added[i]);
-#pragma unroll
-    for (int row = 0; row < 2; ++row)
-      softmax.totals[row] = fmaf(softmax.totals[row], factors[row], added[kDim / 2 + 2 * row]);
-  };
-
 #pragma unroll
   for (float& sum : sums) sum = 0;
-  begin_scores();
-  turn.pass();
-  hw::wait_for_wgmma<0>();
-  end_scores(item.begin);
-  softmax.take(scores);
-  to_weights(scores, weights);
-  for (int unit = item.begin + 1; unit < end; ++unit) {
-    const float factors[2] = {softmax.factors[0], softmax.factors[1]};
-    if constexpr (kOverlaps) {
-      begin_scores();
-      begin_sums();
-      turn.pass();
-      hw::wait_for_wgmma<1>();
-      end_scores(unit);
-      softmax.take(scores);
-      hw::settle(scores);
-      hw::wait_for_wgmma<0>();
-      end_sums(factors);
-    } else {
-      turn.wait();
-      begin_sums();
-      hw::wait_for_wgmma<0>();
-      end_sums(factors);
-      begin_scores();
-      turn.pass();
-      hw::wait_for_wgmma<0>();
-      end_scores(unit);
-      softmax.take(scores);
-    }
+  turn.wait();
+  for (int unit = item.begin; unit < item.end; ++unit, ++units) {
+    const std::uint32_t stage = units % kStages, phase = units / kStages & 1;
+    const std::uint32_t keys = ring + stage * kStageBytes<kDim>;
+    float scores[kKeys / 2];
+    hw::wait(barriers.full_k[stage], phase);
+    multiply_keys<Element, kDim>(queries, keys, turn, scores);
+    __syncwarp();
+    if (signals) hw::arrive(barriers.empty_k[stage]);
+    if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
+    if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, {left, left});
+    softmax.raise(scores);
+    softmax.take(scores);
+    uint4 weights[kKeys / 32];
     to_weights(scores, weights);
+    hw::wait(barriers.full_v[stage], phase);
+    turn.wait();
+    const std::uint32_t values = keys + kKeyBytes;
+    if constexpr (kDim > 64)  // in two parts, for which there are registers
+      add_values<kDim - 64, false, kDim>(0, weights, values, softmax.factors, sums, softmax.totals);
+    add_values<64, true, kDim>(kDim - 64, weights, values, softmax.factors, sums, softmax.totals);
+    if (signals) hw::arrive(barriers.empty_v[stage]);
   }
-  begin_sums();
-  hw::wait_for_wgmma<0>();
-  end_sums(softmax.factors);
+  turn.pass();
 }
 
 #endif  // HR_HAS_HOPPER
 
-template <class T, class Element, int kGroups, int kStages, int kDim, bool kOverlaps, int kPolynomials>
+template <class T, class Element, int kGroups, int kStages, int kDim>
 __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     hopper8_attention_kernel(const __grid_constant__ HopperForm form, const __grid_constant__ HopperMaps maps,
                              const HopperPlaces places, const Hopper8Scales scales) {
@@ -357,16 +333,16 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
   }
   hw::take_registers<kRegisters<kGroups>>();
   cuda::wait_for_previous();
-  const Turn<kGroups, kOverlaps> turn{group};
-  turn.open();
   const std::uint32_t mine = hw::shared_address(queries) + group * kGroupRows * kRowBytes;
   const std::uint32_t to = hw::shared_address(staged) + group * kBytesOf<kDim, kGroupRows>;
-  Progress progress;
+  const Turn<kGroups, (kGroups > 1)> turn{group};
+  turn.open();
+  std::uint32_t units = 0;
   for (std::uint32_t index = 0;; ++index) {
     hw::wait(barriers.full_q, index & 1);
     const Item& item = barriers.items[index & 1];  // in shared memory, so that it takes no registers
     if (item.begin == item.end) break;
-    Softmax8<kPolynomials> softmax;
+    Softmax8 softmax;
     const float* const query_scales = scales.q + item.batch * scales.q_batch + item.head * scales.q_head;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -374,8 +350,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
       softmax.scale[half] = query_scales[min(query, form.queries - 1)] * form.scale;
     }
     float sums[kDim / 2];
-    attend<Element, kStages, kDim, kOverlaps>(form, item, turn, mine, hw::shared_address(ring), barriers, progress,
-                                              softmax, sums);
+    attend<Element, kStages, kDim>(form, item, turn, mine, hw::shared_address(ring), barriers, units, softmax, sums);
     const float* const value_scales =
         scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -396,22 +371,18 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
 /// Calls use(kernel, threads of a block) for a tile.
 template <class Use>
 void with_kernel(const Hopper8Tile& tile, const HopperForm& form, DType scores, DType result, const Use& use) {
-  const auto with = [&](auto groups, auto stages, auto dim, auto overlaps, auto polynomials) {
+  const auto with = [&](auto groups, auto stages, auto dim) {
     cuda::with_small_type_of(result, [&](auto type) {
       const auto with_element = [&](auto element) {
-        use(hopper8_attention_kernel<decltype(type), decltype(element), groups(), stages(), dim(), overlaps() != 0,
-                                     polynomials()>,
-            kThreads<groups()>);
+        use(hopper8_attention_kernel<decltype(type), decltype(element), groups(), stages(), dim()>, kThreads<groups()>);
       };
       if (scores == DType::kI8) return with_element(hw::I8());
       with_element(hw::F8());
     });
   };
-#define HR_TILE(of_groups, stages, of_dim, of_overlaps, of_polynomials)                                               \
-  if (tile.warpgroups == (of_groups) && form.dim == (of_dim) && tile.overlaps == (of_overlaps) &&                     \
-      tile.polynomials == (of_polynomials))                                                                           \
-    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>(), Constant < (of_overlaps) ? 1 : 0 > (), \
-                Constant<of_polynomials>());
+#define HR_TILE(of_groups, stages, of_dim)                    \
+  if (tile.warpgroups == (of_groups) && form.dim == (of_dim)) \
+    return with(Constant<of_groups>(), Constant<stages>(), Constant<of_dim>());
 #include "kernels/attention/hopper8_tiles.def"
 #undef HR_TILE
 }

@@ -10,7 +10,7 @@
 namespace headroom::attentions {
 
 /// Changes with the kernel: the fastest of its variants is kept on disk.
-inline constexpr int kHopper8Revision = 1;
+inline constexpr int kHopper8Revision = 2;
 
 /// A scaled_attention and the layout of its operands.
 struct ScaledAttentionProblem {
@@ -24,7 +24,7 @@ struct ScaledAttentionProblem {
 [[nodiscard]] ScaledAttentionProblem scaled_attention_problem(const OpSpec& spec, std::span<const Operand> inputs,
                                                               std::span<const Operand> outputs);
 
-/// "hopper 8 bits, 128 queries, overlapping, 2 of 8 by polynomials, 6 tiles a block and the rest spread over 132"
+/// "hopper 8 bits, 192 queries, 4 a block and the rest spread over 132"
 [[nodiscard]] std::string name_of(const Hopper8Tile& tile);
 /// Why it does not take an op.
 [[nodiscard]] Support why_not_hopper8(const OpSpec& spec, const Target& target);

@@ -11,6 +11,7 @@ namespace headroom::attentions {
 inline constexpr int kKeysOf8 = 128;      ///< keys at a time: a row of 128 bytes of the transposed values
 inline constexpr int kOnesRows = 8;       ///< behind the values of a stage: ones, to sum up probabilities
 inline constexpr int kScaleBytes = 1024;  ///< of the keys' scales of a stage, with padding
+inline constexpr int kScalePitch = 144;   ///< bytes between those of a thread's columns and of the next thread's
 
 /// Bytes of a stage: keys, values in heads of `dim`, ones, and the keys' scales.
 constexpr int stage_bytes_of_8(int dim) { return kKeysOf8 * kRowBytes + (dim + kOnesRows) * kRowBytes + kScaleBytes; }
@@ -18,9 +19,7 @@ constexpr int stage_bytes_of_8(int dim) { return kKeysOf8 * kRowBytes + (dim + k
 /// A variant of the kernel, and the work of its blocks: `whole` tiles for each, or for each of `spread` blocks, over
 /// which the keys of the rest are spread evenly.
 struct Hopper8Tile {
-  int warpgroups = 2;
-  bool overlaps = true;  ///< a warpgroup begins the next scores before it waits for the weighted sum
-  int polynomials = 0;   ///< of each eight exponentials
+  int warpgroups = 3;
   int whole = 1;
   int spread = 0;
   friend bool operator==(const Hopper8Tile&, const Hopper8Tile&) = default;

@@ -151,10 +151,9 @@ __device__ __forceinline__ void multiply(I8, int (&d)[64], std::uint64_t a, std:
                  : __VA_ARGS__                                                                                       \
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "n"(kAdds ? 1 : 0));                              \
   }
+HR_MULTIPLY_F8(64, HR_32_PLACES, 32, 33, 34, 35, 36, 37, HR_32(0))
 HR_MULTIPLY_F8(72, HR_36_PLACES, 36, 37, 38, 39, 40, 41, HR_32(0), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]))
 HR_MULTIPLY_F8(128, HR_64_PLACES, 64, 65, 66, 67, 68, 69, HR_32(0), HR_32(32))
-HR_MULTIPLY_F8(136, HR_68_PLACES, 68, 69, 70, 71, 72, 73, HR_32(0), HR_32(32), "+f"(d[64]), "+f"(d[65]), "+f"(d[66]),
-               "+f"(d[67]))
 #undef HR_R8
 #undef HR_R32
 #undef HR_MULTIPLY_F8
