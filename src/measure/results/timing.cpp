@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "measure/protocol/ladder_rounds.hpp"
 #include "measure/protocol/submissions.hpp"
@@ -96,11 +98,34 @@ std::string why_no_interval(const TrialSeries& series) {
 }
 
 std::string remark_on_few_trials(std::span<const Result> results, std::string_view series, std::string_view option) {
-  std::int64_t fewest = kFewestForInterval;
-  for (const Result& result : results)
-    if (const TrialSeries* const found = find_series(result, series)) fewest = std::min(fewest, found->statistics.n);
-  if (fewest == kFewestForInterval) return {};
-  return fmt::format("\n{}{}\n", too_few_for_interval(fewest), option.empty() ? "" : fmt::format(" ({})", option));
+  std::int64_t fewest = kFewestForInterval, rows = 0;
+  std::vector<std::string_view> few;  // names of rows
+  for (const Result& result : results) {
+    const TrialSeries* const found = find_series(result, series);
+    if (found == nullptr) continue;
+    ++rows;
+    if (found->statistics.n >= kFewestForInterval) continue;
+    few.push_back(result.name);
+    fewest = std::min(fewest, found->statistics.n);
+  }
+  if (few.empty()) return {};
+  std::string which;  // where others have enough
+  if (std::ssize(few) < rows)
+    which = few.size() == 1 ? fmt::format("{}: ", few[0]) : fmt::format("{} and {} more: ", few[0], few.size() - 1);
+  return fmt::format("\n{}{}{}\n", which, too_few_for_interval(fewest),
+                     option.empty() ? "" : fmt::format(" ({})", option));
+}
+
+std::string remark_on_unsettled(std::span<const Result> results) {
+  std::string first;
+  std::int64_t rows = 0;
+  for (const Result& result : results) {
+    const std::optional<std::string> found = why_unsettled(result);
+    if (found && ++rows == 1) first = fmt::format("{}: {}", result.name, *found);
+  }
+  if (rows == 0) return {};
+  return fmt::format("{} of {} times are unsettled, and nothing should be concluded from them ({}{})\n", rows,
+                     results.size(), first, rows == 1 ? "" : fmt::format("; and {} more", rows - 1));
 }
 
 std::optional<std::string> find_disturbance(const TrialSeries& series, double observed, std::string_view trial) {

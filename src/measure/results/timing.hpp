@@ -38,7 +38,7 @@ struct Timing {
 [[nodiscard]] std::string why_no_interval(const TrialSeries& series);
 
 /// A line below a table whose intervals are of this series: how many trials one takes, by the result with the fewest,
-/// and the option that gives more, if there is one. Empty if all have enough.
+/// which rows have too few, unless all do, and the option that gives more, if there is one. Empty if all have enough.
 [[nodiscard]] std::string remark_on_few_trials(std::span<const Result> results, std::string_view series,
                                                std::string_view option);
 
@@ -51,6 +51,9 @@ struct Timing {
 /// requests, passes and kernels, what find_disturbance() finds in most of the processes or rounds that measured it.
 /// Nothing if no problem was found.
 [[nodiscard]] std::optional<std::string> why_unsettled(const Result& result);
+
+/// A line below a table that names the first unsettled result and the number of others; empty if there is none.
+[[nodiscard]] std::string remark_on_unsettled(std::span<const Result> results);
 
 /// Why a ratio of medians with this result has no interval, one clause: its time has none, or all its trials are of
 /// one process, which says nothing of how processes differ. Empty if the ratio has one.

@@ -52,9 +52,15 @@ TEST(Timing, OfATableSaysHowManyTrialsItTakes) {
   Trials few = six_steps(100, 0, {});
   few.wall_ms.resize(3);
   few.conditions = {};
-  const std::vector<Result> results = {requests({six_steps(100, 0, {})}), requests({few})};
-  EXPECT_EQ(remark_on_few_trials(results, "step", "--trials"), "\n3 trials give no 95% interval, 6 would (--trials)\n");
-  EXPECT_EQ(remark_on_few_trials(results, "step", ""), "\n3 trials give no 95% interval, 6 would\n");
+  std::vector<Result> results = {requests({six_steps(100, 0, {})}), requests({few}), requests({few})};
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].name = std::string(1, static_cast<char>('a' + i));
+  const auto few_of = [&](std::size_t first, std::size_t count) {
+    return remark_on_few_trials(std::span(results).subspan(first, count), "step", "--trials");
+  };
+  EXPECT_EQ(few_of(1, 2), "\n3 trials give no 95% interval, 6 would (--trials)\n") << "all of them";
+  EXPECT_EQ(few_of(0, 2), "\nb: 3 trials give no 95% interval, 6 would (--trials)\n");
+  EXPECT_EQ(few_of(0, 3), "\nb and 1 more: 3 trials give no 95% interval, 6 would (--trials)\n");
+  EXPECT_EQ(remark_on_few_trials(std::span(results).last(1), "step", ""), "\n3 trials give no 95% interval, 6 would\n");
   EXPECT_EQ(remark_on_few_trials(std::span(results).first(1), "step", "--trials"), "");
   EXPECT_EQ(remark_on_few_trials(results, "launch", "--trials"), "") << "it has none";
 }

@@ -77,19 +77,6 @@ double over_floor(const Result& result) {
   return median(times);
 }
 
-/// A line below the table that names the first disturbed row and the number of others; empty if there is none.
-std::string remark_on_disturbed_rows(const ResultFile& file) {
-  std::string first;
-  std::int64_t rows = 0;
-  for (const Result& result : file.results) {
-    const std::optional<std::string> found = why_unsettled(result);
-    if (found && ++rows == 1) first = fmt::format("{}: {}", result.name, *found);
-  }
-  if (rows == 0) return {};
-  return fmt::format("{} of {} times are unsettled, and nothing should be concluded from them ({}{})\n", rows,
-                     file.results.size(), first, rows == 1 ? "" : fmt::format("; and {} more", rows - 1));
-}
-
 }  // namespace
 
 Printout to_kernel_table(const ResultFile& file) {
@@ -136,7 +123,7 @@ Printout to_kernel_table(const ResultFile& file) {
   printout.add(
       "\nfloors: a copy of the bytes that must move, FLOPs at the rate of the fastest product or, on a CPU, "
       "exponentials, whichever takes longest\n");
-  const std::string disturbed = remark_on_disturbed_rows(file);
+  const std::string disturbed = remark_on_unsettled(file.results);
   printout.add(disturbed);
   printout.add(remark_on_rows_below_floor(below, !disturbed.empty()));
   return printout;
