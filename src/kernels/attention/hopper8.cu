@@ -15,10 +15,10 @@
 // conversion (i8), a product by the key's scale, a maximum, a multiply-add and an exponential each, half a conversion
 // to e4m3, and a multiply-add for a sum.
 // These overlap only between warpgroups: in one of them scores, exponentials and the weighted sum follow each other. So
-// a block has three warpgroups where registers allow it, 160 each, and they take turns. Without turns all three come to
-// wait for the tensor cores at once, and then for the unit of the exponentials. (24 heads x 4608 of 128 with i8 on an
-// H200, time over that of hopper.cu: two warpgroups that overlap their own matmuls 1.05, the same with the values in
-// halves 0.94, three in order 0.90, with turns 0.83.)
+// a block has three warpgroups where registers allow it, 160 each, and they alternate. If they do not, all three come
+// to wait for the tensor cores at once, and then for the unit of the exponentials. (24 heads x 4608 of 128 with i8 on
+// an H200, time over that of hopper.cu: two warpgroups that overlap their own matmuls 1.05, the same with the values in
+// halves 0.94, three in any order 0.90, three that alternate 0.83.)
 // Exponentials by polynomials cost more than they save: instructions are the scarcer.
 //
 // A block has 64 queries for each warpgroup, and a warp that copies, as in hopper.cu. Differences:
