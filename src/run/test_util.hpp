@@ -15,7 +15,7 @@
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/graph.hpp"
-#include "testing/forwarding_backend.hpp"
+#include "backends/forwarding_backend.hpp"
 
 /// Utilities shared by tests of sessions; included by *_test.cpp only.
 namespace headroom {

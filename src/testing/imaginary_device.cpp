@@ -12,7 +12,7 @@
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
 #include "kernels/core/kernel.hpp"
-#include "testing/forwarding_backend.hpp"
+#include "backends/forwarding_backend.hpp"
 
 namespace headroom {
 namespace {

@@ -116,9 +116,12 @@ std::string_view suffix_of(Layout layout) { return layout == Layout::kChannelsLa
 
 void resize2d_cases(CaseList& list) {
   for (const Layout layout : {Layout::kRowMajor, Layout::kChannelsLast})
-    for (const ResizeMode mode : {ResizeMode::kNearest, ResizeMode::kBilinear})
+    for (const ResizeMode mode : {ResizeMode::kNearest, ResizeMode::kBilinear}) {
       list.add(fmt::format("{}{}", name_of(mode), suffix_of(layout)), {list.data({2, 9, 5, 7}, layout)},
                {{attr::kImageSize, Ints{10, 9}}, {attr::kMode, mode}});
+      list.add(fmt::format("{}, borders alone{}", name_of(mode), suffix_of(layout)), {list.data({1, 2, 2, 2}, layout)},
+               {{attr::kImageSize, Ints{2, 1}}, {attr::kMode, mode}});
+    }
 }
 
 void pool_cases(CaseList& list) {

@@ -50,7 +50,7 @@ struct Pair {
 };
 __device__ __forceinline__ Pair neighbours_of(std::int64_t i, std::int64_t extent, std::int64_t size) {
   const std::int64_t at = (2 * i + 1) * extent - size;  // times 2 size
-  if (at <= 0) return {0, 0, 0.0F};
+  if (at <= 0) return {0, extent > 1 ? 1 : 0, 0.0F};
   const Division split = divide(at, 2 * size);
   const std::int64_t next = split.quotient + 1;
   return {split.quotient, next < extent ? next : split.quotient,

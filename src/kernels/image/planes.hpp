@@ -29,10 +29,11 @@ struct Neighbours {
 /// integers up to the last division, the only operation that rounds.
 [[nodiscard]] inline Neighbours neighbours_of(std::int64_t i, std::int64_t extent, std::int64_t size) {
   const std::int64_t at = (2 * i + 1) * extent - size;  // times 2 size
-  if (at <= 0) return {};
+  const auto next = [&](std::int64_t first) { return first + 1 < extent ? first + 1 : first; };
+  if (at <= 0) return {.second = next(0)};  // without weight; an infinite first times 0 would be NaN
   const std::int64_t first = at / (2 * size);
   const auto rest = static_cast<float>(at % (2 * size));
-  return {first, first + 1 < extent ? first + 1 : first, rest / static_cast<float>(2 * size)};
+  return {first, next(first), rest / static_cast<float>(2 * size)};
 }
 
 }  // namespace headroom
