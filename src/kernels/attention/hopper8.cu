@@ -18,7 +18,7 @@
 // a block has three warpgroups where registers allow it, 160 each, and they alternate. If they do not, all three come
 // to wait for the tensor cores at once, and then for the unit of the exponentials. (24 heads x 4608 of 128 with i8 on
 // an H200, time over that of hopper.cu: two warpgroups that overlap their own matmuls 1.05, the same with the values in
-// halves 0.94, three in any order 0.90, three that alternate 0.83.)
+// halves 0.94, three in any order 0.90, three that alternate 0.83: bench/results/h200/attn8_orders.txt.)
 // Exponentials by polynomials cost more than they save: instructions are the scarcer.
 //
 // A block has 64 queries for each warpgroup, and a warp that copies, as in hopper.cu. Differences:

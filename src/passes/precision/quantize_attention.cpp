@@ -8,7 +8,7 @@
 // softmax, and what the keys have in common takes nothing of their 8 bits. It costs two more passes over the keys.
 //
 // Some attention is left unchanged, each with its reason in the outcome's notes: with a bias, a mask, causal order or
-// logsumexp; in other heads than those of 64 and 128; with fewer queries or keys than `least`, 8192 if it is not given:
+// logsumexp; in other heads than those of 64 and 128; with fewer queries or keys than `least`, 4096 if it is not given:
 // fewer took no less time than in 16 bits (kernels/attention/hopper8.cu).
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ constexpr int kTokenAxis = 2;  // of [b, h, s, d]
 struct QuantizedAttentionForm {
   DType scores = DType::kI8;
   bool centers_keys = false;
-  std::int64_t least = 8192;  ///< queries and keys
+  std::int64_t least = 4096;  ///< queries and keys
 
   /// "", "i8" or "e4m3", either followed by ":keys=centered" and ":least=N"; throws a usage Error for anything else.
   explicit QuantizedAttentionForm(std::string_view text) {
