@@ -6,11 +6,21 @@
 #include "ir/cases/op_cases.hpp"
 #include "ir/cases/value_range.hpp"
 #include "ir/op_definition.hpp"
+#include "kernels/core/kernel.hpp"
 
 namespace headroom::differential {
 namespace {
 
 constexpr std::int64_t kMostElements = 8192;  // of an operand: the oracle is slow
+
+/// Whether every CPU has a kernel for it; a GPU's graphs are made on machines without one.
+bool has_kernel(const OpSpec& spec, DeviceKind device) {
+  if (device != DeviceKind::kCpu) return true;
+  const Target least{.device = device, .cpu_isa = CpuIsa::kPortable};
+  return std::ranges::any_of(kernels_of(device), [&](const Kernel* kernel) {
+    return kernel->op() == spec.op && !kernel->supports(spec, least);
+  });
+}
 
 /// Bodies of fused ops have a generator of their own, whose values stay small; a CPU has no f8e4m3 matmuls.
 bool is_fit(const OpCase& one, DeviceKind device) {
@@ -19,7 +29,7 @@ bool is_fit(const OpCase& one, DeviceKind device) {
     return has_dtype && type.shape.numel() <= kMostElements;
   };
   return one.spec.op != Op::kFused && std::ranges::all_of(one.spec.inputs, fits) &&
-         std::ranges::all_of(one.spec.outputs, fits);
+         std::ranges::all_of(one.spec.outputs, fits) && has_kernel(one.spec, device);
 }
 
 }  // namespace
