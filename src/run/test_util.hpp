@@ -11,11 +11,11 @@
 #include <string>
 
 #include "backends/backend.hpp"
+#include "backends/forwarding_backend.hpp"
 #include "base/error.hpp"
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/graph.hpp"
-#include "backends/forwarding_backend.hpp"
 
 /// Utilities shared by tests of sessions; included by *_test.cpp only.
 namespace headroom {

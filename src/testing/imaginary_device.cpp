@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "backends/forwarding_backend.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
 #include "kernels/core/kernel.hpp"
-#include "backends/forwarding_backend.hpp"
 
 namespace headroom {
 namespace {
