@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 
+#include "ir/ops/attention.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
 #include "report/plots/option.hpp"
@@ -19,22 +20,30 @@ using nlohmann::json;
 /// An operand as requests name it: "bf16[1, 24, 4608, 128]".
 struct OperandText {
   std::string dtype;
-  std::vector<double> extents;
+  std::vector<std::int64_t> extents;
 };
 
-OperandText read_operand(const std::string& text) {
+/// Empty for what is none: a file may hold anything.
+OperandText read_operand(const json& value) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (!value.is_string()) return {};
+  const std::string text = value;
   const std::size_t bracket = std::min(text.find('['), text.size());
   OperandText operand{.dtype = text.substr(0, bracket), .extents = {}};
   const char* const end = text.data() + text.size();
   for (const char* at = text.data() + bracket; at < end; ++at) {
-    double extent = 0;
+    std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{}) continue;
+    if (error == std::errc::invalid_argument) continue;
+    if (error != std::errc{} || extent <= 0 || extent > kMost) return {};
     operand.extents.push_back(extent);
     at = next;
   }
   return operand;
 }
+
+/// A member of a request; null if it has none.
+json member(const json& of, const char* key) { return of.is_object() && of.contains(key) ? of.at(key) : json(); }
 
 /// Self-attention without a bias, measured by itself.
 struct SelfAttention {
@@ -47,22 +56,24 @@ struct SelfAttention {
 std::optional<SelfAttention> self_attention_of(const Subject& subject) {
   const bool is_scaled = subject.name == "scaled_attention";
   if (subject.kind != SubjectKind::kKernel || (!is_scaled && subject.name != "attention")) return {};
-  const json none = json::array();
-  const json& inputs = subject.request.contains("inputs") ? subject.request.at("inputs") : none;
-  const json& outputs = subject.request.contains("outputs") ? subject.request.at("outputs") : none;
-  if (inputs.size() != (is_scaled ? 6 : 3) || outputs.size() != 1) return {};
-  const auto operand = [](const json& text) { return text.is_string() ? read_operand(text) : OperandText{}; };
-  const OperandText q = operand(inputs[0]), k = operand(inputs[is_scaled ? 2 : 1]), out = operand(outputs[0]);
+  const json inputs = member(subject.request, "inputs"), outputs = member(subject.request, "outputs");
+  if (!inputs.is_array() || !outputs.is_array() || inputs.size() != (is_scaled ? 6 : 3) || outputs.size() != 1)
+    return {};
+  const OperandText q = read_operand(inputs[0]), k = read_operand(inputs[is_scaled ? 2 : 1]),
+                    out = read_operand(outputs[0]);
   if (q.extents.size() != 4 || k.extents.size() != 4 || out.extents.size() != 4 || q.extents[2] != k.extents[2])
     return {};
-  const json attributes = subject.request.value("attributes", json::object());
-  const bool is_causal = attributes.value("causal", "0") == "1";
-  const double batch = q.extents[0], heads = q.extents[1], tokens = q.extents[2], dim = q.extents[3];
+  const json attributes = member(subject.request, "attributes");
+  const bool is_causal = member(attributes, "causal") == "1";
+  const json diagonal = member(attributes, "diagonal");
+  if (!diagonal.is_null() && diagonal != "0") return {};  // it sees more or fewer keys than a line's other points
+  const std::int64_t batch = q.extents[0], heads = q.extents[1], tokens = q.extents[2], dim = q.extents[3];
+  const double pairs = visible_pairs(tokens, tokens, is_causal ? 0 : tokens - 1);
   SelfAttention found{
       .heads = fmt::format("{} heads of {}", heads, dim),
       .dtype = q.dtype,
-      .tokens = tokens,
-      .flops = 2 * batch * heads * (dim + out.extents[3]) * (is_causal ? tokens * (tokens + 1) / 2 : tokens * tokens)};
+      .tokens = static_cast<double>(tokens),
+      .flops = 2 * static_cast<double>(batch) * static_cast<double>(heads * (dim + out.extents[3])) * pairs};
   if (k.extents[1] != heads) found.heads += fmt::format(", {} of keys", k.extents[1]);
   if (batch != 1) found.heads += fmt::format(", batch {}", batch);
   if (is_causal) found.heads += ", causal";
@@ -78,8 +89,8 @@ std::string name_of_line(const Measurement& m, const std::string& dtype) {
 /// What one chart draws: attention in the same heads on one machine.
 struct Lengths {
   std::map<double, const Scenario*> points;  ///< by tokens
-  std::map<double, double> flops;
-  std::vector<std::string> names;  ///< of lines, ours first
+  std::map<double, double> flops;            ///< by tokens
+  std::vector<std::string> names;            ///< of lines, ours first
   std::map<std::string, std::map<double, const Measurement*>> lines;
 };
 

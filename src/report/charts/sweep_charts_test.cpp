@@ -284,6 +284,27 @@ TEST(AttentionLengths, DrawsALineForEachKernelAndPeer) {
   EXPECT_DOUBLE_EQ(rate(drawn.charts[1].option, 0, 0), 4.0 * 16 * 128 * 2048 * 2049 / 2 / 0.010);
 }
 
+TEST(AttentionLengths, LeavesOutWhatItCannotRead) {
+  const json odd[] = {{{"inputs", 3}},
+                      {{"inputs", json::array({1, 2, 3})}, {"outputs", json::array({4})}},
+                      {{"inputs", json::array({"bf16[1, 1e300, 2, 4]", "q", "["})}, {"outputs", json::array({"x[]"})}},
+                      {{"attributes", {{"causal", 1}}}},
+                      {{"attributes", {{"causal", "1"}, {"diagonal", "7"}}}},
+                      {{"attributes", json::array({"causal"})}}};
+  ResultFile file = make_file({});
+  for (const json& changed : odd)
+    for (const std::int64_t tokens : {2048, 8192}) {
+      add_attention(file, tokens, 10, 20, true);
+      file.results.back().subject.request.update(changed);
+      file.results[file.results.size() - 2].subject.request.update(changed);
+      for (std::size_t i = file.results.size() - 2; i < file.results.size(); ++i)
+        file.results[i].id = fmt::format("{}", i);
+    }
+  const Drawn drawn = charts::attention_lengths(make_dataset({file}));
+  for (const Chart& chart : drawn.charts)
+    EXPECT_THAT(chart.subtitle, HasSubstr("16 heads of 128;")) << "of those not causal";
+}
+
 TEST(AttentionLengths, NeedsTwoLengthsInTheSameHeads) {
   ResultFile file = make_file({});
   add_attention(file, 2048, 10, 20, false);
