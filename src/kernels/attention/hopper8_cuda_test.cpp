@@ -156,7 +156,8 @@ TEST_F(Hopper8Attention, AgreesForRandomProblems) {
 
 TEST_F(Hopper8Attention, QuantizesValuesAsTheOracleDoes) {
   for (const DType from : {DType::kBF16, DType::kF16})
-    for (const Shape& shape : {Shape{1, 1, 1, 16}, Shape{2, 3, 130, 64}, Shape{1, 2, 1000, 128}, Shape{1, 1, 4608, 16}})
+    for (const Shape& shape : {Shape{1, 1, 1, 16}, Shape{2, 3, 130, 64}, Shape{1, 2, 1000, 128}, Shape{1, 1, 4608, 40},
+                               Shape{1, 1, 8192, 32}, Shape{1, 1, 20000, 8}})
       expect_matches_oracle("cuda.quantize_values", make_spec(Op::kQuantizeValues, {{from, shape}}),
                             {.relative_l2 = 1e-7, .max_ulps_of_peak = 1e-6});
 }

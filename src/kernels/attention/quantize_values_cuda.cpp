@@ -7,7 +7,7 @@ namespace {
 
 using cuda::CudaKernel;
 
-constexpr std::int64_t kValueChannelMultiple = 16;
+constexpr std::int64_t kValueChannelMultiple = 8;
 
 Support supports_quantize_values(const OpSpec& spec) {
   if (Support rejection = supports_row_major(spec)) return rejection;
@@ -32,7 +32,8 @@ KernelPlan plan_quantize_values(const KernelBinding& binding) {
                              .padded = as_int(binding.outputs[0].type.shape[3]),
                              .batch_stride = v.strides[0],
                              .head_stride = v.strides[1],
-                             .token_stride = v.strides[2]};
+                             .token_stride = v.strides[2],
+                             .has_clusters = binding.target.compute_capability == 90};
   return {[rows](const LaunchArguments& arguments) {
     cuda::launch_quantize_values(arguments.stream.native_handle(), rows, arguments.input(0),
                                  arguments.output<std::uint8_t>(0), arguments.output<float>(1));

@@ -13,6 +13,7 @@ struct ValueRows {
   int batch = 0, heads = 0, tokens = 0, channels = 0;
   int padded = 0;  ///< tokens of the result
   std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0;
+  bool has_clusters = false;  ///< of blocks that write to each other's shared memory (Hopper)
 };
 
 /// quantize_values: dense q[batch, heads, channels, padded] and scale[batch, heads, channels].

@@ -150,6 +150,11 @@ __device__ __forceinline__ void store_in_block(float2* place, int rank, float2 v
                "f"(value.x), "f"(value.y), "r"(address_in(shared_address(&barrier), rank))
                : "memory");
 }
+/// Writes to the counterpart of `place` in block `rank`. The threads there wait for the barrier of the cluster.
+__device__ __forceinline__ void store_in_block(float* place, int rank, float value) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address_in(shared_address(place), rank)), "f"(value)
+               : "memory");
+}
 /// Begins a copy of bytes, a multiple of 16, from global memory, which ends on a barrier.
 __device__ __forceinline__ void copy_bytes(void* to, const void* from, std::uint32_t bytes, Barrier& barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
