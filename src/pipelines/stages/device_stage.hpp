@@ -10,7 +10,7 @@
 
 #include "base/switches.hpp"
 #include "base/tensors/host_tensor.hpp"
-#include "pipelines/stages/offloader.hpp"
+#include "pipelines/offloader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/session/session.hpp"

@@ -1,4 +1,4 @@
-#include "pipelines/stages/offloader.hpp"
+#include "pipelines/offloader.hpp"
 
 #include <algorithm>
 
