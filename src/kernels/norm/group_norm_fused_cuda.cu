@@ -14,7 +14,7 @@
 // the same. So nothing cancels, and the sums of threads, warps and blocks are added without correction: the mean of
 // 32 elements is off by about 0.2 of the spread of all.
 //
-// group_norm_cuda.cu needs three launches for this, with tables and partial sums in memory between them. At 64x64
+// group_norm_three_launches_cuda.cu needs three launches for this, with tables and partial sums in memory between them. At 64x64
 // and less, neither bytes nor arithmetic take the time but the chain of dependences: the copy, the sums of a block,
 // those of a cluster, the writing. So there is one pass over the pixels before the exchange, and blocks write their
 // sums to each other instead of asking for them. All that waits for nothing comes before the parts that wait.
@@ -26,7 +26,7 @@
 #include "kernels/core/cuda/hopper.cuh"
 #include "kernels/core/cuda/large_launch.cuh"
 #include "kernels/core/cuda/launch.cuh"
-#include "kernels/norm/group_norm_cluster_cuda.hpp"
+#include "kernels/norm/group_norm_fused_cuda.hpp"
 
 namespace headroom::cuda {
 namespace {

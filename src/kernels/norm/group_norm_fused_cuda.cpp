@@ -1,7 +1,7 @@
 // Group norms of channels-last images in one launch: alone (cuda.group_norm_once), or with a concatenation and
-// per-channel vectors around them (cuda.fused_group_norm). group_norm_cluster_cuda.cu explains how.
+// per-channel vectors around them (cuda.fused_group_norm). group_norm_fused_cuda.cu explains how.
 
-#include "kernels/norm/group_norm_cluster_cuda.hpp"
+#include "kernels/norm/group_norm_fused_cuda.hpp"
 
 #include <array>
 #include <utility>
