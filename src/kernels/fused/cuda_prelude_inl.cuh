@@ -141,6 +141,15 @@ struct I8 {
   }
   static __device__ __forceinline__ u32 pair(float low, float high) { return one(low) | one(high) << 8; }
 };
+// I8 of numbers of magnitudes up to 127, as those of quantized rows. 1.5 * 2^23 plus such a number ends in its integer,
+// rounded to nearest even, and conversions run at an eighth of the rate of additions.
+struct QuantizedI8 {
+  static constexpr int kBytes = 1;
+  static __device__ __forceinline__ u32 one(float value) { return __float_as_uint(__fadd_rn(value, 12582912.0F)); }
+  static __device__ __forceinline__ u32 pair(float low, float high) {
+    return __byte_perm(one(low), one(high), 0x40) & 0xFFFFU;
+  }
+};
 struct U8 {
   static constexpr int kBytes = 1;
   static __device__ __forceinline__ float get(const u32* words, int i) {

@@ -635,8 +635,10 @@ class Writer {
 
   void write_store(int result) {
     const int step = program_.results[at(result)].step;
-    const std::string_view type = dialect::type_of(bound_.results[at(result)]);
-    const std::string condition = step_at(step).what == Do::kQuantize  // a row without a scale needs no multiplication
+    const DType dtype = bound_.results[at(result)];
+    const bool is_quantized = step_at(step).what == Do::kQuantize;
+    const std::string_view type = is_quantized && dtype == DType::kI8 ? "QuantizedI8" : dialect::type_of(dtype);
+    const std::string condition = is_quantized  // a row without a scale needs no multiplication
                                       ? fmt::format(", {} != 0.0F", element(step_at(step).args[1]))
                                       : "";
     put("{}{{ float y[W]; for (int i = 0; i < W; ++i) y[i] = {}; store<{}, W>(y, {}{}); }}\n",

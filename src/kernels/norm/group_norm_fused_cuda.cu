@@ -14,10 +14,10 @@
 // the same. So nothing cancels, and the sums of threads, warps and blocks are added without correction: the mean of
 // 32 elements is off by about 0.2 of the spread of all.
 //
-// group_norm_three_launches_cuda.cu needs three launches for this, with tables and partial sums in memory between them. At 64x64
-// and less, neither bytes nor arithmetic take the time but the chain of dependences: the copy, the sums of a block,
-// those of a cluster, the writing. So there is one pass over the pixels before the exchange, and blocks write their
-// sums to each other instead of asking for them. All that waits for nothing comes before the parts that wait.
+// group_norm_three_launches_cuda.cu has tables and partial sums in memory between its launches. At 64x64 and less,
+// neither bytes nor arithmetic take the time but the chain of dependences: the copy, the sums of a block, those of a
+// cluster, the writing. So there is one pass over the pixels before the exchange, and blocks write their sums to each
+// other instead of asking for them. All that waits for nothing comes before the parts that wait.
 
 #include <algorithm>
 #include <numeric>

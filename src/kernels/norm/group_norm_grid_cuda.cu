@@ -15,9 +15,9 @@
 // over its pixels from the last to the first: the ring still holds the last ones, and a stage that has been read is
 // refilled with the data a whole ring before it.
 //
-// Three launches (group_norm_three_launches_cuda.cu) read all of x again, and lose the gap between launches three times. Bundles
-// of channels (group_norm_fused_cuda.cu) read only 16 bytes of each pixel if groups are that small, half of a
-// sector. In bf16 on an H200, with silu (microseconds, this kernel, and the others): 256x256 of 256
+// Three launches (group_norm_three_launches_cuda.cu) read all of x again, and lose the gap between launches three
+// times. Bundles of channels (group_norm_fused_cuda.cu) read only 16 bytes of each pixel if groups are that small, half
+// of a sector. In bf16 on an H200, with silu (microseconds, this kernel, and the others): 256x256 of 256
 // channels 30 for 80, 1024x1024 of 128 208 for 248, 4 images of 64x64 of 320 13 for 18. Its constant cost is some 9
 // us. PTX's programmatic launches would save one of them. They are left out, as PTX does not guarantee that the
 // blocks of such a kernel still run at once.

@@ -41,12 +41,15 @@ __device__ __forceinline__ void store_f8(const float (&from)[1], std::uint8_t* t
   *to = static_cast<std::uint8_t>(pack_f8(from[0], 0.0F));
 }
 
-/// Four numbers of magnitudes up to 127, rounded to nearest even, the first in the lowest byte.
+/// A number of a magnitude up to 127, rounded to nearest even, in the lowest byte: 1.5 * 2^23 plus the number ends in its
+/// integer. Conversions run at an eighth of the rate of additions.
+__device__ __forceinline__ std::uint32_t integer_bits(float value) {
+  return __float_as_uint(__fadd_rn(value, 12582912.0F));
+}
+/// Four such numbers, the first in the lowest byte.
 __device__ __forceinline__ std::uint32_t pack_i8(const float* from) {
-  std::uint32_t packed = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) packed |= (static_cast<std::uint32_t>(__float2int_rn(from[i])) & 0xFFU) << (8 * i);
-  return packed;
+  const std::uint32_t low = __byte_perm(integer_bits(from[0]), integer_bits(from[1]), 0x40);
+  return __byte_perm(low, __byte_perm(integer_bits(from[2]), integer_bits(from[3]), 0x40), 0x5410);
 }
 /// kWidth elements: 8, 4 or 1.
 __device__ __forceinline__ void store_i8(const float (&from)[8], std::uint8_t* to) {
@@ -56,7 +59,7 @@ __device__ __forceinline__ void store_i8(const float (&from)[4], std::uint8_t* t
   *reinterpret_cast<std::uint32_t*>(to) = pack_i8(from);
 }
 __device__ __forceinline__ void store_i8(const float (&from)[1], std::uint8_t* to) {
-  *to = static_cast<std::uint8_t>(__float2int_rn(from[0]));
+  *to = static_cast<std::uint8_t>(integer_bits(from[0]));
 }
 
 /// The larger of a and |b|; NaN where one is.
