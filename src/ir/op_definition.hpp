@@ -45,6 +45,18 @@ class Flops {
   Rule rule_ = nullptr;
 };
 
+/// A node through which the gradient of a loss is propagated.
+struct Derivation {
+  const Attributes& attributes;
+  std::span<const ValueId> in;         ///< operands
+  std::span<const ValueId> out;        ///< results
+  std::span<const ValueId> gradients;  ///< of the results, each of its result's type; kNoValue if the loss ignores it
+  std::vector<bool> wanted;            ///< for each operand whether its gradient is needed
+
+  /// The gradient of the first result, of an op whose loss cannot ignore it: one with a single result.
+  [[nodiscard]] ValueId gradient() const { return gradients[0]; }
+};
+
 enum class OpKind : std::uint8_t {
   kElementwise,  ///< each result element from the same position in every operand; operands broadcast
   kView,         ///< elements of operand 0 rearranged, possibly by strides alone
@@ -76,6 +88,12 @@ struct OpDefinition {
   void (*evaluate)(const Attributes& attributes, Operands in, std::span<OracleTensor> out) = nullptr;
   /// For a fused op: emits the plain ops that define it.
   std::vector<ValueId> (*expand)(Builder& builder, const Attributes& attributes, std::span<const ValueId> in) = nullptr;
+  /// Emits the gradients of the wanted operands, each of its operand's type; kNoValue for the others, and for a
+  /// gradient that is 0. A row without it either says why in `no_derivative`, or is differentiated by its formula in
+  /// elementwise.def or by its definition (autodiff/differentiate.hpp).
+  std::vector<ValueId> (*derive)(Builder& builder, const Derivation& node) = nullptr;
+  /// Why the op has no derivative, to follow its name: "rounds its operand".
+  std::string_view no_derivative = {};
   Flops flops = 0.0;
   /// for a plain op, exponentials per element of its result; each function computed from e^x counts as one
   double exponentials = 0;

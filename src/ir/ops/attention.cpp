@@ -79,13 +79,22 @@ ValueId with_lowest(Builder& builder, ValueId scores) {
   return builder.concat({scores, builder.constant({lowest}, shape, dtype)}, 3);
 }
 
-/// log(sum(exp(scores))) in f32; `guarded` are the scores with a finite one added.
-ValueId logsumexp(Builder& builder, ValueId scores, ValueId guarded) {
+/// log(sum(exp(scores))) in f32, where some queries may see no key; `guarded` are the scores with a finite one added.
+ValueId logsumexp(Builder& builder, ValueId scores, ValueId guarded, bool may_see_none) {
   const ValueId most = builder.amax(guarded, {3});  // [b, h, s]
   const Shape shape = builder.shape(most);
   const ValueId column = builder.reshape(most, {shape[0], shape[1], shape[2], 1});
   const ValueId powers = builder.emit(Op::kExp, {builder.sub(scores, column)})[0];
-  const ValueId log = builder.emit(Op::kLog, {builder.sum(powers, {3})})[0];
+  const ValueId total = builder.sum(powers, {3});
+  ValueId log = kNoValue;
+  if (may_see_none) {  // a choice, so that a query without keys has the gradient 0, not 0 times infinity
+    const auto number = [&](double value) { return builder.constant({value}, Shape{}, builder.dtype(total)); };
+    const ValueId sees_none = builder.equal(total, number(0));
+    log = builder.where(sees_none, number(-std::numeric_limits<double>::infinity()),
+                        builder.log(builder.where(sees_none, number(1), total)));
+  } else {
+    log = builder.log(total);
+  }
   return builder.cast(builder.add(most, log), DType::kF32);
 }
 
@@ -111,7 +120,7 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   ValueId p = builder.softmax(guarded);
   if (may_see_none) p = builder.slice(p, 3, 0, shape[3]);
   std::vector<ValueId> results = {builder.emit(Op::kMatmul, {p, v}, {{attr::kTf32, tf32}})[0]};  // [b, h, s, e]
-  if (attributes[attr::kLogsumexp]) results.push_back(logsumexp(builder, scores, guarded));
+  if (attributes[attr::kLogsumexp]) results.push_back(logsumexp(builder, scores, guarded, may_see_none));
   return results;
 }
 
@@ -172,7 +181,8 @@ std::vector<ValueId> expand_merge(Builder& builder, const Attributes& attributes
   const ValueId divisor = builder.where(sees_none, number(1), total);
   std::vector<ValueId> results = {builder.cast(builder.div(sum, column(divisor)), dtype)};
   if (attributes[attr::kLogsumexp])
-    results.push_back(builder.cast(builder.add(reference, builder.log(total)), DType::kF32));
+    results.push_back(
+        builder.cast(builder.where(sees_none, none, builder.add(reference, builder.log(divisor))), DType::kF32));
   return results;
 }
 
@@ -464,6 +474,7 @@ constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                    OpDefinition{.op = Op::kQuantizeValues,
                                                 .infer = quantize_values_types,
                                                 .expand = expand_quantize_values,
+                                                .no_derivative = "rounds to 8 bits",
                                                 .flops = for_each_input<3>,
                                                 .samples = Samples::kBatched,
                                                 .stays_f32 = true,
@@ -473,6 +484,7 @@ constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .kind = OpKind::kContraction,
                                                 .infer = scaled_attention_types,
                                                 .expand = expand_scaled_attention,
+                                                .no_derivative = "multiplies numbers that were rounded to 8 bits",
                                                 .flops = scaled_attention_flops,
                                                 .samples = Samples::kEvery,
                                                 .stays_f32 = true,

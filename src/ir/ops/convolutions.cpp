@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
@@ -8,6 +9,7 @@
 #include "ir/cases/op_cases.hpp"
 #include "ir/convolution.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Convolutions, NCHW, and transposed convolutions, in which image and result are swapped.
 
@@ -172,6 +174,57 @@ std::vector<ValueId> expand_conv2d_shortcut(Builder& builder, const Attributes& 
       ended(builder, attributes, builder.add(emit_sums(builder, Op::kConv2d, attributes, in.first(3)), residual), in)};
 }
 
+/// The gradient of the weight[o, c/groups, kh, kw] of the convolution of `image`[b, c, h, w] whose result has the
+/// gradient `made`[b, o, oh, ow]: a convolution whose taps are the pixels of `made`, so that stride and dilation change
+/// places. Its samples are channels of the weight, and its channels are samples.
+ValueId derive_weight(Builder& builder, const Derivation& node, ValueId image, ValueId made) {
+  const Shape shape = builder.shape(image), weight = builder.shape(node.in[1]);
+  Convolution how = convolution_of(node.attributes);
+  ValueId by_channel = builder.transpose(image, {1, 0, 2, 3});  // [c, b, h, w]
+  if (how.groups > 1) {                                         // [c/groups, groups*b, h, w]
+    const std::int64_t channels = shape[1] / how.groups;
+    const ValueId split = builder.reshape(by_channel, {how.groups, channels, shape[0], shape[2], shape[3]});
+    by_channel = builder.reshape(builder.transpose(split, {1, 0, 2, 3, 4}),
+                                 {channels, how.groups * shape[0], shape[2], shape[3]});
+  }
+  std::swap(how.stride, how.dilation);
+  ValueId taps =  // [c/groups, o, kh or more, kw or more]
+      builder.conv2d(by_channel, builder.transpose(made, {1, 0, 2, 3}), kNoValue, how);
+  for (const int axis : {2, 3})  // pixels that no tap reached
+    if (builder.shape(taps)[axis] != weight[axis]) taps = builder.slice(taps, axis, 0, weight[axis]);
+  return builder.transpose(taps, {1, 0, 2, 3});
+}
+
+/// The gradients of weight and bias; `image` and `made` as in derive_weight.
+std::vector<ValueId> derive_parameters(Builder& builder, const Derivation& node, ValueId image, ValueId made) {
+  std::vector<ValueId> gradients(node.in.size(), kNoValue);
+  if (node.wanted[1]) gradients[1] = derive_weight(builder, node, image, made);
+  if (node.in.size() > 2 && node.wanted[2])
+    gradients[2] = summed(builder, node.gradient(), {0, 2, 3}, builder.dtype(node.in[2]));
+  return gradients;
+}
+
+std::vector<ValueId> derive_conv2d(Builder& builder, const Derivation& node) {
+  std::vector<ValueId> gradients = derive_parameters(builder, node, node.in[0], node.gradient());
+  if (!node.wanted[0]) return gradients;
+  const Convolution how = convolution_of(node.attributes);
+  const Shape image = builder.shape(node.in[0]), weight = builder.shape(node.in[1]);
+  std::array<std::int64_t, 2> left_over{};  // pixels at the end that the stride skips
+  for (const int axis : {0, 1})
+    left_over[static_cast<std::size_t>(axis)] =
+        (image[2 + axis] + padding_along(how, axis) - reach_of(how, weight, axis)) %
+        how.stride[static_cast<std::size_t>(axis)];
+  gradients[0] = builder.conv_transpose2d(node.gradient(), node.in[1], kNoValue, how, left_over);
+  return gradients;
+}
+
+std::vector<ValueId> derive_conv_transpose2d(Builder& builder, const Derivation& node) {
+  std::vector<ValueId> gradients = derive_parameters(builder, node, node.gradient(), node.in[0]);
+  if (node.wanted[0])
+    gradients[0] = builder.conv2d(node.gradient(), node.in[1], kNoValue, convolution_of(node.attributes));
+  return gradients;
+}
+
 /// Per element of a convolution's result: two per multiplication of a pixel with an element of the weight, one for a
 /// bias, and those of the epilogue.
 double flops_of_pixel(const Attributes& attributes, const Shape& weight, bool has_bias) {
@@ -281,6 +334,7 @@ constexpr std::array kConvolutions = {
                  .infer = conv2d_types,
                  .evaluate = conv2d,
                  .expand = expand_convolution<Op::kConv2d>,
+                 .derive = derive_conv2d,
                  .flops = conv2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true,
@@ -299,6 +353,7 @@ constexpr std::array kConvolutions = {
                  .infer = conv_transpose2d_types,
                  .evaluate = conv_transpose2d,
                  .expand = expand_convolution<Op::kConvTranspose2d>,
+                 .derive = derive_conv_transpose2d,
                  .flops = conv_transpose2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true,

@@ -10,6 +10,7 @@
 #include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Elementwise ops: the rows of elementwise.def, and cast.
 
@@ -266,6 +267,22 @@ void select(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   });
 }
 
+/// What was not chosen gets 0.
+std::vector<ValueId> derive_select(Builder& builder, const Derivation& node) {
+  const ValueId zero = builder.constant({0}, Shape{}, builder.dtype(node.gradient()));
+  std::vector<ValueId> gradients(3, kNoValue);
+  for (const std::size_t i : {1, 2}) {
+    if (!node.wanted[i]) continue;
+    const ValueId chosen = builder.where(node.in[0], i == 1 ? node.gradient() : zero, i == 1 ? zero : node.gradient());
+    gradients[i] = sum_to(builder, chosen, builder.graph().type(node.in[i]));
+  }
+  return gradients;
+}
+
+std::vector<ValueId> derive_cast(Builder& builder, const Derivation& node) {
+  return {builder.cast(node.gradient(), builder.dtype(node.in[0]))};
+}
+
 const Shape kOddExtents{3, 5, 33}, kOddImages{2, 3, 5, 7};
 
 /// Cases of an op of one tensor.
@@ -356,14 +373,22 @@ constexpr OpDefinition each_pair(Op op, decltype(OpDefinition::infer) infer, dec
   return row;
 }
 
+constexpr OpDefinition comparison(Op op, decltype(OpDefinition::evaluate) evaluate, double flops, bool commutative) {
+  OpDefinition row = each_pair(op, comparison_types, evaluate, flops, commutative);
+  row.no_derivative = "makes truth values";
+  return row;
+}
+
 constexpr OpDefinition selection() {
   OpDefinition row = each_pair(Op::kSelect, select_types, select, 0, false);
+  row.derive = derive_select;
   row.cases = select_cases;
   return row;
 }
 
 constexpr OpDefinition conversion() {
   OpDefinition row = each(Op::kCast, cast_types, cast, 0, cast_cases);
+  row.derive = derive_cast;
   row.benchmarks = large_cast_cases;
   return row;
 }
@@ -378,7 +403,7 @@ constexpr std::array kElementwise = {
 #define HR_REAL_BINARY(enumerator, name, flops, formula, commutative) \
   each_pair(Op::enumerator, real_binary_types, real_binary<Op::enumerator>, flops, commutative),
 #define HR_COMPARISON(enumerator, name, flops, formula, commutative) \
-  each_pair(Op::enumerator, comparison_types, binary<Op::enumerator>, flops, commutative),
+  comparison(Op::enumerator, binary<Op::enumerator>, flops, commutative),
 #define HR_RANGE(enumerator, name, flops, ...) \
   each(Op::enumerator, range_types, range<Op::enumerator>, flops, range_cases),
 #define HR_TERNARY(...)

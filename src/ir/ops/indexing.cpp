@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Rows of tables, by index.
 
@@ -79,6 +80,28 @@ void scatter_add(const Attributes& /*attributes*/, Operands in, std::span<Oracle
   }
 }
 
+/// Rows that were read several times get the sum of their gradients, which is not rounded before it is complete.
+std::vector<ValueId> derive_gather(Builder& builder, const Derivation& node) {
+  const TensorType type = builder.graph().type(node.in[0]);  // [n, ...]
+  std::vector<ValueId> gradients(2, kNoValue);
+  if (!node.wanted[0]) return gradients;
+  const DType working = summing_dtype(type.dtype);
+  Shape rows = type.shape;  // [m, ...]
+  rows.set(0, builder.shape(node.in[1]).numel());
+  const ValueId ids = with_shape(builder, node.in[1], Shape{rows[0]});
+  const ValueId made = with_shape(builder, builder.cast(node.gradient(), working), rows);
+  const ValueId sums = builder.scatter_add(zeros(builder, {working, type.shape}), ids, made);
+  gradients[0] = builder.cast(sums, type.dtype);
+  return gradients;
+}
+
+std::vector<ValueId> derive_scatter_add(Builder& builder, const Derivation& node) {
+  std::vector<ValueId> gradients(3, kNoValue);
+  if (node.wanted[0]) gradients[0] = node.gradient();
+  if (node.wanted[2]) gradients[2] = builder.gather(node.gradient(), node.in[1]);
+  return gradients;
+}
+
 double scatter_add_flops(const Attributes& /*attributes*/, Types in, Types /*out*/) {
   return static_cast<double>(in[2].shape.numel());
 }
@@ -102,6 +125,7 @@ constexpr std::array kIndexing = {
                  .kind = OpKind::kCopy,
                  .infer = selected_row_types,
                  .evaluate = gather<Op::kRow>,
+                 .derive = derive_gather,
                  .reads_part = true,
                  .cases = table_row_cases,
                  .takes_integers = true},
@@ -109,12 +133,14 @@ constexpr std::array kIndexing = {
                  .kind = OpKind::kCopy,
                  .infer = gather_types,
                  .evaluate = gather<Op::kGather>,
+                 .derive = derive_gather,
                  .reads_part = true,
                  .cases = gather_cases,
                  .takes_integers = true},
     OpDefinition{.op = Op::kScatterAdd,
                  .infer = scatter_add_types,
                  .evaluate = scatter_add,
+                 .derive = derive_scatter_add,
                  .flops = scatter_add_flops,
                  .cases = scatter_add_cases},
 };

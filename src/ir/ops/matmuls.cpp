@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Matmuls, and the quantization of their operands.
 
@@ -143,6 +146,44 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   y = builder.mul(y, in[3]);
   if (own_operands(attributes, in).size() > 4) y = builder.add(y, builder.cast(in[4], DType::kF32));
   return {builder.cast(ended(builder, attributes, y, in), attributes[attr::kDType])};
+}
+
+/// a[m, k] b[k, n], or b[n, k] if that is transposed; both may have leading axes. As exact as the product of `node`.
+ValueId product(Builder& builder, const Derivation& node, ValueId a, ValueId b, bool transpose_b = false) {
+  const bool tf32 = node.attributes[attr::kTf32];
+  return builder.emit(Op::kMatmul, {a, b}, {{attr::kTransposeB, transpose_b}, {attr::kTf32, tf32}})[0];
+}
+
+/// x[..., m, n] -> [..., n, m]
+ValueId turned(Builder& builder, ValueId x) {
+  Ints perm(static_cast<std::size_t>(builder.shape(x).rank()));
+  std::iota(perm.begin(), perm.end(), std::int64_t{0});
+  std::swap(perm[perm.size() - 2], perm.back());
+  return builder.transpose(x, perm);
+}
+
+std::vector<ValueId> derive_linear(Builder& builder, const Derivation& node) {
+  const ValueId made = as_rows(builder, node.gradient());  // [m, n]
+  std::vector<ValueId> gradients(node.in.size(), kNoValue);
+  if (node.wanted[0]) {
+    const Shape shape = builder.shape(node.in[0]);
+    gradients[0] = with_shape(builder, product(builder, node, made, node.in[1]), shape);  // [..., k]
+  }
+  if (node.wanted[1])
+    gradients[1] = product(builder, node, turned(builder, made), as_rows(builder, node.in[0]));  // [n, k]
+  if (node.in.size() > 2 && node.wanted[2]) gradients[2] = summed(builder, made, {0}, builder.dtype(node.in[2]));
+  return gradients;
+}
+
+std::vector<ValueId> derive_matmul(Builder& builder, const Derivation& node) {
+  const ValueId made = node.gradient(), a = node.in[0], b = node.in[1];  // [m, n], [m, k], [k, n]
+  const bool transpose_b = node.attributes[attr::kTransposeB];           // b is [n, k]
+  std::vector<ValueId> gradients(2, kNoValue);
+  if (node.wanted[0]) gradients[0] = product(builder, node, made, b, !transpose_b);
+  if (node.wanted[1])
+    gradients[1] = transpose_b ? product(builder, node, turned(builder, made), a)
+                               : product(builder, node, turned(builder, a), made);
+  return gradients;
 }
 
 double linear_flops(const Attributes& attributes, Types in, Types out) {
@@ -310,6 +351,7 @@ constexpr std::array kMatmuls = {
                  .infer = linear_types,
                  .evaluate = linear,
                  .expand = expand_matmul<Op::kLinear>,
+                 .derive = derive_linear,
                  .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
@@ -319,6 +361,7 @@ constexpr std::array kMatmuls = {
                  .kind = OpKind::kContraction,
                  .infer = scaled_linear_types,
                  .expand = expand_scaled_linear,
+                 .no_derivative = "multiplies numbers that were rounded to 8 bits",
                  .flops = linear_flops,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,
@@ -330,6 +373,7 @@ constexpr std::array kMatmuls = {
                  .infer = matmul_types,
                  .evaluate = matmul,
                  .expand = expand_matmul<Op::kMatmul>,
+                 .derive = derive_matmul,
                  .flops = matmul_flops,
                  .samples = Samples::kEvery,
                  .inner_axes = 2,
@@ -338,6 +382,7 @@ constexpr std::array kMatmuls = {
     OpDefinition{.op = Op::kQuantize,
                  .infer = quantize_types,
                  .evaluate = quantize,
+                 .no_derivative = "rounds to 8 bits",
                  .flops = for_each_input<3>,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,

@@ -8,6 +8,7 @@
 #include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Shape ops, and ops that move data.
 
@@ -204,6 +205,52 @@ void broadcast(const Attributes& /*attributes*/, Operands in, std::span<OracleTe
   });
 }
 
+std::vector<ValueId> derive_reshape(Builder& builder, const Derivation& node) {
+  return {with_shape(builder, node.gradient(), builder.shape(node.in[0]))};
+}
+
+std::vector<ValueId> derive_transpose(Builder& builder, const Derivation& node) {
+  const Ints& perm = node.attributes[attr::kPerm];
+  Ints inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  return {builder.transpose(node.gradient(), std::move(inverse))};
+}
+
+std::vector<ValueId> derive_concat(Builder& builder, const Derivation& node) {
+  const auto axis = static_cast<int>(node.attributes[attr::kAxis]);
+  std::vector<ValueId> gradients(node.in.size(), kNoValue);
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    const std::int64_t size = builder.shape(node.in[i])[axis];
+    if (node.wanted[i]) gradients[i] = builder.slice(node.gradient(), axis, start, size);
+    start += size;
+  }
+  return gradients;
+}
+
+std::vector<ValueId> derive_slice(Builder& builder, const Derivation& node) {
+  const Shape shape = builder.shape(node.in[0]);
+  const auto axis = static_cast<std::size_t>(node.attributes[attr::kAxis]);
+  Ints before(static_cast<std::size_t>(shape.rank()), 0), after = before;
+  before[axis] = node.attributes[attr::kStart];
+  after[axis] = shape[static_cast<int>(axis)] - node.attributes[attr::kExtent] - before[axis];
+  return {builder.pad(node.gradient(), std::move(before), std::move(after))};
+}
+
+std::vector<ValueId> derive_pad(Builder& builder, const Derivation& node) {
+  const Shape shape = builder.shape(node.in[0]);
+  ValueId made = node.gradient();
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (builder.shape(made)[axis] != shape[axis])
+      made = builder.slice(made, axis, node.attributes[attr::kBefore][static_cast<std::size_t>(axis)], shape[axis]);
+  return {made};
+}
+
+std::vector<ValueId> derive_broadcast(Builder& builder, const Derivation& node) {
+  return {sum_to(builder, node.gradient(), builder.graph().type(node.in[0]))};
+}
+
 Attributes reshape_under(const Attributes& attributes, std::int64_t extent) {
   std::vector<std::int64_t> shape = attributes[attr::kShape];
   shape.insert(shape.begin(), extent);
@@ -280,6 +327,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = reshape_types,
                  .evaluate = reshape,
+                 .derive = derive_reshape,
                  .samples = Samples::kBatched,
                  .keeps_samples = never,
                  .under_axis = reshape_under,
@@ -289,6 +337,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = transpose_types,
                  .evaluate = transpose,
+                 .derive = derive_transpose,
                  .samples = Samples::kBatched,
                  .keeps_samples = permutes_no_samples,
                  .under_axis = transpose_under,
@@ -299,6 +348,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kCopy,
                  .infer = concat_types,
                  .evaluate = concat,
+                 .derive = derive_concat,
                  .samples = Samples::kEvery,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
@@ -310,6 +360,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kView,
                  .infer = slice_types,
                  .evaluate = slice,
+                 .derive = derive_slice,
                  .samples = Samples::kBatched,
                  .keeps_samples = is_along_inner_axis,
                  .under_axis = next_axis,
@@ -321,6 +372,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kCopy,
                  .infer = pad_types,
                  .evaluate = pad,
+                 .derive = derive_pad,
                  .samples = Samples::kBatched,
                  .keeps_samples = pads_no_samples,
                  .under_axis = pad_under,
@@ -331,6 +383,7 @@ constexpr std::array kMovements = {
                  .kind = OpKind::kCopy,
                  .infer = broadcast_types,
                  .evaluate = broadcast,
+                 .derive = derive_broadcast,
                  .cases = broadcast_cases,
                  .takes_integers = true},
 };

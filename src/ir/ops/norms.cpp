@@ -2,12 +2,14 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Norms, and cumulative sums along the innermost axis.
 
@@ -142,6 +144,126 @@ void cumsum(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
   });
 }
 
+/// The mean of each row of x[..., d]: [..., 1].
+ValueId row_means(Builder& builder, ValueId x) {
+  const Shape shape = builder.shape(x);
+  const Ints innermost = {shape.rank() - 1};
+  return with_shape(builder, builder.mean(x, innermost), with_ones(shape, innermost));
+}
+
+std::vector<ValueId> derive_softmax(Builder& builder, const Derivation& node) {
+  const DType dtype = builder.dtype(node.out[0]), working = summing_dtype(dtype);
+  const ValueId made = builder.cast(node.gradient(), working), p = builder.cast(node.out[0], working);  // [..., d]
+  const Shape shape = builder.shape(p);
+  const Ints innermost = {shape.rank() - 1};
+  const ValueId total = builder.sum(builder.mul(made, p), innermost);
+  const ValueId column = with_shape(builder, total, with_ones(shape, innermost));
+  return {builder.cast(builder.mul(p, builder.sub(made, column)), dtype)};
+}
+
+/// Rows x[..., d] divided by their deviation, and its inverse.
+struct NormedRows {
+  ValueId rows;     ///< [..., d]
+  ValueId inverse;  ///< [..., 1]
+};
+
+/// A norm that centres subtracts the mean first.
+NormedRows normalize_rows(Builder& builder, ValueId x, double eps, bool centres) {
+  const ValueId centred = centres ? builder.sub(x, row_means(builder, x)) : x;
+  const ValueId square = row_means(builder, builder.mul(centred, centred));
+  const ValueId inverse = builder.rsqrt(builder.add_scalar(square, eps));
+  return {builder.mul(centred, inverse), inverse};
+}
+
+/// The gradient of the rows before they were normalized, from that of the normalized rows.
+ValueId derive_normed_rows(Builder& builder, const NormedRows& normed, ValueId made, bool centres) {
+  const ValueId along = row_means(builder, builder.mul(made, normed.rows));
+  ValueId across = builder.sub(made, builder.mul(normed.rows, along));
+  if (centres) across = builder.sub(across, row_means(builder, made));
+  return builder.mul(across, normed.inverse);
+}
+
+template <bool kCentres>
+std::vector<ValueId> derive_norm(Builder& builder, const Derivation& node) {
+  const DType dtype = builder.dtype(node.in[0]), working = summing_dtype(dtype);
+  const ValueId made = builder.cast(node.gradient(), working);  // [..., d]
+  const NormedRows normed =
+      normalize_rows(builder, builder.cast(node.in[0], working), node.attributes[attr::kEps], kCentres);
+  std::vector<ValueId> gradients(node.in.size(), kNoValue);
+  if (node.wanted[0]) {
+    const ValueId scaled = node.in.size() > 1 ? builder.mul(made, builder.cast(node.in[1], working)) : made;
+    gradients[0] = builder.cast(derive_normed_rows(builder, normed, scaled, kCentres), dtype);
+  }
+  if (node.in.size() > 1 && node.wanted[1])
+    gradients[1] = sum_to(builder, builder.mul(made, normed.rows), builder.graph().type(node.in[1]));
+  if (node.in.size() > 2 && node.wanted[2]) gradients[2] = sum_to(builder, made, builder.graph().type(node.in[2]));
+  return gradients;
+}
+
+/// Channels beyond the real ones have no part in anything.
+std::vector<ValueId> derive_group_norm(Builder& builder, const Derivation& node) {
+  const TensorType type = builder.graph().type(node.in[0]);  // [b, c, ...]
+  const DType working = summing_dtype(type.dtype);
+  const std::int64_t channels = type.shape[1], counted = counted_channels(node.attributes, type.shape);
+  const std::int64_t groups = node.attributes[attr::kGroups];
+  const auto real_along = [&](ValueId x, int axis) {
+    x = builder.cast(x, working);
+    return counted == channels ? x : builder.slice(x, axis, 0, counted);
+  };
+  const auto padded_along = [&](ValueId x, std::size_t axis, DType dtype) {
+    x = builder.cast(x, dtype);
+    if (counted == channels) return x;
+    Ints after(static_cast<std::size_t>(builder.shape(x).rank()), 0);
+    const Ints before = after;
+    after[axis] = channels - counted;
+    return builder.pad(x, before, after);
+  };
+  Shape column{counted};  // [counted, 1, ...]
+  for (int axis = 2; axis < type.shape.rank(); ++axis) column.push_back(1);
+
+  const ValueId x = real_along(node.in[0], 1), made = real_along(node.gradient(), 1);  // [b, counted, ...]
+  const Shape shape = builder.shape(x);
+  const Shape rows{shape[0], groups, shape.numel() / (shape[0] * groups)};
+  const NormedRows normed = normalize_rows(builder, with_shape(builder, x, rows), node.attributes[attr::kEps], true);
+  std::vector<ValueId> gradients(node.in.size(), kNoValue);
+  if (node.wanted[0]) {
+    const bool has_weight = node.in.size() > 1;
+    const ValueId scaled =
+        has_weight ? builder.mul(made, with_shape(builder, real_along(node.in[1], 0), column)) : made;
+    const ValueId gradient = derive_normed_rows(builder, normed, with_shape(builder, scaled, rows), true);
+    gradients[0] = padded_along(with_shape(builder, gradient, shape), 1, type.dtype);
+  }
+  Ints but_channels = {0};
+  for (int axis = 2; axis < shape.rank(); ++axis) but_channels.push_back(axis);
+  if (node.in.size() > 1 && node.wanted[1]) {
+    const ValueId product = builder.mul(made, with_shape(builder, normed.rows, shape));
+    gradients[1] = padded_along(builder.sum(product, but_channels), 0, builder.dtype(node.in[1]));
+  }
+  if (node.in.size() > 2 && node.wanted[2])
+    gradients[2] = padded_along(builder.sum(made, but_channels), 0, builder.dtype(node.in[2]));
+  return gradients;
+}
+
+/// x[..., d] from its last column to its first.
+ValueId reversed_rows(Builder& builder, ValueId x) {
+  Ints perm(static_cast<std::size_t>(builder.shape(x).rank()));
+  std::iota(perm.begin(), perm.end(), std::int64_t{0});
+  std::swap(perm.front(), perm.back());
+  const std::int64_t width = builder.shape(x)[-1];
+  std::vector<double> order;
+  for (std::int64_t i = width; i-- > 0;) order.push_back(static_cast<double>(i));
+  const ValueId ids = builder.constant(std::move(order), Shape{width}, DType::kI32);
+  return builder.transpose(builder.gather(builder.transpose(x, perm), ids), perm);
+}
+
+/// Element i of x is part of the sums from i on.
+std::vector<ValueId> derive_cumsum(Builder& builder, const Derivation& node) {
+  const DType dtype = builder.dtype(node.in[0]);
+  const ValueId made = builder.cast(node.gradient(), summing_dtype(dtype));
+  const ValueId sums = builder.emit(Op::kCumsum, {reversed_rows(builder, made)})[0];
+  return {builder.cast(reversed_rows(builder, sums), dtype)};
+}
+
 constexpr std::array kNormColumns = {17, 64};
 
 /// Cases of an op of rows without other operands and attributes.
@@ -208,11 +330,13 @@ void large_group_norm_cases(CaseList& list) {
 }
 
 constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, decltype(OpDefinition::evaluate) evaluate,
-                                  double flops, decltype(OpDefinition::cases) cases, bool is_fusable = true) {
+                                  decltype(OpDefinition::derive) derive, double flops,
+                                  decltype(OpDefinition::cases) cases, bool is_fusable = true) {
   return {.op = op,
           .kind = OpKind::kOther,
           .infer = infer,
           .evaluate = evaluate,
+          .derive = derive,
           .flops = flops,
           .samples = Samples::kBatched,
           .inner_axes = 1,
@@ -221,28 +345,30 @@ constexpr OpDefinition along_rows(Op op, decltype(OpDefinition::infer) infer, de
 }
 
 constexpr OpDefinition softmax_along_rows() {
-  OpDefinition row = along_rows(Op::kSoftmax, row_types, softmax, 5, row_cases);
+  OpDefinition row = along_rows(Op::kSoftmax, row_types, softmax, derive_softmax, 5, row_cases);
   row.exponentials = 1;
   row.benchmarks = large_row_cases;
   return row;
 }
 
-constexpr OpDefinition norm_along_rows(Op op, decltype(OpDefinition::evaluate) evaluate, double flops,
+constexpr OpDefinition norm_along_rows(Op op, decltype(OpDefinition::evaluate) evaluate,
+                                       decltype(OpDefinition::derive) derive, double flops,
                                        decltype(OpDefinition::cases) cases) {
-  OpDefinition row = along_rows(op, norm_types, evaluate, flops, cases);
+  OpDefinition row = along_rows(op, norm_types, evaluate, derive, flops, cases);
   row.benchmarks = large_row_cases;
   return row;
 }
 
 constexpr std::array kNorms = {
     softmax_along_rows(),
-    norm_along_rows(Op::kLayerNorm, layer_norm, 6, layer_norm_cases),
-    norm_along_rows(Op::kRmsNorm, rms_norm, 4, rms_norm_cases),
-    along_rows(Op::kCumsum, row_types, cumsum, 1, row_cases, false),
+    norm_along_rows(Op::kLayerNorm, layer_norm, derive_norm<true>, 6, layer_norm_cases),
+    norm_along_rows(Op::kRmsNorm, rms_norm, derive_norm<false>, 4, rms_norm_cases),
+    along_rows(Op::kCumsum, row_types, cumsum, derive_cumsum, 1, row_cases, false),
     OpDefinition{.op = Op::kGroupNorm,
                  .infer = group_norm_types,
                  .evaluate = group_norm,
                  .expand = expand_group_norm,
+                 .derive = derive_group_norm,
                  .flops = group_norm_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true,

@@ -2,9 +2,11 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Positions and time.
 
@@ -87,6 +89,76 @@ void timestep_embedding(const Attributes& attributes, Operands in, std::span<Ora
   }
 }
 
+/// The sum of each column's gradient times its frequency: [rows, columns] -> [rows] in f32, for angles position times
+/// frequency.
+ValueId derive_angles(Builder& builder, ValueId made, std::vector<double> frequencies) {
+  const Shape columns{static_cast<std::int64_t>(frequencies.size())};
+  return builder.sum(builder.mul(made, builder.constant(std::move(frequencies), columns)), {1});
+}
+
+/// The gradient of angles from those of their cosines and sines, any of which may be missing.
+ValueId derive_turns(Builder& builder, ValueId cos, ValueId sin, ValueId of_cos, ValueId of_sin) {
+  const ValueId across = of_cos == kNoValue ? kNoValue : builder.neg(builder.mul(of_cos, sin));
+  if (of_sin == kNoValue) return across;
+  const ValueId along = builder.mul(of_sin, cos);
+  return across == kNoValue ? along : builder.add(across, along);
+}
+
+std::vector<ValueId> derive_rope_table(Builder& builder, const Derivation& node) {
+  const ValueId angles = derive_turns(builder, node.out[0], node.out[1], node.gradients[0], node.gradients[1]);
+  const std::vector<std::int64_t>& axes = node.attributes[attr::kAxes];
+  std::vector<ValueId> columns;
+  std::int64_t start = 0;
+  for (const std::int64_t extent : axes) {
+    std::vector<double> frequencies;
+    for (std::int64_t i = 0; i < extent / 2; ++i)
+      frequencies.push_back(
+          std::pow(node.attributes[attr::kTheta], -2.0 * static_cast<double>(i) / static_cast<double>(extent)));
+    const ValueId of_axis = derive_angles(builder, builder.slice(angles, 1, start, extent / 2), std::move(frequencies));
+    columns.push_back(builder.reshape(of_axis, {-1, 1}));
+    start += extent / 2;
+  }
+  return {builder.cast(builder.concat(std::move(columns), 1), builder.dtype(node.in[0]))};  // [s, axes]
+}
+
+/// Turns back. The gradients of the tables are sums over all that they turn.
+std::vector<ValueId> derive_rope(Builder& builder, const Derivation& node) {
+  const auto [x, cos, sin] = std::array{node.in[0], node.in[1], node.in[2]};
+  std::vector<ValueId> gradients(3, kNoValue);
+  if (node.wanted[0]) gradients[0] = builder.rope(node.gradient(), cos, builder.neg(sin));
+  if (!node.wanted[1] && !node.wanted[2]) return gradients;
+  Shape halves = builder.shape(x);  // [..., s, d/2]
+  halves.set(-1, halves[-1] / 2);
+  Shape pairs = halves;  // [..., s, d/2, 2]
+  pairs.push_back(2);
+  const auto half = [&](ValueId from, std::int64_t which) {
+    const ValueId split = builder.reshape(builder.cast(from, DType::kF32), {pairs.dims().begin(), pairs.dims().end()});
+    return with_shape(builder, builder.slice(split, pairs.rank() - 1, which, 1), halves);
+  };
+  const ValueId even = half(x, 0), odd = half(x, 1);
+  const ValueId of_even = half(node.gradient(), 0), of_odd = half(node.gradient(), 1);
+  if (node.wanted[1])
+    gradients[1] =
+        sum_to(builder, builder.add(builder.mul(of_even, even), builder.mul(of_odd, odd)), builder.graph().type(cos));
+  if (node.wanted[2])
+    gradients[2] =
+        sum_to(builder, builder.sub(builder.mul(of_odd, even), builder.mul(of_even, odd)), builder.graph().type(sin));
+  return gradients;
+}
+
+std::vector<ValueId> derive_timestep_embedding(Builder& builder, const Derivation& node) {
+  const std::int64_t half = node.attributes[attr::kDim] / 2;
+  const auto columns = [&](ValueId from, std::int64_t which) { return builder.slice(from, 1, which * half, half); };
+  const ValueId angles = derive_turns(builder, columns(node.out[0], 0), columns(node.out[0], 1),
+                                      columns(node.gradient(), 0), columns(node.gradient(), 1));
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < half; ++i)
+    frequencies.push_back(
+        node.attributes[attr::kScale] *
+        std::pow(node.attributes[attr::kMaxPeriod], -static_cast<double>(i) / static_cast<double>(half)));
+  return {builder.cast(derive_angles(builder, angles, std::move(frequencies)), builder.dtype(node.in[0]))};
+}
+
 void rope_table_cases(CaseList& list) {
   list.add("two axes", {list.data({5, 2})}, {{attr::kAxes, std::vector<std::int64_t>{8, 8}}});
 }
@@ -111,6 +183,7 @@ constexpr std::array kPositions = {
     OpDefinition{.op = Op::kRopeTable,
                  .infer = rope_table_types,
                  .evaluate = rope_table,
+                 .derive = derive_rope_table,
                  .flops = 2.0,
                  .stays_f32 = true,
                  .cases = rope_table_cases,
@@ -118,6 +191,7 @@ constexpr std::array kPositions = {
     OpDefinition{.op = Op::kRope,
                  .infer = rope_types,
                  .evaluate = rope,
+                 .derive = derive_rope,
                  .flops = 3.0,
                  .samples = Samples::kBatched,
                  .inner_axes = 2,
@@ -127,6 +201,7 @@ constexpr std::array kPositions = {
     OpDefinition{.op = Op::kTimestepEmbedding,
                  .infer = timestep_embedding_types,
                  .evaluate = timestep_embedding,
+                 .derive = derive_timestep_embedding,
                  .flops = 2.0,
                  .samples = Samples::kBatched,
                  .stays_f32 = true,

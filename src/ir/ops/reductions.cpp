@@ -8,8 +8,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "ir/builder.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Reductions over axes, and the indices of the largest elements.
 
@@ -133,6 +135,46 @@ void topk(const Attributes& attributes, Operands in, std::span<OracleTensor> out
   }
 }
 
+/// Every element of a sum gets its gradient; of a mean, an equal part.
+template <bool kIsMean>
+std::vector<ValueId> derive_sum(Builder& builder, const Derivation& node) {
+  const Shape shape = builder.shape(node.in[0]);
+  ValueId made = node.gradient();
+  if (kIsMean) {
+    const double share = static_cast<double>(builder.shape(made).numel()) / static_cast<double>(shape.numel());
+    made = builder.mul_scalar(made, share);
+  }
+  return {builder.broadcast(with_shape(builder, made, with_ones(shape, node.attributes[attr::kAxes])), shape)};
+}
+
+/// Elements that equal the extreme share its gradient evenly.
+std::vector<ValueId> derive_extreme(Builder& builder, const Derivation& node) {
+  const Ints& axes = node.attributes[attr::kAxes];
+  const TensorType type = builder.graph().type(node.in[0]);
+  const DType working = summing_dtype(type.dtype);
+  const Shape kept = with_ones(type.shape, axes);
+  const ValueId extreme = with_shape(builder, node.out[0], kept);
+  const ValueId made = with_shape(builder, builder.cast(node.gradient(), working), kept);
+  const ValueId is_extreme = builder.cast(builder.equal(node.in[0], extreme), working);
+  const ValueId count = with_shape(builder, builder.sum(is_extreme, axes), kept);
+  return {builder.cast(builder.mul(is_extreme, builder.div(made, count)), type.dtype)};
+}
+
+/// The chosen elements get the gradients of the values.
+std::vector<ValueId> derive_topk(Builder& builder, const Derivation& node) {
+  const TensorType type = builder.graph().type(node.in[0]);  // [..., d]
+  const std::int64_t width = type.shape[-1];
+  Shape chosen = builder.shape(node.out[1]);  // [..., k, 1]
+  chosen.push_back(1);
+  std::vector<double> columns;
+  for (std::int64_t i = 0; i < width; ++i) columns.push_back(static_cast<double>(i));
+  const ValueId column = builder.constant(std::move(columns), Shape{width}, DType::kI32);
+  const ValueId is_there = builder.equal(with_shape(builder, node.out[1], chosen), column);  // [..., k, d]
+  const ValueId made = with_shape(builder, node.gradient(), chosen);
+  const ValueId spread = builder.where(is_there, made, builder.constant({0}, Shape{}, type.dtype));
+  return {builder.sum(spread, {chosen.rank() - 2})};
+}
+
 bool reduces_no_samples(const Attributes& attributes) { return attributes[attr::kAxes].front() > 0; }
 
 Attributes axes_under(const Attributes& attributes, std::int64_t /*extent*/) {
@@ -184,10 +226,12 @@ void argmax_cases(CaseList& list) {
 
 void topk_cases(CaseList& list) { list.add("4 of 37", {list.data({5, 37})}, {{attr::kK, 4}}); }
 
-constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluate) {
+constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluate,
+                                 decltype(OpDefinition::derive) derive) {
   return {.op = op,
           .infer = reduced_types,
           .evaluate = evaluate,
+          .derive = derive,
           .flops = for_each_input<1>,
           .samples = Samples::kBatched,
           .keeps_samples = reduces_no_samples,
@@ -197,13 +241,14 @@ constexpr OpDefinition over_axes(Op op, decltype(OpDefinition::evaluate) evaluat
 }
 
 constexpr std::array kReductions = {
-    over_axes(Op::kSum, sum),
-    over_axes(Op::kMean, mean),
-    over_axes(Op::kAmax, amax),
-    over_axes(Op::kAmin, amin),
+    over_axes(Op::kSum, sum, derive_sum<false>),
+    over_axes(Op::kMean, mean, derive_sum<true>),
+    over_axes(Op::kAmax, amax, derive_extreme),
+    over_axes(Op::kAmin, amin, derive_extreme),
     OpDefinition{.op = Op::kArgmax,
                  .infer = argmax_types,
                  .evaluate = argmax,
+                 .no_derivative = "makes indices",
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .keeps_samples = is_along_inner_axis,
@@ -212,6 +257,7 @@ constexpr std::array kReductions = {
     OpDefinition{.op = Op::kTopk,
                  .infer = topk_types,
                  .evaluate = topk,
+                 .derive = derive_topk,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .inner_axes = 1,

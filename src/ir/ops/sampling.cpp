@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 
 // Images, NCHW: resizing and pooling.
 
@@ -107,6 +108,98 @@ void avg_pool2d(const Attributes& attributes, Operands in, std::span<OracleTenso
   pool(attributes, *in[0], out[0], mean_of);
 }
 
+/// How much of each of `extent` pixels each of `size` pixels takes, along one axis: [extent, size].
+std::vector<double> shares_along(std::int64_t extent, std::int64_t size, ResizeMode mode) {
+  std::vector<double> shares(static_cast<std::size_t>(extent * size), 0);
+  const auto share = [&](std::size_t from, std::size_t to) -> double& {
+    return shares[from * static_cast<std::size_t>(size) + to];
+  };
+  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
+    if (mode == ResizeMode::kNearest) {
+      share(i * static_cast<std::size_t>(extent) / static_cast<std::size_t>(size), i) = 1;
+      continue;
+    }
+    const Neighbours at = neighbours_of(i, static_cast<std::size_t>(extent), static_cast<std::size_t>(size));
+    share(at.first, i) += 1 - at.weight;
+    share(at.second, i) += at.weight;
+  }
+  return shares;
+}
+
+/// Whether every pixel becomes a rectangle of equal pixels.
+bool repeats_pixels(const Attributes& attributes, const Shape& from, const Shape& to) {
+  return attributes[attr::kMode] == ResizeMode::kNearest && to[2] % from[2] == 0 && to[3] % from[3] == 0;
+}
+
+/// Every pixel gets the gradients of the pixels that it was taken for, each by its share.
+std::vector<ValueId> derive_resize2d(Builder& builder, const Derivation& node) {
+  const TensorType type = builder.graph().type(node.in[0]);
+  const Shape from = type.shape, to = builder.shape(node.gradient());
+  if (repeats_pixels(node.attributes, from, to)) {
+    const ValueId split =
+        builder.reshape(node.gradient(), {from[0], from[1], from[2], to[2] / from[2], from[3], to[3] / from[3]});
+    return {builder.sum(split, {3, 5})};
+  }
+  const DType working = summing_dtype(type.dtype);
+  ValueId made = builder.cast(node.gradient(), working);
+  for (const int axis : {3, 2}) {  // the innermost axis, which the columns are first and then the rows
+    const ValueId shares = builder.constant(shares_along(from[axis], to[axis], node.attributes[attr::kMode]),
+                                            Shape{from[axis], to[axis]}, working);
+    made = builder.transpose(builder.linear(made, shares), {0, 1, 3, 2});
+  }
+  return {builder.cast(made, type.dtype)};
+}
+
+/// An image cut into windows: [b, c, rows, columns, window * window]. Pixels that fill no window are left out.
+ValueId windows_of(Builder& builder, ValueId x, std::int64_t window) {
+  const Shape shape = builder.shape(x);
+  const std::int64_t rows = shape[2] / window, columns = shape[3] / window;
+  for (const auto& [axis, size] : {std::pair(2, rows * window), std::pair(3, columns * window)})
+    if (shape[axis] != size) x = builder.slice(x, axis, 0, size);
+  const ValueId split = builder.reshape(x, {shape[0], shape[1], rows, window, columns, window});
+  return builder.reshape(builder.transpose(split, {0, 1, 2, 4, 3, 5}),
+                         {shape[0], shape[1], rows, columns, window * window});
+}
+
+/// The inverse, with 0 for pixels that fill no window.
+ValueId joined_windows(Builder& builder, ValueId windows, const Shape& image, std::int64_t window) {
+  const Shape shape = builder.shape(windows);
+  const std::int64_t height = shape[2] * window, width = shape[3] * window;
+  const ValueId split = builder.reshape(windows, {shape[0], shape[1], shape[2], shape[3], window, window});
+  const ValueId joined =
+      builder.reshape(builder.transpose(split, {0, 1, 2, 4, 3, 5}), {shape[0], shape[1], height, width});
+  if (height == image[2] && width == image[3]) return joined;
+  return builder.pad(joined, {0, 0, 0, 0}, {0, 0, image[2] - height, image[3] - width});
+}
+
+/// The first of the largest pixels of a window gets its gradient.
+std::vector<ValueId> derive_max_pool2d(Builder& builder, const Derivation& node) {
+  const TensorType type = builder.graph().type(node.in[0]);
+  const std::int64_t window = node.attributes[attr::kWindow];
+  const ValueId windows = windows_of(builder, node.in[0], window);  // [b, c, rows, columns, window * window]
+  Shape column = builder.shape(windows);
+  column.set(4, 1);
+  std::vector<double> places;
+  for (std::int64_t i = 0; i < window * window; ++i) places.push_back(static_cast<double>(i));
+  const ValueId place = builder.constant(std::move(places), Shape{window * window}, DType::kI32);
+  const ValueId is_chosen = builder.equal(with_shape(builder, builder.argmax(windows, 4), column), place);
+  const ValueId spread = builder.where(is_chosen, with_shape(builder, node.gradient(), column),
+                                       builder.constant({0}, Shape{}, type.dtype));
+  return {joined_windows(builder, spread, type.shape, window)};
+}
+
+/// All pixels of a window share its gradient.
+std::vector<ValueId> derive_avg_pool2d(Builder& builder, const Derivation& node) {
+  const Shape shape = builder.shape(node.in[0]);
+  const std::int64_t window = node.attributes[attr::kWindow];
+  const ValueId share = builder.mul_scalar(node.gradient(), 1 / static_cast<double>(window * window));
+  Shape column = builder.shape(share);
+  column.push_back(1);
+  Shape spread = column;
+  spread.set(4, window * window);
+  return {joined_windows(builder, builder.broadcast(with_shape(builder, share, column), spread), shape, window)};
+}
+
 double resize2d_flops(const Attributes& attributes, Types /*in*/, Types out) {
   constexpr double kBilinear = 9;  // three interpolations
   return attributes[attr::kMode] == ResizeMode::kNearest ? 0 : kBilinear * static_cast<double>(out[0].shape.numel());
@@ -136,6 +229,7 @@ constexpr std::array kSampling = {
     OpDefinition{.op = Op::kResize2d,
                  .infer = resize2d_types,
                  .evaluate = resize2d,
+                 .derive = derive_resize2d,
                  .flops = resize2d_flops,
                  .samples = Samples::kBatched,
                  .any_layout = true,
@@ -144,6 +238,7 @@ constexpr std::array kSampling = {
     OpDefinition{.op = Op::kMaxPool2d,
                  .infer = pool_types,
                  .evaluate = max_pool2d,
+                 .derive = derive_max_pool2d,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .any_layout = true,
@@ -151,6 +246,7 @@ constexpr std::array kSampling = {
     OpDefinition{.op = Op::kAvgPool2d,
                  .infer = pool_types,
                  .evaluate = avg_pool2d,
+                 .derive = derive_avg_pool2d,
                  .flops = for_each_input<1>,
                  .samples = Samples::kBatched,
                  .any_layout = true,
