@@ -89,11 +89,15 @@ void timestep_embedding(const Attributes& attributes, Operands in, std::span<Ora
   }
 }
 
-/// The sum of each column's gradient times its frequency: [rows, columns] -> [rows] in f32, for angles position times
-/// frequency.
-ValueId derive_angles(Builder& builder, ValueId made, std::vector<double> frequencies) {
-  const Shape columns{static_cast<std::int64_t>(frequencies.size())};
-  return builder.sum(builder.mul(made, builder.constant(std::move(frequencies), columns)), {1});
+/// The gradient of positions from that of the angles position * base^(-i / count), i = 0..count-1: [rows, count] ->
+/// [rows]. The powers are computed by ops, since a constant in f32 would round them.
+ValueId derive_angles(Builder& builder, ValueId made, double base) {
+  const std::int64_t count = builder.shape(made)[1];
+  std::vector<double> steps;
+  for (std::int64_t i = 0; i < count; ++i) steps.push_back(static_cast<double>(i));
+  const ValueId exponents = builder.mul_scalar(builder.constant(std::move(steps), Shape{count}),
+                                               -std::log(base) / static_cast<double>(count));
+  return builder.sum(builder.mul(made, builder.exp(exponents)), {1});
 }
 
 /// The gradient of angles from those of their cosines and sines, any of which may be missing.
@@ -110,12 +114,8 @@ std::vector<ValueId> derive_rope_table(Builder& builder, const Derivation& node)
   std::vector<ValueId> columns;
   std::int64_t start = 0;
   for (const std::int64_t extent : axes) {
-    std::vector<double> frequencies;
-    for (std::int64_t i = 0; i < extent / 2; ++i)
-      frequencies.push_back(
-          std::pow(node.attributes[attr::kTheta], -2.0 * static_cast<double>(i) / static_cast<double>(extent)));
-    const ValueId of_axis = derive_angles(builder, builder.slice(angles, 1, start, extent / 2), std::move(frequencies));
-    columns.push_back(builder.reshape(of_axis, {-1, 1}));
+    const ValueId of_axis = builder.slice(angles, 1, start, extent / 2);
+    columns.push_back(builder.reshape(derive_angles(builder, of_axis, node.attributes[attr::kTheta]), {-1, 1}));
     start += extent / 2;
   }
   return {builder.cast(builder.concat(std::move(columns), 1), builder.dtype(node.in[0]))};  // [s, axes]
@@ -151,12 +151,8 @@ std::vector<ValueId> derive_timestep_embedding(Builder& builder, const Derivatio
   const auto columns = [&](ValueId from, std::int64_t which) { return builder.slice(from, 1, which * half, half); };
   const ValueId angles = derive_turns(builder, columns(node.out[0], 0), columns(node.out[0], 1),
                                       columns(node.gradient(), 0), columns(node.gradient(), 1));
-  std::vector<double> frequencies;
-  for (std::int64_t i = 0; i < half; ++i)
-    frequencies.push_back(
-        node.attributes[attr::kScale] *
-        std::pow(node.attributes[attr::kMaxPeriod], -static_cast<double>(i) / static_cast<double>(half)));
-  return {builder.cast(derive_angles(builder, angles, std::move(frequencies)), builder.dtype(node.in[0]))};
+  const ValueId gradient = derive_angles(builder, angles, node.attributes[attr::kMaxPeriod]);
+  return {builder.cast(builder.mul_scalar(gradient, node.attributes[attr::kScale]), builder.dtype(node.in[0]))};
 }
 
 void rope_table_cases(CaseList& list) {
