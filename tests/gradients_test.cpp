@@ -19,6 +19,7 @@
 #include "ir/builder.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/verify.hpp"
+#include "passes/pass.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/session/session.hpp"
@@ -30,6 +31,7 @@ namespace {
 constexpr double kMostErrorInDouble = 1e-8;
 constexpr double kMostErrorInF32 = 2e-5;  // or this many times the error of PyTorch in f32, if that is larger
 constexpr double kOfPyTorch = 1.2;
+constexpr double kMostErrorInBf16 = 6e-2;  // of all gradients together
 
 struct GradientCase {
   const char* golden;  ///< in tests/goldens/gradients
@@ -88,7 +90,8 @@ double error_of(const Condensed& made, const Condensed& expected) {
 
 class GradientGolden {
  public:
-  explicit GradientGolden(const GradientCase& one)
+  /// Under `forward_switches` the forward graph is optimized before its derivative is taken.
+  explicit GradientGolden(const GradientCase& one, const std::string& forward_switches = "")
       : component_(open_component((source_dir(kSourceDir) / "tests/goldens" / one.folder).string())),
         golden_(SafetensorsFile::open(source_dir(kSourceDir) / "tests/goldens/gradients" /
                                       (std::string(one.golden) + ".safetensors"))) {
@@ -98,6 +101,9 @@ class GradientGolden {
     graph_ = component_.build(
         one.pass == std::string("forward") ? component_.kind->passes.front() : pass_named(*component_.kind, one.pass),
         given);
+    if (!forward_switches.empty())
+      static_cast<void>(
+          optimize(graph_, SwitchSet::parse(forward_switches), make_backend(DeviceKind::kCpu)->properties().target));
     differentiate_half_square();
   }
 
@@ -145,6 +151,18 @@ class GradientGolden {
     return worst;
   }
 
+  /// The error of all gradients together, relative to their length.
+  [[nodiscard]] double whole_error(const NamedTensors& outputs) const {
+    double errors = 0, lengths = 0;
+    for (const std::string& name : names_) {
+      const Condensed expected = expected_of(name);
+      const double error = error_of(condensed(outputs.at("gradient." + name)), expected);
+      errors += error * error;
+      lengths += expected[0] * expected[0];
+    }
+    return std::sqrt(errors / lengths);
+  }
+
  private:
   /// The loss is half the sum of the squares of all outputs.
   void differentiate_half_square() {
@@ -154,7 +172,8 @@ class GradientGolden {
     for (const Output& output : outputs) {
       std::vector<std::int64_t> axes;
       for (int axis = 0; axis < builder.shape(output.value).rank(); ++axis) axes.push_back(axis);
-      const ValueId sum = builder.mul_scalar(builder.sum(builder.mul(output.value, output.value), axes), 0.5);
+      const ValueId made = builder.cast(output.value, DType::kF32);
+      const ValueId sum = builder.mul_scalar(builder.sum(builder.mul(made, made), axes), 0.5);
       loss = loss == kNoValue ? sum : builder.add(loss, sum);
     }
     std::vector<ValueId> wrt;
@@ -217,6 +236,78 @@ TEST_P(GradientsOf, AreThoseOfPyTorchInF32) {
       return std::max(kMostErrorInF32, kOfPyTorch * of_pytorch);
     });
     EXPECT_LE(error, 1) << name << ' ' << switches;
+  }
+}
+
+/// The outputs of a program without params on a CPU, for inputs of ones, or of zeros if they are integers.
+NamedTensors run_on_ones(const Graph& graph, Backend& backend, const std::string& switches) {
+  const Compiled compiled = compile(graph, SwitchSet::parse(switches), backend.properties().target);
+  WeightStore constants(backend);
+  Session session(compiled.program, constants, backend);
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+    const TensorType& type = graph.type(input);
+    HostTensor tensor(type.dtype, type.shape);
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, is_float(type.dtype) ? 1 : 0);
+    session.set_input(graph.value(input).name, tensor);
+  }
+  session.run();
+  NamedTensors outputs;
+  for (const Output& output : graph.outputs()) outputs.emplace(output.name, session.output(output.name));
+  return outputs;
+}
+
+// In bf16, 256 + 1 is 256: a sum that is rounded in between stops growing there.
+TEST(GradientsIn16Bits, AreSummedInF32) {
+  constexpr std::int64_t kRows = 4096, kColumns = 8;
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  if (backend->properties().target.cpu_isa < CpuIsa::kAvx512) GTEST_SKIP() << "bf16 declines on this CPU";
+  Graph graph("rows of ones");
+  Builder builder(graph);
+  const auto input = [&](const char* name, const Shape& shape) { return graph.add_input(name, {DType::kBF16, shape}); };
+  const ValueId x = input("x", {kRows, kColumns});
+  const ValueId ids = graph.add_input("ids", {DType::kI32, {kRows}});
+  const std::map<std::string, ValueId> summed = {
+      {"added", input("added", {kColumns})},         {"factor", input("factor", {kColumns})},
+      {"table", input("table", {1, kColumns})},      {"weight", input("weight", {kColumns, kColumns})},
+      {"bias", input("bias", {kColumns})},           {"norm_weight", input("norm_weight", {kColumns})},
+      {"norm_bias", input("norm_bias", {kColumns})}, {"row", input("row", {1, kColumns})}};
+  const ValueId normed =
+      builder.layer_norm(builder.mul(x, builder.constant({-1, 1, -1, 1, -1, 1, -1, 1}, {8}, DType::kBF16)), 0,
+                         {.weight = summed.at("norm_weight"), .bias = summed.at("norm_bias")});
+  ValueId loss = kNoValue;
+  for (const ValueId y :
+       {builder.add(x, summed.at("added")), builder.mul(x, summed.at("factor")),
+        builder.gather(summed.at("table"), ids), builder.linear(x, summed.at("weight"), {.bias = summed.at("bias")}),
+        normed, builder.broadcast(summed.at("row"), {kRows, kColumns})}) {
+    const ValueId sum = builder.sum(builder.cast(y, DType::kF32), {0, 1});
+    loss = loss == kNoValue ? sum : builder.add(loss, sum);
+  }
+  // By an input, so that the rows of ones are none that a weight store makes before the program runs.
+  loss = builder.mul(loss, graph.add_input("scale", {DType::kF32, Shape{}}));
+  std::vector<ValueId> wrt;
+  for (const auto& [name, value] : summed) wrt.push_back(value);
+  const std::vector<ValueId> gradients = differentiate(builder, loss, wrt);
+  std::size_t next = 0;
+  for (const auto& [name, value] : summed) graph.add_output(name, gradients[next++]);
+  graph.add_output("loss", loss);  // which reads every input
+
+  for (const char* switches : {"baseline", "lossless"})
+    for (const auto& [name, made] : run_on_ones(graph, *backend, switches))
+      for (std::int64_t i = 0; i < made.numel(); ++i)
+        EXPECT_TRUE(name == "loss" || std::fabs(made.at(i)) == kRows) << name << ' ' << i << ' ' << switches;
+}
+
+// The order of training: attention as one op and the dtypes first, then the derivative, then all other passes.
+TEST(GradientsIn16Bits, StayNearThoseInDoublePrecision) {
+  if (make_backend(DeviceKind::kCpu)->properties().target.cpu_isa < CpuIsa::kAvx512)
+    GTEST_SKIP() << "bf16 declines on this CPU";
+  for (const GradientCase& one : kGradientCases) {
+    if (std::string_view(one.folder).starts_with("unets"))
+      continue;  // their checkpoints are f16, which gradients would be
+    const GradientGolden golden(one, "flash,bf16");
+    for (const char* switches : {"baseline", "lossless"})
+      EXPECT_LE(golden.whole_error(golden.run(DeviceKind::kCpu, switches)), kMostErrorInBf16)
+          << one.golden << ' ' << switches;
   }
 }
 
