@@ -1,5 +1,5 @@
-// T5's encoder and CLIP's against transformers in double precision (tests/goldens/make_text_encoders.py), on both
-// devices' kernels with and without switches.
+// T5's encoder, CLIP's and language models against transformers in double precision
+// (tests/goldens/make_text_encoders.py), on both devices' kernels with and without switches.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,11 +39,14 @@ struct Case {
   std::string suffix = {};  ///< of the outputs' names in the golden
 };
 const std::vector<Case> kCases = {
-    {"t5", "encode", {"input_ids"}},          {"t5", "encode", {"input_ids", "attention_mask"}, "_masked"},
-    {"t5-relu", "encode", {"input_ids"}},     {"t5-relu", "encode", {"input_ids", "attention_mask"}, "_masked"},
-    {"clip-l", "encode", {"input_ids"}},      {"clip-l", "hidden-states", {"input_ids"}},
-    {"clip-g", "encode", {"input_ids"}},      {"clip-g", "hidden-states", {"input_ids"}},
-    {"clip-l", "penultimate", {"input_ids"}}, {"clip-g", "penultimate", {"input_ids"}},
+    {"t5", "encode", {"input_ids"}},           {"t5", "encode", {"input_ids", "attention_mask"}, "_masked"},
+    {"t5-relu", "encode", {"input_ids"}},      {"t5-relu", "encode", {"input_ids", "attention_mask"}, "_masked"},
+    {"clip-l", "encode", {"input_ids"}},       {"clip-l", "hidden-states", {"input_ids"}},
+    {"clip-g", "encode", {"input_ids"}},       {"clip-g", "hidden-states", {"input_ids"}},
+    {"clip-l", "penultimate", {"input_ids"}},  {"clip-g", "penultimate", {"input_ids"}},
+    {"qwen2.5-vl", "encode", {"input_ids"}},   {"qwen2.5-vl-nested", "encode", {"input_ids"}},
+    {"qwen3", "encode", {"input_ids"}},        {"qwen2.5-vl", "hidden-states", {"input_ids"}},
+    {"qwen3", "hidden-states", {"input_ids"}},
 };
 
 class TextGolden {
@@ -153,6 +156,8 @@ TEST(TextEncoders, LeaveWhatElseCheckpointsHold) {
   EXPECT_EQ(error_with("t5", "encoder.embed_tokens.weight"), "(no error)");
   EXPECT_EQ(error_with("clip-l", "embeddings.position_ids"), "(no error)");
   EXPECT_EQ(error_with("clip-g", "text_model.embeddings.position_ids"), "(no error)");
+  EXPECT_EQ(error_with("qwen2.5-vl", "model.visual.blocks.0.norm1.weight"), "(no error)");
+  EXPECT_THAT(error_with("qwen3", "model.stranger"), HasSubstr("that the model does not know: model.stranger"));
   EXPECT_THAT(error_with("t5", "encoder.stranger"), HasSubstr("that the model does not know: encoder.stranger"));
 }
 

@@ -11,6 +11,7 @@
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
 #include "models/text_encoders/clip_text.hpp"
+#include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/unets/live_stream_unet.hpp"
@@ -21,9 +22,12 @@ namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(), autoencoder_kl_class(), autoencoder_tiny_class(),
-      t5_encoder_class(),       clip_text_class(),      clip_text_with_projection_class(),
-      unet2d_condition_class(), unet2d_class(),         live_stream_unet_class(),
+      flux_transformer_class(), autoencoder_kl_class(),
+      autoencoder_tiny_class(), t5_encoder_class(),
+      clip_text_class(),        clip_text_with_projection_class(),
+      qwen25_vl_class(),        qwen3_class(),
+      unet2d_condition_class(), unet2d_class(),
+      live_stream_unet_class(),
   };
   return kClasses;
 }

@@ -5,12 +5,13 @@
 
 Each case is a folder as transformers writes it, config.json and model.safetensors (F32, random), with golden.safetensors: `input_ids`
 (I64) and in F64 what the model gives, under transformers' names: `last_hidden_state`; of T5 also `attention_mask` (I64) and
-`last_hidden_state_masked`; of CLIP `pooler_output` or `text_embeds`, and `hidden_states.0` and on. `*_bf16_error` is how far
+`last_hidden_state_masked`; of CLIP `pooler_output` or `text_embeds`, and `hidden_states.0` and on, which language models have too. `*_bf16_error` is how far
 transformers in bf16 is from each (relative L2). Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers (for make_flux.py)
 and safetensors.
 
 A double model in transformers is not double throughout: its norms, softmaxes and position buckets cast to float32. While a golden is
-computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script.
+computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script. Rotary frequencies are
+float32 from the start, and are computed again.
 """
 
 import argparse
@@ -22,7 +23,8 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
+from transformers import (CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration,
+                          Qwen3Config, Qwen3ForCausalLM, T5Config, T5EncoderModel)
 
 from make_flux import OnlyDouble
 
@@ -43,6 +45,23 @@ CLIP_CASES = {
     "clip-g": dict(kind=CLIPTextModelWithProjection, seed=34, pads_with_end=False, lengths=(9, 3, 6), tokens=9,
                    config=dict(vocab_size=53, hidden_size=20, intermediate_size=36, num_hidden_layers=3, num_attention_heads=2,
                                max_position_embeddings=15, hidden_act="gelu", projection_dim=14)),
+}
+# As Qwen2.5-VL, with names as published and as version 5 has them in memory, and as Qwen3: heads of queries that share keys.
+VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=24, patch_size=4, fullatt_block_indexes=[0])
+LANGUAGE_CASES = {
+    "qwen2.5-vl": dict(kind=Qwen2_5_VLForConditionalGeneration, seed=35, tokens=19, batch=2, names=str,
+                       config=dict(vocab_size=59, hidden_size=24, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4,
+                                   num_key_value_heads=2, rms_norm_eps=1e-6,
+                                   rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=[1, 1, 1]))),
+    "qwen2.5-vl-nested": dict(kind=Qwen2_5_VLForConditionalGeneration, seed=36, tokens=7, batch=1,
+                              names=lambda name: name.replace("model.", "model.language_model."),
+                              config=dict(vocab_size=43, hidden_size=20, intermediate_size=28, num_hidden_layers=1,
+                                          num_attention_heads=2, num_key_value_heads=2, rms_norm_eps=1e-5,
+                                          rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[1, 2, 2]))),
+    "qwen3": dict(kind=Qwen3ForCausalLM, seed=37, tokens=15, batch=2, names=str,
+                  config=dict(vocab_size=47, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+                              num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-6,
+                              rope_parameters=dict(rope_type="default", rope_theta=1e6))),
 }
 
 
@@ -83,6 +102,20 @@ def clip_outputs(model, inputs):
     return {"last_hidden_state": result.last_hidden_state, pooled: result[pooled], **states}
 
 
+def language_outputs(model, inputs):
+    states = model(input_ids=inputs["input_ids"], output_hidden_states=True).hidden_states
+    return {"last_hidden_state": states[-1], **{f"hidden_states.{i}": state for i, state in enumerate(states)}}
+
+
+def in_double(model):
+    model = model.double()
+    for module in model.modules():
+        if isinstance(getattr(module, "inv_freq", None), torch.Tensor) and hasattr(module.config, "rope_parameters"):
+            half, theta = len(module.inv_freq), module.config.rope_parameters["rope_theta"]
+            module.inv_freq = theta ** (-torch.arange(half, dtype=torch.float64) / half)
+    return model
+
+
 def make_t5(case, generator):
     config = case["config"]
     model = T5EncoderModel(T5Config(**config, attn_implementation="eager")).eval()
@@ -110,6 +143,23 @@ def make_clip(case, generator):
     return model, weights, {"input_ids": ids}
 
 
+def make_language(case, generator):
+    """Weights of the language half, under the names of the case; the head's and one of vision's, which nothing reads, too."""
+    ids = dict(bos_token_id=0, eos_token_id=1, attn_implementation="eager")
+    if case["kind"] is Qwen3ForCausalLM:
+        model = Qwen3ForCausalLM(Qwen3Config(**case["config"], **ids))
+    else:
+        text = dict(case["config"], **ids)
+        model = Qwen2_5_VLForConditionalGeneration(Qwen2_5_VLConfig(text_config=text, vision_config=VISION, attn_implementation="eager"))
+    randomize(model.eval(), generator)
+    saved = {name.replace("model.language_model.", "model."): tensor for name, tensor in model.state_dict().items()}
+    weights = {case["names"](name): tensor for name, tensor in saved.items() if "visual" not in name}
+    if case["kind"] is not Qwen3ForCausalLM:
+        weights["visual.merger.ln_q.weight"] = saved["model.visual.merger.ln_q.weight"]
+    shape = (case["batch"], case["tokens"])
+    return model, weights, {"input_ids": torch.randint(case["config"]["vocab_size"], shape, generator=generator)}
+
+
 def make_case(folder, case, make, outputs):
     model, weights, inputs = make(case, torch.Generator().manual_seed(case["seed"]))
     weights = {name: tensor.float().clone().contiguous() for name, tensor in weights.items()}
@@ -117,7 +167,7 @@ def make_case(folder, case, make, outputs):
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         torch.set_default_dtype(torch.float64)
         with InDouble():
-            golden = outputs(model.double(), inputs)
+            golden = outputs(in_double(model), inputs)
         torch.set_default_dtype(torch.float32)
         single = outputs(model.float(), inputs)
         narrow = outputs(model.bfloat16(), inputs)
@@ -135,6 +185,8 @@ def make_case(folder, case, make, outputs):
     config = {"architectures": [type(model).__name__], **case["config"]}
     if make is make_clip:
         config["eos_token_id"] = case["config"]["vocab_size"] - 1
+    if case.get("kind") is Qwen2_5_VLForConditionalGeneration:
+        config = {"architectures": config["architectures"], "text_config": case["config"]}
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2)
         file.write("\n")
@@ -151,6 +203,8 @@ def main():
         make_case(os.path.join(args.out, name), case, make_t5, t5_outputs)
     for name, case in CLIP_CASES.items():
         make_case(os.path.join(args.out, name), case, make_clip, clip_outputs)
+    for name, case in LANGUAGE_CASES.items():
+        make_case(os.path.join(args.out, name), case, make_language, language_outputs)
 
 
 if __name__ == "__main__":

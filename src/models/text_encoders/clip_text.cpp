@@ -22,7 +22,7 @@ class ClipTextModel {
     ClipText text;
     {
       const auto scope = b_.scope(has_bare_names() ? "" : "text_model");
-      const ValueId bias = causal_bias(b_.shape(ids)[1]);
+      const ValueId bias = text_encoder::causal_bias(b_, b_.shape(ids)[1], params_.compute);
       text.hidden_states.push_back(embeddings(ids));
       for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
         const auto block = b_.block("encoder.layers." + std::to_string(i));
@@ -53,14 +53,6 @@ class ClipTextModel {
     const auto table = b_.scope("position_embedding");
     const ValueId places = param("weight", {config_.max_position_embeddings, config_.hidden_size});
     return b_.add(tokens, b_.slice(places, 0, 0, b_.shape(ids)[1]));
-  }
-
-  /// [tokens, tokens]: 0 for keys up to the query's own position, kUnseen after it.
-  ValueId causal_bias(std::int64_t tokens) {
-    std::vector<double> bias;
-    for (std::int64_t query = 0; query < tokens; ++query)
-      for (std::int64_t key = 0; key < tokens; ++key) bias.push_back(key <= query ? 0 : text_encoder::kUnseen);
-    return b_.constant(std::move(bias), {tokens, tokens}, params_.compute);
   }
 
   ValueId layer(ValueId x, ValueId bias) {

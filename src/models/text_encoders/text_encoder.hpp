@@ -23,4 +23,7 @@ inline constexpr double kUnseen = -65504;
 /// `most` tokens.
 ValueId add_ids(Graph& graph, const InputShapes& given, std::int64_t most);
 
+/// [tokens, tokens]: 0 for keys up to the query's own position, kUnseen after it.
+[[nodiscard]] ValueId causal_bias(Builder& builder, std::int64_t tokens, DType dtype);
+
 }  // namespace headroom::text_encoder

@@ -1,0 +1,189 @@
+#include "models/text_encoders/language_model.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "models/attention.hpp"
+#include "models/text_encoders/text_encoder.hpp"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kDefaultLanguageTokens = 512;
+constexpr std::int64_t kMostLanguageTokens = 8192;  // the causal bias grows with the square of this number
+
+class LanguageModel {
+ public:
+  LanguageModel(Builder& builder, const LanguageModelConfig& config, const ParamSource& params)
+      : b_(builder), config_(config), params_(params) {}
+
+  LanguageStates forward(ValueId ids) {
+    const auto scope = b_.scope(is_nested() ? "model.language_model" : "model");
+    const std::int64_t tokens = b_.shape(ids)[1];
+    bias_ = text_encoder::causal_bias(b_, tokens, params_.compute);
+    std::vector<double> places(static_cast<std::size_t>(tokens));
+    std::iota(places.begin(), places.end(), 0.0);
+    const ValueId positions = b_.constant(std::move(places), {tokens, 1});
+    std::tie(cos_, sin_) = b_.rope_table(positions, {config_.head_dim}, config_.rope_theta);  // [tokens, head_dim / 2]
+
+    LanguageStates states;
+    ValueId x = embed(ids);  // [batch, tokens, hidden_size]
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      states.inputs.push_back(x);
+      const auto block = b_.block("layers." + std::to_string(i));
+      x = b_.add(x, self_attention(norm("input_layernorm", x)));
+      x = b_.add(x, feed_forward(norm("post_attention_layernorm", x)));
+    }
+    states.last = norm("norm", x);
+    return states;
+  }
+
+ private:
+  /// The names in checkpoints of models that also see, if transformers did not shorten them when it saved.
+  [[nodiscard]] bool is_nested() const { return params_.has && params_.has("model.language_model.norm.weight"); }
+
+  ValueId embed(ValueId ids) {
+    const auto scope = b_.scope("embed_tokens");
+    return read_rows(b_, params_, "weight", {config_.vocab_size, config_.hidden_size}, ids);
+  }
+
+  ValueId self_attention(ValueId x) {
+    const auto scope = b_.scope("self_attn");
+    const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+    const ValueId q = rotated("q", x, config_.num_attention_heads);
+    const ValueId k = for_all_queries(rotated("k", x, config_.num_key_value_heads));
+    const ValueId v = linear("v_proj", x, config_.num_key_value_heads * config_.head_dim, config_.has_qkv_bias);
+    const ValueId values = for_all_queries(split_heads(b_, v, config_.num_key_value_heads));
+    const ValueId context = attention_of_heads(b_, q, k, values, scale, bias_);  // [batch, tokens, width]
+    return linear("o_proj", context, config_.hidden_size, config_.has_output_bias);
+  }
+
+  /// Rotated queries or keys, [batch, heads, tokens, head_dim], whose channels are in the order of the op rope.
+  ValueId rotated(const std::string& name, ValueId x, std::int64_t heads) {
+    const std::int64_t width = heads * config_.head_dim;
+    ValueId projected = kNoValue;  // [batch, tokens, heads * head_dim]
+    {
+      const auto scope = b_.scope(name + "_proj");
+      const ValueId weight = as_neighbours(param("weight", {width, b_.shape(x)[-1]}));
+      const ValueId bias = config_.has_qkv_bias ? as_neighbours(param("bias", {width})) : kNoValue;
+      projected = b_.linear(x, weight, {.bias = bias});
+    }
+    ValueId split = split_heads(b_, projected, heads);
+    if (config_.has_qk_norm) {
+      const auto scope = b_.scope(name + "_norm");
+      split = b_.rms_norm(split, as_neighbours(param("weight", {config_.head_dim})), config_.rms_norm_eps);
+    }
+    return b_.rope(split, cos_, sin_);
+  }
+
+  /// Rows [heads * head_dim, ...] of a weight, in the order in which the op rope rotates neighbours. In the
+  /// checkpoint, channels i and i + head_dim / 2 of a head are rotated together. Scores do not depend on the order.
+  ValueId as_neighbours(ValueId weight) {
+    const Shape shape = b_.shape(weight);
+    const std::int64_t half = config_.head_dim / 2, heads = shape[0] / config_.head_dim;
+    const ValueId halves = b_.reshape(weight, {heads, 2, half, shape.numel() / shape[0]});
+    return b_.reshape(b_.transpose(halves, {0, 2, 1, 3}), {shape.dims().begin(), shape.dims().end()});
+  }
+
+  /// Repeats the heads of keys or values for the queries that share them: [batch, kv heads, tokens, head_dim] ->
+  /// [batch, heads, tokens, head_dim].
+  ValueId for_all_queries(ValueId x) {
+    const Shape shape = b_.shape(x);
+    const std::int64_t sharing = config_.num_attention_heads / shape[1];
+    if (sharing == 1) return x;
+    const ValueId one = b_.reshape(x, {shape[0], shape[1], 1, shape[2], shape[3]});
+    const ValueId all = b_.broadcast(one, {shape[0], shape[1], sharing, shape[2], shape[3]});
+    return b_.reshape(all, {shape[0], shape[1] * sharing, shape[2], shape[3]});
+  }
+
+  ValueId feed_forward(ValueId x) {
+    const auto scope = b_.scope("mlp");
+    const ValueId gate = b_.silu(linear("gate_proj", x, config_.intermediate_size, false));
+    const ValueId wide = b_.mul(gate, linear("up_proj", x, config_.intermediate_size, false));
+    return linear("down_proj", wide, config_.hidden_size, false);
+  }
+
+  ValueId norm(std::string_view name, ValueId x) {
+    const auto scope = b_.scope(name);
+    return b_.rms_norm(x, param("weight", {config_.hidden_size}), config_.rms_norm_eps);
+  }
+
+  /// x[..., in] -> [..., out]
+  ValueId linear(std::string_view name, ValueId x, std::int64_t out, bool has_bias) {
+    const auto scope = b_.scope(name);
+    const ValueId weight = param("weight", {out, b_.shape(x)[-1]});
+    return b_.linear(x, weight, {.bias = has_bias ? param("bias", {out}) : kNoValue});
+  }
+
+  ValueId param(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
+
+  Builder& b_;
+  const LanguageModelConfig& config_;
+  const ParamSource& params_;
+  ValueId bias_ = kNoValue;
+  ValueId cos_ = kNoValue;
+  ValueId sin_ = kNoValue;
+};
+
+InputShapes language_shapes(const nlohmann::json& json, const PassSize& size) {
+  static_cast<void>(parse_language_model_config(json));
+  return text_encoder::id_shapes(size, kMostLanguageTokens);
+}
+
+template <bool kAllStates>
+Graph build_language_pass(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const LanguageModelConfig config = parse_language_model_config(json);
+  Graph graph("language_model_encode");
+  Builder builder(graph);
+  const ValueId ids = text_encoder::add_ids(graph, given, kMostLanguageTokens);
+  LanguageStates states = build_language_model(builder, config, ids, params);
+  if (!kAllStates) {
+    graph.add_output("last_hidden_state", states.last);
+    return graph;
+  }
+  states.inputs.push_back(states.last);
+  for (std::size_t i = 0; i < states.inputs.size(); ++i)
+    graph.add_output("hidden_states." + std::to_string(i), states.inputs[i]);
+  return graph;
+}
+
+std::optional<InputRange> language_input_range(const nlohmann::json& json, std::string_view /*input_ids*/) {
+  return InputRange{0, static_cast<double>(parse_language_model_config(json).vocab_size)};
+}
+
+/// The vision half, and the head, which a model without a text to continue does not use.
+bool is_unread_by_language_model(std::string_view tensor) {
+  return tensor.starts_with("visual.") || tensor.starts_with("model.visual.") || tensor == "lm_head.weight";
+}
+
+ComponentClass language_class(std::string_view name) {
+  return {.name = name,
+          .passes = {{"encode", {"input_ids"}, language_shapes, build_language_pass<false>},
+                     {"hidden-states", {"input_ids"}, language_shapes, build_language_pass<true>}},
+          .range = language_input_range,
+          .text_tokens = [](const nlohmann::json&) { return kDefaultLanguageTokens; },
+          .is_unread = is_unread_by_language_model};
+}
+
+}  // namespace
+
+LanguageStates build_language_model(Builder& builder, const LanguageModelConfig& config, ValueId ids,
+                                    const ParamSource& params) {
+  return LanguageModel(builder, config, params).forward(ids);
+}
+
+ComponentClass qwen25_vl_class() {
+  ComponentClass qwen = language_class(kQwen25Vl);
+  qwen.named = {{"qwen2.5-vl-7b",
+                 "Qwen-Image's text encoder; its checkpoint does not ship: give a folder or --random-weights",
+                 qwen25_vl_config}};
+  return qwen;
+}
+
+ComponentClass qwen3_class() { return language_class(kQwen3); }
+
+}  // namespace headroom
