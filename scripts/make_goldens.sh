@@ -39,9 +39,11 @@ make_tokens() {
 }
 
 mkdir -p "$out"
-for kind in flux pipelines lora adapters live_stream samplers step_caches text vae; do mkdir -p "$out/$kind"; done
+for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text vae; do mkdir -p "$out/$kind"; done
 make_kind flux flux python3 $goldens/make_flux.py --out "$out/flux"
+make_kind qwen-image qwen_image python3 $goldens/make_qwen_image.py --out "$out/qwen_image"
 make_kind flux-pipelines pipelines python3 $goldens/make_flux_pipelines.py --out "$out/pipelines"
+make_kind qwen-image-pipelines pipelines python3 $goldens/make_qwen_image_pipelines.py --out "$out/pipelines"
 make_kind stable-diffusion pipelines python3 $goldens/make_stable_diffusion.py --out "$out/pipelines"
 make_kind lora lora python3 $goldens/make_loras.py --folder $goldens/pipelines/flux-dev --out "$out/lora"
 make_kind adapters adapters python3 $goldens/make_adapters.py --folder $goldens/pipelines/sd-1.5 --out "$out/adapters"
@@ -49,6 +51,7 @@ make_kind live-stream live_stream python3 $goldens/make_live_stream.py --out "$o
 make_kind samplers samplers python3 $goldens/make_samplers.py --out "$out/samplers"
 make_kind step-caches step_caches python3 $goldens/make_step_caches.py --models models --goldens $goldens --out "$out/step_caches"
 make_kind text-encoders text python3 $goldens/make_text_encoders.py --out "$out/text"
+make_kind prompt-ids text python3 $goldens/make_prompt_ids.py --out "$out/text/qwen2"
 make_kind vae vae python3 $goldens/make_vae.py --out "$out/vae"
 make_kind tokens text make_tokens
 

@@ -51,7 +51,7 @@ class ComponentGolden {
   }
 
   /// The error of the interpreter, in double precision.
-  [[nodiscard]] double interpreted(const std::string& pass_name) {
+  [[nodiscard]] double interpreted(const std::string& pass_name) const {
     const Graph plain = graph(pass_name);
     NamedTensors inputs, params;
     for (const ValueId input : plain.values_of(ValueKind::kInput))

@@ -1,5 +1,5 @@
-// AutoencoderKL and AutoencoderTiny against diffusers in double precision (tests/goldens/make_vae.py): encoder and decoder, the large
-// one's whole and in tiles, of each configuration, on both devices' kernels with and without switches.
+// Autoencoders against diffusers in double precision (tests/goldens/make_vae.py): encoder and decoder, AutoencoderKL's
+// whole and in tiles, of each configuration, on both devices' kernels with and without switches.
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,11 @@
 namespace headroom {
 namespace {
 
+constexpr double kVaeExact = 1e-12;     // relative L2, of the graph in double precision
 constexpr double kVaeFp32Error = 5e-6;  // relative L2; diffusers in fp32 is within 1.3e-6 of the goldens
 constexpr double kVaeBf16Ratio = 1.1;   // of diffusers' own error in bf16
 
-constexpr const char* kConfigurations[] = {"flux", "stable-diffusion", "tiny"};
+constexpr const char* kConfigurations[] = {"flux", "stable-diffusion", "tiny", "qwen-image"};
 
 /// Names of all its passes.
 std::vector<std::string> passes_of(const ComponentGolden& golden) {
@@ -43,6 +44,10 @@ void expect_vae_in_bf16(DeviceKind device) {
   }
 }
 
+TEST(Vae, OfOneFrameIsDiffusersInDoublePrecision) {
+  const ComponentGolden golden("vae/qwen-image", DeviceKind::kCpu);
+  for (const std::string& pass : passes_of(golden)) EXPECT_LE(golden.interpreted(pass), kVaeExact) << pass;
+}
 TEST(Vae, IsDiffusersInFp32) {
   expect_in_fp32(DeviceKind::kCpu, {"baseline", "arena", "fuse", "channels-last", "flash,fuse", "lossless"});
 }

@@ -1,7 +1,11 @@
 #include "models/config.hpp"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -61,6 +65,28 @@ std::vector<std::int64_t> read_ints(const nlohmann::json& config, const char* ke
       if (is_within(entry, low, high)) values.push_back(entry.get<std::int64_t>());
   if (values.empty() || values.size() != found->size())
     fail("config.json: {} is {}, expected a list of whole numbers from {} to {}", key, found->dump(), low, high);
+  return values;
+}
+
+std::vector<std::int64_t> read_rope_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback,
+                                         std::int64_t head_dim) {
+  std::vector<std::int64_t> axes = read_ints(config, "axes_dims_rope", std::move(fallback), 2, kMaxExtent);
+  for (const std::int64_t axis : axes)
+    if (axis % 2 != 0) fail("config.json: axes_dims_rope is [{}], expected even sizes", fmt::join(axes, ","));
+  if (const std::int64_t rotated = std::reduce(axes.begin(), axes.end()); rotated != head_dim)
+    fail("config.json: axes_dims_rope add up to {}, expected attention_head_dim, which is {}", rotated, head_dim);
+  return axes;
+}
+
+std::vector<double> read_doubles(const nlohmann::json& config, const char* key, std::int64_t count) {
+  const nlohmann::json* found = find(config, key);
+  std::vector<double> values;
+  if (found != nullptr && found->is_array())
+    for (const auto& entry : *found)
+      if (entry.is_number() && std::isfinite(entry.get<double>())) values.push_back(entry.get<double>());
+  if (std::ssize(values) != count || values.size() != found->size())
+    fail("config.json: {} is {}, expected a list of {} numbers", key, found == nullptr ? "missing" : found->dump(),
+         count);
   return values;
 }
 

@@ -12,12 +12,14 @@
 #include "base/text/json.hpp"
 #include "base/text/mutated_json_fuzz.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
 #include "models/text_encoders/clip_text.hpp"
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/qwen_image.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
 #include "models/unets/unet2d_condition.hpp"
@@ -37,7 +39,9 @@ using namespace headroom;
 
 void read_network(const nlohmann::json& config, const std::string& name) {
   if (name == "FluxTransformer2DModel") static_cast<void>(parse_flux_config(config));
+  if (name == kQwenImageTransformer) static_cast<void>(parse_qwen_image_config(config));
   if (name == "AutoencoderKL") static_cast<void>(parse_autoencoder_kl_config(config));
+  if (name == "AutoencoderKLQwenImage") static_cast<void>(parse_autoencoder_kl_qwen_image_config(config));
   if (name == "AutoencoderTiny") static_cast<void>(parse_autoencoder_tiny_config(config));
   if (name.starts_with("CLIPTextModel")) static_cast<void>(parse_clip_text_config(config));
   if (name == kQwen25Vl || name == kQwen3) static_cast<void>(parse_language_model_config(config));

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the goldens of AutoencoderKL and AutoencoderTiny: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of AutoencoderKL, AutoencoderTiny and AutoencoderKLQwenImage: small models, inputs, and what diffusers computes from them in double precision.
 
     python3 tests/goldens/make_vae.py --out tests/goldens/vae
 
 Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
-in F32, and in F64 `mean`, `logvar` and `decoded`, the same in tiles (`mean_tiled` ...), of the tiny one `encoded` and `decoded`, and for
-each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
-safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py.
+in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of the tiny one `encoded` and
+`decoded`, and for each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
+safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py, and casts to float32 go to float64.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diffusers import AutoencoderKL, AutoencoderTiny
+from diffusers import AutoencoderKL, AutoencoderKLQwenImage, AutoencoderTiny
 
-from make_flux import OnlyDouble
+from make_text_encoders import InDouble
 
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
@@ -35,6 +35,11 @@ CASES = {
                  config=dict(latent_channels=5, encoder_block_out_channels=[12] * 3, decoder_block_out_channels=[20] * 3,
                              num_encoder_blocks=[1, 3, 2], num_decoder_blocks=[2, 3, 1], scaling_factor=0.5),
                  image=(4, 45, 37), latents=(3, 9, 7), seed=23),
+    # Levels of other widths, one with a convolution along time, which an image does not need.
+    "qwen-image": dict(kind=AutoencoderKLQwenImage,
+                       config=dict(base_dim=4, z_dim=5, dim_mult=[1, 2, 1], num_res_blocks=1, temperal_downsample=[False, True],
+                                   latents_mean=[-0.4, 0.1, 0.3, 0, 0.7], latents_std=[1.5, 2, 0.8, 1, 1.2]),
+                       image=(2, 27, 22), latents=(3, 5, 7), seed=24),
 }
 
 
@@ -52,6 +57,10 @@ def randomize(model, generator):
 
 def passes(model, image, latents):
     """What the model gives: the large one whole and in tiles."""
+    if isinstance(model, AutoencoderKLQwenImage):  # of one frame
+        distribution = model.encode(image[:, :, None]).latent_dist
+        results = {"mean": distribution.mean, "logvar": distribution.logvar, "decoded": model.decode(latents[:, :, None]).sample}
+        return {name: result[:, :, 0] for name, result in results.items()}
     if isinstance(model, AutoencoderTiny):
         return {"encoded": model.encode(image).latents, "decoded": model.decode(latents).sample}
     results = {}
@@ -74,11 +83,11 @@ def make_case(folder, case):
     batch, height, width = case["image"]
     image = 2 * torch.rand(batch, 3, height, width, generator=generator) - 1
     batch, height, width = case["latents"]
-    latents = torch.randn(batch, config["latent_channels"], height, width, generator=generator)
+    latents = torch.randn(batch, config.get("latent_channels") or config["z_dim"], height, width, generator=generator)
 
     tensors = {"image": image, "latents": latents}
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        with OnlyDouble():
+        with InDouble():
             golden = passes(model.double(), image.double(), latents.double())
         single = passes(model.float(), image, latents)
         narrow = passes(model.bfloat16(), image.bfloat16(), latents.bfloat16())

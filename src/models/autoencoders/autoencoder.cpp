@@ -1,53 +1,104 @@
 #include "models/autoencoders/autoencoder.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
 
 namespace headroom {
 namespace {
 
-/// A denoiser's latents are (z - shift) * scale of the latents z that the networks produce and consume.
-ValueId normalize(Builder& b, ValueId z, double scale, double shift) {
-  if (shift != 0) z = b.add_scalar(z, -shift);
-  return scale == 1 ? z : b.mul_scalar(z, scale);
+/// A denoiser's latents are (z - shift) * scale of the latents z that the networks produce and consume: one number for
+/// all channels, or one for each.
+struct LatentScaling {
+  std::vector<double> scale, shift;
+};
+
+/// The numbers for the channels of z[b, c, h, w].
+ValueId by_channel(Builder& b, const std::vector<double>& numbers) {
+  return b.constant(numbers, {std::ssize(numbers), 1, 1});
 }
-ValueId denormalize(Builder& b, ValueId z, double scale, double shift) {
-  if (scale != 1) z = b.mul_scalar(z, 1 / scale);
-  return shift == 0 ? z : b.add_scalar(z, shift);
+bool are_all(const std::vector<double>& numbers, double value) {
+  return std::ranges::all_of(numbers, [&](double number) { return number == value; });
+}
+std::vector<double> mapped(std::vector<double> numbers, double (*function)(double)) {
+  std::ranges::transform(numbers, numbers.begin(), function);
+  return numbers;
+}
+ValueId add_by_channel(Builder& b, ValueId z, const std::vector<double>& numbers) {
+  if (are_all(numbers, 0)) return z;
+  return numbers.size() == 1 ? b.add_scalar(z, numbers[0]) : b.add(z, by_channel(b, numbers));
+}
+ValueId mul_by_channel(Builder& b, ValueId z, const std::vector<double>& numbers) {
+  if (are_all(numbers, 1)) return z;
+  return numbers.size() == 1 ? b.mul_scalar(z, numbers[0]) : b.mul(z, by_channel(b, numbers));
+}
+
+double negated(double number) { return -number; }
+double inverse(double number) { return 1 / number; }
+
+ValueId normalize(Builder& b, ValueId z, const LatentScaling& scaling) {
+  return mul_by_channel(b, add_by_channel(b, z, mapped(scaling.shift, negated)), scaling.scale);
+}
+ValueId denormalize(Builder& b, ValueId z, const LatentScaling& scaling) {
+  return add_by_channel(b, mul_by_channel(b, z, mapped(scaling.scale, inverse)), scaling.shift);
+}
+
+/// `encode` and `decode` of the network's own latents become those of the denoiser's.
+Autoencoder scaled(Autoencoder own, const LatentScaling& scaling) {
+  Autoencoder autoencoder = own;
+  autoencoder.encode = [encode = std::move(own.encode), scaling](Builder& b, ValueId image, const ParamSource& params) {
+    return normalize(b, encode(b, image, params), scaling);
+  };
+  autoencoder.decode = [decode = std::move(own.decode), scaling](Builder& b, ValueId z, const ParamSource& params) {
+    return decode(b, denormalize(b, z, scaling), params);
+  };
+  return autoencoder;
 }
 
 Autoencoder kl_autoencoder(const AutoencoderKLConfig& config) {
-  const double scale = config.scaling_factor, shift = config.shift_factor.value_or(0);
-  return {.in_channels = config.in_channels,
-          .latent_channels = config.latent_channels,
-          .scale = config.scale(),
-          .encode =
-              [=](Builder& b, ValueId image, const ParamSource& params) {
-                return normalize(b, build_autoencoder_kl_encode(b, config, image, params).mean, scale, shift);
-              },
-          .decode =
-              [=](Builder& b, ValueId latents, const ParamSource& params) {
-                return build_autoencoder_kl_decode(b, config, denormalize(b, latents, scale, shift), params);
-              }};
+  return scaled(
+      {.in_channels = config.in_channels,
+       .latent_channels = config.latent_channels,
+       .scale = config.scale(),
+       .encode = [=](Builder& b, ValueId image,
+                     const ParamSource& params) { return build_autoencoder_kl_encode(b, config, image, params).mean; },
+       .decode = [=](Builder& b, ValueId z,
+                     const ParamSource& params) { return build_autoencoder_kl_decode(b, config, z, params); }},
+      {.scale = {config.scaling_factor}, .shift = {config.shift_factor.value_or(0)}});
 }
 
 Autoencoder tiny_autoencoder(const AutoencoderTinyConfig& config) {
-  const double scale = config.scaling_factor, shift = config.shift_factor;
-  return {.in_channels = config.in_channels,
-          .latent_channels = config.latent_channels,
-          .scale = config.scale(),
-          .encode =
-              [=](Builder& b, ValueId image, const ParamSource& params) {
-                return normalize(b, build_autoencoder_tiny_encode(b, config, image, params), scale, shift);
-              },
-          .decode =
-              [=](Builder& b, ValueId latents, const ParamSource& params) {
-                return build_autoencoder_tiny_decode(b, config, denormalize(b, latents, scale, shift), params);
-              }};
+  return scaled(
+      {.in_channels = config.in_channels,
+       .latent_channels = config.latent_channels,
+       .scale = config.scale(),
+       .encode = [=](Builder& b, ValueId image,
+                     const ParamSource& params) { return build_autoencoder_tiny_encode(b, config, image, params); },
+       .decode = [=](Builder& b, ValueId z,
+                     const ParamSource& params) { return build_autoencoder_tiny_decode(b, config, z, params); }},
+      {.scale = {config.scaling_factor}, .shift = {config.shift_factor}});
+}
+
+Autoencoder kl_qwen_image_autoencoder(const AutoencoderKLQwenImageConfig& config) {
+  return scaled({.in_channels = config.input_channels,
+                 .latent_channels = config.z_dim,
+                 .scale = config.scale(),
+                 .encode =
+                     [=](Builder& b, ValueId image, const ParamSource& params) {
+                       return build_autoencoder_kl_qwen_image_encode(b, config, image, params).mean;
+                     },
+                 .decode =
+                     [=](Builder& b, ValueId z, const ParamSource& params) {
+                       return build_autoencoder_kl_qwen_image_decode(b, config, z, params);
+                     }},
+                {.scale = mapped(config.latents_std, inverse), .shift = config.latents_mean});
 }
 
 }  // namespace
@@ -56,7 +107,9 @@ Autoencoder parse_autoencoder(const nlohmann::json& config) {
   const std::string name = config::class_name(config);
   if (name == "AutoencoderKL") return kl_autoencoder(parse_autoencoder_kl_config(config));
   if (name == "AutoencoderTiny") return tiny_autoencoder(parse_autoencoder_tiny_config(config));
-  config::refuse_class(config, "\"AutoencoderKL\" or \"AutoencoderTiny\"");
+  if (name == "AutoencoderKLQwenImage")
+    return kl_qwen_image_autoencoder(parse_autoencoder_kl_qwen_image_config(config));
+  config::refuse_class(config, "\"AutoencoderKL\", \"AutoencoderTiny\" or \"AutoencoderKLQwenImage\"");
 }
 
 InputShapes autoencoder_image_shapes(const nlohmann::json& config, const PassSize& size) {

@@ -10,8 +10,8 @@
 
 namespace headroom {
 
-/// The `vae` of a pipeline, an AutoencoderKL or an AutoencoderTiny, which encodes images as latents. Latents are
-/// scaled as a denoiser uses them, to about unit variance.
+/// The `vae` of a pipeline, which encodes images as latents. Latents are scaled as a denoiser uses them, to about unit
+/// variance.
 struct Autoencoder {
   std::int64_t in_channels = 3;  ///< of the image
   std::int64_t latent_channels = 4;

@@ -107,7 +107,7 @@ TEST(Autoencoder, IsOfOneOfTwoClasses) {
   EXPECT_THAT(error_of([] {
                 static_cast<void>(parse_autoencoder({{"_class_name", "UNet2DModel"}}));
               }),
-              HasSubstr("expected \"AutoencoderKL\" or \"AutoencoderTiny\""));
+              HasSubstr("expected \"AutoencoderKL\", \"AutoencoderTiny\" or \"AutoencoderKLQwenImage\""));
 }
 
 }  // namespace

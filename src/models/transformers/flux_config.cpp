@@ -1,29 +1,14 @@
-#include <fmt/ranges.h>
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <utility>
 
 #include "base/error.hpp"
 #include "models/config.hpp"
 #include "models/transformers/flux.hpp"
 
 namespace headroom {
-namespace {
-
-using namespace config;
-
-std::vector<std::int64_t> read_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback) {
-  const std::vector<std::int64_t> axes = read_ints(config, "axes_dims_rope", std::move(fallback), 2, kMaxExtent);
-  for (const std::int64_t axis : axes)
-    if (axis % 2 != 0) fail("config.json: axes_dims_rope is [{}], expected even sizes", fmt::join(axes, ","));
-  return axes;
-}
-
-}  // namespace
 
 FluxConfig parse_flux_config(const nlohmann::json& config) {
+  using namespace config;
   require_class(config, kFluxTransformer);
   if (const std::int64_t patch = read_int(config, "patch_size", 1, 1, kMaxExtent); patch != 1)
     fail("config.json: patch_size is {}, expected 1 (FLUX packs patches before the transformer)", patch);
@@ -41,11 +26,7 @@ FluxConfig parse_flux_config(const nlohmann::json& config) {
   flux.joint_attention_dim = read_int(config, "joint_attention_dim", flux.joint_attention_dim, 1, kMaxExtent);
   flux.pooled_projection_dim = read_int(config, "pooled_projection_dim", flux.pooled_projection_dim, 1, kMaxExtent);
   flux.guidance_embeds = read_bool(config, "guidance_embeds", false);
-  flux.axes_dims_rope = read_axes(config, flux.axes_dims_rope);
-  const std::int64_t rotated = std::reduce(flux.axes_dims_rope.begin(), flux.axes_dims_rope.end());
-  if (rotated != flux.attention_head_dim)
-    fail("config.json: axes_dims_rope add up to {}, expected attention_head_dim, which is {}", rotated,
-         flux.attention_head_dim);
+  flux.axes_dims_rope = read_rope_axes(config, flux.axes_dims_rope, flux.attention_head_dim);
   return flux;
 }
 

@@ -1,0 +1,133 @@
+#include "models/transformers/dual_stream.hpp"
+
+#include <cmath>
+#include <tuple>
+
+namespace headroom {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+constexpr std::int64_t kTimestepChannels = 256;
+constexpr double kTimestepScale = 1000.0;  // timestep and guidance are given in [0, 1] and embedded in thousandths
+
+/// AdaLN parameters of one norm and its residual branch, each [batch, 1, dim].
+struct Modulation {
+  ValueId shift, scale, gate;
+};
+
+}  // namespace
+
+void DualStream::set_positions(ValueId ids, const std::vector<std::int64_t>& axes) {
+  std::tie(cos_, sin_) = b_.rope_table(ids, axes);  // [tokens, head_dim / 2]
+}
+
+ValueId DualStream::linear(std::string_view name, ValueId x, std::int64_t out) {
+  const auto scope = b_.scope(name);
+  const ValueId w = weight("weight", {out, b_.shape(x)[-1]});
+  const ValueId bias = weight("bias", {out});
+  return b_.linear(x, w, {.bias = bias});
+}
+
+ValueId DualStream::embedder(std::string_view name, ValueId x) {
+  const auto scope = b_.scope(name);
+  return linear("linear_2", b_.silu(linear("linear_1", x, dim_)), dim_);
+}
+
+ValueId DualStream::time_embedder(std::string_view name, ValueId numbers) {
+  return embedder(name, b_.timestep_embedding(numbers, kTimestepChannels, kTimestepScale));
+}
+
+std::vector<ValueId> DualStream::modulations(const ModulationName& name, ValueId temb, int count) {
+  const auto scope = b_.scope(name.module);
+  const ValueId all = linear(name.linear, b_.silu(temb), count * dim_);  // [batch, count * dim]
+  std::vector<ValueId> vectors = b_.chunk(all, count, 1);
+  for (ValueId& vector : vectors) vector = b_.reshape(vector, {b_.shape(vector)[0], 1, dim_});
+  return vectors;
+}
+
+ValueId DualStream::modulated_norm(std::string_view name, ValueId x, ValueId scale, ValueId shift) {
+  const auto scope = b_.scope(name);
+  return b_.add(b_.mul(b_.layer_norm(x, kNormEps), b_.add_scalar(scale, 1.0)), shift);
+}
+
+ValueId DualStream::gated_residual(ValueId residual, ValueId gate, ValueId x) {
+  return b_.add(residual, b_.mul(gate, x));
+}
+
+/// [batch, tokens, dim] -> [batch, heads, tokens, head_dim]
+ValueId DualStream::to_heads(ValueId x) {
+  const Shape& shape = b_.shape(x);
+  const ValueId heads = b_.reshape(x, {shape[0], shape[1], heads_, head_dim_});
+  return b_.transpose(heads, {0, 2, 1, 3});
+}
+
+ValueId DualStream::normed_heads(std::string_view norm, ValueId x) {
+  const ValueId heads = to_heads(x);
+  const auto scope = b_.scope(norm);
+  return b_.rms_norm(heads, weight("weight", {head_dim_}), kNormEps);
+}
+
+DualStream::Heads DualStream::project(const ProjectionNames& names, ValueId x) {
+  const ValueId q = linear(names.q, x, dim_);
+  const ValueId k = linear(names.k, x, dim_);
+  const ValueId v = linear(names.v, x, dim_);
+  return {normed_heads(names.norm_q, q), normed_heads(names.norm_k, k), to_heads(v)};
+}
+
+ValueId DualStream::attention(const Heads& heads) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
+  const ValueId q = b_.mul_scalar(b_.rope(heads.q, cos_, sin_), scale);
+  const ValueId k = b_.rope(heads.k, cos_, sin_);
+  const ValueId scores = b_.matmul(q, k, /*transpose_b=*/true);    // [batch, heads, tokens, tokens]
+  const ValueId context = b_.matmul(b_.softmax(scores), heads.v);  // [batch, heads, tokens, head_dim]
+  const ValueId tokens = b_.transpose(context, {0, 2, 1, 3});      // [batch, tokens, heads, head_dim]
+  return b_.reshape(tokens, {b_.shape(tokens)[0], b_.shape(tokens)[1], dim_});
+}
+
+ValueId DualStream::feed_forward(std::string_view name, ValueId x) {
+  const auto scope = b_.scope(name);
+  return linear("net.2", b_.gelu(linear("net.0.proj", x, 4 * dim_)), dim_);
+}
+
+std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, const StreamNames& text_names,
+                                              ValueId image, ValueId text, ValueId temb) {
+  const std::vector<ValueId> image_mod = modulations(image_names.modulation, temb, 6);
+  const std::vector<ValueId> text_mod = modulations(text_names.modulation, temb, 6);
+  const Modulation image_attn{image_mod[0], image_mod[1], image_mod[2]},
+      image_mlp{image_mod[3], image_mod[4], image_mod[5]};
+  const Modulation text_attn{text_mod[0], text_mod[1], text_mod[2]}, text_mlp{text_mod[3], text_mod[4], text_mod[5]};
+
+  const ValueId image_in = modulated_norm(image_names.norm1, image, image_attn.scale, image_attn.shift);
+  const ValueId text_in = modulated_norm(text_names.norm1, text, text_attn.scale, text_attn.shift);
+  const auto [image_out, text_out] = joint_attention(image_names, text_names, image_in, text_in);
+  image = gated_residual(image, image_attn.gate, image_out);
+  text = gated_residual(text, text_attn.gate, text_out);
+
+  const ValueId image_ff = feed_forward(image_names.feed_forward,
+                                        modulated_norm(image_names.norm2, image, image_mlp.scale, image_mlp.shift));
+  const ValueId text_ff =
+      feed_forward(text_names.feed_forward, modulated_norm(text_names.norm2, text, text_mlp.scale, text_mlp.shift));
+  return {gated_residual(image, image_mlp.gate, image_ff), gated_residual(text, text_mlp.gate, text_ff)};
+}
+
+std::pair<ValueId, ValueId> DualStream::joint_attention(const StreamNames& image_names, const StreamNames& text_names,
+                                                        ValueId image, ValueId text) {
+  const auto scope = b_.scope("attn");
+  const std::int64_t text_tokens = b_.shape(text)[1];
+  const std::int64_t image_tokens = b_.shape(image)[1];
+  const Heads of_image = project(image_names.projection, image);
+  const Heads of_text = project(text_names.projection, text);
+  const Heads joint{b_.concat({of_text.q, of_image.q}, 2), b_.concat({of_text.k, of_image.k}, 2),
+                    b_.concat({of_text.v, of_image.v}, 2)};
+  const ValueId context = attention(joint);  // [batch, text + image tokens, dim]
+  const ValueId image_out = linear(image_names.out, b_.slice(context, 1, text_tokens, image_tokens), dim_);
+  const ValueId text_out = linear(text_names.out, b_.slice(context, 1, 0, text_tokens), dim_);
+  return {image_out, text_out};
+}
+
+ValueId DualStream::head(ValueId x, ValueId temb, std::int64_t out) {
+  const std::vector<ValueId> mod = modulations({"norm_out", "linear"}, temb, 2);  // scale first, unlike in the blocks
+  return linear("proj_out", modulated_norm("norm_out", x, mod[0], mod[1]), out);
+}
+
+}  // namespace headroom

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/params.hpp"
+
+namespace headroom {
+
+/// Layers of transformers whose text and image tokens are two streams with separate weights and joint attention (Esser
+/// et al., "Scaling Rectified Flow Transformers", 2024), in plain ops. A name is that of the layer below the builder's
+/// path, under which its params are found.
+class DualStream {
+ public:
+  DualStream(Builder& builder, const ParamSource& params, std::int64_t heads, std::int64_t head_dim)
+      : b_(builder), params_(params), heads_(heads), head_dim_(head_dim), dim_(heads * head_dim) {}
+
+  /// Queries, keys and values of one stream, [batch, heads, tokens, head_dim].
+  struct Heads {
+    ValueId q, k, v;
+  };
+  struct ProjectionNames {
+    std::string_view q, k, v, norm_q, norm_k;
+  };
+  /// The layer that computes vectors of AdaLN: SiLU, then the linear `linear` in `module`.
+  struct ModulationName {
+    std::string_view module, linear;
+  };
+  /// The layers of one stream in a block.
+  struct StreamNames {
+    ModulationName modulation;
+    std::string_view norm1, norm2, feed_forward;
+    ProjectionNames projection;
+    std::string_view out;
+  };
+
+  /// The rotary positions of the attention, from ids[tokens, axes].
+  void set_positions(ValueId ids, const std::vector<std::int64_t>& axes);
+
+  /// x[..., in] -> [..., out] with a bias.
+  ValueId linear(std::string_view name, ValueId x, std::int64_t out);
+  /// linear_1, SiLU, linear_2: the embedding of each conditioning signal, [batch, in] -> [batch, dim].
+  ValueId embedder(std::string_view name, ValueId x);
+  /// The embedding of numbers[batch] in [0, 1], [batch, dim].
+  ValueId time_embedder(std::string_view name, ValueId numbers);
+  /// The `count` vectors that AdaLN computes from temb, each [batch, 1, dim].
+  std::vector<ValueId> modulations(const ModulationName& name, ValueId temb, int count);
+  /// layer_norm(x) * (1 + scale) + shift
+  ValueId modulated_norm(std::string_view name, ValueId x, ValueId scale, ValueId shift);
+  ValueId gated_residual(ValueId residual, ValueId gate, ValueId x);
+  /// Projections with a norm of queries and keys per head.
+  Heads project(const ProjectionNames& names, ValueId x);
+  /// softmax(rope(q) rope(k)^T / sqrt(head_dim)) v, [batch, heads, tokens, head_dim] -> [batch, tokens, dim]
+  ValueId attention(const Heads& heads);
+  /// A block with joint attention over [text, image]; all other layers are separate per stream. Returns image and text.
+  std::pair<ValueId, ValueId> block(const StreamNames& image_names, const StreamNames& text_names, ValueId image,
+                                    ValueId text, ValueId temb);
+  /// The norm and projection after the last block, [batch, tokens, out].
+  ValueId head(ValueId x, ValueId temb, std::int64_t out);
+
+ private:
+  ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
+  ValueId to_heads(ValueId x);
+  ValueId normed_heads(std::string_view norm, ValueId x);
+  ValueId feed_forward(std::string_view name, ValueId x);
+  std::pair<ValueId, ValueId> joint_attention(const StreamNames& image_names, const StreamNames& text_names,
+                                              ValueId image, ValueId text);
+
+  Builder& b_;
+  const ParamSource& params_;
+  std::int64_t heads_, head_dim_, dim_;
+  ValueId cos_ = kNoValue;
+  ValueId sin_ = kNoValue;
+};
+
+}  // namespace headroom
