@@ -4,7 +4,8 @@
 //
 // q[b, h, s, d], k[b, h, t, d], v[b, h, t, e]; bias has at most as many axes, [b or 1, h or 1, s or 1, t]. The scale
 // may also multiply k or the scores; several scales multiply, and there may be none. Scores and probabilities,
-// [b, h, s, t] each, then exist only tile by tile inside a kernel.
+// [b, h, s, t] each, then exist only tile by tile inside a kernel. If keys and values are repeated for heads that share
+// them, reshape(broadcast(reshape(k)) from [b, g, 1, t, d] to [b, g, h/g, t, d]), attention reads each of them once.
 // Exact: the softmax is the same, summed in another order.
 
 #include <optional>
@@ -30,6 +31,20 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
 const Node* match_matmul(const Rewriter& r, ValueId value) {
   const Node* matmul = r.match_single_use(value, Op::kMatmul);
   return matmul != nullptr && matmul->attributes[attr::kEpilogue].is_empty() ? matmul : nullptr;
+}
+
+/// Keys or values [b, g, t, d], if `value` [b, h, t, d] repeats each head of them h / g times; otherwise kNoValue.
+ValueId match_repeated(const Rewriter& r, ValueId value) {
+  const Node* joined = r.match_single_use(value, Op::kReshape);
+  const Node* repeated = joined != nullptr ? r.match_single_use(joined->inputs[0], Op::kBroadcast) : nullptr;
+  const Node* parted = repeated != nullptr ? r.match_single_use(repeated->inputs[0], Op::kReshape) : nullptr;
+  if (parted == nullptr || r.shape(parted->inputs[0]).rank() != 4) return kNoValue;
+  const Shape &own = r.shape(parted->inputs[0]), &all = r.shape(value);
+  const std::int64_t heads = own[1], tokens = own[2], width = own[3];
+  const bool repeats_heads = r.shape(parted->results[0]) == Shape{own[0], heads, 1, tokens, width} &&
+                             all == Shape{own[0], all[1], tokens, width} && all[1] % heads == 0 &&
+                             r.shape(repeated->results[0]) == Shape{own[0], heads, all[1] / heads, tokens, width};
+  return repeats_heads ? parted->inputs[0] : kNoValue;
 }
 
 /// The tensor added to the scores before their softmax.
@@ -74,8 +89,13 @@ bool fuse(Rewriter& r, const Node& weighted_sum) {
   const Node* scores = match_matmul(r, strip_scale(r, biased ? biased->scores : softmax->inputs[0], scale));
   if (scores == nullptr || !scores->attributes[attr::kTransposeB]) return false;
   const ValueId q = strip_scale(r, scores->input(Role::kA), scale);
-  const ValueId k = strip_scale(r, scores->input(Role::kB), scale);
-  std::vector<ValueId> inputs = {q, k, weighted_sum.input(Role::kB)};
+  ValueId k = strip_scale(r, scores->input(Role::kB), scale), v = weighted_sum.input(Role::kB);
+  if (const ValueId keys = match_repeated(r, k), values = match_repeated(r, v);
+      keys != kNoValue && values != kNoValue && r.shape(keys)[1] == r.shape(values)[1]) {
+    k = keys;
+    v = values;
+  }
+  std::vector<ValueId> inputs = {q, k, v};
   if (biased) inputs.push_back(with_all_axes(r, biased->bias, weighted_sum.path));
   r.replace(weighted_sum.results[0],
             r.emit(Op::kAttention, std::move(inputs), {{attr::kScale, scale}}, weighted_sum.path));

@@ -63,6 +63,43 @@ TEST(FlashAttention, TakesABiasOfScaledScores) {
     })");
 }
 
+TEST(FlashAttention, ReadsKeysAndValuesOnceThatHeadsShare) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[2, 6, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      input %v: f32[2, 3, 7, 8]
+    - %1: f32[2, 3, 1, 7, 4] = reshape(%k) {shape = [2, 3, 1, 7, 4]} @ attn
+    - %2: f32[2, 3, 2, 7, 4] = broadcast(%1) {shape = [2, 3, 2, 7, 4]} @ attn
+    - %3: f32[2, 6, 7, 4] = reshape(%2) {shape = [2, 6, 7, 4]} @ attn
+    - %4: f32[2, 3, 1, 7, 8] = reshape(%v) {shape = [2, 3, 1, 7, 8]} @ attn
+    - %5: f32[2, 3, 2, 7, 8] = broadcast(%4) {shape = [2, 3, 2, 7, 8]} @ attn
+    - %6: f32[2, 6, 7, 8] = reshape(%5) {shape = [2, 6, 7, 8]} @ attn
+    - %7: f32[2, 6, 5, 7] = matmul(%q, %3) {transpose_b = 1} @ attn
+    - %8: f32[2, 6, 5, 7] = softmax(%7) @ attn
+    - %9: f32[2, 6, 5, 8] = matmul(%8, %6) {transpose_b = 0} @ attn
+    + %9: f32[2, 6, 5, 8] = attention(%q, %k, %v) {scale = 1} @ attn
+      output y = %9
+    })");
+}
+
+TEST(FlashAttention, LeavesHeadsThatAreRepeatedInAnotherOrder) {
+  expect_rewrite("flash-attention", R"(graph g {
+      input %q: f32[2, 6, 5, 4]
+      input %k: f32[2, 3, 7, 4]
+      %1: f32[2, 1, 3, 7, 4] = reshape(%k) {shape = [2, 1, 3, 7, 4]} @ attn
+      %2: f32[2, 2, 3, 7, 4] = broadcast(%1) {shape = [2, 2, 3, 7, 4]} @ attn
+      %3: f32[2, 6, 7, 4] = reshape(%2) {shape = [2, 6, 7, 4]} @ attn
+      %4: f32[2, 1, 3, 7, 4] = reshape(%k) {shape = [2, 1, 3, 7, 4]} @ attn
+      %5: f32[2, 2, 3, 7, 4] = broadcast(%4) {shape = [2, 2, 3, 7, 4]} @ attn
+      %6: f32[2, 6, 7, 4] = reshape(%5) {shape = [2, 6, 7, 4]} @ attn
+    - %7: f32[2, 6, 5, 7] = matmul(%q, %3) {transpose_b = 1} @ attn
+    - %8: f32[2, 6, 5, 7] = softmax(%7) @ attn
+    - %9: f32[2, 6, 5, 4] = matmul(%8, %6) {transpose_b = 0} @ attn
+    + %9: f32[2, 6, 5, 4] = attention(%q, %3, %6) {scale = 1} @ attn
+      output y = %9
+    })");
+}
+
 TEST(FlashAttention, TurnsABiasThatLiesChannelsLast) {
   Graph graph = parse_graph(R"(graph g {
       input %q: f32[1, 2, 3, 8]
