@@ -55,8 +55,9 @@ class PipelineGolden {
                 .token_columns = pixels[3] / pipeline.token_pixels(),
                 .text_tokens = asked_.value("max_sequence_length", std::int64_t{0}),
                 .steps = asked_.at("num_inference_steps"),
-                .guidance_scale = asked_.at("guidance_scale").get<double>(),
+                .guidance_scale = number("guidance_scale"),
                 .true_cfg_scale = number("true_cfg_scale"),
+                .has_negative_prompt = asked_.contains("negative_prompt"),
                 .strength = number("strength"),
                 .switches = {}};
     if (has("reference")) {

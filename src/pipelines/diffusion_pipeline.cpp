@@ -36,7 +36,7 @@ std::vector<std::string> example_prompts() {
 /// Random prompts, numbered by the labels, for pipelines that read no text.
 HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> images) {
   HostTensor rows(DType::kF32, shape);
-  const std::size_t size = rows.as<float>().size() / static_cast<std::size_t>(shape[0]);
+  const std::size_t size = rows.as<float>().size() / images.size();
   for (std::size_t b = 0; b < images.size(); ++b)
     fill_normal(rows.as<float>().subspan(b * size, size), static_cast<std::uint64_t>(images[b].label), kPromptStream);
   return rows;
@@ -56,6 +56,25 @@ HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape
 double number_up_to(double most, std::string_view what, double value) {
   if (!(value >= 0 && value <= most)) fail_usage("{} is {}, expected 0 to {}", what, value, most);
   return value;
+}
+
+void set_forward_inputs(Session& session, const std::map<std::string, HostTensor, std::less<>>& positions) {
+  constexpr std::uint64_t kForwardSeed = 0;
+  const Graph& graph = session.program().graph;
+  std::uint64_t stream = 0;
+  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
+    const Value& value = graph.value(input);
+    if (const auto found = positions.find(value.name); found != positions.end()) {
+      session.set_input(value.name, found->second);
+      continue;
+    }
+    HostTensor tensor(value.type.dtype, value.type.shape);
+    if (value.name == "timestep")
+      fill_uniform(tensor.as<float>(), kForwardSeed, stream++);
+    else
+      fill_normal(tensor.as<float>(), kForwardSeed, stream++);
+    session.set_input(value.name, tensor);
+  }
 }
 
 HostTensor filled_tensor(Shape shape, double value) {
@@ -117,7 +136,27 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   resolve_sampler(choice, request);
   resolve_guidance(options, own, request);
   resolve_strength(options, own, request);
+  resolve_texts(options, request);
   return request;
+}
+
+void DiffusionPipeline::resolve_texts(const RequestOptions& options, Request& request) const {
+  if (kind_.pads_prompts) return;
+  request.text_lengths = !options.text_lengths.empty()
+                             ? options.text_lengths
+                             : text_lengths(request, make_image_requests(*this, 0, request.images, 0));
+  HR_CHECK_EQ(std::ssize(request.text_lengths), request.batch());
+}
+
+std::vector<std::int64_t> DiffusionPipeline::text_lengths(const Request& request,
+                                                          std::span<const ImageRequest> images) const {
+  if (kind_.pads_prompts) return {};
+  if (!reads_text()) return std::vector<std::int64_t>(static_cast<std::size_t>(request.batch()), request.text_tokens);
+  const TextReader& reader = readers_.front();
+  std::vector<std::int64_t> lengths;
+  for (const std::optional<std::string>& text : texts_of(*this, request, images, 0))
+    lengths.push_back(reader.tokenize(text.value_or(""), request.text_tokens).numel() - reader.dropped_tokens);
+  return lengths;
 }
 
 Scheduler DiffusionPipeline::scheduler(std::optional<Sampler> named) const {
@@ -152,7 +191,9 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
 void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const {
   request.guidance_scale =
       number_up_to(kMaxGuidance, "the guidance scale", options.guidance_scale.value_or(own.guidance_scale));
-  const double true_cfg_scale = number_up_to(kMaxGuidance, "the true CFG scale", options.true_cfg_scale.value_or(1));
+  const double own_true_cfg_scale = options.has_negative_prompt ? kind_.true_cfg_scale : 1;
+  const double true_cfg_scale =
+      number_up_to(kMaxGuidance, "the true CFG scale", options.true_cfg_scale.value_or(own_true_cfg_scale));
   if (is_guided_by_passes())
     request.guidance_scale = std::max(1.0, request.guidance_scale);
   else if (!kind_.embeds_guidance)
@@ -255,7 +296,7 @@ Graph DiffusionPipeline::build_denoise(const Request& request) const {
   for (const TextInput& text : text_inputs(request))
     texts.push_back(graph.add_input(text.name, TensorType{.shape = text.shape}));
   const Predict predict = add_denoiser(builder, request, texts);
-  build_denoise_loop(builder, request, sampler_tables(request), latents_of(request), predict);
+  build_denoise_loop(builder, request, sampler_tables(request), latents_of(request), predict, kind_.guidance);
   return graph;
 }
 
@@ -277,10 +318,13 @@ void DiffusionPipeline::set_request_inputs(Session& denoise, const Request& requ
 void DiffusionPipeline::set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,
                                   const Conditioning& conditioning) const {
   for (std::size_t reader = 0; reader < readers_.size(); ++reader)
-    for (std::size_t i = 0; i < conditioning.texts[reader].size(); ++i)
-      for (std::size_t part = 0; part < readers_[reader].readings.size(); ++part)
-        denoise.set_input_part(readers_[reader].readings[part].input, static_cast<std::int64_t>(i),
-                               *conditioning.texts[reader][i][part]);
+    for (std::size_t part = 0; part < readers_[reader].readings.size(); ++part) {
+      std::int64_t index = 0;
+      for (const Conditioning::Text& text : conditioning.texts[reader]) {
+        denoise.set_input_part(readers_[reader].readings[part].input, index, *text[part]);
+        index += text[part]->shape[0];
+      }
+    }
   if (reads_text()) return;
   for (const TextInput& text : text_inputs(request)) denoise.set_input(text.name, random_prompts(text.shape, images));
 }

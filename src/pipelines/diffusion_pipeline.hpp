@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,11 +25,14 @@ struct DiffusionKind {
   LatentForm form = LatentForm::kImage;
   std::int64_t channels = 0;     ///< of a token
   std::int64_t max_prompt = 77;  ///< the longest prompt that its encoders read, in tokens
+  bool pads_prompts = true;      ///< the denoiser reads as many tokens of every prompt
   double timestep_unit = 1;      ///< timesteps are passed to the denoiser in units of this many training steps
   ImageUse image_use = ImageUse::kNone;
   bool embeds_guidance = false;      ///< guidance_scale is an input of the denoiser
   bool is_guided_by_passes = false;  ///< guidance_scale is that of classifier-free guidance, which is off up to 1
-  bool vae_overflows_f16 = false;    ///< intermediate values of its autoencoder are known to exceed the range of f16
+  double true_cfg_scale = 1;         ///< of an image with a negative prompt, if it is left open
+  GuidanceForm guidance = GuidanceForm::kLinear;
+  bool vae_overflows_f16 = false;  ///< intermediate values of its autoencoder are known to exceed the range of f16
 };
 
 /// Text encoders read the prompts, and a loop of denoiser passes turns noise into latents. The autoencoder, if there
@@ -43,6 +48,8 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] ImageUse image_use() const override { return kind_.image_use; }
 
   [[nodiscard]] Request resolve(const RequestOptions& options) const override;
+  [[nodiscard]] std::vector<std::int64_t> text_lengths(const Request& request,
+                                                       std::span<const ImageRequest> images) const override;
   [[nodiscard]] std::vector<IdleOption> idle_options(const RequestOptions& options,
                                                      const ImageRequest& image) const override;
   [[nodiscard]] std::span<const TextReader> text_readers() const override { return readers_; }
@@ -63,7 +70,7 @@ class DiffusionPipeline : public Pipeline {
   /// A text that the denoiser reads, under the name of the loop's input.
   struct TextInput {
     std::string name;
-    Shape shape;  ///< [batch, ...]
+    Shape shape;  ///< [batch, ...]; the texts of all rows one after the other, [tokens, ...], if they are not padded
   };
 
   [[nodiscard]] bool reads_text() const { return !readers_.empty(); }
@@ -90,6 +97,7 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] bool is_guided_by_passes() const { return kind_.is_guided_by_passes && reads_text(); }
   void resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;
+  void resolve_texts(const RequestOptions& options, Request& request) const;
   void set_texts(Session& denoise, const Request& request, std::span<const ImageRequest> images,
                  const Conditioning& conditioning) const;
   void set_noise(Session& denoise, const Request& request, std::span<const ImageRequest> images) const;
@@ -105,6 +113,10 @@ class DiffusionPipeline : public Pipeline {
 
 /// Returns the value. Throws a usage Error that names `what` if the value is outside 0 to `most` or NaN.
 [[nodiscard]] double number_up_to(double most, std::string_view what, double value);
+
+/// Sets the inputs of a forward pass of a transformer: these positions, timesteps uniform in [0, 1), and normal values
+/// in all others.
+void set_forward_inputs(Session& session, const std::map<std::string, HostTensor, std::less<>>& positions);
 
 /// A tensor filled with the value.
 [[nodiscard]] HostTensor filled_tensor(Shape shape, double value);

@@ -5,11 +5,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/tensors/random.hpp"
-#include "models/config.hpp"
 #include "models/transformers/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
-#include "pipelines/schedules/scheduler.hpp"
 #include "pipelines/stages/kontext_sizes.hpp"
 
 namespace headroom {
@@ -17,7 +14,6 @@ namespace {
 
 constexpr std::int64_t kMaxPromptTokens = 512;  // the longest in the training of FLUX.1
 constexpr double kTrainTimesteps = 1000;        // the transformer's timesteps are noise levels
-constexpr std::uint64_t kForwardSeed = 0;
 
 /// Fills the ids of rows * columns tokens in FLUX's numbering: (image, row, column).
 void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes) {
@@ -62,7 +58,6 @@ class FluxPipeline final : public DiffusionPipeline {
   [[nodiscard]] Predict add_denoiser(Builder& builder, const Request& request,
                                      const std::vector<ValueId>& texts) const override;
   void set_denoiser_inputs(Session& denoise, const Request& request) const override;
-  void fill_forward_inputs(Session& session, const Request& request) const;
 
   FluxConfig config_;
 };
@@ -120,23 +115,6 @@ void FluxPipeline::set_denoiser_inputs(Session& denoise, const Request& request)
   if (config_.guidance_embeds) denoise.set_input("guidance", filled_tensor({request.batch()}, request.guidance_scale));
 }
 
-/// Fills image tokens in rows, timesteps uniform in [0, 1), and all other inputs with normal values.
-void FluxPipeline::fill_forward_inputs(Session& session, const Request& request) const {
-  const Graph& graph = session.program().graph;
-  std::uint64_t stream = 0;
-  for (const ValueId input : graph.values_of(ValueKind::kInput)) {
-    const Value& value = graph.value(input);
-    HostTensor tensor(value.type.dtype, value.type.shape);
-    if (value.name == "img_ids")
-      tensor = make_image_ids(request, tensor.shape()[1]);
-    else if (value.name == "timestep")
-      fill_uniform(tensor.as<float>(), kForwardSeed, stream++);
-    else if (value.name != "txt_ids")  // all zeros in every request
-      fill_normal(tensor.as<float>(), kForwardSeed, stream++);
-    session.set_input(value.name, tensor);
-  }
-}
-
 ForwardPass FluxPipeline::forward_pass(const Request& request) const {
   const auto build = [this, text = request.text_tokens,
                       reference = request.reference_tokens()](const RequestSize& size) {
@@ -159,7 +137,10 @@ ForwardPass FluxPipeline::forward_pass(const Request& request) const {
                    .token_columns = request.token_columns,
                    .token_pixels = token_pixels()},
           .build = build,
-          .set_inputs = [this, request](Session& session) { fill_forward_inputs(session, request); }};
+          .set_inputs = [request, axes = axes()](Session& session) {
+            set_forward_inputs(session, {{"img_ids", make_image_ids(request, axes)},
+                                         {"txt_ids", HostTensor(DType::kF32, {request.text_tokens, axes})}});
+          }};
 }
 
 DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool is_kontext) {
@@ -177,11 +158,7 @@ DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool
 /// Throws Error if the parts' scheduler is not one of flow matching, or if the tokens of its pixels do not fit the
 /// transformer.
 void require_flux(const PipelineParts& parts, const FluxConfig& flux) {
-  config::read_in(parts.folder.string(), [&] {
-    if (is_flow_matching(parts.scheduler) == false)
-      fail("scheduler_config.json: _class_name is {}, expected a scheduler of flow matching",
-           config::class_name(parts.scheduler));
-  });
+  require_flow_matching(parts);
   if (const auto& pixels = parts.defaults.pixels; pixels && pixels->token_channels() != flux.in_channels)
     fail("{}: pixel_format: patches of {} x {} x {} are not the model's {} channels",
          (parts.folder / "generation_config.json").string(), pixels->patch, pixels->patch, pixels->channels,

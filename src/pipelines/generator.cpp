@@ -62,6 +62,9 @@ void clear_added_states(Session& session) {
 Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& weights, const RequestOptions& options,
                      SharedStages shared)
     : pipeline_(pipeline),
+      backend_(backend),
+      weights_(weights),
+      options_(options),
       request_(pipeline.resolve(options)),
       offloader_(std::move(shared.offloader)),
       reader_(std::move(shared.reader)) {
@@ -72,11 +75,12 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
         cache);
   const DeviceTarget target = target_of(backend, options);
   const bool has_reader = reader_ != nullptr;
-  if (!has_reader) reader_ = std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target);
+  if (!has_reader)
+    reader_ =
+        std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target, request_.text_lengths);
   if (request_.reference_tokens() != 0)
     encode_ = compile_coder("encode", pipeline.encoder(), request_, options.switches, target);
-  denoise_ = {.name = "denoise",
-              .compiled = compile_denoise(pipeline, request_, options.switches, target, options.records_velocities)};
+  compile_loop(options);
   decode_ = compile_coder("decode", pipeline.decoder(), request_, options.switches, target);
   tell_of_all(denoise_.compiled, device_stages(), options.switches);
 
@@ -86,11 +90,37 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
     weights.keep_only(used);
   }
   if (offloader_ == nullptr) offloader_ = std::make_shared<Offloader>(backend, weights, options.memory_limit);
-  require_memory(backend, weights, options);
+  require_memory(options);
   if (!has_reader) reader_->load(offloader_);
-  for (DeviceStage* stage : own_stages()) offloader_->load(*stage);
+  if (encode_) offloader_->load(*encode_);
+  load_loop();
+  if (decode_) offloader_->load(*decode_);
+}
+
+void Generator::compile_loop(const RequestOptions& options) {
+  denoise_ = {.name = "denoise",
+              .compiled = compile_denoise(pipeline_, request_, options.switches, target_of(backend_, options),
+                                          options.records_velocities)};
+}
+
+void Generator::load_loop() {
+  offloader_->load(denoise_);
   clear_added_states(session());
   pipeline_.set_request_inputs(session(), request_);
+}
+
+/// Compiles the loop again if the texts of these images have other lengths.
+void Generator::fit_texts(std::span<const ImageRequest> images) {
+  std::vector<std::int64_t> lengths = pipeline_.text_lengths(request_, images);
+  if (lengths == request_.text_lengths) return;
+  request_.text_lengths = std::move(lengths);
+  offloader_->forget(denoise_);
+  RequestOptions options = options_;
+  options.new_work = NewWork::kTakeOver;  // the caller waits
+  compile_loop(options);
+  tell_of_all(denoise_.compiled, device_stages(), options.switches);
+  require_memory(options);
+  load_loop();
 }
 
 Generator::~Generator() {
@@ -114,26 +144,26 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
 }
 
 /// Checks that all stages fit together, or otherwise each one with the memory of the others that is never unloaded.
-void Generator::require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const {
-  const std::size_t used = backend.memory_use().total - weights.bytes() - offloader_->arena_bytes();
+void Generator::require_memory(const RequestOptions& options) const {
+  const std::size_t used = backend_.memory_use().total - weights_.bytes() - offloader_->arena_bytes();
   const std::size_t read = static_cast<std::size_t>(request_.batch()) * reader_->reading_bytes();
   std::size_t all = used + read, lasting = used + read;
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // the largest need is reported first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
-    const std::size_t need = memory_need(program, weights).total();
+    const std::size_t need = memory_need(program, weights_).total();
     all += need;
-    lasting += lasting_bytes(program, weights);
+    lasting += lasting_bytes(program, weights_);
     by_need.emplace(need, stage);
   }
   if (all <= offloader_->limit()) return;
 
   const auto compile_other = [&](const SwitchSet& switches, const RequestSize& size) {
     Request smaller = request_;
-    smaller.images = size.images;
+    smaller.set_images(size.images);
     smaller.token_rows = size.token_rows;
     smaller.token_columns = size.token_columns;
-    return compile_denoise(pipeline_, smaller, switches, target_of(backend, options));
+    return compile_denoise(pipeline_, smaller, switches, target_of(backend_, options));
   };
   for (const auto& [need, stage] : by_need) {
     const Program& program = *stage->compiled.program;
@@ -145,11 +175,11 @@ void Generator::require_memory(Backend& backend, const WeightStore& weights, con
                                          .token_pixels = pipeline_.token_pixels()},
                                 .compile = compile_other,
                                 .stage = by_need.size() == 1 ? "" : stage->name,
-                                .other_stages = lasting - lasting_bytes(program, weights),
+                                .other_stages = lasting - lasting_bytes(program, weights_),
                                 .limit = offloader_->limit(),
                                 .is_limited = options.memory_limit != 0,
                                 .suggests = options.suggests_what_fits && stage == &denoise_};
-    require_fit(program, request, weights, backend);
+    require_fit(program, request, weights_, backend_);
   }
 }
 
@@ -163,10 +193,7 @@ void Generator::run_stage(std::string name, std::size_t bytes, const Body& body)
 Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) {
   Conditioning conditioning;
   for (std::size_t reader = 0; reader < pipeline_.text_readers().size(); ++reader) {
-    std::vector<std::optional<std::string>> texts;
-    if (request_.classifier_free_guidance)
-      for (const ImageRequest& image : images) texts.push_back(negative_prompt_of(image, reader));
-    for (const ImageRequest& image : images) texts.emplace_back(prompt_of(pipeline_, image, reader));
+    const std::vector<std::optional<std::string>> texts = texts_of(pipeline_, request_, images, reader);
     offloader_->expect(encode_ ? &*encode_ : &denoise_);
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
@@ -189,6 +216,7 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
 HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
   HR_CHECK_EQ(static_cast<std::int64_t>(images.size()), request_.images);
   took_.clear();
+  fit_texts(images);
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] { pipeline_.set_image_inputs(session(), request_, images, conditioning); });
   offloader_->expect(decode_ ? &*decode_ : nullptr);

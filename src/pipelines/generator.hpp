@@ -24,7 +24,8 @@ struct SharedStages {
 };
 
 /// A pipeline compiled for one request: it makes latents, and pixels where it decodes, from prompts and seeds. Equal
-/// requests use equal noise under every set of switches, so images of two generators can be compared.
+/// requests use equal noise under every set of switches, so images of two generators can be compared. If texts are not
+/// padded, the loop is compiled again for texts of other lengths.
 class Generator {
  public:
   /// Compiles every stage and loads its weights. Pipeline, backend and store must outlive the generator; the store
@@ -65,12 +66,18 @@ class Generator {
 
  private:
   [[nodiscard]] std::vector<DeviceStage*> own_stages();
-  void require_memory(Backend& backend, const WeightStore& weights, const RequestOptions& options) const;
+  void require_memory(const RequestOptions& options) const;
+  void compile_loop(const RequestOptions& options);
+  void load_loop();
+  void fit_texts(std::span<const ImageRequest> images);
   template <class Body>
   void run_stage(std::string name, std::size_t bytes, const Body& body);
   [[nodiscard]] Conditioning make_conditioning(std::span<const ImageRequest> images);
 
   const Pipeline& pipeline_;
+  Backend& backend_;
+  WeightStore& weights_;
+  RequestOptions options_;
   Request request_;
   std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;

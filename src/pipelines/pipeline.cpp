@@ -9,10 +9,12 @@
 #include "base/error.hpp"
 #include "ir/param_name.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/qwen_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/model_index.hpp"
+#include "pipelines/qwen_image_pipeline.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"
 
@@ -29,6 +31,7 @@ struct PipelineClass {
 constexpr PipelineClass kPipelines[] = {
     {"FluxPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
     {"FluxKontextPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
+    {"QwenImagePipeline", kQwenImageTransformer, open_qwen_image_pipeline, make_qwen_image_pipeline},
     {"StableDiffusionPipeline", kUNet2DCondition, open_stable_diffusion_pipeline, make_stable_diffusion_pipeline},
     {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
@@ -120,6 +123,15 @@ std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::
   if (image.label < 0 || image.label >= std::ssize(prompts))
     fail_usage("label {} is not one of the model's 0 to {}", image.label, std::ssize(prompts) - 1);
   return prompts[static_cast<std::size_t>(image.label)];
+}
+
+std::vector<std::optional<std::string>> texts_of(const Pipeline& pipeline, const Request& request,
+                                                 std::span<const ImageRequest> images, std::size_t reader) {
+  std::vector<std::optional<std::string>> texts;
+  if (request.classifier_free_guidance)
+    for (const ImageRequest& image : images) texts.push_back(negative_prompt_of(image, reader));
+  for (const ImageRequest& image : images) texts.emplace_back(prompt_of(pipeline, image, reader));
+  return texts;
 }
 
 std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels) {

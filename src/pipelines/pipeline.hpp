@@ -88,9 +88,15 @@ class Pipeline {
   /// The output size for a requested size, of which both sides are given.
   [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
 
-  /// The request from the options and the pipeline's defaults. Throws a usage Error for values out of range. The
-  /// number of steps is checked later, by sampler_tables().
+  /// The request from the options and the pipeline's defaults. Texts of unknown lengths are as long as the default
+  /// prompts. Throws a usage Error for values out of range. The number of steps is checked later, by sampler_tables().
   [[nodiscard]] virtual Request resolve(const RequestOptions& options) const = 0;
+  /// The number of states of each text of these images that the denoiser reads, in the order of the rows of a pass.
+  /// Empty if it reads request.text_tokens of every text.
+  [[nodiscard]] virtual std::vector<std::int64_t> text_lengths(const Request& /*request*/,
+                                                               std::span<const ImageRequest> /*images*/) const {
+    return {};
+  }
   /// Options that were given and have no effect on such an image.
   [[nodiscard]] virtual std::vector<IdleOption> idle_options(const RequestOptions& /*options*/,
                                                              const ImageRequest& /*image*/) const {
@@ -158,6 +164,11 @@ class Pipeline {
 [[nodiscard]] std::string prompt_of(const Pipeline& pipeline, const ImageRequest& image, std::size_t reader);
 /// The same for the negative prompt; nothing if there is none.
 [[nodiscard]] std::optional<std::string> negative_prompt_of(const ImageRequest& image, std::size_t reader);
+/// All texts of the reader for these images, in the order of the rows of a pass: with classifier-free guidance, the
+/// negative prompts come first, and may be missing.
+[[nodiscard]] std::vector<std::optional<std::string>> texts_of(const Pipeline& pipeline, const Request& request,
+                                                               std::span<const ImageRequest> images,
+                                                               std::size_t reader);
 
 /// Tokens of the denoiser along this many pixels; 0 for 0. Throws a usage Error that names `what` if the pixels do
 /// not divide into tokens.

@@ -85,6 +85,14 @@ PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std
   return parts;
 }
 
+void require_flow_matching(const PipelineParts& parts) {
+  config::read_in(parts.folder.string(), [&] {
+    if (is_flow_matching(parts.scheduler) == false)
+      fail("scheduler_config.json: _class_name is {}, expected a scheduler of flow matching",
+           config::class_name(parts.scheduler));
+  });
+}
+
 Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
   const Component& vae = parts.components.emplace_back(open_part(index, "vae", /*expected=*/{}, random_seed));
   return config::read_in(vae.folder.string(), [&] { return parse_autoencoder(vae.config); });
@@ -105,7 +113,11 @@ TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const Enco
                     .pass = std::string(encoder.pass),
                     .tokenizer = open_tokenizer(folder, index.class_of(encoder.tokenizer)),
                     .readings = {},
-                    .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config)};
+                    .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config),
+                    .before = std::string(encoder.before),
+                    .after = std::string(encoder.after),
+                    .dropped_tokens = encoder.dropped_tokens,
+                    .pads = encoder.pads};
   require_vocabulary(reader.tokenizer, folder, opened);
   for (const auto& [reading, expected] : encoder.readings) {
     if (const std::int64_t width = output_width(opened, encoder.pass, reading.output);

@@ -47,6 +47,9 @@ struct PipelineParts {
 [[nodiscard]] PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std::string_view class_name,
                                        std::optional<std::uint64_t> random_seed);
 
+/// Throws Error unless the parts' scheduler is one of flow matching.
+void require_flow_matching(const PipelineParts& parts);
+
 /// Adds the part `vae`, an autoencoder of any supported class.
 Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed);
 
@@ -63,6 +66,9 @@ struct EncoderPart {
   std::vector<Read> readings;
   /// Reads the text tokens of the request, instead of its maximum number of positions.
   bool has_request_tokens = false;
+  std::string_view before = {}, after = {};  ///< as in TextReader
+  std::int64_t dropped_tokens = 0;
+  bool pads = true;
 };
 /// Throws Error if it does not fit the denoiser.
 TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const EncoderPart& encoder,

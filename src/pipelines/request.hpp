@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/switches.hpp"
 #include "base/target.hpp"
@@ -28,11 +30,14 @@ struct RequestOptions {
   std::int64_t reference_rows = 0;  ///< tokens of the reference image, if the pipeline edits images
   std::int64_t reference_columns = 0;
   std::int64_t text_tokens = 0;
+  /// Pipeline::text_lengths() of the images, if they are known already: a Generator then need not compile again.
+  std::vector<std::int64_t> text_lengths = {};
   std::int64_t steps = 0;                               ///< overridden by the switch steps=N
   std::optional<double> guidance_scale = std::nullopt;  ///< 0 to 100
   /// 0 to 100. Above 1: classifier-free guidance, for a model that is otherwise guided without it. Other models
-  /// ignore it.
+  /// ignore it. If it is open and there is a negative prompt, a model may have its own.
   std::optional<double> true_cfg_scale = std::nullopt;
+  bool has_negative_prompt = false;
   std::optional<double> strength = std::nullopt;  ///< share of noise in the starting image, above 0, up to 1
   SwitchSet switches;
   std::size_t memory_limit = 0;      ///< device memory that may be used, in bytes; 0 is all of it
@@ -51,7 +56,10 @@ struct Request {
   std::int64_t token_columns = 64;
   std::int64_t reference_rows = 0;  ///< of the reference or starting image; 0 if there is none
   std::int64_t reference_columns = 0;
+  /// The length to which prompts are truncated or padded; only truncated, if there are text_lengths.
   std::int64_t text_tokens = 512;
+  /// Text tokens of each row of a pass, if prompts are not padded; they may differ. Empty if they are.
+  std::vector<std::int64_t> text_lengths = {};
   std::int64_t steps = 28;
   Sampler sampler = Sampler::kEuler;
   std::optional<double> shift = std::nullopt;  ///< of noise levels, if it differs from the model's own
@@ -65,6 +73,10 @@ struct Request {
   /// Diffusion Guidance", 2022).
   bool classifier_free_guidance = false;
 
+  /// Text tokens of a row of a pass: of all rows, or of the longest one.
+  [[nodiscard]] std::int64_t longest_text() const {
+    return text_lengths.empty() ? text_tokens : std::ranges::max(text_lengths);
+  }
   [[nodiscard]] std::int64_t image_tokens() const { return token_rows * token_columns; }
   [[nodiscard]] std::int64_t reference_tokens() const { return reference_rows * reference_columns; }
   /// The number of steps that run: with a starting image, only those after its noise level.
@@ -76,6 +88,17 @@ struct Request {
   /// Batch of a forward pass.
   [[nodiscard]] std::int64_t batch() const { return classifier_free_guidance ? 2 * images : images; }
   friend bool operator==(const Request&, const Request&) = default;
+
+  /// Another number of images, the texts of added ones as long as the last one's.
+  void set_images(std::int64_t count) {
+    if (!text_lengths.empty()) {
+      std::vector<std::int64_t> lengths;
+      for (auto first = text_lengths.begin(); first != text_lengths.end(); first += images)
+        for (std::int64_t i = 0; i < count; ++i) lengths.push_back(first[std::min(i, images - 1)]);
+      text_lengths = std::move(lengths);
+    }
+    images = count;
+  }
 };
 
 /// One image to make.

@@ -66,6 +66,7 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const Switc
                                      .steps = job.steps,
                                      .guidance_scale = job.guidance,
                                      .true_cfg_scale = job.true_cfg_scale,
+                                     .has_negative_prompt = job.negative_prompt.has_value(),
                                      .strength = job.strength,
                                      .switches = switches},
                          .image = {.label = job.label,
@@ -122,6 +123,10 @@ std::size_t ImageMaker::count_together(std::span<const PreparedImage> jobs, std:
 Generator& ImageMaker::generator(std::span<const PreparedImage> jobs) {
   RequestOptions options = jobs.front().options;
   options.images = std::ssize(jobs);
+  std::vector<ImageRequest> images;
+  for (const auto& [of_one, image, loras] : jobs)
+    images.push_back({.label = image.label, .prompt = image.prompt, .negative_prompt = image.negative_prompt});
+  options.text_lengths = pipeline_.text_lengths(pipeline_.resolve(options), images);
   const auto start = std::chrono::steady_clock::now();
   const bool is_changed = pool_.update_params(loras_.updates(jobs.front().loras, pipeline_.components()));
   if (is_changed) lora_ms_ += milliseconds_since(start);

@@ -105,18 +105,20 @@ AutoRequest make_auto_request(const Pipeline& pipeline, const RequestOptions& op
 nlohmann::json to_json(const AutoRequest& request) {
   if (!request.denoise) return request.forward.request;
   const Request denoise = request.pipeline->resolve(*request.denoise);
-  return {{"pass", "denoise"},
-          {"images", denoise.images},
-          {"token_rows", denoise.token_rows},
-          {"token_columns", denoise.token_columns},
-          {"text_tokens", denoise.text_tokens},
-          {"steps", denoise.steps},
-          {"are_steps_given", request.denoise->steps != 0},
-          {"sampler", to_string(denoise.sampler)},
-          {"guidance_scale", denoise.guidance_scale},
-          {"true_cfg_scale", denoise.true_cfg_scale},
-          {"strength", denoise.strength},
-          {"classifier_free_guidance", denoise.classifier_free_guidance}};
+  nlohmann::json json = {{"pass", "denoise"},
+                         {"images", denoise.images},
+                         {"token_rows", denoise.token_rows},
+                         {"token_columns", denoise.token_columns},
+                         {"text_tokens", denoise.longest_text()},
+                         {"steps", denoise.steps},
+                         {"are_steps_given", request.denoise->steps != 0},
+                         {"sampler", to_string(denoise.sampler)},
+                         {"guidance_scale", denoise.guidance_scale},
+                         {"true_cfg_scale", denoise.true_cfg_scale},
+                         {"strength", denoise.strength},
+                         {"classifier_free_guidance", denoise.classifier_free_guidance}};
+  if (!denoise.text_lengths.empty()) json["text_lengths"] = denoise.text_lengths;
+  return json;
 }
 
 /// One set of switches, ready to run: two steps of a loop, the whole loop, or a pass.

@@ -140,12 +140,13 @@ Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
                   .request = {{"images", request.images},
                               {"token_rows", request.token_rows},
                               {"token_columns", request.token_columns},
-                              {"text_tokens", request.text_tokens},
+                              {"text_tokens", request.longest_text()},
                               {"steps", request.steps},
                               {"guidance_scale", request.guidance_scale},
                               {"classifier_free_guidance", request.classifier_free_guidance}},
                   .parameters = pipeline.denoiser().parameters(),
                   .token_pixels = pipeline.token_pixels()};
+  if (!request.text_lengths.empty()) subject.request["text_lengths"] = request.text_lengths;
   if (request.sampler != Sampler::kEuler) subject.request["sampler"] = to_string(request.sampler);
   return subject;
 }

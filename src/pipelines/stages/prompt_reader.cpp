@@ -6,36 +6,58 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
+namespace {
 
-PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches,
-                           const DeviceTarget& target) {
+/// The ids that an encoder reads for a text of this many, which need not be padded.
+std::int64_t filled_up(std::int64_t ids) { return round_up(ids, kTextStep); }
+
+std::size_t bytes_of(const Conditioning::Text& text) {
+  std::size_t bytes = 0;
+  for (const Conditioning::Part& part : text) bytes += part->memory.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, SwitchSet switches, DeviceTarget target,
+                           std::span<const std::int64_t> expected)
+    : pipeline_(pipeline), switches_(std::move(switches)), target_(std::move(target)) {
   for (const TextReader& reader : pipeline.text_readers()) {
     const std::int64_t tokens = reader.tokens != 0 ? reader.tokens : text_tokens;
-    const Component& encoder = pipeline.component(reader.encoder);
-    Graph graph = encoder.build(pass_named(*encoder.kind, reader.pass), {{"input_ids", Shape{1, tokens}}});
-    desks_.push_back({.reader = &reader,
-                      .tokens = tokens,
-                      .stage = compile_stage(reader.encoder, encoder, std::move(graph), switches, target)});
+    const std::int64_t longest = expected.empty() ? tokens : std::ranges::max(expected);
+    const std::int64_t ids = reader.pads ? tokens : filled_up(reader.dropped_tokens + longest);
+    Desk& desk = desks_.emplace_back(Desk{.reader = &reader, .tokens = tokens});
+    desk.stages.push_back({.ids = ids, .stage = compile_encoder(reader, ids)});
   }
+}
+
+DeviceStage PromptReader::compile_encoder(const TextReader& reader, std::int64_t ids) const {
+  const Component& encoder = pipeline_.component(reader.encoder);
+  Graph graph = encoder.build(pass_named(*encoder.kind, reader.pass), {{"input_ids", Shape{1, ids}}});
+  return compile_stage(reader.encoder, encoder, std::move(graph), switches_, target_);
 }
 
 PromptReader::~PromptReader() {
   if (offloader_ == nullptr) return;
   offloader_->remove_spare(this);
-  for (const Desk& desk : desks_) offloader_->forget(desk.stage);
+  for (const DeviceStage* stage : stages()) offloader_->forget(*stage);
 }
 
 void PromptReader::load(const std::shared_ptr<Offloader>& offloader) {
   offloader_ = offloader;
   offloader_->add_spare(this, [this] { forget(); });
-  for (Desk& desk : desks_) offloader_->load(desk.stage);
+  for (Desk& desk : desks_)
+    for (SizedStage& sized : desk.stages) offloader_->load(sized.stage);
 }
 
 std::vector<const DeviceStage*> PromptReader::stages() const {
   std::vector<const DeviceStage*> stages;
-  for (const Desk& desk : desks_) stages.push_back(&desk.stage);
+  for (const Desk& desk : desks_)
+    for (const SizedStage& sized : desk.stages) stages.push_back(&sized.stage);
   return stages;
 }
 
@@ -45,16 +67,18 @@ void PromptReader::forget() {
 
 std::size_t PromptReader::reading_bytes() const {
   std::size_t bytes = 0;
-  for (const Desk& desk : desks_) bytes += desk.reading_bytes();
+  for (const Desk& desk : desks_) bytes += desk.reading_bytes(desk.tokens);
   return bytes;
 }
 
-std::size_t PromptReader::Desk::reading_bytes() const {
-  const Graph& graph = stage.compiled.program->graph;
+/// Of a text of this many tokens.
+std::size_t PromptReader::Desk::reading_bytes(std::int64_t text_tokens) const {
+  const Graph& graph = stages.front().stage.compiled.program->graph;
   std::size_t bytes = 0;
   for (const TextReading& reading : reader->readings)
     bytes += graph.type(std::ranges::find(graph.outputs(), reading.output, &Output::name)->value).bytes();
-  return bytes;
+  if (reader->pads) return bytes;
+  return bytes / static_cast<std::size_t>(stages.front().ids) * static_cast<std::size_t>(text_tokens);
 }
 
 /// The ids of a text; empty if zeros are used instead.
@@ -70,17 +94,49 @@ const Conditioning::Text* PromptReader::Desk::find(const Text& text) {
   return &kept.front().made;
 }
 
-/// Encodes a text and puts it first in the cache.
-void PromptReader::Desk::read(Offloader& offloader, const Text& text, const HostTensor& ids) {
-  if (text) stage.submit(offloader, "input_ids", ids);
-  offloader.make_room_for(reading_bytes());
+/// Puts the stage for so many ids first, compiled and loaded.
+void PromptReader::bring_stage(Desk& desk, std::int64_t ids) {
+  const auto found = std::ranges::find(desk.stages, ids, &SizedStage::ids);
+  if (found != desk.stages.end()) return desk.stages.splice(desk.stages.begin(), desk.stages, found);
+  if (desk.stages.size() == kMostStages) {
+    offloader_->forget(desk.stages.back().stage);
+    desk.stages.pop_back();
+  }
+  desk.stages.push_front({.ids = ids, .stage = compile_encoder(*desk.reader, ids)});
+  offloader_->load(desk.stages.front().stage);
+}
+
+/// The embeddings of a text, by the first stage.
+Conditioning::Text PromptReader::Desk::encode(Offloader& offloader, const Text& text, const HostTensor& ids) {
+  auto& [read, stage] = stages.front();
+  const std::int64_t text_tokens = text ? ids.numel() - reader->dropped_tokens : tokens;
+  HR_CHECK(text_tokens > 0);
+  if (text) {
+    HostTensor filled(DType::kI32, {1, read});
+    std::ranges::copy(ids.as<std::int32_t>(), filled.as<std::int32_t>().begin());
+    stage.submit(offloader, "input_ids", filled);
+  }
+  offloader.make_room_for(reading_bytes(text_tokens));
   Conditioning::Text made;
   for (const TextReading& reading : reader->readings) {
-    DeviceTensor part =
-        text ? stage.session->device_output(reading.output) : stage.session->zero_output(reading.output);
+    const Session& session = *stage.session;
+    DeviceTensor part = !text ? session.zero_output(reading.output)
+                        : reader->pads
+                            ? session.device_output(reading.output)
+                            : session.device_output_rows(reading.output, reader->dropped_tokens, text_tokens);
     made.push_back(std::make_shared<const DeviceTensor>(std::move(part)));
   }
-  kept.push_front({text, std::move(made)});
+  return made;
+}
+
+void PromptReader::Desk::drop_old_readings() {
+  std::size_t count = 0, bytes = 0;
+  auto one = kept.begin();
+  for (; one != kept.end() && count < kMostKept; ++one, ++count) {
+    bytes += bytes_of(one->made);
+    if (count > 0 && bytes > kMostKeptBytes) break;
+  }
+  kept.erase(one, kept.end());
 }
 
 std::vector<Conditioning::Text> PromptReader::read(std::size_t reader,
@@ -101,17 +157,17 @@ std::vector<Conditioning::Text> PromptReader::read(std::size_t reader,
   for (const Text& text : asked)
     if (!ids.contains(text)) made.emplace(text, *desk.find(text));
   for (const auto& [text, tokens] : ids) {
-    desk.read(*offloader_, text, tokens);
+    if (!desk.reader->pads) bring_stage(desk, filled_up(tokens.numel()));
+    desk.kept.push_front({text, desk.encode(*offloader_, text, tokens)});
     made.emplace(text, desk.kept.front().made);
   }
   std::vector<Conditioning::Text> parts;
   for (const Text& text : asked) parts.push_back(made.at(text));
-  const std::size_t most = std::clamp<std::size_t>(kMostKeptBytes / desk.reading_bytes(), 1, kMostKept);
-  if (desk.kept.size() > most) desk.kept.resize(most);
+  desk.drop_old_readings();
   if (!ids.empty())
-    add(took, {.name = desk.stage.name,
+    add(took, {.name = desk.reader->encoder,
                .milliseconds = milliseconds_since(start),
-               .bytes = desk.stage.session->activation_reserved_bytes(),
+               .bytes = desk.stages.front().stage.session->activation_reserved_bytes(),
                .texts = std::ssize(ids)});
   return parts;
 }

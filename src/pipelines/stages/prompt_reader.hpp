@@ -15,14 +15,15 @@
 
 namespace headroom {
 
-/// The text encoders of a pipeline, compiled under switches for prompts of one length. They encode one prompt at a
-/// time, so that the result does not depend on how prompts are batched, and cache the last results. Generators of one
-/// pipeline may share it.
+/// The text encoders of a pipeline, compiled under switches for prompts of one length, or of any up to that length if
+/// prompts are not padded. They encode one prompt at a time, so that the result does not depend on how prompts are
+/// batched, and cache the last results. Generators of one pipeline may share it.
 class PromptReader {
  public:
-  /// The pipeline must outlive it. A text reader whose own `tokens` is 0 uses `text_tokens`.
-  PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, const SwitchSet& switches,
-               const DeviceTarget& target);
+  /// The pipeline must outlive it. A text reader whose own `tokens` is 0 uses `text_tokens`. If its prompts are not
+  /// padded, the encoder is compiled for the longest of `expected`, and for others when they come.
+  PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, SwitchSet switches, DeviceTarget target,
+               std::span<const std::int64_t> expected = {});
 
   ~PromptReader();
   PromptReader(const PromptReader&) = delete;
@@ -39,7 +40,7 @@ class PromptReader {
                                                      std::vector<StageRun>& took);
   /// Clears the cache.
   void forget();
-  /// Device memory of the embeddings of one text, for all readers.
+  /// Device memory of the embeddings of one text, for all readers; of the longest one, if texts are not padded.
   [[nodiscard]] std::size_t reading_bytes() const;
 
  private:
@@ -49,21 +50,34 @@ class PromptReader {
     Text text;
     Conditioning::Text made;
   };
-  /// A text reader with its stage and cache.
+  /// An encoder compiled for this many ids.
+  struct SizedStage {
+    std::int64_t ids;
+    DeviceStage stage;
+  };
+  /// A text reader with its stages and cache.
   struct Desk {
     const TextReader* reader;
     std::int64_t tokens;
-    DeviceStage stage;
-    std::list<Reading> kept = {};  // the most recently used one first
+    std::list<SizedStage> stages = {};  // the most recently used one first
+    std::list<Reading> kept = {};       // likewise
     [[nodiscard]] const Conditioning::Text* find(const Text& text);
-    [[nodiscard]] std::size_t reading_bytes() const;
+    [[nodiscard]] std::size_t reading_bytes(std::int64_t tokens) const;
     [[nodiscard]] HostTensor ids_of(const Text& text) const;
-    void read(Offloader& offloader, const Text& text, const HostTensor& ids);
+    [[nodiscard]] Conditioning::Text encode(Offloader& offloader, const Text& text, const HostTensor& ids);
+    void drop_old_readings();
   };
 
   static constexpr std::size_t kMostKept = 64;                           // per reader
   static constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;  // 16 texts of T5-XXL's 512 tokens
+  static constexpr std::size_t kMostStages = 4;                          // per reader
 
+  [[nodiscard]] DeviceStage compile_encoder(const TextReader& reader, std::int64_t ids) const;
+  void bring_stage(Desk& desk, std::int64_t ids);
+
+  const Pipeline& pipeline_;
+  SwitchSet switches_;
+  DeviceTarget target_;
   std::vector<Desk> desks_;               // by reader
   std::shared_ptr<Offloader> offloader_;  // null until load()
 };

@@ -6,15 +6,18 @@
 
 namespace headroom {
 
-HostTensor TextReader::tokenize(std::string_view text, std::int64_t count) const {
-  HostTensor ids(DType::kI32, Shape{1, count});
-  const EncodedText encoded =
-      tokenizer.encode(text, {.max_length = static_cast<std::size_t>(count), .padding = Padding::kToMaxLength});
+HostTensor TextReader::tokenize(std::string_view text, std::int64_t most) const {
+  const EncodedText encoded = tokenizer.encode(before + std::string(text) + after,
+                                               {.max_length = static_cast<std::size_t>(dropped_tokens + most),
+                                                .padding = pads ? Padding::kToMaxLength : Padding::kNone});
+  HostTensor ids(DType::kI32, Shape{1, std::ssize(encoded.ids)});
   std::ranges::copy(encoded.ids, ids.as<std::int32_t>().begin());
   return ids;
 }
 
-std::int64_t TextReader::count_tokens(std::string_view text) const { return std::ssize(tokenizer.encode(text).ids); }
+std::int64_t TextReader::count_tokens(std::string_view text) const {
+  return std::ssize(tokenizer.encode(before + std::string(text) + after).ids) - dropped_tokens;
+}
 
 void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder) {
   HR_CHECK(encoder.kind->range != nullptr);

@@ -23,16 +23,25 @@ struct TextReader {
   std::string encoder;  ///< the encoder's part, which is also its stage: "text_encoder_2"
   std::string pass;     ///< the encoder's pass: "encode"
   Tokenizer tokenizer;
-  std::vector<TextReading> readings;  ///< at least one
-  std::int64_t tokens = 0;            ///< ids of a prompt, with padding; 0 if the request decides
+  std::vector<TextReading> readings;    ///< at least one
+  std::int64_t tokens = 0;              ///< ids of a prompt, with padding; 0 if the request decides
+  std::string before = {}, after = {};  ///< the template around a text
+  std::int64_t dropped_tokens = 0;      ///< ids at the beginning whose states the denoiser does not read
+  /// Whether the denoiser reads as many states of every text. Otherwise it reads those that the text has, and the
+  /// encoder, which must be causal, reads ids filled up on the right to a multiple of kTextStep.
+  bool pads = true;
   /// Without a text the denoiser reads zeros, otherwise the embeddings of an empty text.
   bool no_text_is_zeros = false;
 
-  /// The ids of a text [1, count] i32, truncated and padded. Throws Error for invalid UTF-8.
-  [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t count) const;
-  /// The number of ids of the whole text.
+  /// The ids of a text [1, n] i32, of which the denoiser reads `most` states at most: truncated, and padded if `pads`.
+  /// Throws Error for invalid UTF-8.
+  [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t most) const;
+  /// The number of states of the whole text that the denoiser could read.
   [[nodiscard]] std::int64_t count_tokens(std::string_view text) const;
 };
+
+/// Encoders of texts that are not padded are compiled for these lengths, so that a few serve all texts.
+inline constexpr std::int64_t kTextStep = 64;
 
 /// Throws Error if the tokenizer of the folder has ids without an embedding in the encoder; it then belongs to
 /// another model.

@@ -114,13 +114,13 @@ void Session::write_part(ValueId value, std::string_view what, std::int64_t inde
   const TensorType& type = program_->graph.type(value);
   Shape whole = part.shape;
   whole.set(0, type.shape[0]);
-  if (part.dtype != type.dtype || part.shape[0] != 1 || !(whole == type.shape))
+  if (part.dtype != type.dtype || part.shape[0] > type.shape[0] || !(whole == type.shape))
     fail("part {} of {} '{}' is {}{}, of {}{}", index, what, program_->graph.value(value).name, part.dtype, part.shape,
          type.dtype, type.shape);
-  HR_CHECK(index >= 0 && index < type.shape[0]);
-  const std::size_t bytes = part.memory.bytes();
+  HR_CHECK(index >= 0 && index + part.shape[0] <= type.shape[0]);
+  const std::size_t bytes = part.memory.bytes(), of_one = type.bytes() / static_cast<std::size_t>(type.shape[0]);
   if (const DevicePointer to = given_pointer(value))
-    backend_.copy_on_device(*stream_, to + static_cast<std::size_t>(index) * bytes, part.memory.at(), bytes);
+    backend_.copy_on_device(*stream_, to + static_cast<std::size_t>(index) * of_one, part.memory.at(), bytes);
 }
 
 void Session::set_input_normal(std::string_view name, const NormalStream& values) {
@@ -296,6 +296,20 @@ DeviceTensor Session::device_output(std::string_view name) const {
   DeviceTensor tensor{
       .dtype = type.dtype, .shape = type.shape, .memory = backend_.allocate(type.bytes(), MemoryCategory::kInputs)};
   backend_.copy_on_device(*stream_, tensor.memory.at(), output_pointer(name), type.bytes());
+  stream_->synchronize();
+  return tensor;
+}
+
+DeviceTensor Session::device_output_rows(std::string_view name, std::int64_t first, std::int64_t count) const {
+  const TensorType& type = program_->graph.type(program_->graph.outputs()[index_of_output(name)].value);
+  HR_CHECK(type.shape.rank() >= 2 && type.shape[0] == 1 && first >= 0 && first + count <= type.shape[1]);
+  Shape rows(type.shape.dims().subspan(1));
+  rows.set(0, count);
+  const std::size_t of_one = type.bytes() / static_cast<std::size_t>(type.shape[1]);
+  const std::size_t bytes = of_one * static_cast<std::size_t>(count);
+  DeviceTensor tensor{.dtype = type.dtype, .shape = rows, .memory = backend_.allocate(bytes, MemoryCategory::kInputs)};
+  backend_.copy_on_device(*stream_, tensor.memory.at(), output_pointer(name) + of_one * static_cast<std::size_t>(first),
+                          bytes);
   stream_->synchronize();
   return tensor;
 }

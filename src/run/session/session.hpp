@@ -49,8 +49,8 @@ class Session {
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
-  /// Copies `part` [1, ...], which must be complete, to index `index` along the outermost axis of the input. Throws
-  /// Error for another dtype or shape.
+  /// Copies `part` [n, ...], which must be complete, to the n indices from `index` on along the outermost axis of the
+  /// input. Throws Error for another dtype or shape.
   void set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part);
   /// Fills the input on the device.
   void set_input_normal(std::string_view name, const NormalStream& values);
@@ -114,6 +114,8 @@ class Session {
   [[nodiscard]] HostTensor state(std::string_view name) const;
   /// A copy of an output on the device; it is complete on return.
   [[nodiscard]] DeviceTensor device_output(std::string_view name) const;
+  /// The same of the rows [first, first + count) of an output [1, rows, ...], without the axis of 1: [count, ...].
+  [[nodiscard]] DeviceTensor device_output_rows(std::string_view name, std::int64_t first, std::int64_t count) const;
   /// A tensor of zeros with that output's type and shape.
   [[nodiscard]] DeviceTensor zero_output(std::string_view name) const;
   /// The address of an output's dense elements on the device; valid until the next run.

@@ -1,0 +1,155 @@
+// Whole Qwen-Image pipelines against diffusers in double precision (tests/goldens/make_qwen_image_pipelines.py): a
+// small folder as it writes it, from prompts and noise to pixels.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/gpu_test.hpp"
+#include "pipeline_golden.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr const char* kQwenFolder = "qwen-image";
+
+/// The first element of `of_rows` [rows, width] at that row, and as many rows as `count`.
+double row_error(const HostTensor& made, const HostTensor& of_all, std::size_t index, std::int64_t count) {
+  const HostTensor of_one = sample(of_all, index);  // [1, rows, width], zeros behind the text
+  HostTensor expected(DType::kF32, {count, of_one.shape()[2]});
+  for (std::int64_t i = 0; i < expected.numel(); ++i) expected.set(i, of_one.at(i));
+  return relative_l2(made, expected);
+}
+
+void expect_qwen_pipelines(DeviceKind device, const std::vector<std::string>& sets) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), device);
+  for (const std::string& name : golden_requests(kQwenFolder)) {
+    const PipelineGolden request(kQwenFolder, name, *opened.pipeline);
+    for (const std::string& switches : sets) {
+      SCOPED_TRACE(fmt::format("{} {}", name, switches));
+      expect_golden(opened, request, switches, request.expected("latents"));
+    }
+  }
+}
+
+TEST(QwenImagePipelines, AreDiffusersFromPromptsToPixels) {
+  expect_qwen_pipelines(DeviceKind::kCpu, {"baseline", "lossless", "hoist"});
+}
+
+using GpuQwenImagePipelines = GpuTest;
+
+TEST_F(GpuQwenImagePipelines, AreDiffusersFromPromptsToPixels) {
+  expect_qwen_pipelines(DeviceKind::kCuda, {"baseline", "lossless"});
+}
+
+/// Over all requests: roundings of a single one are luck.
+TEST(QwenImagePipelines, InBf16AreNoFurtherFromItThanDiffusersIs) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), DeviceKind::kCpu);
+  double ours = 0, diffusers = 0;
+  for (const std::string& name : golden_requests(kQwenFolder)) {
+    const PipelineGolden request(kQwenFolder, name, *opened.pipeline);
+    RequestOptions options = request.options();
+    options.switches = SwitchSet::parse("lossless,bf16");
+    Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+    ours += std::pow(relative_l2(generator.generate(request.images()), request.expected("latents")), 2);
+    diffusers += std::pow(request.expected("latents_bf16_error").at(0), 2);
+  }
+  EXPECT_LE(std::sqrt(ours), 1.1 * std::sqrt(diffusers));
+}
+
+TEST(QwenImagePipelines, PromptsBecomeTheIdsAndStatesOfTransformers) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), DeviceKind::kCpu);
+  const Pipeline& pipeline = *opened.pipeline;
+  const TextReader& reader = pipeline.text_readers().front();
+  for (const std::string& name : golden_requests(kQwenFolder)) {
+    const PipelineGolden golden(kQwenFolder, name, pipeline);
+    const Request request = pipeline.resolve(golden.options());
+    PromptReader prompts(pipeline, request.text_tokens, {}, opened.backend->properties().target);
+    prompts.load(std::make_shared<Offloader>(*opened.backend, *opened.weights, 0));
+    for (const std::string sign : {"", "negative_"}) {
+      if (!golden.has(sign + "ids")) continue;
+      for (std::size_t i = 0; i < golden.images().size(); ++i) {
+        SCOPED_TRACE(fmt::format("{} {}image {}", name, sign, i));
+        const ImageRequest& image = golden.images()[i];
+        const std::string text = sign.empty() ? prompt_of(pipeline, image, 0) : negative_prompt_of(image, 0).value();
+        const auto count = static_cast<std::int64_t>(golden.expected(sign + "text_lengths").at(static_cast<int>(i)));
+        const HostTensor ids = reader.tokenize(text, request.text_tokens);
+        ASSERT_EQ(ids.numel(), reader.dropped_tokens + count);
+        const HostTensor expected = sample(golden.expected(sign + "ids"), i);
+        for (std::int64_t token = 0; token < ids.numel(); ++token)
+          ASSERT_EQ(ids.at(token), expected.at(token)) << "token " << token;
+        std::vector<StageRun> took;
+        const std::optional<std::string> texts[] = {text};
+        const HostTensor made = to_host(*prompts.read(0, texts, took).front().front(), *opened.backend);
+        EXPECT_EQ(made.shape()[0], count);
+        EXPECT_LE(row_error(made, golden.expected(sign + "prompt_embeds"), i, count), kTextError);
+      }
+    }
+  }
+}
+
+/// A generator made for prompts of other lengths compiles its loop again, and its encoder for lengths of other steps.
+TEST(QwenImagePipelines, AGeneratorTakesPromptsOfAnyLength) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), DeviceKind::kCpu);
+  const PipelineGolden golden(kQwenFolder, "guided_by_a_long_text", *opened.pipeline);
+  RequestOptions options = golden.options();
+  options.switches = SwitchSet::parse("arena");
+  Generator other(*opened.pipeline, *opened.backend, *opened.weights, options);
+  const std::vector<std::int64_t> of_default = other.request().text_lengths;
+  EXPECT_EQ(of_default.size(), 2U);
+  const HostTensor first = other.generate(golden.images());
+  EXPECT_THAT(other.request().text_lengths, ElementsAre(121, 8));
+  EXPECT_LE(relative_l2(first, golden.expected("latents")), kLatentsError);
+  std::vector<ImageRequest> images = golden.images();
+  std::swap(images[0].prompt, images[0].negative_prompt);
+  EXPECT_GT(relative_l2(other.generate(images), first), 0.1);
+  EXPECT_THAT(other.request().text_lengths, ElementsAre(8, 121));
+  EXPECT_LE(relative_l2(other.generate(golden.images()), first), 1e-6);
+  std::vector<std::string> stages;
+  for (const StageRun& stage : other.stages()) stages.push_back(stage.name);
+  EXPECT_THAT(stages, ElementsAre("inputs", "denoise")) << "both texts are kept";
+}
+
+TEST(QwenImagePipelines, GuidesOnlyByANegativePromptUnlessAsked) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), DeviceKind::kCpu);
+  const Pipeline& pipeline = *opened.pipeline;
+  const Request plain = pipeline.resolve({.switches = {}});
+  EXPECT_FALSE(plain.classifier_free_guidance);
+  EXPECT_EQ(plain.steps, 50);
+  EXPECT_EQ(plain.text_tokens, 512);
+  EXPECT_EQ(plain.image_tokens(), 64 * 64);
+  const Request negative = pipeline.resolve({.has_negative_prompt = true, .switches = {}});
+  EXPECT_TRUE(negative.classifier_free_guidance);
+  EXPECT_EQ(negative.true_cfg_scale, 4);
+  EXPECT_EQ(negative.text_lengths.size(), 2U);
+  EXPECT_FALSE(
+      pipeline.resolve({.true_cfg_scale = 1, .has_negative_prompt = true, .switches = {}}).classifier_free_guidance);
+  EXPECT_TRUE(pipeline.resolve({.true_cfg_scale = 2, .switches = {}}).classifier_free_guidance);
+  EXPECT_THAT(error_of([&] { static_cast<void>(pipeline.resolve({.text_tokens = 1025, .switches = {}})); }),
+              testing::HasSubstr("text tokens is 1025, expected 1 to 1024"));
+  EXPECT_THAT(error_of([&] {
+                static_cast<void>(pipeline.resolve({.reference_rows = 2, .reference_columns = 2, .switches = {}}));
+              }),
+              testing::HasSubstr("edits no images"));
+}
+
+TEST(QwenImagePipelines, OfATransformerAloneReadRandomTexts) {
+  const std::unique_ptr<Pipeline> pipeline =
+      open_pipeline((golden_folder(kQwenFolder) / "transformer").string(), std::nullopt);
+  const Request request = pipeline->resolve({.images = 2, .text_tokens = 9, .switches = {}});
+  EXPECT_THAT(request.text_lengths, ElementsAre(9, 9));
+  Request more = request;
+  more.set_images(3);
+  EXPECT_THAT(more.text_lengths, ElementsAre(9, 9, 9));
+  const Graph graph = pipeline->build_denoise(request);
+  EXPECT_EQ(graph.type(graph.find(ValueKind::kInput, "encoder_hidden_states")).shape, (Shape{18, 16}));
+  EXPECT_EQ(graph.blocks().size(), 2U) << "one pass for both";
+}
+
+}  // namespace
+}  // namespace headroom
