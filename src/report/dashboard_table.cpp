@@ -66,7 +66,7 @@ std::string row_of(const Measurement& m, std::string_view name, const std::optio
   if (m.unsettled || !factor)
     row += cell(m.unsettled ? "unsettled" : "");
   else
-    row += cell(m.switches().empty() && !m.is_peer ? "baseline" : label_factor(factor->value), factor->value);
+    row += cell(m.is_baseline() ? "baseline" : label_factor(factor->value), factor->value);
   const std::optional<MemoryReport>& memory = result.memory;
   row += memory && memory->peak_bytes
              ? cell(label_bytes(static_cast<double>(*memory->peak_bytes)), static_cast<double>(*memory->peak_bytes))

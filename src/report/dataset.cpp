@@ -94,7 +94,7 @@ std::vector<const Measurement*> run_of(const Scenario& scenario) {
   }
   const auto baseline_of = [](const std::vector<const Measurement*>& run) {
     const auto baseline =
-        std::ranges::find_if(run, [](const Measurement* m) { return m->switches().empty() && m->timing; });
+        std::ranges::find_if(run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
     return baseline == run.end() ? nullptr : *baseline;
   };
   std::vector<const Measurement*> found;

@@ -36,6 +36,10 @@ struct Measurement {
   std::optional<std::string> precision = {};
 
   [[nodiscard]] const std::vector<std::string>& switches() const { return result->configuration.asked; }
+  /// Headroom's, without any switch. Files of other scripts ask for "baseline".
+  [[nodiscard]] bool is_baseline() const {
+    return !is_peer && result->subject.kind != SubjectKind::kKernel && (switches().empty() || label == "baseline");
+  }
   [[nodiscard]] bool declined(std::string_view switch_name) const;
   /// revision_of() of the result.
   [[nodiscard]] std::string revision() const;

@@ -1,7 +1,5 @@
 #include "report/image_size.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "report/work.hpp"
@@ -37,13 +35,6 @@ std::optional<double> pixels_of(const Subject& subject) {
   const auto side = static_cast<double>(*subject.token_pixels);
   const double pixels = *tokens * side * side;
   return pixels >= 1 && pixels <= kLongestSide * kLongestSide ? std::optional(pixels) : std::nullopt;
-}
-
-std::string size_name(const Subject& subject) {
-  if (const std::optional<ImageSize> size = image_size_of(subject))
-    return fmt::format("{}x{}", size->width, size->height);
-  const std::optional<double> pixels = pixels_of(subject);
-  return pixels ? fmt::format("{:.0f} pixels", *pixels) : "unknown size";
 }
 
 }  // namespace headroom

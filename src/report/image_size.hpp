@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "measure/results/result.hpp"
 #include "pipelines/request.hpp"
@@ -14,7 +13,5 @@ namespace headroom {
 [[nodiscard]] std::optional<ImageSize> image_size_of(const Subject& subject);
 /// Pixels of one image; empty if no size is known.
 [[nodiscard]] std::optional<double> pixels_of(const Subject& subject);
-/// "512x768" (width by height), or "393216 pixels" if only the area is known.
-[[nodiscard]] std::string size_name(const Subject& subject);
 
 }  // namespace headroom

@@ -80,7 +80,7 @@ std::string RungView::label_without_time() const {
 
 std::string RungView::mark(const std::optional<Estimate>& factor) const {
   if (is_unsettled()) return "  unsettled";
-  if (factor && !measurement->is_peer && measurement->switches().empty()) return "  baseline";
+  if (factor && measurement->is_baseline()) return "  baseline";
   return factor && !is_declined() ? "  " + label_factor(*factor) : "";
 }
 
@@ -123,7 +123,7 @@ std::vector<const RungView*> LadderView::all() const {
 
 std::optional<LadderView> ladder_of(const Dataset& dataset, const Scenario& scenario) {
   if (scenario.subject.kind == SubjectKind::kKernel) return {};
-  const auto is_baseline = [](const Measurement* m) { return !m->is_peer && m->switches().empty() && m->timing; };
+  const auto is_baseline = [](const Measurement* m) { return m->is_baseline() && m->timing; };
   const auto baseline = std::ranges::find_if(scenario.run, is_baseline);
   if (baseline == scenario.run.end()) return {};
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/files/file_lock.hpp"
+#include "base/text/format.hpp"
 #include "base/text/markdown.hpp"
 #include "report/chart_names.hpp"
 #include "report/charts/charts.hpp"
@@ -44,8 +45,8 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
   for (const std::string& reason : dataset.left_out()) text += fmt::format("- {}\n", markdown_text(reason));
   text += "\n## Results\n\n";
   for (const auto& [path, file] : dataset.files())
-    text += fmt::format("- {} ({}, {} results)\n", markdown_text(path), file.created.empty() ? "no date" : file.created,
-                        file.results.size());
+    text += fmt::format("- {} ({}, {})\n", markdown_text(path), file.created.empty() ? "no date" : file.created,
+                        format_count(std::ssize(file.results), "result"));
   return text;
 }
 

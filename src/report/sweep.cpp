@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text/format.hpp"
+#include "report/image_size.hpp"
 #include "report/plots/option.hpp"
 
 namespace headroom {
@@ -70,9 +73,43 @@ const std::set<std::string>& resolution_keys() {
   return keys;
 }
 
+std::vector<Sweep> sweeps_over_sizes(const Dataset& dataset) {
+  std::vector<Sweep> sweeps =
+      sweeps_over(dataset, resolution_keys(), [](const Subject& subject) -> std::optional<double> {
+        const std::optional<double> pixels = pixels_of(subject), area = pixels ? pixels : image_area_of(subject);
+        if (!area) return {};
+        const std::optional<ImageSize> size = image_size_of(subject);
+        const double width =
+            size ? static_cast<double>(size->width) : request_number(subject, "token_columns").value_or(0);
+        return *area + 1e-6 * width;
+      });
+  for (Sweep& sweep : sweeps)
+    for (SweepPoint& point : sweep.points) point.name = describe_size(point.scenario->subject);
+  return sweeps;
+}
+
+std::string_view size_axis_name(const Sweep& sweep) {
+  const bool in_pixels = std::ranges::all_of(
+      sweep.points, [](const SweepPoint& point) { return is_size_in_pixels(point.scenario->subject); });
+  return in_pixels ? "size of an image in pixels" : "size of an image";
+}
+
 namespace {
 
 constexpr std::size_t kFew = 3;  // up to this number, all configurations are drawn
+
+bool is_our_baseline(const Measurement& m) { return m.is_baseline(); }
+bool is_our_optimized(const Measurement& m) { return !m.is_peer && !m.is_baseline(); }
+bool is_of_peer(const Measurement& m) { return m.is_peer; }
+
+const Measurement& first_point_of(const SweepLine& line) {
+  return **std::ranges::find_if(line.at, [](const Measurement* m) { return m != nullptr; });
+}
+
+std::size_t count_of_ours(const std::vector<SweepLine>& lines) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(lines, [](const SweepLine& line) { return is_our_optimized(first_point_of(line)); }));
+}
 
 bool is_alike(const Measurement& a, const Measurement& b) {
   return a.label == b.label && a.is_peer == b.is_peer &&
@@ -80,10 +117,8 @@ bool is_alike(const Measurement& a, const Measurement& b) {
 }
 
 /// The latest measurement at each point with the same requested switches as `like`.
-SweepLine line_of(const Sweep& sweep, const Measurement& like, std::string_view role) {
-  SweepLine line{.label = like.precision ? fmt::format("{} ({})", like.label, *like.precision) : like.label,
-                 .role = role,
-                 .at = {}};
+SweepLine line_of(const Sweep& sweep, const Measurement& like) {
+  SweepLine line{.label = like.precision ? fmt::format("{} ({})", like.label, *like.precision) : like.label};
   for (const SweepPoint& point : sweep.points) {
     const Measurement* latest = nullptr;
     for (const Measurement* m : point.scenario->current)
@@ -95,7 +130,7 @@ SweepLine line_of(const Sweep& sweep, const Measurement& like, std::string_view 
 }
 
 /// The lines of those that `is_wanted`, each once, with two points or more: the fastest at the largest point first.
-std::vector<SweepLine> lines_where(const Sweep& sweep, const std::function<bool(const Measurement&)>& is_wanted) {
+std::vector<SweepLine> lines_where(const Sweep& sweep, bool (*is_wanted)(const Measurement&)) {
   std::vector<SweepLine> lines;
   for (auto point = sweep.points.rbegin(); point != sweep.points.rend(); ++point) {
     std::vector<const Measurement*> measured;
@@ -103,7 +138,7 @@ std::vector<SweepLine> lines_where(const Sweep& sweep, const std::function<bool(
       if (m->timing && is_wanted(*m)) measured.push_back(m);
     std::ranges::stable_sort(measured, {}, [](const Measurement* m) { return m->time().median_ms; });
     for (const Measurement* m : measured) {
-      SweepLine line = line_of(sweep, *m, {});
+      SweepLine line = line_of(sweep, *m);
       const bool is_new = std::ranges::none_of(lines, [&](const SweepLine& other) { return other.at == line.at; });
       if (is_new && std::ssize(line.at) - std::ranges::count(line.at, nullptr) >= 2) lines.push_back(std::move(line));
     }
@@ -113,28 +148,47 @@ std::vector<SweepLine> lines_where(const Sweep& sweep, const std::function<bool(
 
 }  // namespace
 
-std::vector<SweepLine> lines_of(const Sweep& sweep) {
-  const auto is_baseline = [](const Measurement& m) { return !m.is_peer && m.switches().empty(); };
-  const auto is_optimized = [](const Measurement& m) { return !m.is_peer && !m.switches().empty(); };
-  static constexpr std::string_view kOurRoles[] = {"orange", "blue", "gold"};
-  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "sky"};
-  std::vector<SweepLine> lines = lines_where(sweep, is_baseline);
-  for (SweepLine& line : lines) line.role = "base";
-  std::vector<SweepLine> ours = lines_where(sweep, is_optimized);
-  if (ours.size() > kFew) ours.resize(1);
-  for (std::size_t i = 0; i < ours.size(); ++i) ours[i].role = kOurRoles[i];
-  std::vector<SweepLine> peers = lines_where(sweep, &Measurement::is_peer);
-  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].role = kPeerRoles[i % std::size(kPeerRoles)];
-  std::ranges::move(ours, std::back_inserter(lines));
-  std::ranges::move(peers, std::back_inserter(lines));
-  static constexpr std::string_view kDashes[] = {"solid", "dashed", "dotted"};
-  std::map<std::string_view, std::size_t> of_role;
-  for (SweepLine& line : lines) line.dash = kDashes[of_role[line.role]++ % std::size(kDashes)];
+std::vector<SweepLine> all_lines_of(const Sweep& sweep) {
+  std::vector<SweepLine> lines;
+  for (const auto& is_wanted : {is_our_baseline, is_our_optimized, is_of_peer})
+    std::ranges::move(lines_where(sweep, is_wanted), std::back_inserter(lines));
   return lines;
 }
 
-std::vector<std::string> notes_on(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view place) {
+std::vector<SweepLine> lines_of(const Sweep& sweep) {
+  std::vector<SweepLine> lines = all_lines_of(sweep);
+  keep_first_of_ours(lines, count_of_ours(lines) > kFew ? 1 : kFew);
+  tell_lines_apart(lines);
+  return lines;
+}
+
+void keep_first_of_ours(std::vector<SweepLine>& lines, std::size_t most) {
+  std::size_t seen = 0;
+  std::erase_if(lines, [&](const SweepLine& line) { return is_our_optimized(first_point_of(line)) && ++seen > most; });
+}
+
+void tell_lines_apart(std::vector<SweepLine>& lines) {
+  static constexpr std::string_view kOurRoles[] = {"orange", "blue", "gold"};
+  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "sky"};
+  static constexpr std::string_view kDashes[] = {"solid", "dashed", "dotted"};
+  std::size_t ours = 0, peers = 0;
+  std::map<std::string_view, std::size_t> of_role;
+  for (SweepLine& line : lines) {
+    const Measurement& m = first_point_of(line);
+    line.role = is_of_peer(m)     ? kPeerRoles[peers++ % std::size(kPeerRoles)]
+                : is_our_optimized(m) ? kOurRoles[ours++ % std::size(kOurRoles)]
+                                  : "base";
+    line.dash = kDashes[of_role[line.role]++ % std::size(kDashes)];
+  }
+}
+
+std::vector<std::string> notes_on_places(const Sweep& sweep, const std::vector<SweepLine>& lines,
+                                         std::string_view place) {
   std::vector<std::string> notes;
+  if (const std::size_t all = count_of_ours(all_lines_of(sweep)), drawn = count_of_ours(lines); all > drawn)
+    notes.push_back(fmt::format("{} {} in the table of measurements.",
+                                format_count(static_cast<std::int64_t>(all - drawn), "more configuration"),
+                                all - drawn == 1 ? "is" : "are"));
   for (const SweepLine& line : lines) {
     std::vector<Placed> placed;
     for (std::size_t i = 0; i < line.at.size(); ++i) {
@@ -145,6 +199,13 @@ std::vector<std::string> notes_on(const Sweep& sweep, const std::vector<SweepLin
     note_declined(notes, line.label, placed);
   }
   note_revisions(notes, measurements_of(lines));
+  return notes;
+}
+
+std::vector<std::string> notes_on(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view place) {
+  std::vector<std::string> notes;
+  note_whiskers(notes, measurements_of(lines));
+  std::ranges::move(notes_on_places(sweep, lines, place), std::back_inserter(notes));
   return notes;
 }
 
@@ -182,17 +243,18 @@ json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
   return axis;
 }
 
-constexpr double kLabelShare = 0.08;  // height of a label and its distance from the point, as a share of the axis
+constexpr double kLabelShare = 0.11;  // height of a label and its distance from the point, as a share of the axis
 constexpr double kLowShare = 0.15;    // a value below this share of the axis has no room for a label below it
 
 /// A value with the ends of its whisker, as shares of the axis.
 struct Reach {
   double value = 0;
   Interval ends;
+  bool has_label = true;  ///< false: another line passes there, without a point
 };
 
 /// Positions of the labels of values at one point of the x-axis: above the highest, below the lowest, and where there
-/// is room between the whiskers of others; empty for a label that has no room.
+/// is room between the whiskers and lines of others; empty for a label that has no room.
 std::vector<std::string_view> label_positions(const std::vector<Reach>& shares) {
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -200,54 +262,79 @@ std::vector<std::string_view> label_positions(const std::vector<Reach>& shares) 
   std::vector<std::string_view> positions(shares.size());
   double ceiling = std::numeric_limits<double>::infinity();  // the lowest whisker above, or the lower end of its label
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const auto [low, high] = shares[order[k]].ends;
+    const auto& [value, ends, has_label] = shares[order[k]];
+    const auto [low, high] = ends;
     const bool is_lowest = k + 1 == order.size();
     double floor = -std::numeric_limits<double>::infinity();  // the highest whisker below
     for (std::size_t below = k + 1; below < order.size(); ++below)
       floor = std::max(floor, shares[order[below]].ends.high);
     const bool has_above = ceiling - high >= kLabelShare;
     const bool has_below = low >= kLowShare && low - floor >= kLabelShare;
-    if (has_above && (k == 0 || !is_lowest || !has_below))
+    if (has_label && has_above && (k == 0 || !is_lowest || !has_below))
       positions[order[k]] = "top";
-    else if (has_below)
+    else if (has_label && has_below)
       positions[order[k]] = "bottom";
     ceiling = std::min(ceiling, positions[order[k]] == "bottom" ? low - kLabelShare : low);
   }
   return positions;
 }
 
-/// The interval of a measurement's time as one of the quantity, which may fall as the time rises.
-std::optional<Interval> ends_of(const SweepQuantity& y, double x, const Measurement& m) {
-  if (!m.time().interval_ms) return {};
-  const auto [low, high] =
-      std::minmax({y.of_time(x, m.time().interval_ms->low), y.of_time(x, m.time().interval_ms->high)});
-  return Interval{low, high};
+/// The height of a line over a point at which it has no measurement, if it passes there.
+std::optional<double> height_between(const Sweep& sweep, const std::vector<std::optional<Estimate>>& values,
+                                     std::size_t at) {
+  const auto place = [&](std::size_t i) {
+    return sweep.points[i].name.empty() ? sweep.points[i].x : static_cast<double>(i);
+  };
+  std::size_t before = at, after = at;
+  while (before > 0 && !values[before]) --before;
+  while (after + 1 < values.size() && !values[after]) ++after;
+  if (!values[before] || !values[after]) return {};
+  const double share = (place(at) - place(before)) / (place(after) - place(before));
+  return values[before]->value + share * (values[after]->value - values[before]->value);
 }
 
-/// The positions for each line and each of its points.
-std::vector<std::vector<std::string_view>> label_positions(const Sweep& sweep, const std::vector<SweepLine>& lines,
-                                                           const SweepQuantity& y) {
-  const auto value_at = [&](const SweepLine& line, std::size_t i) {
-    return y.of_time(sweep.points[i].x, line.at[i]->time().median_ms);
-  };
-  const auto reach_at = [&](const SweepLine& line, std::size_t i, double most) {
-    const double value = value_at(line, i);
-    const Interval ends = ends_of(y, sweep.points[i].x, *line.at[i]).value_or(Interval{value, value});
-    return Reach{.value = value / most, .ends = {ends.low / most, ends.high / most}};
-  };
-  double most = 0;
-  for (const SweepLine& line : lines)
-    for (std::size_t i = 0; i < line.at.size(); ++i)
-      if (line.at[i] != nullptr) most = std::max(most, value_at(line, i));
-  std::vector<std::vector<std::string_view>> positions(lines.size(),
+/// Converts values to shares of the axis of values, which begins at zero or, if it is logarithmic, at a power of ten.
+class AxisShare {
+ public:
+  AxisShare(double least, double most, bool is_logarithmic) : most_(most > 0 ? most : 1) {
+    if (!is_logarithmic || !(least > 0)) return;
+    begin_ = std::floor(std::log10(least));
+    decades_ = std::max(1.0, std::ceil(std::log10(most_)) - begin_);
+  }
+  [[nodiscard]] double of(double value) const {
+    if (decades_ == 0) return value / most_;
+    return value > 0 ? (std::log10(value) - begin_) / decades_ : 0;
+  }
+
+ private:
+  double most_, begin_ = 0, decades_ = 0;
+};
+
+/// The positions for each line and each of its points. `values` are those of each line at each point.
+std::vector<std::vector<std::string_view>> label_positions(
+    const Sweep& sweep, const std::vector<std::vector<std::optional<Estimate>>>& values, bool is_logarithmic) {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const auto& line : values)
+    for (const std::optional<Estimate>& one : line) {
+      if (!one) continue;
+      least = std::min(least, one->interval ? one->interval->low : one->value);
+      most = std::max(most, one->interval ? one->interval->high : one->value);
+    }
+  const AxisShare share(least, most, is_logarithmic);
+  std::vector<std::vector<std::string_view>> positions(values.size(),
                                                        std::vector<std::string_view>(sweep.points.size()));
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     std::vector<std::size_t> there;
     std::vector<Reach> shares;
-    for (std::size_t line = 0; line < lines.size(); ++line) {
-      if (lines[line].at[i] == nullptr) continue;
+    for (std::size_t line = 0; line < values.size(); ++line) {
+      const std::optional<Estimate>& one = values[line][i];
+      const std::optional<double> value = one ? one->value : height_between(sweep, values[line], i);
+      if (!value) continue;
+      const Interval ends = one && one->interval ? *one->interval : Interval{*value, *value};
       there.push_back(line);
-      shares.push_back(reach_at(lines[line], i, most > 0 ? most : 1));
+      shares.push_back({.value = share.of(*value),
+                        .ends = {share.of(ends.low), share.of(ends.high)},
+                        .has_label = one.has_value()});
     }
     const std::vector<std::string_view> at = label_positions(shares);
     for (std::size_t k = 0; k < there.size(); ++k) positions[there[k]][i] = at[k];
@@ -255,7 +342,38 @@ std::vector<std::vector<std::string_view>> label_positions(const Sweep& sweep, c
   return positions;
 }
 
+std::vector<std::vector<std::optional<Estimate>>> estimates_of(const Sweep& sweep, const std::vector<SweepLine>& lines,
+                                                            const SweepQuantity& y) {
+  std::vector<std::vector<std::optional<Estimate>>> values;
+  for (const SweepLine& line : lines) {
+    std::vector<std::optional<Estimate>>& of_line = values.emplace_back(line.at.size());
+    for (std::size_t i = 0; i < line.at.size(); ++i)
+      if (line.at[i] != nullptr) of_line[i] = y.of(sweep.points[i], *line.at[i]);
+  }
+  return values;
+}
+
+void make_logarithmic(json& axis) {
+  axis["type"] = "log";
+  axis.erase("min");
+  axis.erase("boundaryGap");
+  axis.erase("minInterval");
+  axis["minorSplitLine"] = {{"show", true}, {"lineStyle", {{"color", color("line")}, {"opacity", 0.6}}}};
+}
+
 }  // namespace
+
+SweepQuantity::Of from_time(const std::function<double(double x, double ms)>& of_time) {
+  return [of_time](const SweepPoint& point, const Measurement& m) {
+    const auto value_of = [&](double ms) { return of_time ? of_time(point.x, ms) : ms; };
+    Estimate estimate{.value = value_of(m.time().median_ms), .interval = {}};
+    if (const std::optional<Interval>& times = m.time().interval_ms) {
+      const auto [low, high] = std::minmax({value_of(times->low), value_of(times->high)});  // may fall as time rises
+      estimate.interval = Interval{low, high};
+    }
+    return estimate;
+  };
+}
 
 json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::string_view x_name,
                   const SweepQuantity& y) {
@@ -273,31 +391,33 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                           {"boundaryGap", json::array({0, "8%"})}});
   option["series"] = json::array();
   json texts = json::array();
-  const std::vector<std::vector<std::string_view>> positions = label_positions(sweep, lines, y);
+  const std::vector<std::vector<std::optional<Estimate>>> values = estimates_of(sweep, lines, y);
+  const std::vector<std::vector<std::string_view>> positions = label_positions(sweep, values, y.is_logarithmic);
   for (const SweepLine& line : lines) {
-    const std::vector<std::string_view>& position = positions[static_cast<std::size_t>(&line - lines.data())];
+    const auto index = static_cast<std::size_t>(&line - lines.data());
     json items = json::array(), intervals = json::array(), ends = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       if (line.at[i] == nullptr) continue;
-      const Timing& timing = line.at[i]->time();
       const SweepPoint& point = sweep.points[i];
-      const double value = y.of_time(point.x, timing.median_ms);
+      const auto& [value, interval] = *values[index][i];
       Tip tip(point.name.empty() ? fmt::format("{}, {}: {}", line.label, x_name, point.x)
                                  : fmt::format("{}, {}", line.label, point.name));
-      tip.row("model", point.scenario->subject.name).row(y.name, exact(value, y.unit)).timing(*line.at[i]);
+      tip.row("model", point.scenario->subject.name).row(y.name, exact(value, y.unit));
+      if (y.needs_interval) tip.row("95% interval of it", interval ? exact(*interval, y.unit) : "none");
+      tip.timing(*line.at[i]);
       items.push_back({{"value", json::array({place_of(sweep, i), value})},
                        {"name", line.label},
                        {"text", y.label ? y.label(value) : label_ms(value)},
                        {"tip", tip.json()}});
-      const std::optional<Interval> reach = ends_of(y, point.x, *line.at[i]);
-      if (!position[i].empty()) {
-        const double end = !reach ? value : position[i] == "top" ? reach->high : reach->low;
+      if (const std::string_view position = positions[index][i]; !position.empty()) {
+        const double end = !interval ? value : position == "top" ? interval->high : interval->low;
         ends.push_back({{"value", json::array({place_of(sweep, i), end})},
                         {"text", items.back()["text"]},
-                        {"label", {{"position", position[i]}}}});
+                        {"label", {{"position", position}}}});
       }
-      if (line.at[i]->unsettled) items.back()["itemStyle"] = item_style(line.role, true);
-      if (reach) intervals.push_back(json::array({place_of(sweep, i), reach->low, reach->high}));
+      if (line.at[i]->unsettled || (y.needs_interval && !interval))
+        items.back()["itemStyle"] = item_style(line.role, true);
+      if (interval) intervals.push_back(json::array({place_of(sweep, i), interval->low, interval->high}));
     }
     option["series"].push_back({{"type", "line"},
                                 {"name", line.label},
@@ -319,6 +439,8 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                      {"label", value_label({{"color", color(line.role)}})}});
   }
   for (json& text : texts) option["series"].push_back(std::move(text));
+  if (y.is_logarithmic)
+    for (const char* const axis : {"xAxis", "yAxis"}) make_logarithmic(option[axis]);
   return option;
 }
 

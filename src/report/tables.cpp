@@ -106,7 +106,7 @@ std::vector<Cell> row_cells(const Scenario& scenario, const Measurement& m, cons
   }
   if (m.unsettled)
     cells.insert(cells.end(), {no_value("unsettled"), no_value()});
-  else if (factor && !m.is_peer && m.switches().empty())
+  else if (factor && m.is_baseline())
     cells.insert(cells.end(), {baseline_cell(), no_value()});
   else if (factor)
     cells.insert(cells.end(), {factor_cell(factor->value), interval_cell(factor->interval)});

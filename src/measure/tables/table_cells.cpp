@@ -24,12 +24,15 @@ std::optional<int> decimals_of(double value) {
   return point == std::string::npos ? 0 : static_cast<int>(text.size() - point - 1);
 }
 
-/// "[0.98, 1.01]"; an end is never "-0.00". Without a number of decimals, each end has its own: "[6.02e-6, 7.00e-6]".
+/// "[0.98, 1.01]"; an end is never "-0.00". An end over zero that would be shown as zero has its own digits, and so has
+/// each end without a number of decimals: "[6.02e-6, 7.00e-6]".
 std::string ends_text(double low, double high, std::optional<int> decimals) {
   const auto end_text = [decimals](double end) {
     if (!decimals) return format_significant(end);
     std::string text = fmt::format("{:.{}f}", end, *decimals);
-    if (text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
+    if (text.find_first_not_of("-0.") != std::string::npos) return text;
+    if (end > 0) return format_significant(end);
+    if (text.starts_with('-')) text.erase(0, 1);
     return text;
   };
   return fmt::format("[{}, {}]", end_text(low), end_text(high));

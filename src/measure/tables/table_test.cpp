@@ -73,7 +73,8 @@ TEST(FormatInterval, ShowsBothEndsToTheSameDigit) {
 TEST(FormatInterval, HasExponentsWhereDigitsWouldBeZeros) {
   EXPECT_EQ(format_interval({0.00000602, 0.0000071}), "[6.02e-6, 7.10e-6]");
   EXPECT_EQ(format_interval({0, 0.0000071}), "[0, 7.10e-6]");
-  EXPECT_EQ(format_interval({0.00000602, 0.01}), "[0.0000, 0.0100]");
+  EXPECT_EQ(format_interval({0.00000602, 0.01}), "[6.02e-6, 0.0100]") << "it is not zero";
+  EXPECT_EQ(format_interval({0.0493, 148}), "[0.0493, 148]");
 }
 
 TEST(FormatInterval, TellsAnEndThatIsNotOneFromOne) {

@@ -182,7 +182,7 @@ std::string pictures(const Measurement& baseline, const Measurement& deployed) {
 
 const Measurement* baseline_of(const Scenario& scenario) {
   const auto found = std::ranges::find_if(
-      scenario.run, [](const Measurement* m) { return !m->is_peer && m->switches().empty() && m->timing; });
+      scenario.run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
   return found == scenario.run.end() ? nullptr : *found;
 }
 
@@ -321,7 +321,7 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
   if (d.deploy) {
     cell_of_html(name_html(name_of(*shown->measurement)));
     cell(time(*shown));
-    cell(shown->measurement->switches().empty() ? "baseline"
+    cell(shown->measurement->is_baseline() ? "baseline"
          : shown->on_baseline                   ? label_factor(shown->on_baseline->value)
                                                 : "");
     cell(quality_of(*shown));

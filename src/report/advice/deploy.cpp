@@ -18,7 +18,7 @@ using Candidates = std::vector<Candidate>;
 const Measurement* baseline_for(const Scenario& scenario, const Measurement& m) {
   const Measurement* found = nullptr;
   for (const Measurement* other : scenario.all) {
-    if (other->is_peer || !other->switches().empty() || !other->timing ||
+    if (!other->is_baseline() || !other->timing ||
         other->result->configuration.baseline_dtype != m.result->configuration.baseline_dtype)
       continue;
     if (other->file == m.file) return other;

@@ -22,7 +22,7 @@ using nlohmann::json;
 /// How much worse `one` is than `other`, by their records; by the paired difference if `other` is the baseline of the
 /// same file. Nothing if the records cannot be compared.
 std::optional<MeasuredLoss> loss_against(const ParetoPoint& one, const ParetoPoint& other) {
-  const bool is_paired = other.measurement->switches().empty() && other.measurement->file == one.measurement->file;
+  const bool is_paired = other.measurement->is_baseline() && other.measurement->file == one.measurement->file;
   const std::span<const QualityRecord> own =
       is_paired ? std::span(one.measurement->result->quality) : std::span(&one.quality, 1);
   const std::vector<MeasuredLoss> losses = measured_losses(own, {&other.quality, 1});
@@ -43,7 +43,7 @@ Finding quality_finding(const ParetoPoint& a, const ParetoPoint& b) {
     const std::optional<MeasuredLoss> loss = loss_against(one, other);
     return loss ? shown_by({loss->value, loss->interval}, 0) : Finding::kInconclusive;
   };
-  if (!a.measurement->switches().empty()) {
+  if (!a.measurement->is_baseline()) {
     const Finding loss = shown(a, b);
     return loss == Finding::kAbove ? Finding::kBelow : loss == Finding::kBelow ? Finding::kAbove : loss;
   }
@@ -122,8 +122,20 @@ std::vector<PlacedPoint> placed(const std::vector<ParetoPoint>& points) {
   return all;
 }
 
-/// The side of each point on which its number covers no point, whisker or number before it, if there is one.
-std::vector<std::string_view> sides_of_numbers(const std::vector<PlacedPoint>& points) {
+/// Whether a box around `at` covers a part of the dashed line through `corners`, which goes right and then up or down.
+bool covers_line(const PlotPlace& at, double half_width, double half_height, const std::vector<PlotPlace>& corners) {
+  for (std::size_t i = 0; i + 1 < corners.size(); ++i) {
+    const PlotPlace &from = corners[i], &to = corners[i + 1];
+    const auto [low, high] = std::minmax(from.y, to.y);
+    if (std::abs(at.y - from.y) < half_height && at.x + half_width > from.x && at.x - half_width < to.x) return true;
+    if (std::abs(at.x - to.x) < half_width && at.y + half_height > low && at.y - half_height < high) return true;
+  }
+  return false;
+}
+
+/// The side of each point on which its number covers no point, whisker, line or number before it, if there is one.
+std::vector<std::string_view> sides_of_numbers(const std::vector<PlacedPoint>& points,
+                                               const std::vector<PlotPlace>& line) {
   constexpr std::pair<std::string_view, PlotPlace> kSides[] = {
       {"right", {20, 0}}, {"bottom", {0, -20}}, {"top", {0, 20}}, {"left", {-20, 0}}};
   constexpr double kNear = 15;  // from centre to centre, what overlaps
@@ -139,7 +151,9 @@ std::vector<std::string_view> sides_of_numbers(const std::vector<PlacedPoint>& p
       const auto covers_number = [&](const PlotPlace& other) {
         return std::abs(other.x - number.x) < kNear && std::abs(other.y - number.y) < kNear;
       };
-      return std::ranges::none_of(points, covers_point) && std::ranges::none_of(numbers, covers_number);
+      constexpr double kHalf = 8;  // of a number
+      return std::ranges::none_of(points, covers_point) && std::ranges::none_of(numbers, covers_number) &&
+             !covers_line(number, kHalf, kHalf, line);
     };
     const auto found = std::ranges::find_if(kSides, [&](const auto& side) { return is_free(number_at(side.second)); });
     const auto& [name, offset] = found == std::end(kSides) ? kSides[0] : *found;
@@ -168,17 +182,38 @@ const ParetoPoint* beaten_by(std::size_t index, const std::vector<ParetoPoint>& 
   return found == points.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// Those that no other beats, in the order of `points`.
+std::vector<const ParetoPoint*> frontier_of(const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
+  std::vector<const ParetoPoint*> frontier;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (!points[i].is_unsettled && beaten_by(i, points, axes) == nullptr) frontier.push_back(&points[i]);
+  return frontier;
+}
+
+constexpr int kAboveLine = -11;  // pixels from the middle of a text on a line to where it is above
+
+/// Whether the dashed line goes on to the right of a point.
+bool is_left_of_line(const ParetoPoint& point, const std::vector<const ParetoPoint*>& line) {
+  return std::ranges::find(line, &point) != line.end() && line.back()->cost > point.cost;
+}
+
+}  // namespace
+
 json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
   points = by_cost(std::move(points));
   json line = json::array(), items = json::array(), intervals = json::array(), texts = json::array();
-  std::vector<const ParetoPoint*> frontier;
   const bool has_numbers = points.size() > kMostNamed;
-  const std::vector<std::string_view> sides = sides_of_numbers(placed(points));
+  const std::vector<PlacedPoint> places = placed(points);
+  const std::vector<const ParetoPoint*> joined = line_through(frontier_of(points, axes));
+  std::vector<PlotPlace> corners;
+  for (const ParetoPoint* point : joined) corners.push_back(places[static_cast<std::size_t>(point - points.data())].at);
+  const std::vector<std::string_view> sides = sides_of_numbers(places, corners);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ParetoPoint& point = points[i];
     const ParetoPoint* const better = beaten_by(i, points, axes);
     const bool is_best = better == nullptr && !point.is_unsettled;
-    if (is_best) frontier.push_back(&point);
     const std::optional<Interval>& interval = point.quality.interval;
     Tip tip(fmt::format("{}", fmt::join(point.labels, ", ")));
     tip.row(find_metric(point.quality.metric)->title, exact(*point.quality.value, ""));
@@ -191,15 +226,17 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
     if (point.labels.size() > 1) text += fmt::format(" and {} more", point.labels.size() - 1);
     if (has_numbers) text = fmt::format("{}", items.size() + 1);
     texts.push_back({{"value", json::array({point.cost, *point.quality.value})}, {"text", text}});
-    if (has_numbers) texts.back()["label"] = {{"position", sides[i]}};
+    if (has_numbers)
+      texts.back()["label"] = {{"position", sides[i]}};
+    else if (is_left_of_line(point, joined))
+      texts.back()["label"] = {{"offset", json::array({0, kAboveLine})}};
     items.push_back({{"value", json::array({point.cost, *point.quality.value})},
                      {"text", text},
                      {"tip", tip.json()},
                      {"itemStyle", item_style(is_best ? "orange" : "base", point.is_unsettled)}});
     if (interval) intervals.push_back(json::array({point.cost, interval->low, interval->high}));
   }
-  for (const ParetoPoint* point : line_through(frontier))
-    line.push_back(json::array({point->cost, *point->quality.value}));
+  for (const ParetoPoint* point : joined) line.push_back(json::array({point->cost, *point->quality.value}));
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 60}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};
   option["series"] = json::array({{{"type", "line"},
@@ -228,18 +265,18 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
   return option;
 }
 
-std::string pareto_note(const std::vector<ParetoPoint>& points, const ParetoAxes& axes) {
-  std::size_t on_frontier = 0;
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (!points[i].is_unsettled && beaten_by(i, points, axes) == nullptr) ++on_frontier;
-  std::string note = on_frontier == 1 ? "The orange point is the Pareto frontier"
-                                      : "Orange points are the Pareto frontier, along the dashed line";
-  note += ": nothing is shown to be better in one and is as good in the other.";
+std::string pareto_note(const std::vector<ParetoPoint>& unordered, const ParetoAxes& axes) {
+  const std::vector<ParetoPoint> points = by_cost(unordered);
+  const std::vector<const ParetoPoint*> frontier = frontier_of(points, axes);
+  std::string note =
+      frontier.size() == 1 ? "The orange point is the Pareto frontier" : "Orange points are the Pareto frontier";
+  if (line_through(frontier).size() > 1) note += ", along the dashed line";
+  note += ": no other is shown to be better in one and no worse in the other.";
   if (std::ranges::any_of(points, &ParetoPoint::is_unsettled))
     note += " Hollow points are unsettled: nothing is claimed of their time, and none is on the frontier.";
   note += " Points from left to right:";
   std::size_t number = 0;
-  for (const ParetoPoint& point : by_cost(points)) {
+  for (const ParetoPoint& point : points) {
     ++number;
     note += fmt::format("{} {} {}", number == 1 ? "" : ";", number, fmt::join(point.labels, ", "));
   }

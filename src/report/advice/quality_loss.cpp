@@ -19,8 +19,6 @@ std::string value_in(const QualityMetric& metric, double value) {
   return format_significant(value) + (metric.unit.empty() ? "" : fmt::format(" {}", metric.unit));
 }
 
-bool is_baseline(const Measurement& m) { return !m.is_peer && (m.switches().empty() || m.label == "baseline"); }
-
 bool has_other_precision(const Measurement& a, const Measurement& b) {
   return a.result->configuration.baseline_dtype != b.result->configuration.baseline_dtype;
 }
@@ -50,7 +48,7 @@ std::vector<QualityRecord> records_of_baseline(const Scenario& scenario, const M
   for (const bool same_file : {true, false})
     for (const bool exact : {false, true})
       for (const Measurement* other : scenario.all | std::views::reverse)
-        if (!other->is_peer && (other->file == m.file) == same_file && is_baseline(*other) != exact &&
+        if (!other->is_peer && (other->file == m.file) == same_file && other->is_baseline() != exact &&
             !has_other_precision(*other, m) && lossy_switches(other->result->configuration).empty())
           records.insert(records.end(), other->result->quality.begin(), other->result->quality.end());
   return records;
@@ -112,7 +110,7 @@ std::optional<MeasuredLoss> pass_error_of(const Dataset& dataset, const Scenario
       const bool is_same = own->label == m.label;
       if (is_found_same && !is_same) continue;
       for (const Measurement* base : other.all) {
-        const QualityRecord* const reference = is_baseline(*base) ? record_of(*base) : nullptr;
+        const QualityRecord* const reference = base->is_baseline() ? record_of(*base) : nullptr;
         if (reference == nullptr || base->file != own->file || reference->against != record->against) continue;
         found = MeasuredLoss{.metric = find_metric("relative_l2"),
                              .value = *record->value - *reference->value,
@@ -261,7 +259,7 @@ std::vector<MeasuredLoss> measures_of(const Dataset& dataset, const Scenario& sc
 
 std::optional<KnownLoss> quality_loss(const Dataset& dataset, const Scenario& scenario, const Measurement& m,
                                       double most) {
-  if (is_baseline(m)) return KnownLoss{{}, "the baseline itself", {}, {}};
+  if (m.is_baseline()) return KnownLoss{{}, "the baseline itself", {}, {}};
   const OutputKind kind = m.is_peer ? OutputKind::kRounded : output_kind_of(m.result->configuration);
   const std::optional<QualityLoss> loss = assess_quality(measures_of(dataset, scenario, m), kind, most);
   if (!loss) return {};

@@ -1,5 +1,7 @@
 // Accuracy against the bytes of weights, and the Pareto-optimal configurations.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "report/advice/pareto.hpp"
@@ -22,7 +24,7 @@ std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const M
     add_point(points, {.cost = static_cast<double>(*memory->weights_bytes),
                        .quality = *accuracy,
                        .measurement = m,
-                       .labels = {m->label}});
+                       .labels = {m->precision ? fmt::format("{} ({})", m->label, *m->precision) : m->label}});
     shown.push_back(m);
   }
   return points;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/advice/switch_pairs.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
@@ -25,9 +27,11 @@ Drawn attention_comparison(const Dataset& dataset) {
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     std::vector<Bar> bars;
     std::vector<const Measurement*> shown;
+    bool has_standard = false;
     for (const KernelRate& kernel : set.kernels) {
       if (kernel.measurement->result->subject.name != "attention") continue;
       shown.push_back(kernel.measurement);
+      has_standard |= !kernel.measurement->is_peer && !kernel.is_one_launch;
       Tip tip(kernel.measurement->label);
       tip.timing(*kernel.measurement)
           .row("rate", exact(kernel.median_flops, "FLOP/s"))
@@ -50,10 +54,16 @@ Drawn attention_comparison(const Dataset& dataset) {
          .subtitle = set.hardware,
          .of = dataset.scenarios_of(measurements_of(set)),
          .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
-         .notes = {"Grey is standard attention, in several launches that write the scores to memory and read "
-                   "them. Whiskers are the 95% interval of the median."},
+         .notes = {},
          .height = height_of_bars(names_of(bars))});
-    note_unsettled(drawn.charts.back().notes, shown);
+    std::vector<std::string>& notes = drawn.charts.back().notes;
+    if (has_standard)
+      notes.emplace_back(
+          "Grey is standard attention, in several launches that write the scores to memory and read them. Its FLOP/s "
+          "count the FLOPs of scaling and softmax too.");
+    if (std::ranges::any_of(shown, &Measurement::is_peer)) notes.emplace_back("Purple: other programs.");
+    note_whiskers(notes, shown);
+    note_unsettled(notes, shown);
     note_revisions(drawn.charts.back().notes, shown);
   }
   return drawn;

@@ -124,24 +124,18 @@ std::vector<std::pair<Sweep, Lengths>> lengths_of(const Dataset& dataset) {
 
 /// The lines with two lengths or more, over the points of the sweep.
 std::vector<SweepLine> lines_over(const Sweep& sweep, const Lengths& lengths) {
-  static constexpr std::string_view kOurRoles[] = {"orange", "blue", "gold", "base"};
-  static constexpr std::string_view kPeerRoles[] = {"purple", "green", "sky"};
   std::vector<SweepLine> lines;
-  std::size_t ours = 0, peers = 0;
   for (const std::string& name : lengths.names) {
     const std::map<double, const Measurement*>& measured = lengths.lines.at(name);
     if (measured.size() < 2) continue;
-    const bool is_peer = measured.begin()->second->is_peer;
-    SweepLine line{
-        .label = name,
-        .role = is_peer ? kPeerRoles[peers++ % std::size(kPeerRoles)] : kOurRoles[ours++ % std::size(kOurRoles)],
-        .at = {}};
+    SweepLine line{.label = name};
     for (const SweepPoint& point : sweep.points) {
       const auto at = measured.find(point.x);
       line.at.push_back(at == measured.end() ? nullptr : at->second);
     }
     lines.push_back(std::move(line));
   }
+  tell_lines_apart(lines);
   return lines;
 }
 
@@ -155,7 +149,9 @@ Drawn attention_lengths(const Dataset& dataset) {
     const std::vector<SweepLine> lines = lines_over(sweep, lengths);
     if (lines.empty()) continue;
     const SweepQuantity rate{.name = "rate",
-                             .of_time = [&](double tokens, double ms) { return lengths.flops.at(tokens) / ms * 1e3; },
+                             .of = from_time([&](double tokens, double ms) {
+                               return lengths.flops.at(tokens) / ms * 1e3;
+                             }),
                              .axis_fn = "axis_flops",
                              .label = [](double flops) { return label_si(flops, "FLOP/s"); },
                              .unit = "FLOP/s"};
@@ -164,8 +160,7 @@ Drawn attention_lengths(const Dataset& dataset) {
                             .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
                             .of = dataset.scenarios_of(measurements_of(lines)),
                             .option = sweep_option(sweep, lines, "tokens", rate),
-                            .notes = {"The FLOPs are those of both matmuls over the visible keys. Whiskers are the 95% "
-                                      "interval of the median."}});
+                            .notes = {"The FLOPs are those of both matmuls over the visible keys."}});
     fit_sweep(drawn.charts.back());
     for (std::string& note : notes_on(sweep, lines, "{} tokens")) drawn.charts.back().notes.push_back(std::move(note));
   }

@@ -19,7 +19,7 @@ std::vector<const Measurement*> fastest_of(const Scenario& scenario, bool of_pee
     if (m->timing && m->is_peer == of_peers) all.push_back(m);
   std::ranges::stable_sort(all, {}, [](const Measurement* m) { return m->time().median_ms; });
   std::size_t kept = 0;
-  std::erase_if(all, [&](const Measurement* m) { return kept++ >= kMost && (m->is_peer || !m->switches().empty()); });
+  std::erase_if(all, [&](const Measurement* m) { return kept++ >= kMost && !m->is_baseline(); });
   return all;
 }
 
@@ -37,9 +37,9 @@ Bar make_bar(const Measurement& m, const std::optional<Estimate>& factor) {
           .value = m.time().median_ms,
           .interval = m.time().interval_ms,
           .text = std::move(text),
-          .role = m.is_peer              ? "purple"
-                  : m.switches().empty() ? "base"
-                                         : "orange",
+          .role = m.is_peer         ? "purple"
+                  : m.is_baseline() ? "base"
+                                    : "orange",
           .tip = tip.json(),
           .is_hollow = m.unsettled.has_value()};
 }
@@ -52,6 +52,8 @@ Drawn backend_comparison(const Dataset& dataset) {
     if (work.subject.kind == SubjectKind::kKernel) continue;
     std::vector<const Measurement*> shown = fastest_of(work, false);
     const std::vector<const Measurement*> peers = fastest_of(work, true);
+    const auto is_timed = [](const Measurement* m) { return m->timing.has_value(); };
+    const bool is_cut = std::ssize(shown) + std::ssize(peers) < std::ranges::count_if(work.current, is_timed);
     if (shown.empty() || peers.empty()) continue;
     shown.insert(shown.end(), peers.begin(), peers.end());
     std::ranges::stable_sort(shown, {}, [](const Measurement* m) { return m->time().median_ms; });
@@ -67,9 +69,11 @@ Drawn backend_comparison(const Dataset& dataset) {
                 .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
                 .notes = notes_on(work, shown),
                 .height = height_of_bars(names_of(bars))};
-    chart.notes.insert(chart.notes.begin(),
-                       fmt::format("The factor is on {}, the fastest of the other programs: above 1 is faster.",
-                                   fastest_peer.shown_name()));
+    if (std::ranges::any_of(shown, [&](const Measurement* m) { return dataset.factor(fastest_peer, *m) && !m->is_peer; }))
+      chart.notes.insert(chart.notes.begin(),
+                         fmt::format("The factor is on {}, the fastest of the other programs: above 1 is faster.",
+                                     fastest_peer.shown_name()));
+    if (is_cut) chart.notes.push_back(fmt::format("Drawn are the {} fastest of Headroom and of other programs.", kMost));
     chart.notes.emplace_back(
         "Only results of equal work (equal hash) on the same machine are compared. Purple: other "
         "programs. Grey: the baseline.");

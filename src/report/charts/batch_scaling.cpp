@@ -31,9 +31,8 @@ std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, s
          .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),
          .of = dataset.scenarios_of(measurements_of(lines)),
          .option = sweep_option(sweep, lines, fmt::format("{}s at once", one_of(sweep)), quantity_of(sweep)),
-         .notes = {"Whiskers are the 95% interval of the median."}});
+         .notes = notes_on(sweep, lines, "{} at once")});
     fit_sweep(charts.back());
-    for (std::string& note : notes_on(sweep, lines, "{} at once")) charts.back().notes.push_back(std::move(note));
   }
   return charts;
 }
@@ -45,7 +44,8 @@ Drawn batch_scaling(const Dataset& dataset) {
                                  [](const Sweep& sweep) {
                                    return SweepQuantity{
                                        .name = fmt::format("time per {}", one_of(sweep)),
-                                       .of_time = [&](double batch, double ms) { return one_ms(sweep, batch, ms); }};
+                                       .of = from_time(
+                                           [&](double batch, double ms) { return one_ms(sweep, batch, ms); })};
                                  }),
           .left_out = "no configuration was measured with two batch sizes, all else equal"};
 }
@@ -57,8 +57,10 @@ Drawn cost_scaling(const Dataset& dataset) {
               dataset, "cost_scaling", "What 1,000 {}s cost when more are made at once",
               [&](const Sweep& sweep) {
                 return SweepQuantity{
-                    .name = fmt::format("cost of 1,000 {}s", one_of(sweep)),
-                    .of_time = [&](double batch, double ms) { return price.of_thousand(one_ms(sweep, batch, ms)); },
+                    .name = fmt::format("cost of 1,000 {}s{}", one_of(sweep),
+                                        price.currency.empty() ? "" : fmt::format(", in {}", price.currency)),
+                    .of = from_time(
+                        [&](double batch, double ms) { return price.of_thousand(one_ms(sweep, batch, ms)); }),
                     .axis_fn = "axis_plain",
                     .label = [&](double cost) { return price.label(cost); },
                     .unit = price.currency};

@@ -83,19 +83,26 @@ const Start* reference_of(const Start& start, const std::vector<Start>& all) {
   return reference;
 }
 
+/// A whole number with three significant digits: "2660000" for 2659449.
+std::string three_digits(double value) {
+  const double step = value < 1000 ? 1 : std::pow(10, std::floor(std::log10(value)) - 2);
+  return fmt::format("{:.0f}", std::round(value / step) * step);
+}
+
 /// The number of runs after which faster runs repay the one-time cost against a reference: "pays after 12 [10, 15]
 /// runs".
 std::string break_even(const Start& start, const Start& reference) {
   if (&start == &reference || start.measurement->unsettled || reference.measurement->unsettled) return {};
   const double once = start.once_ms() - reference.once_ms(), gain = reference.later_ms - start.later_ms;
-  const auto runs = [&](double each) { return fmt::format("{:.0f}", std::ceil(once / each)); };
+  const auto runs = [&](double each) { return three_digits(std::ceil(once / each)); };
+  const std::string_view word = std::ceil(once / gain) == 1 ? "run" : "runs";
   if (!start.later_interval || !reference.later_interval)
-    return gain > 0 ? fmt::format("pays after {} runs (no interval)", runs(gain)) : "not shown to pay";
+    return gain > 0 ? fmt::format("pays after {} {} (no interval)", runs(gain), word) : "not shown to pay";
   const Interval gains{reference.later_interval->low - start.later_interval->high,
                        reference.later_interval->high - start.later_interval->low};
   if (gains.high <= 0) return "never pays";
   if (gains.low <= 0) return "not shown to pay";
-  return fmt::format("pays after {} [{}, {}] runs", runs(gain), runs(gains.high), runs(gains.low));
+  return fmt::format("pays after {} [{}, {}] {}", runs(gain), runs(gains.high), runs(gains.low), word);
 }
 
 /// The same with the reference's name, if a bar's text has room for it.

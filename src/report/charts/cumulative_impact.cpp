@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "measure/quality/quality_loss.hpp"
 #include "report/charts/charts.hpp"
 #include "report/ladder_view.hpp"
 #include "report/plots/waterfall.hpp"
@@ -22,9 +21,10 @@ std::string synergy_note(const Synergy& synergy) {
                      verdict);
 }
 
-/// Whether the interval of a factor does not tell it from 1.
-bool is_noise(const std::optional<Estimate>& factor) {
-  return !factor || !factor->interval || are_equal_in_time(factor);
+/// What the interval of a rung's factor on the rung before shows; nothing of what declined.
+Finding change_of(const RungView& rung) {
+  if (!rung.on_previous || rung.is_declined()) return Finding::kInconclusive;
+  return finding_of(rung.on_previous->interval, 1);
 }
 
 Chart draw(const LadderView& ladder, std::size_t index) {
@@ -39,7 +39,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
                      .text = label_ms(rung.measurement->time().median_ms) + rung.mark(rung.on_previous),
                      .tip = tip.json(),
                      .is_hollow = rung.is_unsettled(),
-                     .is_noise = is_noise(rung.on_previous)});
+                     .change = change_of(rung)});
   };
   add(ladder.baseline, "baseline");
   std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
@@ -67,7 +67,7 @@ Chart draw(const LadderView& ladder, std::size_t index) {
   chart.notes.insert(
       chart.notes.begin(),
       "The factor is against the rung before: above 1 is faster. Green is faster, purple slower, grey does "
-      "not differ significantly from it, or its factor has no interval.");
+      "not differ significantly from it, declined, or has a factor without an interval.");
   return chart;
 }
 

@@ -60,7 +60,7 @@ Dot fused_dot(const FusedPair& pair, const Estimate& factor) {
   return {.name = fused.label,
           .value = factor.value,
           .interval = factor.interval,
-          .text = fmt::format("{}  {}, unfused {}", factor_with_interval(factor.value, factor.interval),
+          .text = fmt::format("{}  {}, unfused {}", label_factor(factor),
                               label_ms(fused.time().median_ms), label_ms(plain.time().median_ms)),
           .is_unsettled = false,
           .tip = tip.json()};
@@ -68,8 +68,10 @@ Dot fused_dot(const FusedPair& pair, const Estimate& factor) {
 
 std::optional<Chart> draw_fused_kernels(const Dataset& dataset, const KernelSet& set, std::size_t index) {
   std::vector<Dot> dots;
-  std::vector<const Measurement*> shown;
+  std::vector<const Measurement*> shown, unsettled;
   for (const FusedPair& pair : fused_pairs_of(set)) {
+    for (const KernelRate* kernel : {pair.fused, pair.plain})
+      if (kernel->measurement->unsettled) unsettled.push_back(kernel->measurement);
     const std::optional<Estimate> factor = dataset.factor(*pair.plain->measurement, *pair.fused->measurement);
     if (!factor) continue;
     dots.push_back(fused_dot(pair, *factor));
@@ -86,6 +88,7 @@ std::optional<Chart> draw_fused_kernels(const Dataset& dataset, const KernelSet&
               .notes = dot_plot_notes(dots, 1, "faster", "slower"),
               .height = height_of_dots(dots)};
   chart.notes.push_back(fmt::format("n = {} launches of each or more.", least));
+  note_unsettled(chart.notes, unsettled);
   note_revisions(chart.notes, shown);
   return chart;
 }

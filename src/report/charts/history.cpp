@@ -23,10 +23,22 @@ struct Track {
   std::string unit;
   std::vector<HistoryPoint> points;      // one for each revision
   std::vector<const Measurement*> only;  // the measurement of a point; null if it was measured more than once
+  std::vector<std::string> unsettled;    // of each point, the reason; empty if a run of it is settled
   std::vector<ChangePoint> steps;
 };
 
 constexpr std::size_t kFewestRevisions = 4;  // revisions; for fewer the table suffices
+
+/// The reason of the first if all runs at the revision are unsettled, else empty.
+std::string why_unsettled_at(const std::string& revision, const std::vector<const Measurement*>& measured) {
+  std::string why;
+  for (const Measurement* m : measured) {
+    if (m->revision() != revision) continue;
+    if (!m->unsettled) return {};
+    if (why.empty()) why = *m->unsettled;
+  }
+  return why;
+}
 
 /// The configurations measured at `kFewestRevisions` revisions or more.
 std::vector<Track> tracks_of(const Scenario& scenario) {
@@ -43,11 +55,14 @@ std::vector<Track> tracks_of(const Scenario& scenario) {
                 .unit = measured.front()->time().unit,
                 .points = merge_revisions(runs),
                 .only = {},
+                .unsettled = {},
                 .steps = {}};
     if (track.points.size() < kFewestRevisions) continue;
-    for (const HistoryPoint& point : track.points)
+    for (const HistoryPoint& point : track.points) {
       track.only.push_back(point.runs > 1 ? nullptr
                                           : *std::ranges::find(measured, point.revision, &Measurement::revision));
+      track.unsettled.push_back(why_unsettled_at(point.revision, measured));
+    }
     track.steps = find_time_steps(track.points);
     tracks.push_back(std::move(track));
   }
@@ -104,10 +119,10 @@ json draw(const Track& track) {
                      {"text", text},
                      {"tip", tip.json()},
                      {"symbolSize", stepped ? 14 : 8},
-                     {"itemStyle",
-                      {{"color", color(is_faster ? "green"
-                                       : stepped ? "purple"
-                                                 : "base")}}}});
+                     {"itemStyle", item_style(is_faster ? "green"
+                                              : stepped ? "purple"
+                                                        : "base",
+                                              !track.unsettled[place].empty())}});
     const std::optional<Interval> interval = m == nullptr ? std::nullopt : m->time().interval_ms;
     if (interval) intervals.push_back(json::array({place, interval->low, interval->high}));
     const double end = !interval ? ms : is_faster ? interval->low : interval->high;
@@ -167,6 +182,11 @@ Drawn history(const Dataset& dataset) {
                      "A point is a revision: the median of its runs, with a whisker where there is one.",
                      "Measured one after the other, not side by side: a machine's own drift counts as a step."},
            .variant = track.label});
+      if (const auto why = std::ranges::find_if_not(track.unsettled, &std::string::empty); why != track.unsettled.end())
+        drawn.charts.back().notes.push_back(
+            fmt::format("Hollow points are unsettled ({} of {}: {}).",
+                        std::ranges::count_if(track.unsettled, [](const std::string& one) { return !one.empty(); }),
+                        track.unsettled.size(), *why));
     }
   drawn.left_out = "no configuration was measured at four revisions or more, on the same machine and the same work";
   return drawn;

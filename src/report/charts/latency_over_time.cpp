@@ -41,11 +41,16 @@ json line(std::string_view name, json points, std::string_view role, std::string
           {"itemStyle", {{"color", color(role)}, {"opacity", 0.7}}}};
 }
 
+bool is_sliced(const LatencyRecord& record) { return record.latency_ms.size() > kMostSlices; }
+
 json draw(const LatencyRecord& record, const LatencyRecord* before) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 40}, {"bottom", 44}, {"containLabel", true}};
-  std::vector<std::string> names = {"slowest", "median"};
-  if (before != nullptr) names.insert(names.begin(), "previous run");
+  const std::string of_each = is_sliced(record) ? "median" : "each frame";
+  const std::string earlier = before != nullptr && is_sliced(*before) ? "previous run, median" : "previous run";
+  std::vector<std::string> names = {of_each};
+  if (is_sliced(record)) names.insert(names.begin(), "slowest");
+  if (before != nullptr) names.insert(names.begin(), earlier);
   add_legend(option, names, 36);
   option["xAxis"] = value_axis("when the frame came", "axis_ms");
   option["xAxis"]["min"] = 0;
@@ -53,9 +58,9 @@ json draw(const LatencyRecord& record, const LatencyRecord* before) {
   option["yAxis"].update(
       {{"min", 0}, {"nameLocation", "end"}, {"nameGap", 10}, {"nameTextStyle", {{"align", "left"}}}});
   option["series"] = json::array();
-  if (before != nullptr) option["series"].push_back(line("previous run", slices_of(*before, 0.5), "base", "line"));
-  option["series"].push_back(line("slowest", slices_of(record, 1), "orange", "scatter"));
-  option["series"].push_back(line("median", slices_of(record, 0.5), "blue", "line"));
+  if (before != nullptr) option["series"].push_back(line(earlier, slices_of(*before, 0.5), "base", "line"));
+  if (is_sliced(record)) option["series"].push_back(line("slowest", slices_of(record, 1), "orange", "scatter"));
+  option["series"].push_back(line(of_each, slices_of(record, 0.5), "blue", "line"));
   return option;
 }
 
@@ -75,14 +80,17 @@ Drawn latency_over_time(const Dataset& dataset) {
            .of = {&scenario},
            .option = draw(record, before == nullptr ? nullptr : &*before->result->latency),
            .notes = {fmt::format(
-               "{} came, {} were dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.", format_count(record.came, "frame"),
-               record.dropped, label_ms(record.statistics.p50_ms), label_ms(record.statistics.p99_ms),
+               "{} came, {} {} dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.", format_count(record.came, "frame"),
+               record.dropped, record.dropped == 1 ? "was" : "were", label_ms(record.statistics.p50_ms), label_ms(record.statistics.p99_ms),
                label_ms(record.statistics.p99_9_ms), label_ms(record.statistics.max_ms),
                record.latency_ms.size() > 1 ? fmt::format("; it changes by {} from one frame to the next, on average",
                                                           label_ms(record.statistics.jitter_ms))
                                             : "")},
            .height = 420});
-      if (record.latency_ms.size() > kMostSlices)
+      if (m->unsettled)
+        drawn.charts.back().notes.push_back(
+            fmt::format("The times are unsettled, and nothing should be concluded from them: {}.", *m->unsettled));
+      if (is_sliced(record))
         drawn.charts.back().notes.push_back(
             fmt::format("Drawn are {} slices of frames: the median and the slowest of each.", kMostSlices));
       if (before != nullptr)

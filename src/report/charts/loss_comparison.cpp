@@ -57,7 +57,9 @@ std::optional<double> marked_value(const Dataset& dataset, const Scenario& scena
 void mark(nlohmann::json& option, double value, double longest) {
   nlohmann::json& line = option["series"][0]["markLine"] = dashed_line("xAxis", value);
   line["lineStyle"]["width"] = 1.5;
-  if (value > longest) option["xAxis"]["max"] = 1.05 * value;
+  if (value <= longest) return;
+  option["xAxis"]["max"] = 1.05 * value;
+  option["xAxis"]["axisLabel"]["showMaxLabel"] = false;  // no round number
 }
 
 Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric& metric,
@@ -76,9 +78,9 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
                     .value = record->value.value_or(0),
                     .interval = record->interval,
                     .text = text_of(*record, metric),
-                    .role = m->is_peer              ? "purple"
-                            : m->switches().empty() ? "base"
-                                                    : "blue",
+                    .role = m->is_peer         ? "purple"
+                            : m->is_baseline() ? "base"
+                                               : "blue",
                     .tip = tip.json(),
                     .is_hollow = !record->value});
     is_identical.push_back(!record->value && record->note == "identical");
@@ -104,13 +106,14 @@ Chart draw(const Dataset& dataset, const Scenario& scenario, const QualityMetric
   }
   draw_identical(bars, is_identical);
   double longest = 0;
-  for (const Bar& bar : bars) longest = std::max(longest, bar.value);
+  for (const Bar& bar : bars) longest = std::max({longest, bar.value, bar.interval ? bar.interval->high : 0});
   chart.option = horizontal_bars(
       bars, fmt::format("{}{}{}", metric.title, metric.unit.empty() ? "" : " in ", metric.unit), metric.axis_fn);
   if (const std::optional<double> value = marked_value(dataset, scenario, metric, reference); value && *value > 0) {
     mark(chart.option, *value, longest);
     chart.notes.push_back(fmt::format("The dashed line is a limit: {}.", loss_limit_text(metric, kMarkedLoss)));
   }
+  if (std::ranges::any_of(shown, &Measurement::is_peer)) chart.notes.emplace_back("Purple: other programs.");
   note_few_images(chart.notes, shown, metric.name);
   note_revisions(chart.notes, shown);
   return chart;

@@ -42,9 +42,9 @@ struct MemoryRow {
 
 /// The peak of the baseline of the same precision, if both are Headroom's; empty for the baseline itself.
 std::optional<std::int64_t> baseline_peak_of(const Scenario& scenario, const Measurement& m) {
-  if (m.is_peer || m.switches().empty()) return {};
+  if (m.is_peer || m.is_baseline()) return {};
   const auto found = std::ranges::find_if(scenario.current, [&](const Measurement* other) {
-    return !other->is_peer && other->switches().empty() && other->result->memory && other->result->memory->peak_bytes &&
+    return other->is_baseline() && other->result->memory && other->result->memory->peak_bytes &&
            other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype;
   });
   return found == scenario.current.end() ? std::nullopt : (*found)->result->memory->peak_bytes;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "measure/quality/quality_loss.hpp"
 #include "report/charts/charts.hpp"
@@ -82,28 +83,34 @@ class Flow {
 struct Kept {
   const RungView* rung;
   Estimate factor;
+  std::string first = {};  ///< the first switch of the rungs between both that are not drawn; empty if there is none
 };
 
 /// The reason why a rung is not a step of the flow; empty if it is one.
-std::string why_not(const RungView& rung, const std::optional<Estimate>& factor) {
+std::string why_not(const RungView& rung, const Measurement& before, const std::optional<Estimate>& factor) {
   if (rung.is_declined()) return "declined";
   if (rung.is_unsettled()) return "unsettled";
   if (!factor || !factor->interval) return "no interval";
   if (are_equal_in_time(factor)) return label_factor(*factor);
-  return {};
+  const double change_ms = before.time().median_ms - rung.measurement->time().median_ms;
+  // Rounds may tell the contrary of the medians, of which a flow of time consists.
+  return (factor->value > 1) == (change_ms > 0) ? "" : label_factor(*factor) + ", against the medians";
 }
 
 /// `left_out` receives the names of the other rungs, with reasons.
 std::vector<Kept> kept_of(const Dataset& dataset, const LadderView& ladder, std::vector<std::string>& left_out) {
   std::vector<Kept> kept;
   const Measurement* before = ladder.baseline.measurement;
+  std::string first;
   for (const RungView& rung : ladder.cumulative) {
     const std::optional<Estimate> factor = dataset.factor(*before, *rung.measurement);
-    if (const std::string why = why_not(rung, factor); !why.empty()) {
-      left_out.push_back(fmt::format("{} ({})", fmt::join(rung.added, "+"), why));
+    const std::string added = fmt::format("{}", fmt::join(rung.added, "+"));
+    if (const std::string why = why_not(rung, *before, factor); !why.empty()) {
+      left_out.push_back(fmt::format("{} ({})", added, why));
+      if (first.empty() && !rung.is_declined()) first = added;
       continue;
     }
-    kept.push_back({.rung = &rung, .factor = *factor});
+    kept.push_back({.rung = &rung, .factor = *factor, .first = std::exchange(first, {})});
     before = rung.measurement;
   }
   return kept;
@@ -117,18 +124,20 @@ std::optional<Chart> draw_flow(const Dataset& dataset, const LadderView& ladder,
   double before = ladder.baseline.measurement->time().median_ms;
   std::string from = flow.add("baseline", before, "base", 0);
   int depth = 0;
-  for (const auto& [rung, factor] : kept) {
+  for (const auto& [rung, factor, first] : kept) {
     const double now = rung->measurement->time().median_ms;
     const bool is_last = rung == kept.back().rung;
     const std::string added = fmt::format("{}", fmt::join(rung->added, " + "));
+    // The change is against the step drawn before, and includes that of switches between them.
+    const std::string changing = first.empty() ? added : fmt::format("{} to {}", first, added);
     const std::string to = flow.add(is_last ? "what is left" : "+ " + added, now, is_last ? "orange" : "blue", ++depth);
     flow.link(from, to, std::min(now, before), fmt::format("left with {}", rung->measurement->label));
     if (now < before)
-      flow.link(from, flow.add(fmt::format("{} saves", added), before - now, "green", depth), before - now,
-                fmt::format("saved by {}, {}", added, label_factor(factor)));
+      flow.link(from, flow.add(fmt::format("{} saves", changing), before - now, "green", depth), before - now,
+                fmt::format("saved by {}, {}", changing, label_factor(factor)));
     else if (now > before)
-      flow.link(flow.add(fmt::format("{} adds", added), now - before, "purple", depth - 1), to, now - before,
-                fmt::format("added by {}, {}", added, label_factor(factor)));
+      flow.link(flow.add(fmt::format("{} adds", changing), now - before, "purple", depth - 1), to, now - before,
+                fmt::format("added by {}, {}", changing, label_factor(factor)));
     before = now;
     from = to;
   }
@@ -143,7 +152,8 @@ std::optional<Chart> draw_flow(const Dataset& dataset, const LadderView& ladder,
               .height = 500};
   if (!left_out.empty())
     chart.notes.push_back(
-        fmt::format("Not drawn, because no change is known to exceed the noise: {}.", fmt::join(left_out, "; ")));
+        fmt::format("Not drawn as steps, because no change of theirs is known to exceed the noise: {}.",
+                    fmt::join(left_out, "; ")));
   return chart;
 }
 

@@ -19,7 +19,7 @@ namespace {
 /// The baseline that was judged in the file of a measurement; its images have the same seeds.
 const Measurement* judged_baseline_of(const Scenario& scenario, const Measurement& m) {
   const auto found = std::ranges::find_if(scenario.all, [&](const Measurement* other) {
-    return other->file == m.file && !other->is_peer && other->switches().empty() &&
+    return other->file == m.file && other->is_baseline() &&
            other->result->configuration.baseline_dtype == m.result->configuration.baseline_dtype;
   });
   return found == scenario.all.end() ? nullptr : *found;
@@ -35,7 +35,7 @@ struct JudgedPair {
 std::vector<JudgedPair> judged_pairs_of(const Scenario& scenario, std::string_view metric) {
   std::vector<JudgedPair> pairs;
   for (const Measurement* m : scenario.current) {
-    if (m->is_peer || m->switches().empty()) continue;
+    if (m->is_peer || m->is_baseline()) continue;
     const Measurement* const baseline = judged_baseline_of(scenario, *m);
     if (baseline == nullptr) continue;
     const QualityRecord *const own = find_quality(*m->result, metric), *const base =
@@ -152,7 +152,8 @@ std::optional<Chart> draw_changes(const Scenario& scenario, const ComparedMetric
               .of = {&scenario},
               .option = dot_plot(dots, metric.axis, metric.axis_fn, 0, metric.good),
               .notes = dot_plot_notes(dots, 0, "better", "worse"),
-              .height = height_of_dots(dots)};
+              .height = height_of_dots(dots),
+              .variant = std::string(metric.name)};
   chart.notes.emplace_back(metric.note);
   chart.notes.push_back(fmt::format("Held against: {}.", reference));
   note_few_images(chart.notes, shown, metric.name);

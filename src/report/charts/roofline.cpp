@@ -28,7 +28,8 @@ json draw(const KernelSet& set, double bandwidth) {
     most = std::max(most, intensity);
     slowest = std::min(slowest, kernel.median_flops);
     const std::string& type = kernel.node->compute_type;
-    if (kernel.node->cost_unit == "matrix") roofs[type] = std::max(roofs[type], kernel.median_flops);
+    const bool is_unsettled = kernel.measurement->unsettled.has_value();
+    if (kernel.node->cost_unit == "matrix" && !is_unsettled) roofs[type] = std::max(roofs[type], kernel.median_flops);
     Tip tip(kernel.measurement->label);
     tip.row("rate", exact(kernel.median_flops, "FLOP/s"))
         .row("intensity", exact(intensity, "FLOP/byte"))
@@ -37,10 +38,11 @@ json draw(const KernelSet& set, double bandwidth) {
         .timing(*kernel.measurement);
     points[type].push_back(
         {{"value", json::array({intensity, kernel.median_flops})}, {"text", kernel.node->op}, {"tip", tip.json()}});
+    if (is_unsettled) points[type].back()["itemStyle"] = item_style(role_of_compute_type(type), true);
   }
   if (points.empty()) return {};
   least = std::pow(10, std::floor(std::log10(least)));
-  most = std::pow(10, std::ceil(std::log10(most)));
+  most = std::max(10 * least, std::pow(10, std::ceil(std::log10(most))));
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 130}, {"bottom", 44}, {"containLabel", true}};
   option["xAxis"] = value_axis("intensity: operations for each byte that must move", "axis_plain");
@@ -108,7 +110,7 @@ Drawn roofline(const Dataset& dataset) {
                             .of = dataset.scenarios_of(measurements_of(set)),
                             .option = std::move(option),
                             .notes = {"Roofs are measured, not from a datasheet: the sloped one is a copy past the "
-                                      "cache, the flat ones the fastest "
+                                      "cache, the flat ones the fastest settled "
                                       "product of each compute type. What fits the cache can be above the slope."},
                             .height = 560});
     note_unsettled(drawn.charts.back().notes, measurements_of(set));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "measure/tables/table.hpp"
 #include "report/advice/quality_loss.hpp"
@@ -30,8 +31,13 @@ std::string describe_accuracy(const Scenario& scenario, const Measurement& m) {
   return text;
 }
 
-/// "2.00x smaller", "1.05x larger".
+constexpr double kLeastFactor = 0.005;  // a smaller change would be shown as 1.00x
+
+/// "2.00x smaller", "1.05x larger", "0.1% smaller" where a factor would be shown as 1, "unchanged".
 std::string size_change(double from, double to) {
+  if (to == from) return "unchanged";
+  if (const double share = std::abs(to / from - 1); share < kLeastFactor)
+    return fmt::format("{}% {}", format_brief(100 * share), to > from ? "larger" : "smaller");
   return to > from ? label_factor(to / from) + " larger" : label_factor(from / to) + " smaller";
 }
 
@@ -47,8 +53,9 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
     if (!bytes || !(*bytes > 0)) return;
     const std::string accuracy = describe_accuracy(*ladder.scenario, *rung.measurement);
     std::string text = label_bytes(*bytes);
-    if (*bytes != *baseline)
-      text += fmt::format("  {} ({}%)", size_change(*baseline, *bytes), format_signed(100 * (*bytes / *baseline - 1)));
+    if (*bytes != *baseline) text += "  " + size_change(*baseline, *bytes);
+    if (std::abs(*bytes / *baseline - 1) >= kLeastFactor)
+      text += fmt::format(" ({}%)", format_signed(100 * (*bytes / *baseline - 1)));
     if (!accuracy.empty()) text += ", " + accuracy;
     Tip tip(rung.measurement->label);
     tip.row("weights", exact(*bytes, "bytes")).row("of the baseline", exact(*baseline, "bytes"));
@@ -97,8 +104,15 @@ std::optional<Chart> draw_size_waterfall(const LadderView& ladder) {
       text += "  " + size_change(steps.back().value, *bytes);
       tip.row("before it", exact(steps.back().value, "bytes"));
     }
-    steps.push_back(
-        {.name = rung.label_without_time(), .value = *bytes, .interval = {}, .text = text, .tip = tip.json()});
+    const double before = steps.empty() ? *bytes : steps.back().value;
+    steps.push_back({.name = rung.label_without_time(),
+                     .value = *bytes,
+                     .interval = {},
+                     .text = text,
+                     .tip = tip.json(),
+                     .change = *bytes < before   ? Finding::kAbove
+                               : *bytes > before ? Finding::kBelow
+                                                 : Finding::kInconclusive});
   };
   add(ladder.baseline);
   for (const RungView& rung : ladder.cumulative) add(rung);
@@ -109,7 +123,8 @@ std::optional<Chart> draw_size_waterfall(const LadderView& ladder) {
   std::vector<std::string> names = {"all together"};
   for (const WaterfallStep& step : steps) names.push_back(step.name);
   return Chart{.file = {},
-               .title = "Size of the weights as switches are added one after the other",
+               .title = ladder.cumulative.size() > 1 ? "Size of the weights as switches are added one after the other"
+                                                     : "Size of the weights with all switches",
                .subtitle = subtitle_of(*ladder.scenario),
                .of = {ladder.scenario},
                .option = waterfall(steps, total, "weights, as the kernels hold them", "axis_bytes"),

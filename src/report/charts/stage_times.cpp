@@ -119,7 +119,8 @@ StageRow row_of_frames(const Measurement& m) {
                      {"queue", mean(record.queue_ms)},
                      {"device", mean(record.device_ms)},
                      {"encode", mean(record.encode_ms)}},
-          .trials = record.latency_ms.size()};
+          .trials = record.latency_ms.size(),
+          .is_unsettled = m.unsettled.has_value()};
 }
 
 std::vector<std::string> stages_of(const std::vector<StageRow>& rows) {
@@ -249,6 +250,7 @@ Drawn stage_times(const Dataset& dataset) {
     if (has_floors)
       chart.notes.emplace_back(
           "The bright line inside a stage is its floor: the least that the machine could take for it.");
+    note_unsettled(chart.notes, shown);
     note_revisions(chart.notes, shown);
     drawn.charts.push_back(std::move(chart));
   }

@@ -83,6 +83,12 @@ std::vector<CellTable> cell_tables_of(const Dataset& dataset) {
   return tables;
 }
 
+/// The unit of the first time.
+std::string unit_of_cells(const std::vector<Cell>& cells) {
+  const auto timed = std::ranges::find_if(cells, [](const Cell& cell) { return cell.measurement->timing.has_value(); });
+  return timed->measurement->time().unit;
+}
+
 std::string seconds(double ms) { return fmt::format("{} s", format_significant(ms / 1e3)); }
 
 /// Positions of values on an axis; its `names` are in order.
@@ -169,8 +175,10 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
       steps.insert(cell.steps);
       in_pixels = in_pixels && is_size_in_pixels(dataset.scenario_of(*cell.measurement).subject);
     }
+    const std::string unit = unit_of_cells(table.cells);
     Chart chart{.file = numbered("step_resolution_heatmap", drawn.charts.size()),
-                .title = fmt::format("Seconds for an image, by steps and resolution: {}", table.name),
+                .title = fmt::format("Seconds for {} {}, by steps and resolution: {}", unit == "image" ? "an" : "a", unit,
+                                     table.name),
                 .subtitle = fmt::format("{}; {}", table.rest, dataset.scenario_of(*measured.front()).hardware),
                 .of = dataset.scenarios_of(measured),
                 .option = draw(table.cells, in_pixels ? "size of an image in pixels" : "size of an image"),

@@ -308,10 +308,12 @@ Drawn steps_quality(const Dataset& dataset) {
                   .of = dataset.scenarios_of(shown),
                   .option = draw_steps(line, metric, advice),
                   .notes = advice_notes(advice, line.points.front().steps, metric),
-                  .height = 520};
+                  .height = 520,
+                  .variant = fmt::format("{} {}", metric.name, line.configuration)};
       chart.notes.push_back(fmt::format("Held against: {}. {} is better. Whiskers are 95% intervals.", line.against,
                                         metric.more_is_better ? "Higher" : "Lower"));
       note_few_images(chart.notes, shown, metric.name);
+      note_unsettled(chart.notes, shown);
       note_revisions(chart.notes, shown);
       drawn.charts.push_back(std::move(chart));
     }

@@ -22,11 +22,11 @@ Dot synergy_dot(const Interaction& one) {
   tip.factor("together", together.on_baseline)
       .factor(before.measurement->label, before.on_baseline)
       .factor(fmt::format("{} alone", alone.measurement->label), alone.on_baseline)
-      .row("quotient", factor_with_interval(one.quotient.value, one.quotient.interval));
+      .row("quotient", label_factor(one.quotient));
   return {.name = fmt::format("{} on {}", alone.measurement->label, before.measurement->label),
           .value = one.quotient.value,
           .interval = one.quotient.interval,
-          .text = factor_with_interval(one.quotient.value, one.quotient.interval),
+          .text = label_factor(one.quotient),
           .is_unsettled = false,
           .tip = tip.json()};
 }

@@ -1,8 +1,10 @@
 // Matmul rates on matrix units, by compute type: median, minimum and maximum over the trials.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "measure/statistics/statistics.hpp"
@@ -32,6 +34,14 @@ Bar make_bar(const KernelRate& kernel) {
           .is_hollow = kernel.measurement->unsettled.has_value()};
 }
 
+/// "Computed in: blue bf16, f16; grey f32."
+std::string colours_of(const std::map<std::string_view, std::set<std::string>>& types) {
+  std::vector<std::string> parts;
+  for (const auto& [role, names] : types)
+    parts.push_back(fmt::format("{} {}", role == "base" ? "grey" : role, fmt::join(names, ", ")));
+  return fmt::format("Computed in: {}.", fmt::join(parts, "; "));
+}
+
 }  // namespace
 
 Drawn tensor_core_analysis(const Dataset& dataset) {
@@ -39,10 +49,12 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
   for (const KernelSet& set : kernel_sets_of(dataset)) {
     std::vector<Bar> bars;
     std::vector<const Measurement*> shown;
+    std::map<std::string_view, std::set<std::string>> types;  // by colour
     for (const KernelRate& kernel : set.kernels) {
       if (!kernel.is_one_launch || kernel.node->cost_unit != "matrix" || kernel.flops_per_second.empty()) continue;
       bars.push_back(make_bar(kernel));
       shown.push_back(kernel.measurement);
+      types[role_of_compute_type(kernel.node->compute_type)].insert(kernel.node->compute_type);
     }
     if (bars.empty()) continue;
     std::ranges::stable_sort(bars, std::ranges::greater{}, &Bar::value);
@@ -55,8 +67,8 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
                             .subtitle = set.hardware,
                             .of = dataset.scenarios_of(measurements_of(set)),
                             .option = std::move(option),
-                            .notes = {"Bars are medians over the trials, whiskers the least and the most. Grey "
-                                      "computes in f32, blue in bf16 or f16, green in int8, orange in fp8."},
+                            .notes = {"Bars are medians over the trials, whiskers the least and the most.",
+                                      colours_of(types)},
                             .height = height_of_bars(names_of(bars))});
     note_unsettled(drawn.charts.back().notes, shown);
     note_revisions(drawn.charts.back().notes, measurements_of(set));

@@ -64,6 +64,7 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
       json::array({{{"type", "scatter"}, {"symbolSize", 12}, {"data", points}, {"z", 6}, {"markLine", line}},
                    {{"type", "scatter"},
                     {"silent", true},
+                    {"z", 7},  // above the dashed line
                     {"symbolSize", 1},
                     {"itemStyle", {{"color", "transparent"}, {"opacity", 1}}},
                     {"label", value_label({{"fontSize", 12}, {"distance", 10}})},
@@ -94,14 +95,6 @@ std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double ref
   const auto is_certain = [&](const Dot& dot) { return finding_of(dot, reference) != Finding::kInconclusive; };
   if (std::ranges::none_of(dots, is_certain)) notes.emplace_back("No row differs from the dashed line for certain.");
   return notes;
-}
-
-std::string factor_with_interval(double factor, const std::optional<Interval>& interval) {
-  if (!interval) return label_factor(factor);
-  std::string low = label_factor(interval->low), high = label_factor(interval->high);
-  for (std::string* end : {&low, &high})
-    if (end->ends_with('x')) end->pop_back();
-  return fmt::format("{} [{}, {}]", label_factor(factor), low, high);
 }
 
 std::string percent_with_interval(double share, const std::optional<Interval>& interval) {

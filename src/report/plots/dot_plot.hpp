@@ -34,8 +34,6 @@ struct Dot {
 [[nodiscard]] std::vector<std::string> dot_plot_notes(const std::vector<Dot>& dots, double reference,
                                                       std::string_view better, std::string_view worse);
 
-/// "1.87x [1.80, 1.95]", or "1.87x" without an interval.
-[[nodiscard]] std::string factor_with_interval(double factor, const std::optional<Interval>& interval);
 /// "+12% [+8.1, +16]" for 0.12, or "+12%" without an interval.
 [[nodiscard]] std::string percent_with_interval(double share, const std::optional<Interval>& interval);
 

@@ -386,6 +386,16 @@ std::string some_of(const std::vector<std::string>& names) {
   return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost, ", "), names.size() - kMost);
 }
 
+constexpr const char* kWhiskers = "Whiskers are the 95% interval of the median.";
+
+std::string sentence_of_tag(const std::string& tag) {
+  if (tag == "random_weights") return "The weights are random: times are real, images are not.";
+  if (tag == "forced") return "A schedule fixes which steps a cache reuses, whatever is measured (tag forced).";
+  if (tag == "forced_comparison")
+    return "Compared in spite of differences in machine, build or configuration (tag forced_comparison).";
+  return fmt::format("Results are tagged {}.", tag);
+}
+
 void note_repetitions(std::vector<std::string>& notes, const Scenario& scenario,
                       const std::vector<const Measurement*>& drawn) {
   const auto is_drawn = [&](const Measurement* m) { return std::ranges::find(drawn, m) != drawn.end(); };
@@ -402,6 +412,21 @@ void note_repetitions(std::vector<std::string>& notes, const Scenario& scenario,
 
 }  // namespace
 
+void note_whiskers(std::vector<std::string>& notes, std::span<const Measurement* const> drawn) {
+  std::set<std::string> reasons;
+  std::int64_t without = 0;
+  for (const Measurement* m : drawn) {
+    if (m->time().interval_ms) continue;
+    reasons.insert(m->time().no_interval);
+    ++without;
+  }
+  if (without < std::ssize(drawn)) notes.emplace_back(kWhiskers);
+  if (without > 0)
+    notes.push_back(fmt::format("{} no whisker: {}.",
+                                without == 1 ? "1 point has" : fmt::format("{} points have", without),
+                                fmt::join(reasons, "; ")));
+}
+
 std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn) {
   std::vector<std::string> notes = notes_on_declined(drawn), without;
   std::set<std::string> tags;
@@ -411,15 +436,10 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
     if (m->timing && m->time().interval_ms) has_interval = true;
     tags.insert(m->result->tags.begin(), m->result->tags.end());
   }
-  if (has_interval) notes.insert(notes.begin(), "Whiskers are the 95% interval of the median.");
+  if (has_interval) notes.insert(notes.begin(), kWhiskers);
   if (!without.empty()) notes.push_back(fmt::format("Drawn without an interval: {}.", fmt::join(without, ", ")));
   for (std::string& note : notes_on_unsettled(drawn)) notes.push_back(std::move(note));
-  for (const std::string& tag : tags) {
-    if (tag == "random_weights")
-      notes.emplace_back("The weights are random: times are real, images are not.");
-    else
-      notes.push_back(fmt::format("Results are tagged {}.", tag));
-  }
+  for (const std::string& tag : tags) notes.push_back(sentence_of_tag(tag));
   note_repetitions(notes, scenario, drawn);
   note_revisions(notes, drawn);
   return notes;

@@ -97,6 +97,8 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 [[nodiscard]] std::string subtitle_of(const Scenario& scenario);
 /// Sentences about facts that the reader needs: no interval, few trials, tags, repetitions left out.
 [[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
+/// Adds what whiskers are if any of `drawn` has an interval, and how many have none and why.
+void note_whiskers(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
 /// Adds a sentence if results of one program were measured at several revisions: which result at which revision.
 void note_revisions(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);
 /// Adds a sentence that names the drawn results that are unsettled, with the reason of the first.

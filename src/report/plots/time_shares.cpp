@@ -89,7 +89,7 @@ json draw(const std::vector<TimeShare>& shares, std::string_view whole) {
   for (const TimeShare& share : shares) {
     const double floor_ms = std::min(share.floor_ms.value_or(0), share.ms);
     Tip tip(share.name);
-    tip.row(in_whole, exact(share.ms, "ms")).row("share of launches", exact(100 * share.ms / total, "%"));
+    tip.row(in_whole, exact(share.ms, "ms")).row("share of all", exact(100 * share.ms / total, "%"));
     tip.row("launches", fmt::format("{}", share.launches));
     if (share.floor_ms) tip.row("floor", exact(*share.floor_ms, "ms"));
     std::string text = fmt::format("{}  {}%", label_ms(share.ms), format_significant(100 * share.ms / total));
@@ -156,7 +156,7 @@ Drawn draw_profiles(const Dataset& dataset, const std::string& file, const std::
       for (const TimeShare& share : shares) names.push_back(share.name);
       Chart chart{.file = numbered(file, drawn.charts.size()),
                   .title = fmt::format("Where the time of a {} goes, by {}: {}", whole_of(*m), what, m->label),
-                  .subtitle = subtitle_of(scenario) + "; time and share of launches",
+                  .subtitle = subtitle_of(scenario) + "; time, and share of the time of all launches",
                   .of = {},
                   .option = draw(shares, whole_of(*m)),
                   .notes = {"Blue is the floor, the least that the machine could do it in by rates it was measured at "

@@ -17,7 +17,8 @@ struct WaterfallStep {
   std::string text;
   nlohmann::json tip;
   bool is_hollow = false;  ///< its value is not settled
-  bool is_noise = false;   ///< its change is not known to be one
+  /// green if its change is known to be for the better (kAbove), purple for the worse, else grey
+  Finding change = Finding::kInconclusive;
 };
 
 /// Draws the first value from zero, then the decrease or increase of each step, then the last value from zero,
