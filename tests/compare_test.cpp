@@ -66,7 +66,7 @@ TEST_F(CompareTest, ExitsWithZeroWhereNothingIsSlower) {
   write("b.json", 10.1);
   const Outcome outcome = compare();
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("flux baseline"), HasSubstr("OK"), HasSubstr("threshold 5.00%: 1 OK")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("flux baseline"), HasSubstr("OK"), HasSubstr("threshold 5%: 1 OK")));
 }
 
 TEST_F(CompareTest, ExitsWithThreeForARegression) {

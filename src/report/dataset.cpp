@@ -93,8 +93,7 @@ std::vector<const Measurement*> run_of(const Scenario& scenario) {
     (run == runs.end() ? runs.emplace_back() : *run).push_back(m);
   }
   const auto baseline_of = [](const std::vector<const Measurement*>& run) {
-    const auto baseline =
-        std::ranges::find_if(run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
+    const auto baseline = std::ranges::find_if(run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
     return baseline == run.end() ? nullptr : *baseline;
   };
   std::vector<const Measurement*> found;

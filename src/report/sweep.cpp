@@ -175,9 +175,9 @@ void tell_lines_apart(std::vector<SweepLine>& lines) {
   std::map<std::string_view, std::size_t> of_role;
   for (SweepLine& line : lines) {
     const Measurement& m = first_point_of(line);
-    line.role = is_of_peer(m)     ? kPeerRoles[peers++ % std::size(kPeerRoles)]
+    line.role = is_of_peer(m)         ? kPeerRoles[peers++ % std::size(kPeerRoles)]
                 : is_our_optimized(m) ? kOurRoles[ours++ % std::size(kOurRoles)]
-                                  : "base";
+                                      : "base";
     line.dash = kDashes[of_role[line.role]++ % std::size(kDashes)];
   }
 }
@@ -332,9 +332,8 @@ std::vector<std::vector<std::string_view>> label_positions(
       if (!value) continue;
       const Interval ends = one && one->interval ? *one->interval : Interval{*value, *value};
       there.push_back(line);
-      shares.push_back({.value = share.of(*value),
-                        .ends = {share.of(ends.low), share.of(ends.high)},
-                        .has_label = one.has_value()});
+      shares.push_back(
+          {.value = share.of(*value), .ends = {share.of(ends.low), share.of(ends.high)}, .has_label = one.has_value()});
     }
     const std::vector<std::string_view> at = label_positions(shares);
     for (std::size_t k = 0; k < there.size(); ++k) positions[there[k]][i] = at[k];
@@ -343,7 +342,7 @@ std::vector<std::vector<std::string_view>> label_positions(
 }
 
 std::vector<std::vector<std::optional<Estimate>>> estimates_of(const Sweep& sweep, const std::vector<SweepLine>& lines,
-                                                            const SweepQuantity& y) {
+                                                               const SweepQuantity& y) {
   std::vector<std::vector<std::optional<Estimate>>> values;
   for (const SweepLine& line : lines) {
     std::vector<std::optional<Estimate>>& of_line = values.emplace_back(line.at.size());

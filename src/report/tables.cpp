@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -47,6 +49,13 @@ struct TableRows {
     return std::ranges::any_of(rows, [](const auto& row) { return row.first->work != row.second->shown_name(); });
   }
 
+  /// Whether two rows differ in nothing that a table shows but their figures.
+  [[nodiscard]] bool has_repetitions() const {
+    std::set<std::tuple<const Scenario*, std::string>> seen;
+    return !std::ranges::all_of(
+        rows, [&](const auto& row) { return seen.emplace(row.first, row.second->shown_name()).second; });
+  }
+
   /// Metrics of which any measurement has a record, in the order in which they first occur.
   [[nodiscard]] std::vector<std::string> metrics() const {
     std::vector<std::string> names;
@@ -78,8 +87,9 @@ std::vector<Column> columns_of(const TableRows& table, const std::vector<std::st
   }
   columns.push_back({.header = "n"});
   add_text("tags", table.has_tags() ? Shown::kEverywhere : Shown::kOnlyInCsv);
-  for (const char* const field : {"state", "source", "version", "revision", "measured", "file"})
+  for (const char* const field : {"state", "source", "version", "revision", "measured"})
     add_text(field, Shown::kOnlyInCsv);
+  add_text("file", table.has_repetitions() ? Shown::kEverywhere : Shown::kOnlyInCsv);
   return columns;
 }
 

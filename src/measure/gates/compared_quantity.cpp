@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "measure/quality/quality_loss.hpp"
 #include "measure/statistics/distributions.hpp"
 #include "measure/statistics/tail.hpp"
 
@@ -149,8 +150,8 @@ void add_quality(const QualityRecord* base, const QualityRecord* changed, const 
 }
 
 void note_unknown(const std::string& metric, std::vector<std::string>& notes) {
-  constexpr std::string_view kOfTheOther = "frechet_difference";  // skipped, because the distance itself is compared
-  if (metric == kOfTheOther) return;
+  // A difference from another configuration of the same file is skipped, because the value itself is compared.
+  if (std::ranges::find(quality_metrics(), metric, &QualityMetric::difference) != quality_metrics().end()) return;
   std::string note = fmt::format("the quality {} is not judged: no limit is known for it", metric);
   if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
 }

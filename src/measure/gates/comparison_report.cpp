@@ -154,9 +154,9 @@ GateReport report_of(const Comparison& comparison) {
     if (counts[verdict] > 0) parts.push_back(fmt::format("{} {}", counts[verdict], name_of(verdict)));
   const bool is_known = comparison.new_revision != kUnknown || comparison.base_revision != kUnknown;
   report.summary =
-      fmt::format("{}threshold {}%{}: {}",
+      fmt::format("{}threshold {}{}: {}",
                   is_known ? fmt::format("{} against {}, ", comparison.new_revision, comparison.base_revision) : "",
-                  format_significant(100 * comparison.rule.threshold), list_limits(comparison),
+                  format_limit(Quantity::kTime, comparison.rule.threshold), list_limits(comparison),
                   parts.empty() ? "nothing was judged" : fmt::format("{}", fmt::join(parts, ", ")));
   return report;
 }

@@ -39,7 +39,7 @@ std::string count_by_quantity(const GateReport& report, std::string_view what, b
   return fmt::format("{}: {}\n", what, fmt::join(parts, ", "));
 }
 
-/// The reasons for leaving lines out: the first reason of each quantity.
+/// The reasons for leaving lines out: for each quantity the first one, and how many others were left out.
 std::string left_out_reasons(const GateReport& report) {
   std::string text;
   std::vector<std::string> reported;
@@ -48,10 +48,10 @@ std::string left_out_reasons(const GateReport& report) {
     if (std::ranges::find(reported, line.quantity) != reported.end()) continue;
     reported.push_back(line.quantity);
     const auto others = std::ranges::count_if(report.lines, [&](const GateLine& other) {
-      return other.outcome == GateOutcome::kLeftOut && other.quantity == line.quantity;
+      return other.outcome == GateOutcome::kLeftOut && !other.is_unchanged && other.quantity == line.quantity;
     });
-    text += fmt::format("{} of {}{} is {}: {}\n", line.quantity, line.name,
-                        others > 1 ? fmt::format(" and {} more", others - 1) : "", line.verdict, line.why);
+    text += fmt::format("{} of {} is {}: {}{}\n", line.quantity, line.name, line.verdict, line.why,
+                        others > 1 ? fmt::format("; {} more {}", others - 1, others == 2 ? "is" : "are") : "");
   }
   return text;
 }

@@ -103,7 +103,8 @@ std::string format_quantity(Quantity quantity, double value) {
 
 std::string format_limit(Quantity quantity, double limit) {
   if (quantity == Quantity::kPsnr) return fmt::format("{:g} dB", limit);
-  if (quantity == Quantity::kAccuracy) return fmt::format("{:g} points", 100 * limit);
+  if (quantity == Quantity::kAccuracy)
+    return fmt::format("{:g} {}", 100 * limit, 100 * limit == 1 ? "point" : "points");
   return fmt::format("{:g}%", 100 * limit);
 }
 

@@ -248,7 +248,7 @@ TEST(Compare, DrawsATable) {
   const std::string table =
       gate_table(report_of(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)})))).text();
   EXPECT_THAT(table, AllOf(HasSubstr("m a"), HasSubstr("REGRESSED"), HasSubstr("1.200"), HasSubstr("<0.001"),
-                           HasSubstr("8, 8"), HasSubstr("bench --against"), HasSubstr("threshold 5.00%: 1 REGRESSED")));
+                           HasSubstr("8, 8"), HasSubstr("bench --against"), HasSubstr("threshold 5%: 1 REGRESSED")));
   EXPECT_THAT(
       gate_table(report_of(compare_results(file({result("a", 10, 8)}), file({result("a", 12, 8)}), {.paired = true})))
           .text(),

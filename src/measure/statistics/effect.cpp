@@ -1,5 +1,7 @@
 #include "measure/statistics/effect.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -252,11 +254,13 @@ Effect unpaired_effect(std::span<const std::vector<double>> base, std::span<cons
                 .new_processes = std::ssize(changed),
                 .paired = false};
   const bool has_several = base.size() + changed.size() > 2;
+  const std::int64_t trials = std::min(std::ssize(base.front()), std::ssize(changed.front()));
   if (!has_several && !process_noise) {
-    effect.limit = kOneProcessEach;
+    effect.limit = trials < kFewestForInterval
+                       ? fmt::format("{}; and {}", kOneProcessEach, too_few_for_interval(trials))
+                       : kOneProcessEach;
     return effect;
   }
-  const std::int64_t trials = std::min(std::ssize(base.front()), std::ssize(changed.front()));
   if (!has_several && trials < kFewestForInterval) {
     effect.limit = too_few_for_interval(trials);
     return effect;

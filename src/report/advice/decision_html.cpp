@@ -181,8 +181,8 @@ std::string pictures(const Measurement& baseline, const Measurement& deployed) {
 }
 
 const Measurement* baseline_of(const Scenario& scenario) {
-  const auto found = std::ranges::find_if(
-      scenario.run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
+  const auto found =
+      std::ranges::find_if(scenario.run, [](const Measurement* m) { return m->is_baseline() && m->timing; });
   return found == scenario.run.end() ? nullptr : *found;
 }
 
@@ -322,8 +322,8 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
     cell_of_html(name_html(name_of(*shown->measurement)));
     cell(time(*shown));
     cell(shown->measurement->is_baseline() ? "baseline"
-         : shown->on_baseline                   ? label_factor(shown->on_baseline->value)
-                                                : "");
+         : shown->on_baseline              ? label_factor(shown->on_baseline->value)
+                                           : "");
     cell(quality_of(*shown));
     if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {

@@ -18,20 +18,19 @@ var headroom = (function () {
     }
   };
 
-  function significant(value) {  // three digits, as the program writes labels, without trailing zeros
-    if (value === 0) return '0';
-    var size = Math.abs(value);
-    if (size < 1e-3) return value.toExponential(2).replace(/\.?0*e/, 'e');  // 5.9e-6
-    if (size >= 1e6) return String(Number(value.toPrecision(3)));
-    if (size >= 100) return String(Math.round(value));
-    return String(Number(value.toPrecision(3)));
+  // A number of an axis. It is round, and has all its digits, so that neighbours differ: 12.25 and 12.3.
+  function axis_number(value) {
+    var rounded = Number(value.toPrecision(6));
+    return rounded !== 0 && Math.abs(rounded) < 1e-3 ? rounded.toExponential() : String(rounded);  // 5.9e-6
   }
   function in_unit(value, units) {
-    var size = Math.abs(value), chosen = units[0], i;
-    for (i = 1; i < units.length; ++i) if (size >= units[i][0] * 0.9995) chosen = units[i];
-    return significant(value / chosen[0]) + (chosen[1] ? ' ' + chosen[1] : '');
+    var size = Math.abs(value), chosen = 0, i;
+    for (i = 1; i < units.length; ++i) if (size >= units[i][0] * 0.9995) chosen = i;
+    while (units[chosen][2] && axis_number(value / units[chosen][0]).length > 4) --chosen;  // 70 s, not 1.16667 min
+    return axis_number(value / units[chosen][0]) + (units[chosen][1] ? ' ' + units[chosen][1] : '');
   }
-  var time_units = [[1e-6, 'ns'], [1e-3, '\u00b5s'], [1, 'ms'], [1e3, 's'], [6e4, 'min'], [36e5, 'h']];
+  // Size, name, and whether the unit is no power of ten.
+  var time_units = [[1e-6, 'ns'], [1e-3, '\u00b5s'], [1, 'ms'], [1e3, 's'], [6e4, 'min', true], [36e5, 'h', true]];
   var byte_units = [[1, 'B'], [1024, 'KiB'], [1048576, 'MiB'], [1073741824, 'GiB'], [1099511627776, 'TiB']];
   var si_units = [[1, ''], [1e3, 'k'], [1e6, 'M'], [1e9, 'G'], [1e12, 'T'], [1e15, 'P']];
 
@@ -86,10 +85,10 @@ var headroom = (function () {
       axis_si: axis(si_units),
       axis_flops: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'FLOP/s'; },
       axis_byte_rate: function (value) { return value === 0 ? '0' : in_unit(value, si_units) + 'B/s'; },
-      axis_percent: function (value) { return significant(value * 100) + '%'; },
-      axis_points: function (value) { return significant(value * 100); },  // percentage points
-      axis_factor: function (value) { return significant(value) + 'x'; },
-      axis_plain: function (value) { return significant(value); },
+      axis_percent: function (value) { return axis_number(value * 100) + '%'; },
+      axis_points: function (value) { return axis_number(value * 100); },  // percentage points
+      axis_factor: function (value) { return axis_number(value) + 'x'; },
+      axis_plain: function (value) { return axis_number(value); },
       // [category, low, high], for a horizontal bar, and for a vertical bar or a point.
       interval_x: function (params, api) { return whisker(api, 'x'); },
       interval_y: function (params, api) { return whisker(api, 'y'); },
@@ -168,7 +167,6 @@ var headroom = (function () {
 
   return {
     schemes: schemes,
-    significant: significant,
     theme: theme,
     resolve: function (option, scheme) { return resolve(option, schemes[scheme], functions_of(schemes[scheme])); },
     // JSON of {option, width, height, font} to SVG, without a browser.

@@ -48,14 +48,13 @@ Drawn attention_comparison(const Dataset& dataset) {
                       .is_hollow = kernel.measurement->unsettled.has_value()});
     }
     if (bars.empty()) continue;
-    drawn.charts.push_back(
-        {.file = numbered("attention_comparison", drawn.charts.size()),
-         .title = "Attention kernels by themselves",
-         .subtitle = set.hardware,
-         .of = dataset.scenarios_of(measurements_of(set)),
-         .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
-         .notes = {},
-         .height = height_of_bars(names_of(bars))});
+    drawn.charts.push_back({.file = numbered("attention_comparison", drawn.charts.size()),
+                            .title = "Attention kernels by themselves",
+                            .subtitle = set.hardware,
+                            .of = dataset.scenarios_of(measurements_of(set)),
+                            .option = horizontal_bars(bars, "time of one attention", "axis_ms"),
+                            .notes = {},
+                            .height = height_of_bars(names_of(bars))});
     std::vector<std::string>& notes = drawn.charts.back().notes;
     if (has_standard)
       notes.emplace_back(

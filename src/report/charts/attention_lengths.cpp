@@ -148,13 +148,12 @@ Drawn attention_lengths(const Dataset& dataset) {
       sweep.points.push_back({.x = tokens, .scenario = scenario, .name = fmt::format("{}", tokens)});
     const std::vector<SweepLine> lines = lines_over(sweep, lengths);
     if (lines.empty()) continue;
-    const SweepQuantity rate{.name = "rate",
-                             .of = from_time([&](double tokens, double ms) {
-                               return lengths.flops.at(tokens) / ms * 1e3;
-                             }),
-                             .axis_fn = "axis_flops",
-                             .label = [](double flops) { return label_si(flops, "FLOP/s"); },
-                             .unit = "FLOP/s"};
+    const SweepQuantity rate{
+        .name = "rate",
+        .of = from_time([&](double tokens, double ms) { return lengths.flops.at(tokens) / ms * 1e3; }),
+        .axis_fn = "axis_flops",
+        .label = [](double flops) { return label_si(flops, "FLOP/s"); },
+        .unit = "FLOP/s"};
     drawn.charts.push_back({.file = numbered("attention_lengths", drawn.charts.size()),
                             .title = "Rate of attention by number of tokens",
                             .subtitle = fmt::format("{}; {}", sweep.work, sweep.hardware),

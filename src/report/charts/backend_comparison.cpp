@@ -69,11 +69,13 @@ Drawn backend_comparison(const Dataset& dataset) {
                 .option = horizontal_bars(bars, fmt::format("time per {}", unit), "axis_ms"),
                 .notes = notes_on(work, shown),
                 .height = height_of_bars(names_of(bars))};
-    if (std::ranges::any_of(shown, [&](const Measurement* m) { return dataset.factor(fastest_peer, *m) && !m->is_peer; }))
+    if (std::ranges::any_of(shown,
+                            [&](const Measurement* m) { return dataset.factor(fastest_peer, *m) && !m->is_peer; }))
       chart.notes.insert(chart.notes.begin(),
                          fmt::format("The factor is on {}, the fastest of the other programs: above 1 is faster.",
                                      fastest_peer.shown_name()));
-    if (is_cut) chart.notes.push_back(fmt::format("Drawn are the {} fastest of Headroom and of other programs.", kMost));
+    if (is_cut)
+      chart.notes.push_back(fmt::format("Drawn are the {} fastest of Headroom and of other programs.", kMost));
     chart.notes.emplace_back(
         "Only results of equal work (equal hash) on the same machine are compared. Purple: other "
         "programs. Grey: the baseline.");

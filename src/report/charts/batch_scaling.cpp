@@ -42,10 +42,10 @@ std::vector<Chart> over_batches(const Dataset& dataset, std::string_view file, s
 Drawn batch_scaling(const Dataset& dataset) {
   return {.charts = over_batches(dataset, "batch_scaling", "What one {} takes when more are made at once",
                                  [](const Sweep& sweep) {
-                                   return SweepQuantity{
-                                       .name = fmt::format("time per {}", one_of(sweep)),
-                                       .of = from_time(
-                                           [&](double batch, double ms) { return one_ms(sweep, batch, ms); })};
+                                   return SweepQuantity{.name = fmt::format("time per {}", one_of(sweep)),
+                                                        .of = from_time([&](double batch, double ms) {
+                                                          return one_ms(sweep, batch, ms);
+                                                        })};
                                  }),
           .left_out = "no configuration was measured with two batch sizes, all else equal"};
 }
@@ -53,19 +53,19 @@ Drawn batch_scaling(const Dataset& dataset) {
 Drawn cost_scaling(const Dataset& dataset) {
   if (!dataset.price()) return {.charts = {}, .left_out = "the machine's price is not known (--price 2.50/h)"};
   const Price& price = *dataset.price();
-  return {.charts = over_batches(
-              dataset, "cost_scaling", "What 1,000 {}s cost when more are made at once",
-              [&](const Sweep& sweep) {
-                return SweepQuantity{
-                    .name = fmt::format("cost of 1,000 {}s{}", one_of(sweep),
-                                        price.currency.empty() ? "" : fmt::format(", in {}", price.currency)),
-                    .of = from_time(
-                        [&](double batch, double ms) { return price.of_thousand(one_ms(sweep, batch, ms)); }),
-                    .axis_fn = "axis_plain",
-                    .label = [&](double cost) { return price.label(cost); },
-                    .unit = price.currency};
-              }),
-          .left_out = "no configuration was measured with two batch sizes, all else equal"};
+  return {
+      .charts = over_batches(
+          dataset, "cost_scaling", "What 1,000 {}s cost when more are made at once",
+          [&](const Sweep& sweep) {
+            return SweepQuantity{
+                .name = fmt::format("cost of 1,000 {}s{}", one_of(sweep),
+                                    price.currency.empty() ? "" : fmt::format(", in {}", price.currency)),
+                .of = from_time([&](double batch, double ms) { return price.of_thousand(one_ms(sweep, batch, ms)); }),
+                .axis_fn = "axis_plain",
+                .label = [&](double cost) { return price.label(cost); },
+                .unit = price.currency};
+          }),
+      .left_out = "no configuration was measured with two batch sizes, all else equal"};
 }
 
 }  // namespace headroom::charts

@@ -20,10 +20,14 @@ struct BenchmarkSet {
   std::string program, hardware, unit;
   std::vector<const Measurement*> measurements;
 
-  /// Whether a measurement is of the set. One without a time has no unit, and is of every unit's set.
+  /// Whether a measurement is of the set. One without a time has no unit, and is of the sets that its file is of.
   bool has(const Dataset& dataset, const Measurement& m) const {
-    return is_imported(*m.result) && m.result->source.name == program && dataset.scenario_of(m).hardware == hardware &&
-           (!m.timing || m.time().unit == unit);
+    if (!is_imported(*m.result) || m.result->source.name != program || dataset.scenario_of(m).hardware != hardware)
+      return false;
+    if (m.timing) return m.time().unit == unit;
+    return std::ranges::any_of(dataset.measurements(), [&](const Measurement& other) {
+      return other.file == m.file && other.timing && other.time().unit == unit;
+    });
   }
 };
 

@@ -60,8 +60,8 @@ Dot fused_dot(const FusedPair& pair, const Estimate& factor) {
   return {.name = fused.label,
           .value = factor.value,
           .interval = factor.interval,
-          .text = fmt::format("{}  {}, unfused {}", label_factor(factor),
-                              label_ms(fused.time().median_ms), label_ms(plain.time().median_ms)),
+          .text = fmt::format("{}  {}, unfused {}", label_factor(factor), label_ms(fused.time().median_ms),
+                              label_ms(plain.time().median_ms)),
           .is_unsettled = false,
           .tip = tip.json()};
 }

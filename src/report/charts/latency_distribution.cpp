@@ -63,7 +63,8 @@ Tip tip_of(const Measurement& m, const std::vector<double>& sorted) {
       .row("least", exact(sorted.front(), "ms"))
       .row("quartiles", exact(Interval{quantile_of_sorted(sorted, 0.25), quantile_of_sorted(sorted, 0.75)}, "ms"))
       .row("most", exact(sorted.back(), "ms"));
-  for (const auto& [name, share] : {std::pair("95th percentile", 0.95), {"99th percentile", 0.99}, {"99.9th percentile", 0.999}})
+  for (const auto& [name, share] :
+       {std::pair("95th percentile", 0.95), {"99th percentile", 0.99}, {"99.9th percentile", 0.999}})
     if (static_cast<double>(sorted.size()) * (1 - share) > 0.999)  // fewer trials have none beyond it
       tip.row(name, exact(quantile_of_sorted(sorted, share), "ms"));
   return tip;

@@ -81,8 +81,9 @@ Drawn latency_over_time(const Dataset& dataset) {
            .option = draw(record, before == nullptr ? nullptr : &*before->result->latency),
            .notes = {fmt::format(
                "{} came, {} {} dropped; p50 {}, p99 {}, p99.9 {}, most {}{}.", format_count(record.came, "frame"),
-               record.dropped, record.dropped == 1 ? "was" : "were", label_ms(record.statistics.p50_ms), label_ms(record.statistics.p99_ms),
-               label_ms(record.statistics.p99_9_ms), label_ms(record.statistics.max_ms),
+               record.dropped, record.dropped == 1 ? "was" : "were", label_ms(record.statistics.p50_ms),
+               label_ms(record.statistics.p99_ms), label_ms(record.statistics.p99_9_ms),
+               label_ms(record.statistics.max_ms),
                record.latency_ms.size() > 1 ? fmt::format("; it changes by {} from one frame to the next, on average",
                                                           label_ms(record.statistics.jitter_ms))
                                             : "")},

@@ -212,8 +212,7 @@ Drawn resolution_speedup(const Dataset& dataset) {
                    "hollow point has none.",
                    fmt::format("n = {} trials of each or more.", fewest_trials(shown))}});
     fit_sweep(drawn.charts.back());
-    for (std::string& note : notes_on_places(sweep, lines, "{}"))
-      drawn.charts.back().notes.push_back(std::move(note));
+    for (std::string& note : notes_on_places(sweep, lines, "{}")) drawn.charts.back().notes.push_back(std::move(note));
   }
   drawn.left_out =
       "no configuration was measured with its baseline at two image sizes (headroom sweep --resolution 512,1024 --opt "

@@ -32,8 +32,7 @@ Drawn size_scaling(const Dataset& dataset) {
     const std::vector<SweepLine> lines = lines_of(sweep);
     if (lines.empty()) continue;
     const std::string y_name = fmt::format("time per {}", unit_of(lines));
-    json option =
-        sweep_option(sweep, lines, "parameters", {.name = y_name, .of = from_time(), .is_logarithmic = true});
+    json option = sweep_option(sweep, lines, "parameters", {.name = y_name, .of = from_time(), .is_logarithmic = true});
     option["xAxis"]["axisLabel"]["formatter"] = fn("axis_si");
     drawn.charts.push_back({.file = numbered("size_scaling", drawn.charts.size()),
                             .title = "How time grows with the model",

@@ -24,6 +24,16 @@ Bar make_bar(const RungView& rung, std::string name, std::string_view role) {
           .is_hollow = rung.is_unsettled()};
 }
 
+/// Whether a rung has every switch of the others.
+bool has_all_switches(const LadderView& ladder, const RungView& combined) {
+  const std::vector<std::string>& all = combined.measurement->switches();
+  const auto is_in_all = [&](const std::string& name) { return std::ranges::find(all, name) != all.end(); };
+  for (const std::vector<RungView>* rungs : {&ladder.singles, &ladder.others})
+    for (const RungView& rung : *rungs)
+      if (!std::ranges::all_of(rung.measurement->switches(), is_in_all)) return false;
+  return true;
+}
+
 Chart draw_factors(const LadderView& ladder, std::size_t index) {
   std::vector<Bar> bars = {make_bar(ladder.baseline, "baseline", "base")};
   std::vector<const Measurement*> drawn = {ladder.baseline.measurement};
@@ -33,7 +43,9 @@ Chart draw_factors(const LadderView& ladder, std::size_t index) {
   };
   for (const RungView& rung : ladder.singles) add(rung, rung.label, "blue");
   for (const RungView& rung : ladder.others) add(rung, rung.label, "sky");
-  if (const RungView* all = ladder.combined()) add(*all, "all together", "orange");
+  const RungView* const all = ladder.combined();
+  const bool is_all = all != nullptr && has_all_switches(ladder, *all);
+  if (all != nullptr) add(*all, is_all ? "all together" : all->measurement->shown_name(), is_all ? "orange" : "sky");
   constexpr std::size_t kMostPeers = 3;  // all of them are in backend_comparison
   std::vector<RungView> peers = ladder.peers;
   std::ranges::stable_sort(peers, {}, [](const RungView& rung) { return rung.measurement->time().median_ms; });
@@ -49,7 +61,7 @@ Chart draw_factors(const LadderView& ladder, std::size_t index) {
               .notes = notes_on(*ladder.scenario, drawn),
               .height = height_of_bars(names_of(bars))};
   chart.notes.insert(chart.notes.begin(), "The factor says how many times as fast as the baseline: above 1 is faster.");
-  if (const RungView* all = ladder.combined())
+  if (is_all)
     chart.notes.push_back(
         fmt::format("All together: {}.", fmt::join(all->measurement->result->configuration.applied, ", ")));
   return chart;

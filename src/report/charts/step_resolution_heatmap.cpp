@@ -177,8 +177,8 @@ Drawn step_resolution_heatmap(const Dataset& dataset) {
     }
     const std::string unit = unit_of_cells(table.cells);
     Chart chart{.file = numbered("step_resolution_heatmap", drawn.charts.size()),
-                .title = fmt::format("Seconds for {} {}, by steps and resolution: {}", unit == "image" ? "an" : "a", unit,
-                                     table.name),
+                .title = fmt::format("Seconds for {} {}, by steps and resolution: {}", unit == "image" ? "an" : "a",
+                                     unit, table.name),
                 .subtitle = fmt::format("{}; {}", table.rest, dataset.scenario_of(*measured.front()).hardware),
                 .of = dataset.scenarios_of(measured),
                 .option = draw(table.cells, in_pixels ? "size of an image in pixels" : "size of an image"),

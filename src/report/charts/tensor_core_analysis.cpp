@@ -62,14 +62,14 @@ Drawn tensor_core_analysis(const Dataset& dataset) {
     // A label is as wide as "100 TFLOP/s". Without room for all of them, some would be hidden at uneven distances.
     option["xAxis"]["splitNumber"] = 4;
     narrow_option(option)["xAxis"]["splitNumber"] = 2;
-    drawn.charts.push_back({.file = numbered("tensor_core_analysis", drawn.charts.size()),
-                            .title = "What matrix products reach, by compute type",
-                            .subtitle = set.hardware,
-                            .of = dataset.scenarios_of(measurements_of(set)),
-                            .option = std::move(option),
-                            .notes = {"Bars are medians over the trials, whiskers the least and the most.",
-                                      colours_of(types)},
-                            .height = height_of_bars(names_of(bars))});
+    drawn.charts.push_back(
+        {.file = numbered("tensor_core_analysis", drawn.charts.size()),
+         .title = "What matrix products reach, by compute type",
+         .subtitle = set.hardware,
+         .of = dataset.scenarios_of(measurements_of(set)),
+         .option = std::move(option),
+         .notes = {"Bars are medians over the trials, whiskers the least and the most.", colours_of(types)},
+         .height = height_of_bars(names_of(bars))});
     note_unsettled(drawn.charts.back().notes, shown);
     note_revisions(drawn.charts.back().notes, measurements_of(set));
   }

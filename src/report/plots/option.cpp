@@ -438,6 +438,11 @@ std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<co
   }
   if (has_interval) notes.insert(notes.begin(), kWhiskers);
   if (!without.empty()) notes.push_back(fmt::format("Drawn without an interval: {}.", fmt::join(without, ", ")));
+  const auto has_no_factor_interval = [](const Measurement* m) {
+    return m->timing && m->time().interval_ms && !m->unsettled && !why_no_factor_interval(*m->result).empty();
+  };
+  if (const auto found = std::ranges::find_if(drawn, has_no_factor_interval); found != drawn.end())
+    notes.push_back(fmt::format("Factors without an interval: {}.", why_no_factor_interval(*(*found)->result)));
   for (std::string& note : notes_on_unsettled(drawn)) notes.push_back(std::move(note));
   for (const std::string& tag : tags) notes.push_back(sentence_of_tag(tag));
   note_repetitions(notes, scenario, drawn);

@@ -95,7 +95,7 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 
 /// "of X on Y", under a chart's title.
 [[nodiscard]] std::string subtitle_of(const Scenario& scenario);
-/// Sentences about facts that the reader needs: no interval, few trials, tags, repetitions left out.
+/// Facts that the reader of a chart of times and factors needs: missing intervals, tags, repetitions left out.
 [[nodiscard]] std::vector<std::string> notes_on(const Scenario& scenario, const std::vector<const Measurement*>& drawn);
 /// Adds what whiskers are if any of `drawn` has an interval, and how many have none and why.
 void note_whiskers(std::vector<std::string>& notes, std::span<const Measurement* const> drawn);

@@ -26,9 +26,7 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double before = i == 0 ? 0 : steps[i - 1].value;
     const Finding change = i == 0 ? Finding::kInconclusive : steps[i].change;
-    const std::string_view role = change == Finding::kAbove   ? "green"
-                                  : change == Finding::kBelow ? "purple"
-                                                              : "base";
+    const std::string_view role = change == Finding::kAbove ? "green" : change == Finding::kBelow ? "purple" : "base";
     add(steps[i], steps[i].name, before, steps[i].value, role);
   }
   add(steps.back(), "all together", 0, steps.back().value, "orange");
