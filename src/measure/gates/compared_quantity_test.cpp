@@ -114,6 +114,9 @@ TEST(ComparedQuantity, NamesMetricsThatItDoesNotKnow) {
   std::vector<std::string> notes;
   EXPECT_THAT(compare_quantities(with_quality("beauty", 1), with_quality("beauty", 0), {}, notes), IsEmpty());
   EXPECT_THAT(notes, ElementsAre(HasSubstr("the quality beauty is not judged")));
+  for (const char* const difference : {"accuracy_difference", "frechet_difference"})
+    (void)compare_quantities(with_quality(difference, 1), with_quality(difference, 0), {}, notes);
+  EXPECT_THAT(notes, SizeIs(1)) << "the accuracy and the distance themselves are judged";
 }
 
 }  // namespace

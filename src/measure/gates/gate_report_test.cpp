@@ -90,6 +90,11 @@ TEST(GateReport, TableCountsWhatIsUnchangedAndSaysWhatWasLeftOut) {
                            HasSubstr("p99 of m fast is INCONCLUSIVE: too few trials\n"), HasSubstr("a note\n"),
                            HasSubstr("one against another\n")));
   EXPECT_THAT(table, Not(HasSubstr("equal")));
+  GateReport of_two = gate_of_four();
+  of_two.lines.push_back(of_two.lines.back());
+  of_two.lines.back().why = "another reason";
+  EXPECT_THAT(gate_table(of_two).text(), HasSubstr("p99 of m fast is INCONCLUSIVE: too few trials; 1 more is\n"))
+      << "the reason is that of the named one";
 }
 
 TEST(GateReport, MarkdownTellsWhatFailedFirstAndFoldsTheRest) {

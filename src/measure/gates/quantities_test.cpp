@@ -43,6 +43,13 @@ TEST(Limits, RefuseWhatTheyDoNotKnow) {
   EXPECT_THAT(refusal_of_limits("memory=5%,"), HasSubstr("''"));
 }
 
+TEST(Limits, AreWrittenWithTheirUnits) {
+  EXPECT_EQ(format_limit(Quantity::kTime, 0.05), "5%");
+  EXPECT_EQ(format_limit(Quantity::kAccuracy, 0.01), "1 point");
+  EXPECT_EQ(format_limit(Quantity::kAccuracy, 0.005), "0.5 points");
+  EXPECT_EQ(format_limit(Quantity::kPsnr, 0.5), "0.5 dB");
+}
+
 TEST(Quantities, EachHasItsPlaceInTheTable) {
   for (const QuantityInfo& info : all_quantities()) {
     EXPECT_EQ(&info_of(info.quantity), &info);

@@ -175,12 +175,15 @@ std::string state_of(const Rung& rung) {
   return is_unsettled(rung) ? "unsettled: " + *rung.result.unsettled : "settled";
 }
 
+/// The label, with a mark if its times are not settled.
+std::string marked_label_of(const Rung& rung) { return label_of(rung) + (is_unsettled(rung) ? " ?" : ""); }
+
 /// The label, and in CSV its parts.
 Cell rung_cell(const Rung& rung) {
   const Configuration& configuration = rung.result.configuration;
   std::vector<std::string> declined;
   for (const DeclinedSwitch& one : configuration.declined) declined.push_back(one.name);
-  return {is_out_of_memory(rung.result) ? rung.name : label_of(rung) + (is_unsettled(rung) ? " ?" : ""),
+  return {is_out_of_memory(rung.result) ? rung.name : marked_label_of(rung),
           {rung.name, fmt::format("{}", fmt::join(configuration.applied, "+")),
            fmt::format("{}", fmt::join(declined, "+")), state_of(rung)}};
 }
@@ -262,7 +265,8 @@ Printout to_table(const Ladder& ladder) {
   printout.add(of_rounds(ladder));
   std::vector<std::pair<std::string, const Result*>> results;
   for (const Rung& rung : ladder.rungs)
-    if (!is_out_of_memory(rung.result) && !rung.result.same_as) results.emplace_back(label_of(rung), &rung.result);
+    if (!is_out_of_memory(rung.result) && !rung.result.same_as)
+      results.emplace_back(marked_label_of(rung), &rung.result);
   if (const std::optional<Table> stages = to_stage_table(results)) {
     printout.add("\n");
     printout.add(*stages);

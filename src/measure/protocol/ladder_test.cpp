@@ -183,6 +183,20 @@ TEST(Climb, TellsNothingWhereTheMachineIsAlwaysBusy) {
   EXPECT_THAT(table, Not(HasSubstr("x  "))) << "no factor is shown: " << table;
 }
 
+TEST(LadderTable, MarksUnsettledRungsInTheTableOfStagesToo) {
+  MadeUpMachine machine("arena");
+  machine.climb();
+  for (Rung& rung : machine.ladder.rungs)
+    for (const char* const stage : {"encode", "denoise", "decode"}) {
+      rung.result.trials.push_back(make_series(stage, Trials{.wall_ms = {1, 2, 3}}));
+      rung.result.stages.push_back({.name = stage, .memory_bytes = {}, .weights_bytes = {}, .floor_ms = {}});
+    }
+  machine.ladder.rungs[1].result.unsettled = "its rounds disagree";
+  const std::string table = to_table(machine.ladder).text();
+  EXPECT_THAT(table.substr(table.find("stages of a generation")),
+              AllOf(HasSubstr("\narena ? "), HasSubstr("\nbaseline  ")));
+}
+
 TEST(LadderTable, SaysWhatFewImagesDoNotSettle) {
   MadeUpMachine machine("arena");
   machine.climb();

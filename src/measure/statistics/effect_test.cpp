@@ -119,7 +119,10 @@ TEST(UnpairedEffect, KnowsNothingOfOneProcessOnEachSide) {
   EXPECT_NEAR(effect.ratio, 1.2, 1e-12);
   EXPECT_FALSE(effect.interval.has_value());
   EXPECT_EQ(effect.p, 1);
-  EXPECT_THAT(effect.limit, HasSubstr("one process on each side"));
+  EXPECT_EQ(effect.limit, kOneProcessEach);
+  EXPECT_THAT(unpaired_effect(ProcessTrials{{1.0}}, ProcessTrials{{1.2}}).limit,
+              HasSubstr("; and 1 trial gives no 95% interval, 6 would"))
+      << "a given noise between processes would not help";
   // With a given noise of 3% between processes, the ratio is known to 2.5706 (Student's, 6 processes) * 0.03 *
   // sqrt(2). p is that of a normal distribution with such an interval. The trials add less than a hundredth of that.
   const Effect assumed = unpaired_effect(ProcessTrials{base}, ProcessTrials{changed}, 0.03);
