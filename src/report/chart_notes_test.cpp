@@ -102,7 +102,9 @@ TEST(ChartNotes, ARooflineDrawsUnsettledKernelsHollowAndTakesNoRoofFromThem) {
   const json option = charts::roofline(make_dataset({file})).charts.at(0).option;
   std::size_t hollow = 0;
   for (const json& series : option["series"]) {
-    if (series["name"] == "fastest product in f32") EXPECT_EQ(series["data"][0][1], 200e9);
+    if (series["name"] == "fastest product in f32") {
+      EXPECT_EQ(series["data"][0][1], 200e9);
+    }
     if (series["name"] != "f32") continue;
     for (const json& item : series["data"]) hollow += item.contains("itemStyle") ? 1 : 0;
   }
@@ -341,8 +343,9 @@ TEST(ResolutionScaling, LabelsKeepClearOfLinesThatPass) {
     if (!result.configuration.asked.empty()) result.trials = make_result({}, six(980), {}, "forward").trials;
   const json option = charts::resolution_scaling(dataset_of(results)).charts.at(0).option;
   for (const json& series : option["series"])
-    if (series["type"] == "scatter" && series["name"] == "fuse")
+    if (series["type"] == "scatter" && series["name"] == "fuse") {
       for (const json& item : series["data"]) EXPECT_EQ(item["label"]["position"], "bottom") << item;
+    }
 }
 
 TEST(SizeScaling, NamesTheModels) {

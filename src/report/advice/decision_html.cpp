@@ -330,7 +330,7 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
     cell(view.is_of_kernels ? "(no recommendation)"
          : shown == nullptr ? (d.unsettled.empty() ? "not timed" : "unsettled")
          : shown->loss      ? "lossless, not timed"
-                            : "not measured");
+                            : "quality not measured");
     for (int i = 0; i < 2; ++i) cell("");
     cell(shown == nullptr ? "" : fmt::format("{}: {}", name_of(*shown->measurement), quality_of(*shown)));
     if (dataset.price()) cell("");
