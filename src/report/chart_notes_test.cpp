@@ -81,7 +81,7 @@ TEST(ChartNotes, AFactorWithoutAnIntervalSaysWhy) {
 TEST(BackendComparison, SaysThatOnlyTheFastestAreDrawn) {
   std::vector<Result> results = {make_result({}, six(100))};
   for (int i = 0; i < 6; ++i) results.push_back(make_peer(fmt::format("peer {}", i), six(50 + i)));
-  const std::string note = "Drawn are the 6 fastest of Headroom and of other programs.";
+  const std::string note = "Drawn are the 6 fastest of Headroom, its baseline, and the 6 fastest of other programs.";
   EXPECT_THAT(charts::backend_comparison(dataset_of(results)).charts.at(0).notes, Not(Contains(note)));
   results.push_back(make_peer("peer 6", six(60)));
   EXPECT_THAT(charts::backend_comparison(dataset_of(results)).charts.at(0).notes, Contains(note));
@@ -327,7 +327,7 @@ TEST(AttentionLengths, DashesLinesOfOneColour) {
       test::add_kernel(file, "attention", fmt::format("attention {} {}", kernel, tokens), "bf16", "matrix", 1, 1,
                        six(4));
       file.results.back().subject.request = {
-          {"inputs", {operand, operand, operand}}, {"outputs", {operand}}, {"by", kernel}};
+          {"inputs", json::array({operand, operand, operand})}, {"outputs", json::array({operand})}, {"by", kernel}};
       file.plans.at(*file.results.back().plan).nodes[0].kernel = kernel;
     }
   std::set<std::string> drawn;

@@ -192,8 +192,6 @@ std::vector<const ParetoPoint*> frontier_of(const std::vector<ParetoPoint>& poin
   return frontier;
 }
 
-constexpr int kAboveLine = -11;  // pixels from the middle of a text on a line to where it is above
-
 /// Whether the dashed line goes on to the right of a point.
 bool is_left_of_line(const ParetoPoint& point, const std::vector<const ParetoPoint*>& line) {
   return std::ranges::find(line, &point) != line.end() && line.back()->cost > point.cost;
@@ -229,7 +227,7 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
     if (has_numbers)
       texts.back()["label"] = {{"position", sides[i]}};
     else if (is_left_of_line(point, joined))
-      texts.back()["label"] = {{"offset", json::array({0, kAboveLine})}};
+      texts.back()["label"] = {{"verticalAlign", "bottom"}, {"padding", json::array({0, 0, 3, 0})}};  // above the line
     items.push_back({{"value", json::array({point.cost, *point.quality.value})},
                      {"text", text},
                      {"tip", tip.json()},

@@ -75,7 +75,8 @@ Drawn backend_comparison(const Dataset& dataset) {
                          fmt::format("The factor is on {}, the fastest of the other programs: above 1 is faster.",
                                      fastest_peer.shown_name()));
     if (is_cut)
-      chart.notes.push_back(fmt::format("Drawn are the {} fastest of Headroom and of other programs.", kMost));
+      chart.notes.push_back(fmt::format(
+          "Drawn are the {0} fastest of Headroom, its baseline, and the {0} fastest of other programs.", kMost));
     chart.notes.emplace_back(
         "Only results of equal work (equal hash) on the same machine are compared. Purple: other "
         "programs. Grey: the baseline.");

@@ -53,8 +53,12 @@ std::optional<double> marked_value(const Dataset& dataset, const Scenario& scena
   return {};
 }
 
-/// Draws a dashed line across the bars.
+/// Draws a dashed line across the bars. Texts that it would cross begin after it.
 void mark(nlohmann::json& option, double value, double longest) {
+  constexpr double kTextShare = 0.15;  // of the plot's width
+  for (nlohmann::json& end : option["series"][1]["data"])
+    if (const double at = end["value"]; at < value && value - at < kTextShare * std::max(longest, value))
+      end["value"] = value;
   nlohmann::json& line = option["series"][0]["markLine"] = dashed_line("xAxis", value);
   line["lineStyle"]["width"] = 1.5;
   if (value <= longest) return;

@@ -36,7 +36,7 @@ class Flow {
   }
   /// Columns of nodes are numbered from 0 to `depth`.
   [[nodiscard]] json option(int depth) const {
-    constexpr int kWidth = 912, kMargin = 70;
+    constexpr int kWidth = 912, kMargin = 80;
     const int column = (kWidth - 2 * kMargin) / std::max(depth, 1);
     json option = base_option();
     option["series"] = json::array({{{"type", "sankey"},

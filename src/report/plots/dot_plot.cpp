@@ -31,6 +31,24 @@ json point_of(const Dot& dot, std::size_t row, double reference, Finding good) {
   return item;
 }
 
+/// The values that the axis spans.
+double extent_of(const std::vector<Dot>& dots, double reference) {
+  Interval span{reference, reference};
+  for (const Dot& dot : dots) {
+    const Interval ends = dot.interval.value_or(Interval{dot.value, dot.value});
+    span = {std::min({span.low, dot.value, ends.low}), std::max({span.high, dot.value, ends.high})};
+  }
+  return span.high - span.low;
+}
+
+/// Where a text begins: after the whisker, or after the dashed line where it would cross a text before it. A line
+/// through the sign of a number would turn minus into plus.
+double end_of_text(const Dot& dot, double reference, double extent) {
+  constexpr double kTextShare = 0.4;  // of the plot's width
+  const double end = std::max(dot.value, dot.interval ? dot.interval->high : dot.value);
+  return end < reference && reference - end < kTextShare * extent ? reference : end;
+}
+
 }  // namespace
 
 Finding finding_of(const Dot& dot, double reference) {
@@ -41,13 +59,13 @@ json dot_plot(const std::vector<Dot>& dots, std::string_view axis_name, std::str
               Finding good) {
   std::vector<std::string> names, texts;
   json points = json::array(), ends = json::array(), intervals = json::array();
+  const double extent = extent_of(dots, reference);
   for (const Dot& dot : dots) {
     const std::size_t row = names.size();
     names.push_back(dot.name);
     texts.push_back(dot.text);
     points.push_back(point_of(dot, row, reference, good));
-    const double end = std::max(dot.value, dot.interval ? dot.interval->high : dot.value);
-    ends.push_back({{"value", json::array({end, row})}, {"text", dot.text}});
+    ends.push_back({{"value", json::array({end_of_text(dot, reference, extent), row})}, {"text", dot.text}});
     if (dot.interval) intervals.push_back(json::array({row, dot.interval->low, dot.interval->high}));
   }
   points.push_back({{"value", json::array({reference, 0})}, {"symbolSize", 0}});  // the axis reaches the reference

@@ -27,6 +27,8 @@ TEST(DotPlot, ColoursWhatTheIntervalTells) {
   EXPECT_THAT(roles, ElementsAre("green", "purple", "base", "hollow base"));
   EXPECT_EQ(option["series"][2]["data"], nlohmann::json::parse("[[0, 1.1, 1.3], [1, 0.7, 0.9], [2, 0.9, 1.2]]"));
   EXPECT_EQ(option["series"][1]["data"][0]["value"], nlohmann::json::parse("[1.3, 0]")) << "text is beyond the whisker";
+  EXPECT_EQ(option["series"][1]["data"][1]["value"], nlohmann::json::parse("[1.0, 1]"))
+      << "and beyond the dashed line, where that would cross it";
   const nlohmann::json losses = dot_plot(four_dots(), "loss", "axis_factor", 1, Finding::kBelow);
   EXPECT_EQ(test::role_of_item(losses["series"][0]["data"][0]), "purple");
 }

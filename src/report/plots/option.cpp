@@ -406,7 +406,7 @@ void note_repetitions(std::vector<std::string>& notes, const Scenario& scenario,
   notes.push_back(fmt::format("{}; {} of the same work {} in the table.",
                               is_one_run
                                   ? fmt::format("One run is drawn, that of {}", scenario.run.front()->file->created)
-                                  : "The latest of each configuration is drawn",
+                                  : "Each configuration is drawn by its latest measurement",
                               format_count(others, "other measurement"), others == 1 ? "is" : "are"));
 }
 
