@@ -74,6 +74,7 @@ inline void set_memory(Result& result, std::int64_t weights, std::int64_t peak, 
   result.memory->peak_bytes = peak;
   result.memory->reserved_bytes = reserved;
   result.memory->device_total_bytes = 1'073'741'824;
+  result.memory->untracked_bytes = 0;
 }
 
 inline void set_quality(Result& result, const std::string& metric, std::optional<double> value,

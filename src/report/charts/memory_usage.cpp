@@ -22,12 +22,13 @@ struct MemoryRow {
   std::optional<std::int64_t> baseline_bytes = {};  ///< peak of the baseline; absent in its own row
   bool is_peer = false;
 
-  /// The device memory that neither this program nor others hold.
+  /// The device memory that neither this program nor others hold. Not known of programs that do not tell what others,
+  /// their own context and libraries hold.
   [[nodiscard]] std::optional<double> free_bytes() const {
-    if (!memory->device_total_bytes || !memory->reserved_bytes) return {};
+    if (!memory->device_total_bytes || !memory->reserved_bytes || !memory->untracked_bytes) return {};
     const auto total = static_cast<double>(*memory->device_total_bytes);
     const auto held = static_cast<double>(std::max(*memory->reserved_bytes, peak_bytes));
-    return total - held - static_cast<double>(memory->untracked_bytes.value_or(0));
+    return total - held - static_cast<double>(*memory->untracked_bytes);
   }
   /// "+1.20 GiB (+6.6%)" against the baseline.
   [[nodiscard]] std::string change_text() const {

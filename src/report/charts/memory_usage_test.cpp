@@ -42,6 +42,15 @@ TEST(MemoryAgainstBaseline, IsNotSaidOfAnotherPrecisionOrProgram) {
     EXPECT_EQ(test::tip_text(item, "against the baseline"), "(no such row)");
 }
 
+TEST(MemoryUsage, SaysWhatIsFreeOnlyWhereOthersAreKnown) {
+  std::vector<Result> results = {test::make_result({}, {1, 1}), test::make_peer("eager", {1, 1})};
+  for (Result& result : results) test::set_memory(result, kMiB, 8 * kMiB, 8 * kMiB);
+  results[1].memory->untracked_bytes.reset();
+  const Drawn drawn = charts::memory_usage(test::make_dataset({test::make_file(results)}));
+  EXPECT_THAT(test::items_of(drawn.charts.front().option["series"][1], "text"),
+              ElementsAre("8.00 MiB used, 8.00 MiB allocated\n1016 MiB free", "8.00 MiB used, 8.00 MiB allocated"));
+}
+
 TEST(MemoryAgainstPeers, SaysWhoNeedsLess) {
   std::vector<Result> results = {test::make_result({}, {1, 1}), test::make_result({"bf16"}, {1, 1}),
                                  test::make_peer("eager", {1, 1})};
