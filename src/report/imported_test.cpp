@@ -56,6 +56,21 @@ TEST(ImportedResults, HaveAChartOfTheirTimes) {
   EXPECT_THAT(charts::benchmark_times(test::make_dataset({test::kernel_file()})).left_out, HasSubstr("hyperfine"));
 }
 
+TEST(ImportedResults, WithoutATimeBelongToTheChartsOfTheirFile) {
+  const ResultFile queries =
+      import_results(parse_json(R"([{"latencyMs": 2, "computeMs": 1}])", "a test"), "engine.json").value();
+  const ResultFile layers =
+      import_results(
+          parse_json(R"([{"count": 9}, {"name": "a", "averageMs": 1}, {"name": "b", "averageMs": 0}])", "a test"),
+          "layers.json")
+          .value();
+  for (const Chart& chart : charts::benchmark_times(test::make_dataset({queries, layers})).charts) {
+    const bool is_of_layers = chart.title == "Time per layer of each benchmark";
+    EXPECT_THAT(chart.notes, testing::Conditional(is_of_layers, testing::Contains("takes no time of its own: b."),
+                                                  testing::Each(Not(HasSubstr("takes no time")))));
+  }
+}
+
 TEST(ImportedResults, OfSeveralFilesAreNamedOnceAndTheOthersCounted) {
   const Drawn drawn = charts::benchmark_times(test::make_dataset({hyperfine_file(), hyperfine_file()}));
   ASSERT_EQ(drawn.charts.size(), 1U);

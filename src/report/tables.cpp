@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "measure/quality/quality_loss.hpp"
 #include "report/chart_names.hpp"
 #include "report/ladder_view.hpp"
 #include "report/view.hpp"
@@ -66,6 +67,15 @@ struct TableRows {
   }
 };
 
+/// "PSNR in dB"; the words of a metric that this program does not know, or of a difference.
+std::string header_of(const std::string& metric) {
+  if (const QualityMetric* known = find_metric(metric))
+    return known->unit.empty() ? std::string(known->title) : fmt::format("{} in {}", known->title, known->unit);
+  std::string words = metric;
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
 std::vector<Column> columns_of(const TableRows& table, const std::vector<std::string>& metrics) {
   std::vector<Column> columns;
   const auto add_text = [&](const char* header, Shown shown = Shown::kEverywhere) {
@@ -81,9 +91,7 @@ std::vector<Column> columns_of(const TableRows& table, const std::vector<std::st
   columns.push_back({.header = "95% interval", .fields = {"factor_on_baseline_low", "factor_on_baseline_high"}});
   columns.push_back({.header = "peak memory", .fields = {"peak_memory_bytes"}});
   for (const std::string& metric : metrics) {
-    std::string header = metric;
-    std::ranges::replace(header, '_', ' ');
-    columns.push_back({.header = header, .fields = {metric, metric + "_low", metric + "_high"}});
+    columns.push_back({.header = header_of(metric), .fields = {metric, metric + "_low", metric + "_high"}});
   }
   columns.push_back({.header = "n"});
   add_text("tags", table.has_tags() ? Shown::kEverywhere : Shown::kOnlyInCsv);

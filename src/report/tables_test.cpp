@@ -17,7 +17,9 @@ namespace {
 
 using test::make_dataset;
 using test::make_file;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(ReportTables, HaveARowForEachMeasurement) {
@@ -53,6 +55,16 @@ TEST(ReportTables, HaveColumnsOfTheQualityThatWasMeasured) {
   EXPECT_THAT(table.to_csv(), HasSubstr("accuracy,accuracy_low,accuracy_high,psnr_db,"));
   EXPECT_THAT(table.to_csv(), HasSubstr(",0.5,0.4,0.6,,,,"));
   EXPECT_THAT(table.to_markdown(), HasSubstr("| 0.500 [0.400, 0.600] | identical |"));
+  EXPECT_THAT(table.to_markdown(), HasSubstr("| accuracy | PSNR in dB |"));
+}
+
+TEST(ReportTables, NameTheFilesOfRepetitions) {
+  const ResultFile file = make_file({test::make_result({}, {1, 2}), test::make_result({"fuse"}, {1, 2})});
+  const auto all = [](std::vector<ResultFile> files) {
+    return report_tables(make_dataset(std::move(files))).front().table.to_markdown();
+  };
+  EXPECT_THAT(all({file}), Not(HasSubstr("file-0.json")));
+  EXPECT_THAT(all({file, file}), AllOf(HasSubstr("file-0.json"), HasSubstr("file-1.json"))) << "else rows are equal";
 }
 
 TEST(MeasurementTable, HasTheNumberOfTimedTrialsAndTheBaselineAsItself) {

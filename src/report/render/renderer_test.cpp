@@ -10,6 +10,7 @@
 #include "report/charts/charts.hpp"
 #include "report/render/html.hpp"
 #include "report/render/rasterizer.hpp"
+#include "report/render/svg_text_boxes.hpp"
 #include "report/test_util.hpp"
 
 namespace headroom {
@@ -41,6 +42,18 @@ void collect_texts(const json& value, std::set<std::string>& texts) {
 ChartRenderer& renderer() {
   static ChartRenderer one;  // loading takes a quarter of a second
   return one;
+}
+
+TEST(ChartRenderer, LabelsOfAnAxisDiffer) {
+  std::vector<double> trials;
+  for (int i = 0; i < 20; ++i) trials.push_back(12.31 + 0.003 * i);  // in steps of 10 µs
+  const std::vector<Result> results = {test::make_result({}, trials), test::make_result({"fuse"}, trials)};
+  const Chart chart = charts::latency_distribution(test::make_dataset({test::make_file(results)})).charts.at(0);
+  std::multiset<std::string> labels;
+  for (const test::TextBox& box : test::text_boxes(renderer().to_svg(chart)))
+    if (box.text.ends_with(" ms")) labels.insert(box.text);
+  EXPECT_GE(labels.size(), 4U);
+  for (const std::string& label : labels) EXPECT_EQ(labels.count(label), 1U) << label;
 }
 
 TEST(ChartRenderer, EveryTextOfAnOptionIsInTheSvgAndThePage) {
