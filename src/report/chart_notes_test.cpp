@@ -209,6 +209,16 @@ TEST(ParetoNote, SpeaksOfALineOnlyWhereOneIsDrawn) {
   EXPECT_THAT(chart.notes.front(), AllOf(HasSubstr("Orange points are"), Not(HasSubstr("dashed line"))));
 }
 
+TEST(ParetoNote, SpeaksOfNoFrontierWhereNoTimeIsSettled) {
+  std::vector<Result> results = {make_result({}, six(100)), make_result({"fuse"}, six(50))};
+  for (Result& result : results) {
+    test::set_quality(result, "frechet_distance", 0.1);
+    result.unsettled = "its rounds disagree";
+  }
+  EXPECT_THAT(charts::frechet_time(dataset_of(results)).charts.at(0).notes.front(),
+              AllOf(HasSubstr("No time is settled, so no point is on a Pareto frontier."), Not(HasSubstr("range"))));
+}
+
 TEST(LossComparison, EndsBeyondWhiskersAndTheLimit) {
   std::vector<Result> results = {make_result({}, {1}), make_result({"bf16"}, {1})};
   for (Result& result : results) test::set_quality(result, "flicker", 0.436, Interval{0.34, 0.52});

@@ -266,10 +266,14 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
 std::string pareto_note(const std::vector<ParetoPoint>& unordered, const ParetoAxes& axes) {
   const std::vector<ParetoPoint> points = by_cost(unordered);
   const std::vector<const ParetoPoint*> frontier = frontier_of(points, axes);
-  std::string note =
-      frontier.size() == 1 ? "The orange point is the Pareto frontier" : "Orange points are the Pareto frontier";
-  if (line_through(frontier).size() > 1) note += ", along the dashed line";
-  note += ": no other is shown to be better in one and no worse in the other.";
+  std::string note;
+  if (frontier.empty()) {
+    note = "No time is settled, so no point is on a Pareto frontier.";
+  } else {
+    note = frontier.size() == 1 ? "The orange point is the Pareto frontier" : "Orange points are the Pareto frontier";
+    if (line_through(frontier).size() > 1) note += ", along the dashed line";
+    note += ": no other is shown to be better in one and no worse in the other.";
+  }
   if (std::ranges::any_of(points, &ParetoPoint::is_unsettled))
     note += " Hollow points are unsettled: nothing is claimed of their time, and none is on the frontier.";
   note += " Points from left to right:";
