@@ -58,10 +58,29 @@ def with_interval(value, *bounds, unit):
     return f"{value}{unit} ({' to '.join(bounds) or '-'})"
 
 
-def times(result, make):
-    """The median with its interval, if it has one, in one unit, to as many places as the median has three digits."""
-    stats = series_of(result, "step")["statistics"]
-    median, *bounds = (make(stats[key]) for key in ("median_ms", "ci_low_ms", "ci_high_ms") if key in stats)
+def median_and_bounds(series):
+    """The median and the ends of its interval, if it has one."""
+    stats = series["statistics"]
+    return [stats[key] for key in ("median_ms", "ci_low_ms", "ci_high_ms") if key in stats]
+
+
+def image_and_bounds(result):
+    """The same of an image: errors of the prologue and of the steps are independent, as in src/measure/results/timing.cpp."""
+    median, *bounds = median_and_bounds(series_of(result, "step"))
+    image = image_ms(result, median)
+    if not bounds:
+        return [image]
+    prologue = series_of(result, "prologue")
+    stats = prologue["statistics"] if prologue else dict.fromkeys(("median_ms", "min_ms", "max_ms"), 0)
+    before, low, high = (stats["median_ms"], stats.get("ci_low_ms", stats["min_ms"]), stats.get("ci_high_ms", stats["max_ms"]))
+    steps, images = steps_of(result), result["subject"]["request"].get("images", 1)
+    down = math.hypot(steps * (median - bounds[0]), before - low) / images
+    up = math.hypot(steps * (bounds[1] - median), high - before) / images
+    return [image, image - down, image + up]
+
+
+def times(median, *bounds):
+    """A median with its interval, if it has one, in one unit, to as many places as the median has three digits."""
     scale, unit = (1000, " s") if median >= 999.5 else (1, " ms")
     places = max(0, 2 - math.floor(math.log10(median / scale)))
     return with_interval(*(f"{value / scale:.{places}f}" for value in (median, *bounds)), unit=unit)
@@ -114,7 +133,7 @@ def ladder_table(document):
                                         result["configuration"]["declined"]) else ""
         on_baseline = ("-" if result is baseline or declined else "unsettled" if result.get("unsettled") else
                        times_factor(factor(baseline, result)))
-        rows.append([f"`{result['name']}`{declined}", times(result, lambda ms: ms), times(result, lambda ms: image_ms(result, ms)),
+        rows.append([f"`{result['name']}`{declined}", times(*median_and_bounds(series_of(result, "step"))), times(*image_and_bounds(result)),
                      on_baseline, size(result["memory"]["peak_bytes"]), *(quality(result, metric) for metric in metrics)])
     return markdown([title(document), "a step (95% interval)", "an image (95% interval)", "on baseline", "peak memory",
                      *metrics.values()], rows)
