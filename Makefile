@@ -56,7 +56,7 @@ images: build diagrams  ## draw the documents' pictures again, of the models tha
 	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
 	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
 	cp out/images/speedup_comparison-fashion-flux-32x32-b10-28steps.png docs/images/speedup_comparison.png
-	cp out/images/backend_comparison-fashion-flux-32x32-b10-28steps.png docs/images/backend_comparison.png
+	cp out/images/backend_comparison-fashion-flux-32x32-b20-forward.png docs/images/backend_comparison.png
 	cp out/images/fewer_steps/frechet_time-32x32-b10.png docs/images/frechet_time.png
 
 diagrams: bootstrap-docs  ## render the documents' diagrams, docs/images/*.dot, to SVG
