@@ -28,15 +28,15 @@ constexpr double kLatentsError = 1e-5;   // relative L2
 constexpr double kDistanceError = 1e-4;  // of a distance; none is that near its threshold
 
 fs::path sources() { return source_dir(kSourceDir); }
-fs::path goldens() { return sources() / "tests/goldens/step_caches"; }
+fs::path step_cache_goldens() { return sources() / "tests/goldens/step_caches"; }
 
 /// A denoise loop of the goldens on a device.
 class Loop {
  public:
   Loop(const std::string& name, DeviceKind device)
       : name_(name),
-        case_(read_json(goldens() / "cases.json").at(name)),
-        golden_(SafetensorsFile::open(goldens() / "golden.safetensors")),
+        case_(read_json(step_cache_goldens() / "cases.json").at(name)),
+        golden_(SafetensorsFile::open(step_cache_goldens() / "golden.safetensors")),
         pipeline_(open_pipeline(folder(case_.at("model")).string())),
         backend_(make_backend(device)),
         weights_(std::make_unique<WeightStore>(*backend_, pipeline_->components())) {
@@ -111,7 +111,7 @@ class Loop {
 
 /// All cases under the last set of switches, and those that take no time under the others as well.
 void expect_goldens(DeviceKind device, const std::vector<std::string>& sets) {
-  const nlohmann::json cases = read_json(goldens() / "cases.json");
+  const nlohmann::json cases = read_json(step_cache_goldens() / "cases.json");
   for (const auto& [name, unused] : cases.items()) {
     Loop loop(name, device);
     EXPECT_GE(loop.runs().size(), 8);
