@@ -157,6 +157,32 @@ TEST(Differentiate, DifferentiatesWithinALoop) {
   EXPECT_THAT(values_of(made.outputs.at("sum")), ElementsAre(2 * 5, 20 * 7, 200 * 9));
 }
 
+// What is trained is a state; the gradient is part of the program that updates it.
+TEST(Differentiate, TrainsAState) {
+  Graph graph("descent");
+  Builder builder(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, {4, 2}}), y = graph.add_input("y", {DType::kF32, {4, 1}});
+  const ValueId weight = graph.add_state("weight", {DType::kF32, {1, 2}});
+  const ValueId error = builder.sub(builder.linear(x, weight), y);
+  const ValueId loss = builder.mean(builder.mul(error, error), {0, 1});
+  const ValueId wrt[] = {weight};
+  builder.set_next(weight, builder.sub(weight, builder.mul_scalar(differentiate(builder, loss, wrt)[0], 0.25)));
+  graph.add_output("loss", loss);
+  verify(graph);
+  NamedTensors states = {{"weight", doubles({1, 2}, {0, 0})}};
+  const NamedTensors inputs = {{"x", doubles({4, 2}, {1, 0, 0, 1, 1, 1, 1, -1})},
+                               {"y", doubles({4, 1}, {3, -2, 1, 5})}};  // 3 x0 - 2 x1
+  double last = std::numeric_limits<double>::infinity();
+  for (int step = 0; step < 60; ++step) {
+    const OracleResult made = interpret(graph, inputs, {}, states);
+    EXPECT_LT(made.outputs.at("loss").at(0), last);
+    last = made.outputs.at("loss").at(0);
+    states = made.states;
+  }
+  EXPECT_NEAR(states.at("weight").at(0), 3, 1e-6);
+  EXPECT_NEAR(states.at("weight").at(1), -2, 1e-6);
+}
+
 TEST(Differentiate, RefusesLoopsAndBranches) {
   Graph graph("loop");
   Builder builder(graph);

@@ -158,6 +158,24 @@ std::vector<Op> ops_with_derivatives() {
 INSTANTIATE_TEST_SUITE_P(Ops, RuleOfOp, testing::ValuesIn(ops_with_derivatives()),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
+// Rules are made of ops that have rules, or say why they have none; so gradients have gradients.
+TEST(Rules, GradientsHaveGradients) {
+  for (const Op op : ops_with_derivatives()) {
+    const std::vector<OpCase> cases = small_cases(op, {});
+    const OpSpec& spec = std::ranges::find_if(cases, [](const OpCase& one) { return is_smooth(one.spec); })->spec;
+    LossGraph graph;
+    std::vector<ValueId> inputs, wrt, results;
+    for (const TensorType& input : spec.inputs) {
+      inputs.push_back(graph.input(input));
+      if (is_float(input.dtype)) wrt.push_back(inputs.back());
+    }
+    for (const ValueId result : graph->emit(op, inputs, {spec.attributes.all().begin(), spec.attributes.all().end()}))
+      if (is_float(graph->dtype(result))) results.push_back(result);
+    const std::vector<ValueId> first = differentiate(graph.builder(), graph.weighted_sum(results), wrt);
+    EXPECT_NO_THROW(static_cast<void>(differentiate(graph.builder(), graph.weighted_sum(first), wrt))) << name_of(op);
+  }
+}
+
 /// Random numbers below a bound.
 class Draws {
  public:
