@@ -39,7 +39,7 @@ make_tokens() {
 }
 
 mkdir -p "$out"
-for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text vae; do mkdir -p "$out/$kind"; done
+for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text vae gradients; do mkdir -p "$out/$kind"; done
 make_kind flux flux python3 $goldens/make_flux.py --out "$out/flux"
 make_kind qwen-image qwen_image python3 $goldens/make_qwen_image.py --out "$out/qwen_image"
 make_kind flux-pipelines pipelines python3 $goldens/make_flux_pipelines.py --out "$out/pipelines"
@@ -53,6 +53,7 @@ make_kind step-caches step_caches python3 $goldens/make_step_caches.py --models 
 make_kind text-encoders text python3 $goldens/make_text_encoders.py --out "$out/text"
 make_kind prompt-ids text python3 $goldens/make_prompt_ids.py --out "$out/text/qwen2"
 make_kind vae vae python3 $goldens/make_vae.py --out "$out/vae"
+make_kind gradients gradients python3 $goldens/make_gradients.py --goldens $goldens --out "$out/gradients"
 make_kind tokens text make_tokens
 
 if [[ ${#failed[@]} -gt 0 ]]; then
