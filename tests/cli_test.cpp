@@ -181,7 +181,8 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   const Outcome outcome = headroom("bench " + fashion_ + " --trials 3 --opt lossless,steps=4 --first-step --out " +
                                    file("result.json").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("weights loaded in"), HasSubstr("a request of a new shape")));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("forward, batch 1, lossless+steps=4: "), HasSubstr("weights loaded in"),
+                                 HasSubstr("a request of a new shape")));
   EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no loop of several steps here"));
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);

@@ -8,8 +8,20 @@
 
 #include "base/error.hpp"
 #include "base/text/list.hpp"
+#include "measure/suites/benchmark_names.hpp"
 
 namespace headroom {
+namespace {
+
+std::string_view without_argument(std::string_view switch_name) { return switch_name.substr(0, switch_name.find('=')); }
+
+/// Rungs of a ladder join their switches by "+", all other results by ",".
+std::string table_name(const Machine& machine, const Result& result) {
+  const bool is_list = result.name == fmt::format("{}", fmt::join(result.configuration.asked, ","));
+  return is_list ? shown_name(machine, result) : result.name;
+}
+
+}  // namespace
 
 std::string sentence_of(const IdleOption& option) {
   std::string name(option.name);
@@ -21,7 +33,7 @@ bool WithoutEffect::is_named(std::string_view switch_name) const {
   if (!switches_.is_given) return false;
   const std::vector<std::string> items = split_list(switches_.list, "--opt");
   return std::ranges::any_of(
-      items, [&](const std::string& item) { return std::string_view(item).substr(0, item.find('=')) == switch_name; });
+      items, [&](const std::string& item) { return without_argument(item) == without_argument(switch_name); });
 }
 
 void WithoutEffect::say(const std::vector<Declined>& declined) const {
@@ -44,13 +56,13 @@ void WithoutEffect::say(std::span<const IdleOption> idle) const {
 
 void WithoutEffect::say(std::string sentence) const { say_named({std::move(sentence)}); }
 
-void WithoutEffect::say(std::span<const Result> results) const {
+void WithoutEffect::say(const ResultFile& file) const {
   std::set<std::string> said;
   std::vector<std::string> named;
   std::set<std::pair<std::string, std::string>> applied;  // (work, switch)
-  for (const Result& result : results)
+  for (const Result& result : file.results)
     for (const std::string& name : result.configuration.applied)
-      applied.emplace(work_hash(result.subject), name.substr(0, name.find('=')));
+      applied.emplace(work_hash(result.subject), without_argument(name));
   const auto tell = [&](std::string line, bool has_name) {
     if (!said.insert(line).second) return;
     if (has_name)
@@ -58,12 +70,13 @@ void WithoutEffect::say(std::span<const Result> results) const {
     else
       log_.info("{}", line);
   };
-  for (const Result& result : results) {
+  for (const Result& result : file.results) {
+    const std::string name = table_name(file.machine, result), work = work_hash(result.subject);
     for (const DeclinedSwitch& declined : result.configuration.declined)
-      tell(fmt::format("{}: switch {} declined: {}", result.name, declined.name, declined.reason),
-           is_named(declined.name) && !applied.contains({work_hash(result.subject), declined.name}));
+      tell(fmt::format("{}: switch {} declined: {}", name, declined.name, declined.reason),
+           is_named(declined.name) && !applied.contains({work, std::string(without_argument(declined.name))}));
     for (const KeptNodes& note : result.configuration.kept)
-      if (note.nodes.empty()) tell(fmt::format("{}: {}: {}", result.name, note.switch_name, note.reason), false);
+      if (note.nodes.empty()) tell(fmt::format("{}: {}: {}", name, note.switch_name, note.reason), false);
   }
   say_named(named);
 }

@@ -31,10 +31,11 @@ class WithoutEffect {
   /// Reports a named option without effect: "--seed changes nothing: the noise is given".
   void say(std::string sentence) const;
   /// Reports on results: a line for each name, switch and reason, and the notes of passes about the whole program.
+  /// Configurations have the names of tables: presets by their names, rungs by their switches.
   /// Here the command's default switches are reported as well, since they are what it measures. A named switch
   /// counts as without effect if no result of the same work applied it: alone, on a rung of a ladder, it may depend
   /// on another switch.
-  void say(std::span<const Result> results) const;
+  void say(const ResultFile& file) const;
 
   /// Whether --opt names the switch itself, rather than a preset with it.
   [[nodiscard]] bool is_named(std::string_view switch_name) const;

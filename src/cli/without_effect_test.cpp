@@ -1,5 +1,6 @@
 #include "cli/without_effect.hpp"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,14 +65,36 @@ Result rung(std::vector<std::string> applied, std::vector<DeclinedSwitch> declin
   return result;
 }
 
+ResultFile file_of(std::vector<Result> results) {
+  return {.created = {}, .machine = {}, .plans = {}, .results = std::move(results)};
+}
+
 TEST(WithoutEffect, OnALadderASwitchCountsThatNoRungApplied) {
   const Log log(/*quiet=*/true);
   const SwitchList strict{.list = "arena,tile", .is_given = true, .is_strict = true};
   const Result alone = rung({}, {{"tile", "it needs arena"}});
-  const std::vector<Result> both = {alone, rung({"arena", "tile"}, {})};
-  EXPECT_NO_THROW(WithoutEffect(log, strict).say(both));
-  EXPECT_THAT(error_of([&] { WithoutEffect(log, strict).say(std::span(both).first(1)); }),
+  EXPECT_NO_THROW(WithoutEffect(log, strict).say(file_of({alone, rung({"arena", "tile"}, {})})));
+  EXPECT_THAT(error_of([&] { WithoutEffect(log, strict).say(file_of({alone})); }),
               HasSubstr("--strict: rung: switch tile declined: it needs arena"));
+}
+
+TEST(WithoutEffect, AnArgumentDoesNotHideASwitchInResults) {
+  const Log log(/*quiet=*/true);
+  const SwitchList strict{.list = "arena,steps=8", .is_given = true, .is_strict = true};
+  const Result alone = rung({"arena"}, {{"steps=8", "there is no loop"}});
+  EXPECT_THAT(error_of([&] { WithoutEffect(log, strict).say(file_of({alone})); }),
+              HasSubstr("rung: switch steps=8 declined: there is no loop"));
+  EXPECT_NO_THROW(WithoutEffect(log, strict).say(file_of({alone, rung({"steps=8"}, {})})));
+}
+
+TEST(WithoutEffect, ResultsHaveTheNamesOfTables) {
+  Result preset = rung({}, {{"fp8", "it is for GPUs"}});
+  preset.configuration.device = "cpu";
+  preset.configuration.asked = SwitchSet::parse("lossless,fp8").for_target({.device = DeviceKind::kCpu}).names();
+  preset.name = fmt::format("{}", fmt::join(preset.configuration.asked, ","));
+  CaptureStderr();
+  WithoutEffect(Log(), {.list = "lossless,fp8", .is_given = true}).say(file_of({preset}));
+  EXPECT_EQ(GetCapturedStderr(), "warning: lossless+fp8: switch fp8 declined: it is for GPUs\n");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "measure/probes/hardware.hpp"
 #include "measure/results/import.hpp"
 #include "measure/results/result_folder.hpp"
-#include "report/configuration_name.hpp"
+#include "measure/suites/benchmark_names.hpp"
 
 namespace headroom {
 namespace {
@@ -24,8 +24,7 @@ std::string label_of(const Machine& machine, const Result& result) {
     if (result.name.starts_with(result.source.name)) return result.name;
     return fmt::format("{} {}", result.source.name, result.name);
   }
-  if (result.subject.kind == SubjectKind::kKernel) return result.name;
-  return asked_name(machine, result.configuration);
+  return shown_name(machine, result);
 }
 
 /// The hardware of a measurement. Other programs do not name their vector units; these are taken from the files of

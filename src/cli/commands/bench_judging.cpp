@@ -28,6 +28,7 @@
 #include "measure/statistics/comparison.hpp"
 #include "measure/statistics/process_pairs.hpp"
 #include "measure/statistics/tail.hpp"
+#include "measure/suites/benchmark_names.hpp"
 
 namespace headroom {
 namespace {
@@ -94,7 +95,7 @@ class Judge {
     const SwitchList switches{.list = option_text(command_, "--opt"),
                               .is_given = command_.count("--opt") > 0,
                               .is_strict = has_flag(command_, "--strict")};
-    WithoutEffect(log_, switches).say(measured_.results);
+    WithoutEffect(log_, switches).say(measured_);
   }
 
   void check_outputs() const {
@@ -181,9 +182,11 @@ class Judge {
       print_out("{}\n", dump_json(to_google_benchmark(measured_), 2));
     else
       print_tables(to_summary_table(measured_), {.format = format_.empty() ? "text" : format_});
+    BenchmarkNames names;
+    names.add(measured_);
     for (const Result& result : measured_.results)
       if (const std::string note = describe_disturbance(result.trials.front().conditions); !note.empty())
-        log_.info("{}: {}", result.id, note);
+        log_.info("{}: {}", names.of(measured_.machine, result), note);
   }
 
   /// Output for other programs has stdout to itself; verdicts then go to stderr.

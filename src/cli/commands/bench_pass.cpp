@@ -26,11 +26,11 @@ Trials time_cold_passes(Backend& backend, Session& session, const Protocol& prot
       backend, session.stream(), [&] { session.submit(); }, evictor, protocol);
 }
 
-void print_times(const ForwardPass& pass, const Result& result) {
+void print_times(const ForwardPass& pass, const Machine& machine, const Result& result) {
   const Summary& statistics = result.trials[0].statistics;
   print_lines(fmt::format("{} {}, batch {}, {}: {} {} (n = {}, quartiles {} to {}), peak memory {}\n",
                           pass.component->name, pass.request.at("pass").get<std::string>(), pass.size.images,
-                          shown_name(result), format_ms(statistics.median), interval_or_reason(statistics),
+                          shown_name(machine, result), format_ms(statistics.median), interval_or_reason(statistics),
                           statistics.n, format_ms(statistics.q1), format_ms(statistics.q3),
                           format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
   for (const TrialSeries& series : result.trials) {
@@ -156,7 +156,7 @@ void bench_pass(const BenchArguments& arguments) {
     print_out("{}\n", dump_json(to_json(file), 2));
     return;
   }
-  print_times(pass, result);
+  print_times(pass, file.machine, result);
   print_memory(*result.memory);
   print_start(ready, first_ms, engine.weights->bytes(), first_steps);
   warn_if_unsettled(log, result);

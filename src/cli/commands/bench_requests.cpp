@@ -21,15 +21,15 @@
 namespace headroom {
 namespace {
 
-void print_times(const Result& result, std::int64_t images) {
+void print_times(const Machine& machine, const Result& result, std::int64_t images) {
   const Summary& image = series_of(result, "image").statistics;
-  print_lines(
-      fmt::format("{}, {} at once, {}: {} {} an image (n = {}, quartiles {} to {}), {} a step, peak memory {}\n",
-                  result.subject.name, format_count(images, "image"), shown_name(result), format_ms(image.median),
-                  interval_or_reason(image), image.n, format_ms(image.q1), format_ms(image.q3),
-                  format_ms(series_of(result, "step").statistics.median),
-                  format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
-  const std::pair<std::string, const Result*> one[] = {{shown_name(result), &result}};
+  const std::string name = shown_name(machine, result);
+  print_lines(fmt::format(
+      "{}, {} at once, {}: {} {} an image (n = {}, quartiles {} to {}), {} a step, peak memory {}\n",
+      result.subject.name, format_count(images, "image"), name, format_ms(image.median), interval_or_reason(image),
+      image.n, format_ms(image.q1), format_ms(image.q3), format_ms(series_of(result, "step").statistics.median),
+      format_bytes(static_cast<std::uint64_t>(result.memory->peak_bytes.value_or(0)))));
+  const std::pair<std::string, const Result*> one[] = {{name, &result}};
   if (const std::optional<Table> stages = to_stage_table(one)) print_tables(*stages);
 }
 
@@ -91,7 +91,7 @@ void bench_requests(const BenchArguments& arguments) {
     print_out("{}\n", dump_json(to_json(file), 2));
     return;
   }
-  print_times(result, std::ssize(images));
+  print_times(file.machine, result, std::ssize(images));
   print_memory(*result.memory);
   warn_if_unsettled(log, result);
   if (!times.images.warmup_stable)

@@ -264,7 +264,7 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   climb_and_save(arguments, command, engine, subject, options, climbed);
   const ResultFile file = to_results(climbed);
   print(arguments, climbed, file);
-  without_effect.say(file.results);
+  without_effect.say(file);
   if (!arguments.out.empty())
     log.info("wrote results.json{} to {}", subject.makes_images() ? " and a grid of images for each rung" : "",
              arguments.out);

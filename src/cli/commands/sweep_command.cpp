@@ -202,7 +202,7 @@ void run_sweep(const SweepArguments& arguments) {
     print_out("{}\n", dump_json(to_json(file), 2));
   else
     print_tables(to_sweep_table(file, task), arguments.output);
-  WithoutEffect(log, arguments.switches).say(file.results);
+  WithoutEffect(log, arguments.switches).say(file);
 }
 
 }  // namespace

@@ -68,16 +68,14 @@ BudgetLine judge_budget(std::string name, const LatencyRecord& latency, double b
 
 std::vector<BudgetLine> judge_budgets(const ResultFile& file, double budget_ms) {
   std::vector<BudgetLine> lines;
+  BenchmarkNames names;
+  names.add(file);
   for (const Result& result : file.results) {
+    const std::string name = names.of(file.machine, result);
     if (result.latency)
-      lines.push_back(judge_budget(fmt::format("{} {}, frame in to frame out", result.subject.name, shown_name(result)),
-                                   *result.latency, budget_ms));
+      lines.push_back(judge_budget(fmt::format("{}, frame in to frame out", name), *result.latency, budget_ms));
     if (result.trials.empty()) continue;
-    lines.push_back(judge_budget(fmt::format("{}, {}",
-                                             result.subject.kind == SubjectKind::kKernel
-                                                 ? result.name
-                                                 : fmt::format("{} {}", result.subject.name, shown_name(result)),
-                                             result.trials.front().what),
+    lines.push_back(judge_budget(fmt::format("{}, {}", name, result.trials.front().what),
                                  result.trials.front().statistics, budget_ms, why_unsettled(result)));
   }
   return lines;

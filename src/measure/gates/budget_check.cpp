@@ -218,7 +218,7 @@ class BudgetChecker {
       for (const Result& result : file.second.results)
         if (row.selector.matches(result)) {
           is_found = true;
-          check_result(row, result, file.first);
+          check_result(row, result, file);
         }
     if (is_found) return;
     for (const auto& [quantity, limit] : row.limits.of)
@@ -227,9 +227,10 @@ class BudgetChecker {
       add_missing(row, row.name, "throughput", rate_text(*row.limits.throughput), "no result fits the row");
   }
 
-  void check_result(const BudgetRow& row, const Result& result, const std::string& file) {
-    std::string name = names_.of(result) == row.name ? row.name : fmt::format("{}: {}", row.name, names_.of(result));
-    if (files_.size() > 1) name += fmt::format(" in {}", file);
+  void check_result(const BudgetRow& row, const Result& result, const NamedResults& file) {
+    const std::string benchmark = names_.of(file.second.machine, result);
+    std::string name = benchmark == row.name ? row.name : fmt::format("{}: {}", row.name, benchmark);
+    if (files_.size() > 1) name += fmt::format(" in {}", file.first);
     for (const auto& [quantity, limit] : row.limits.of) {
       const std::vector<Figure> figures = figures_of(result, quantity, row.series);
       const std::string text = limit_text(quantity, limit);

@@ -158,7 +158,7 @@ std::vector<BenchmarkHistory> make_histories(std::vector<ResultFile> files, cons
     for (const Result& result : file.results) {
       if (result.trials.empty()) continue;
       const TrialSeries& series = result.trials.front();
-      std::string name = fmt::format("{}, {}", names.of(result), series.what);
+      std::string name = fmt::format("{}, {}", names.of(file.machine, result), series.what);
       const std::string dtype = result.configuration.baseline_dtype.value_or("f32");
       if (dtype != "f32") name += fmt::format(", {} baseline", dtype);
       const std::string machine = describe_hardware(file.machine, result.configuration);

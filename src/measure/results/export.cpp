@@ -13,11 +13,6 @@
 namespace headroom {
 namespace {
 
-std::string benchmark_of(const Result& result) {
-  return result.subject.kind == SubjectKind::kKernel ? result.name
-                                                     : fmt::format("{} {}", result.subject.name, shown_name(result));
-}
-
 std::size_t processes_of(const TrialSeries& series) {
   return std::set<std::int64_t>(series.process.begin(), series.process.end()).size();
 }
@@ -43,9 +38,9 @@ std::vector<Column> summary_columns() {
           in_csv("outliers_severe")};
 }
 
-std::vector<Cell> summary_cells(const Result& result, const TrialSeries& series) {
+std::vector<Cell> summary_cells(const std::string& benchmark, const Result& result, const TrialSeries& series) {
   const Summary& s = series.statistics;
-  return {benchmark_of(result),
+  return {benchmark,
           series.what,
           result.source.name,
           result.configuration.device,
@@ -106,8 +101,11 @@ void append_google_series(nlohmann::json& benchmarks, const std::string& name, c
 Printout to_summary_table(const ResultFile& file) {
   Table table;
   for (Column& column : summary_columns()) table.add_column(std::move(column));
+  BenchmarkNames names;
+  names.add(file);
   for (const Result& result : file.results)
-    for (const TrialSeries& series : result.trials) table.add_row(summary_cells(result, series));
+    for (const TrialSeries& series : result.trials)
+      table.add_row(summary_cells(names.of(file.machine, result), result, series));
   return table;
 }
 
@@ -121,9 +119,11 @@ nlohmann::json to_google_benchmark(const ResultFile& file) {
   if (file.machine.build && !file.machine.build->optimized) context["library_build_type"] = "debug";
   nlohmann::json benchmarks = nlohmann::json::array();
   std::size_t family = 0;
+  BenchmarkNames names;
+  names.add(file);
   for (const Result& result : file.results)
     for (const TrialSeries& series : result.trials)
-      append_google_series(benchmarks, fmt::format("{}/{}", benchmark_of(result), series.what), series,
+      append_google_series(benchmarks, fmt::format("{}/{}", names.of(file.machine, result), series.what), series,
                            result.configuration.threads, family++);
   return {{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
 }

@@ -137,17 +137,17 @@ class Comparer {
         if (failed_elsewhere(result)) continue;
         const Match place = find_place(file, result);
         if (place.result == nullptr) {
-          comparison_.only_in_base.push_back(names_.of(result));
+          comparison_.only_in_base.push_back(names_.of(file.second.machine, result));
           continue;
         }
         matched.insert(place.result);
         add_machine_differences(file.second, place.file->second);
-        compare_one(result, *place.result);
+        compare_one(name_of_both(file, result, place), result, *place.result);
       }
     for (const NamedResults& file : changed_)
       for (const Result& result : file.second.results)
         if (!failed_elsewhere(result) && !matched.contains(&result))
-          comparison_.only_in_new.push_back(names_.of(result));
+          comparison_.only_in_new.push_back(names_.of(file.second.machine, result));
     check();
     judge();
     note_process_noise();
@@ -172,7 +172,15 @@ class Comparer {
     const auto same = std::ranges::find_if(places, [&](const Match& place) { return place.file->first == file.first; });
     if (same != places.end()) return *same;
     fail("{} of {} is in several files, {} and {}: compare single files, or give them the names of the base's",
-         names_.of(wanted), file.first, places[0].file->first, places[1].file->first);
+         names_.of(file.second.machine, wanted), file.first, places[0].file->first, places[1].file->first);
+  }
+
+  /// "tiny-dit lossless", or "tiny-dit arena against lossless" for two configurations of one work.
+  std::string name_of_both(const NamedResults& file, const Result& base, const Match& changed) const {
+    const Machine &base_machine = file.second.machine, &new_machine = changed.file->second.machine;
+    const std::string of_base = shown_name(base_machine, base), of_new = shown_name(new_machine, *changed.result);
+    const std::string name = names_.of(new_machine, *changed.result);
+    return of_base == of_new ? name : fmt::format("{} against {}", name, of_base);
   }
 
   void add_machine_differences(const ResultFile& base, const ResultFile& changed) {
@@ -218,10 +226,7 @@ class Comparer {
         [](const NamedResults& file) -> const ResultFile& { return file.second; });
   }
 
-  void compare_one(const Result& base, const Result& changed) {
-    const std::string name = base.name == changed.name
-                                 ? names_.of(base)
-                                 : fmt::format("{} against {}", names_.of(changed), shown_name(base));
+  void compare_one(const std::string& name, const Result& base, const Result& changed) {
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
     const bool one_fits = is_out_of_memory(base) != is_out_of_memory(changed);

@@ -6,15 +6,17 @@
 #include <set>
 #include <vector>
 
+#include "measure/suites/configuration_name.hpp"
+
 namespace headroom {
 namespace {
 
-std::string plain_name(const Result& result) {
-  std::string name = result.subject.kind == SubjectKind::kKernel
-                         ? result.name
-                         : fmt::format("{} {}", result.subject.name, shown_name(result));
-  if (result.source.name != "headroom") name += fmt::format(" by {}", result.source.name);
-  return name;
+bool is_own(const Result& result) { return result.source.name == Source{}.name; }
+
+std::string plain_name(const Machine& machine, const Result& result) {
+  std::string name = shown_name(machine, result);
+  if (result.subject.kind != SubjectKind::kKernel) name = fmt::format("{} {}", result.subject.name, name);
+  return is_own(result) ? name : fmt::format("{} by {}", name, result.source.name);
 }
 
 /// A member of a request in words: "token rows 16"; empty if it has none.
@@ -28,22 +30,20 @@ std::string in_words(const nlohmann::json& request, const std::string& key) {
 
 }  // namespace
 
-std::string shown_name(const Result& result) {
-  std::string name = result.name;
-  if (name == fmt::format("{}", fmt::join(result.configuration.asked, ","))) std::ranges::replace(name, ',', '+');
-  return name;
-}
-
-void BenchmarkNames::add(const Result& result) {
-  requests_[plain_name(result)].try_emplace(work_hash(result.subject), result.subject.request);
+std::string shown_name(const Machine& machine, const Result& result) {
+  // Cells that did not fit in memory name no switches in the files of older versions.
+  const bool has_own_name =
+      result.subject.kind == SubjectKind::kKernel || !is_own(result) || result.configuration.asked.empty();
+  return has_own_name ? result.name : asked_name(machine, result.configuration);
 }
 
 void BenchmarkNames::add(const ResultFile& file) {
-  for (const Result& result : file.results) add(result);
+  for (const Result& result : file.results)
+    requests_[plain_name(file.machine, result)].try_emplace(work_hash(result.subject), result.subject.request);
 }
 
-std::string BenchmarkNames::of(const Result& result) const {
-  const std::string name = plain_name(result);
+std::string BenchmarkNames::of(const Machine& machine, const Result& result) const {
+  const std::string name = plain_name(machine, result);
   const nlohmann::json& own = result.subject.request;
   std::set<std::string> keys;
   for (const auto& [hash, request] : requests_.at(name))

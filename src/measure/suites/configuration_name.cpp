@@ -1,4 +1,4 @@
-#include "report/configuration_name.hpp"
+#include "measure/suites/configuration_name.hpp"
 
 #include <fmt/ranges.h>
 
