@@ -187,6 +187,7 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
   EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
+  EXPECT_EQ(results.results[0].subject.token_pixels, 2) << "so that budgets and reports know its pixels";
   EXPECT_EQ(series_of(results.results[0], "first_step").time_ms.size(), 3U);
   for (const char* once : {"plan", "load", "first_run"})
     EXPECT_EQ(series_of(results.results[0], once).time_ms.size(), 1U) << once;

@@ -178,7 +178,8 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
   }
   if (measurements_.empty()) fail("there are no results to report: the files hold none");
 
-  TokenSizes token_sizes(files_);
+  TokenSizes token_sizes;
+  for (const auto& [path, file] : files_) token_sizes.add(file);
   std::map<std::string, std::size_t> by_key;
   for (const Measurement& m : measurements_) {
     const std::string hardware = hardware_of(m, files_);

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "measure/results/result.hpp"
+#include "measure/suites/token_sizes.hpp"
 
 /// Requested work, in the user's words.
 namespace headroom {
@@ -27,26 +24,9 @@ namespace headroom {
 /// The date of a timestamp such as "2026-11-21T20:46:38Z".
 [[nodiscard]] std::string day_of(const std::string& created);
 
-/// A request's number under `key`; empty if it has none.
-[[nodiscard]] std::optional<double> request_number(const Subject& subject, const std::string& key);
 /// Images per batch: "images", or the "batch" of a forward pass.
 [[nodiscard]] std::optional<double> batch_of(const Subject& subject);
-/// Image tokens of a request: "image_tokens", or rows times columns.
-[[nodiscard]] std::optional<double> image_tokens_of(const Subject& subject);
 /// The sort key of image sizes: image tokens, or the area of a request without tokens.
 [[nodiscard]] std::optional<double> image_area_of(const Subject& subject);
-
-/// Width in pixels of an image token of each model. Results of peers and of forward passes do not give it, and old
-/// results never do. Then it comes from another result of the model, or from the models known to this program
-/// (`headroom models`).
-class TokenSizes {
- public:
-  explicit TokenSizes(const std::deque<std::pair<std::string, ResultFile>>& files);
-  [[nodiscard]] std::optional<std::int64_t> of(const Subject& subject);
-
- private:
-  std::map<std::string, std::optional<std::int64_t>> by_name_;
-  std::map<std::string, std::int64_t> parameters_;  ///< by name
-};
 
 }  // namespace headroom

@@ -66,23 +66,5 @@ TEST(TokenSizes, AreThoseOfAnotherResultOfTheModel) {
                                              "a-flux, 1024x1024, 1 image at once, 10 steps"}));
 }
 
-TEST(TokenSizes, AreThoseOfTheModelsThatTheProgramKnows) {
-  TokenSizes sizes({});
-  Subject subject = flux_loop(32, 32);
-  EXPECT_EQ(sizes.of(subject), std::nullopt);
-  subject.name = "flux-dev";
-  EXPECT_EQ(sizes.of(subject), 16);
-  subject.name = "fashion-flux";
-  EXPECT_EQ(sizes.of(subject), 2);
-  subject.name = "../fashion-flux";
-  EXPECT_EQ(sizes.of(subject), std::nullopt) << "a name is no path";
-
-  subject.name = "FLUX.1-dev";
-  subject.parameters = 11'901'408'320;
-  std::deque<std::pair<std::string, ResultFile>> files;
-  files.emplace_back("a.json", make_file({make_result({}, {1}, subject)}));
-  EXPECT_EQ(TokenSizes(files).of(subject), 16) << "as many parameters as flux-dev";
-}
-
 }  // namespace
 }  // namespace headroom

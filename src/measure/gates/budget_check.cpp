@@ -70,14 +70,16 @@ std::optional<std::int64_t> request_whole(const Result& result, const char* key)
 }
 
 /// Pixels along one side, from the request's pixels or its tokens.
-std::optional<std::int64_t> pixels_of(const Result& result, const char* pixels, const char* tokens) {
+std::optional<std::int64_t> pixels_of(const Result& result, const char* pixels, const char* tokens,
+                                      TokenSizes& token_sizes) {
   if (const auto own = request_whole(result, pixels)) return own;
-  if (!result.subject.token_pixels) return std::nullopt;
-  if (const auto along = request_whole(result, tokens)) return *along * *result.subject.token_pixels;
+  const std::optional<std::int64_t> of_token = token_sizes.of(result.subject);
+  if (!of_token) return std::nullopt;
+  if (const auto along = request_whole(result, tokens)) return *along * *of_token;
   const auto all = request_whole(result, "image_tokens");  // of a forward pass, whose image is assumed to be square
   if (!all) return std::nullopt;
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(*all))));
-  return side * side == *all ? std::optional(side * *result.subject.token_pixels) : std::nullopt;
+  return side * side == *all ? std::optional(side * *of_token) : std::nullopt;
 }
 
 std::int64_t batch_of(const Result& result) {
@@ -190,7 +192,10 @@ std::vector<Figure> figures_of(const Result& result, Quantity quantity, const st
 class BudgetChecker {
  public:
   explicit BudgetChecker(std::span<const NamedResults> files) : files_(files) {
-    for (const NamedResults& file : files) names_.add(file.second);
+    for (const NamedResults& file : files) {
+      names_.add(file.second);
+      token_sizes_.add(file.second);
+    }
   }
 
   GateReport check(std::span<const BudgetRow> rows) {
@@ -216,7 +221,7 @@ class BudgetChecker {
     bool is_found = false;
     for (const NamedResults& file : files_)
       for (const Result& result : file.second.results)
-        if (row.selector.matches(result)) {
+        if (row.selector.matches(result, token_sizes_)) {
           is_found = true;
           check_result(row, result, file);
         }
@@ -317,15 +322,16 @@ class BudgetChecker {
 
   std::span<const NamedResults> files_;
   BenchmarkNames names_;
+  TokenSizes token_sizes_;
   GateReport report_;
 };
 
 }  // namespace
 
-bool BudgetSelector::matches(const Result& result) const {
+bool BudgetSelector::matches(const Result& result, TokenSizes& token_sizes) const {
   const Configuration& configuration = result.configuration;
   const auto is_pixels = [&](const std::optional<std::int64_t>& wanted, const char* pixels, const char* tokens) {
-    return !wanted || pixels_of(result, pixels, tokens) == wanted;
+    return !wanted || pixels_of(result, pixels, tokens, token_sizes) == wanted;
   };
   return fits_pattern(model, result.subject.name) && fits_opt(opt, result) &&
          fits_pattern(device, configuration.device) &&

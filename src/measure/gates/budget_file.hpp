@@ -15,6 +15,7 @@
 #include "measure/gates/gate_report.hpp"
 #include "measure/gates/quantities.hpp"
 #include "measure/results/result_folder.hpp"
+#include "measure/suites/token_sizes.hpp"
 
 /// Budget files: rows that select results, and their limits. Schema `headroom.budget/1`, described for other programs
 /// by docs/budget.schema.json.
@@ -38,7 +39,8 @@ struct BudgetSelector {
   std::optional<std::int64_t> width, height;          ///< pixels
   std::optional<std::int64_t> batch;                  ///< images at once
   nlohmann::json request = nlohmann::json::object();  ///< members of the request, with these values
-  [[nodiscard]] bool matches(const Result& result) const;
+  /// `token_sizes` must know the result's file.
+  [[nodiscard]] bool matches(const Result& result, TokenSizes& token_sizes) const;
 };
 
 /// Limits of the quantities, in their units: ms, bytes, dB, a share or a plain number. For a throughput the unit is

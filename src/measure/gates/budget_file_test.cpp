@@ -159,6 +159,26 @@ TEST(BudgetFile, RowsSelectByAllThatTheyName) {
     EXPECT_EQ(verdict_of_row(row), "NOT MEASURED") << row;
 }
 
+TEST(BudgetFile, TokensOfOlderFilesAreAsLargeAsTheModelsOrThoseOfAnotherResult) {
+  const json row = {{"size", "32x32"}, {"limits", {{"time", "1s"}}}};
+  Result old = measured_pass();
+  old.subject.token_pixels.reset();
+  EXPECT_EQ(lines_of(json::array({row}), old).at(0).verdict, "NOT MEASURED") << "nobody knows the model m";
+  old.subject.name = "fashion-flux";
+  EXPECT_EQ(lines_of(json::array({row}), old).at(0).verdict, "PASS");
+
+  Result other = measured_pass();
+  other.subject.name = old.subject.name = "m";
+  other.subject.request["batch"] = 1;
+  ResultFile files[2];
+  files[0].results = {old};
+  files[1].results = {other};
+  const std::vector<NamedResults> named = {{"old.json", files[0]}, {"new.json", files[1]}};
+  const std::vector<BudgetRow> budget =
+      budget_from_json({{"schema", "headroom.budget/1"}, {"rows", json::array({row})}}, "budget.json");
+  EXPECT_THAT(check_budget(budget, named).lines, SizeIs(2));
+}
+
 TEST(BudgetFile, NamesWhatIsWrongWithIt) {
   EXPECT_THAT(refusal_of_budget({{"schema", "headroom.budget/2"}, {"rows", json::array()}}),
               HasSubstr("reads 'headroom.budget/1'"));

@@ -152,10 +152,12 @@ Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
 }
 
 Subject describe_pass(const ForwardPass& pass) {
-  return {.kind = SubjectKind::kModel,
-          .name = pass.component->name,
-          .request = pass.request,
-          .parameters = pass.component->parameters()};
+  Subject subject{.kind = SubjectKind::kModel,
+                  .name = pass.component->name,
+                  .request = pass.request,
+                  .parameters = pass.component->parameters()};
+  if (pass.size.token_pixels > 0) subject.token_pixels = pass.size.token_pixels;
+  return subject;
 }
 
 Result describe_kernel(const Backend& backend, const std::string& name, std::string op, nlohmann::json request) {
