@@ -34,12 +34,12 @@ VisitId id_of(const Trials& trials) { return {.process = trials.process, .round 
 /// Whether a time changed noticeably; times of zero cannot be compared.
 bool has_changed(double from_ms, double to_ms) { return std::abs(std::log(to_ms / from_ms)) > std::log1p(kMostChange); }
 
-std::string find_drift(std::span<const double> times_ms) {
+std::string find_drift(std::span<const double> times_ms, std::string_view trial) {
   if (times_ms.size() < kFewestToHalve) return {};
   const std::size_t half = times_ms.size() / 2;
   const double first = median(times_ms.first(half)), second = median(times_ms.last(half));
   if (!has_changed(first, second)) return {};
-  return fmt::format("its steps took {} at first and {} later", format_ms(first), format_ms(second));
+  return fmt::format("a {} took {} at first and {} later", trial, format_ms(first), format_ms(second));
 }
 
 double log_variance(const Visit& visit) { return log_median_variance(visit.image_ms) + visit.prologue_variance; }
@@ -143,6 +143,8 @@ std::vector<Trials> split_visits(const TrialSeries& series) {
   return visits;
 }
 
+std::string_view trial_of_series(std::string_view what) { return what == "forward" ? "pass" : what; }
+
 double steps_observed(const Result& result) {
   return result.computed_share.empty() ? 1 : static_cast<double>(result.computed_share.size());
 }
@@ -156,8 +158,10 @@ std::string find_disturbance(const Trials& trials, double observed, std::string_
 std::vector<Visit> visits_of(const TrialSeries& series, double observed) {
   std::vector<Visit> visits;
   for (const Trials& trials : split_visits(series)) {
-    Visit visit{.id = id_of(trials), .image_ms = trials.wall_ms, .disturbance = find_disturbance(trials, observed)};
-    if (visit.disturbance.empty()) visit.disturbance = find_drift(trials.wall_ms);
+    const std::string_view trial = trial_of_series(series.what);
+    Visit visit{
+        .id = id_of(trials), .image_ms = trials.wall_ms, .disturbance = find_disturbance(trials, observed, trial)};
+    if (visit.disturbance.empty()) visit.disturbance = find_drift(trials.wall_ms, trial);
     visits.push_back(std::move(visit));
   }
   return visits;

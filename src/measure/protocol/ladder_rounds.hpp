@@ -38,6 +38,9 @@ struct Visit {
 /// "one round says nothing of how rounds differ".
 [[nodiscard]] std::string one_says_nothing(std::string_view visit = "round");
 
+/// The word for a trial of a series: "pass" for "forward", else the name.
+[[nodiscard]] std::string_view trial_of_series(std::string_view what);
+
 /// Steps during which the conditions of a trial of "step" were observed: of a step cache the whole generation, whose
 /// mean step the trial is; otherwise one.
 [[nodiscard]] double steps_observed(const Result& result);

@@ -271,8 +271,11 @@ TEST(Visits, AreDisturbedByOtherWorkAndByTimesThatChangeOnTheWay) {
   ASSERT_THAT(visits, SizeIs(3));
   EXPECT_EQ(visits[0].disturbance, "");
   EXPECT_THAT(visits[1].disturbance, HasSubstr("threads waited for one for 40% of a typical step's time"));
-  EXPECT_THAT(visits[2].disturbance, HasSubstr("its steps took 10.0 ms at first and 20.0 ms later"));
+  EXPECT_THAT(visits[2].disturbance, HasSubstr("a step took 10.0 ms at first and 20.0 ms later"));
   EXPECT_EQ(visits[2].id, (VisitId{0, 2}));
+  const std::vector<Visit> passes = visits_of(make_series("forward", std::vector{busy, slower}));
+  EXPECT_THAT(passes[0].disturbance, HasSubstr("40% of a typical pass's time"));
+  EXPECT_THAT(passes[1].disturbance, HasSubstr("a pass took 10.0 ms at first"));
 }
 
 /// Ten steps of 1 ms in each round, after prologues of these times.

@@ -145,11 +145,13 @@ std::optional<std::string> why_unsettled(const Result& result) {
   if (result.unsettled) return result.unsettled;
   if (const TrialSeries* const launches = find_series(result, "launch")) {
     const double observed = launches_in_trial(launches->statistics.median, result.configuration.device == "cpu");
-    return find_disturbance(*launches, observed, "launch");
+    return find_disturbance(*launches, observed, trial_of_series(launches->what));
   }
+  if (const TrialSeries* const loads = find_series(result, "load"); loads != nullptr && loads == &result.trials.front())
+    return find_disturbance(*loads, 1, trial_of_series(loads->what));
   const TrialSeries* const series = find_timed_series(result);
   if (series == nullptr || !series->round.empty()) return {};
-  return find_disturbance(*series, steps_observed(result), series->what == "step" ? "step" : "pass");
+  return find_disturbance(*series, steps_observed(result), trial_of_series(series->what));
 }
 
 std::string unit_of_series(std::string_view series) {

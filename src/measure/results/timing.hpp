@@ -48,8 +48,8 @@ struct Timing {
                                                           std::string_view trial);
 
 /// Why the times of a result are not reliable, one clause: what its ladder found (Result::unsettled); for other
-/// requests, passes and kernels, what find_disturbance() finds in most of the processes or rounds that measured it.
-/// Nothing if no problem was found.
+/// requests, passes, kernels and loads of weights, what find_disturbance() finds in most of the processes or rounds
+/// that measured it. Nothing if no problem was found.
 [[nodiscard]] std::optional<std::string> why_unsettled(const Result& result);
 
 /// A line below a table that names the first unsettled result and the number of others; empty if there is none.

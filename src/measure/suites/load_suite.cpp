@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/device.hpp"
 #include "base/files/leftovers.hpp"
 #include "base/tensors/random.hpp"
 #include "base/text/json.hpp"
@@ -62,9 +63,10 @@ class TemporaryCheckpoint {
   fs::path folder_;
 };
 
-Result make_result(const Backend& backend, const std::string& name, std::uint64_t bytes, std::vector<double> times_ms) {
+Result make_result(const Backend& backend, const std::string& name, std::uint64_t bytes, Trials trials) {
+  trials.warmup_stable = true;  // the one load before them only allocates staging buffers: there is nothing to settle
   Result result = describe_kernel(backend, name, "load", {{"from", name}, {"bytes", bytes}});
-  result.trials.push_back(make_series("load", Trials{.wall_ms = std::move(times_ms)}));
+  result.trials.push_back(make_series("load", trials));
   return result;
 }
 
@@ -73,22 +75,21 @@ Result make_result(const Backend& backend, const std::string& name, std::uint64_
 ResultFile bench_load(Backend& backend, const LoadBenchOptions& options) {
   ResultFile file = begin_result_file();
   const std::unique_ptr<Stream> stream = backend.make_stream();
+  const Protocol protocol = {
+      .warmup_min = 1, .warmup_max = 1, .trials = options.trials, .gpu_pci_bus_id = pci_bus_id_of(backend)};
   const auto time = [&](const auto& copy) {
-    std::vector<double> times_ms;
-    for (int trial = -1; trial < options.trials; ++trial) {  // the first trial allocates the staging buffers of copies
-      const double start = steady_clock_ms();
+    const auto copy_all = [&] {
       copy();
       stream->synchronize();
-      if (trial >= 0) times_ms.push_back(steady_clock_ms() - start);
-    }
-    return times_ms;
+    };
+    return measure_callable(copy_all, protocol);
   };
   constexpr std::uint64_t kMostPageLocked = std::uint64_t{512} << 20;
   const std::uint64_t link_bytes = std::min(options.bytes, kMostPageLocked);
-  std::vector<double> link_ms;
-  for (int trial = 0; trial < options.trials; ++trial)
-    if (const std::optional<double> ms = backend.host_link_ms(link_bytes)) link_ms.push_back(*ms);
-  if (!link_ms.empty()) file.results.push_back(make_result(backend, kLink, link_bytes, std::move(link_ms)));
+  if (backend.host_link_ms(link_bytes)) {
+    const auto link_ms = [&] { return backend.host_link_ms(link_bytes).value(); };
+    file.results.push_back(make_result(backend, kLink, link_bytes, measure_self_timed(link_ms, protocol)));
+  }
   {
     const std::uint64_t bytes = link_bytes;
     std::vector<std::byte> host(bytes);
@@ -134,6 +135,7 @@ Printout to_load_table(const ResultFile& file) {
   }
   Printout printout(std::move(table));
   printout.add(remark_on_few_trials(file.results, "load", ""));
+  printout.add(remark_on_unsettled(file.results));
   return printout;
 }
 

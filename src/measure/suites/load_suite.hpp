@@ -10,12 +10,12 @@ namespace headroom {
 
 struct LoadBenchOptions {
   std::uint64_t bytes = std::uint64_t{2} << 30;  ///< of the checkpoint that is written, read and deleted
-  int trials = 5;
+  int trials = 6;                                ///< the fewest that have an interval
 };
 
 /// Measures how fast weights reach the device. A safetensors file with tensors as large as a 12 B model's is written
 /// to the folder for temporary files, and is therefore in the page cache. Results, each with a series "load" of
-/// `trials` trials:
+/// `trials` trials and the conditions during them, after one load that is not timed:
 /// - "mapped file": the file is mapped and copied tensor by tensor, as a model is loaded;
 /// - "memory": one tensor of ordinary memory;
 /// - "page-locked memory": the rate of the link, which bounds both others; only if the device has memory of its own.
