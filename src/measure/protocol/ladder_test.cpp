@@ -292,7 +292,7 @@ TEST(UnfinishedLadder, RefusesAnotherLadder) {
                 (void)UnfinishedLadder(folder / "unfinished.json", {{"steps", 8}, {"seed", 1}}).restore(ladder);
               }),
               AllOf(HasSubstr("unfinished.json holds another ladder"), HasSubstr("remove it"),
-                    HasSubstr("steps: 6 against 8"), Not(HasSubstr("seed"))));
+                    HasSubstr("steps: 8 against 6"), Not(HasSubstr("seed"))));
 }
 
 TEST(Climb, GoesOnWhereARungDoesNotFit) {

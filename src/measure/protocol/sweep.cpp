@@ -31,15 +31,6 @@ double work_of(const SweepCell& cell) {
   return pixels * static_cast<double>(cell.batch) * static_cast<double>(std::max<std::int64_t>(25, cell.steps));
 }
 
-std::string revision_of(const Machine& machine) { return machine.build ? machine.build->git_revision : "unknown"; }
-
-std::vector<std::string> differences_of(const ResultFile& file, const Machine& machine) {
-  std::vector<std::string> differences = machine_differences(file.machine, machine);
-  if (revision_of(file.machine) != revision_of(machine))
-    differences.push_back(fmt::format("revision: {} against {}", revision_of(file.machine), revision_of(machine)));
-  return differences;
-}
-
 /// Whether a stored cell was measured with these switches. Switches of a preset that are for another device may be
 /// missing.
 bool is_of_switches(const Result& cell, const std::vector<std::string>& switches) {
@@ -121,7 +112,7 @@ class Sweep {
 
   /// Checks that the file is of this machine; otherwise throws Error unless `force` is set.
   bool check_machine(const Machine& machine) const {
-    const std::vector<std::string> differences = differences_of(*file_, machine);
+    const std::vector<std::string> differences = origin_differences(file_->machine, machine);
     if (!differences.empty() && !task_.force)
       fail("{} was begun elsewhere, and one sweep should not mix machines or builds (--force goes on all the same): {}",
            path_.string(), fmt::join(differences, "; "));

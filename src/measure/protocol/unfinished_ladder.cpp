@@ -24,8 +24,8 @@ std::vector<std::string> option_differences(const nlohmann::json& stored, const 
   std::vector<std::string> differences;
   for (const auto& [name, value] : now.items())
     if (!stored.contains(name) || stored.at(name) != value)
-      differences.push_back(fmt::format("{}: {} against {}", name,
-                                        stored.contains(name) ? stored.at(name).dump() : "none", value.dump()));
+      differences.push_back(fmt::format("{}: {} against {}", name, value.dump(),
+                                        stored.contains(name) ? stored.at(name).dump() : "none"));
   return differences;
 }
 

@@ -33,7 +33,7 @@ class Differences {
  public:
   template <typename T>
   void compare(std::string_view what, const T& base, const T& changed) {
-    if (base != changed) found_.push_back(fmt::format("{}: {} against {}", what, text_of(base), text_of(changed)));
+    if (base != changed) found_.push_back(fmt::format("{}: {} against {}", what, text_of(changed), text_of(base)));
   }
   std::vector<std::string> take() { return std::move(found_); }
 
@@ -84,7 +84,7 @@ std::vector<std::string> origin_differences(const Machine& begun, const Machine&
   };
   std::vector<std::string> differences = machine_differences(begun, now);
   if (revision_of(begun) != revision_of(now))
-    differences.push_back(fmt::format("revision: {} against {}", revision_of(begun), revision_of(now)));
+    differences.push_back(fmt::format("revision: {} against {}", revision_of(now), revision_of(begun)));
   return differences;
 }
 

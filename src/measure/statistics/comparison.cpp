@@ -73,8 +73,14 @@ std::string list_names(const std::vector<std::string>& names) {
   return names.size() > kFew ? fmt::format("{} and {} more", list, names.size() - kFew) : list;
 }
 
-std::string revision_of(const ResultFile& file) {
-  return file.machine.build ? file.machine.build->git_revision : "unknown";
+/// The revisions of a side's files: one, unless they are of several.
+std::string revisions_of(std::span<const NamedResults> files) {
+  std::vector<std::string> revisions;
+  for (const auto& [name, file] : files) {
+    std::string revision = file.machine.build ? file.machine.build->git_revision : "unknown";
+    if (std::ranges::find(revisions, revision) == revisions.end()) revisions.push_back(std::move(revision));
+  }
+  return list_names(revisions);
 }
 
 constexpr const char* kFrames = "frame in to frame out";
@@ -123,8 +129,8 @@ class Comparer {
   }
 
   Comparison compare() {
-    comparison_ = {.base_revision = revision_of(base_.front().second),
-                   .new_revision = revision_of(changed_.front().second),
+    comparison_ = {.base_revision = revisions_of(base_),
+                   .new_revision = revisions_of(changed_),
                    .rule = options_.rule,
                    .limits = options_.limits,
                    .benchmarks = {},
@@ -245,8 +251,8 @@ class Comparer {
     for (ComparedQuantity& quantity : compare_quantities(base, changed, options_.limits, comparison_.notes))
       one.quantities.push_back(std::move(quantity));
     if (base.configuration.applied != changed.configuration.applied)
-      one.notes.push_back(fmt::format("switches applied: {} against {}", list_switches(base.configuration.applied),
-                                      list_switches(changed.configuration.applied)));
+      one.notes.push_back(fmt::format("switches applied: {} against {}", list_switches(changed.configuration.applied),
+                                      list_switches(base.configuration.applied)));
   }
 
   void compare_times(const std::string& name, const Result& base, const Result& changed, const std::string& what) {

@@ -158,12 +158,23 @@ TEST(Compare, RefusesAnotherMachineWithAllThatDiffers) {
   changed.machine.build->type = "Debug";
   changed.results[0].configuration.threads = 2;
   EXPECT_THAT(message_of([&] { (void)compare_results(base, changed); }),
-              AllOf(HasSubstr("--force"), HasSubstr("CPU: Xeon against EPYC"),
-                    HasSubstr("build type: Release against Debug"), HasSubstr("threads: unknown against 2 of m a")));
+              AllOf(HasSubstr("--force"), HasSubstr("CPU: EPYC against Xeon"),
+                    HasSubstr("build type: Debug against Release"), HasSubstr("threads: 2 against unknown of m a")));
   const Comparison forced = compare_results(base, changed, {.force = true});
   EXPECT_EQ(forced.forced.size(), 3U);
-  EXPECT_THAT(gate_table(report_of(forced)).text(), HasSubstr("forced, though they differ: CPU: Xeon against EPYC"));
+  EXPECT_THAT(gate_table(report_of(forced)).text(), HasSubstr("forced, though they differ: CPU: EPYC against Xeon"));
   EXPECT_EQ(to_json(forced)["forced"].size(), 3U);
+}
+
+TEST(Compare, NamesAllRevisionsOfASide) {
+  NamedResults one("a.json", file({result("a", 10, 8)})), other("b.json", file({result("b", 10, 8)}));
+  one.second.machine.build->git_revision = "first";
+  other.second.machine.build->git_revision = "second";
+  const std::vector<NamedResults> base = {one}, changed = {one, other};
+  const Comparison comparison = compare_results(base, changed);
+  EXPECT_EQ(comparison.base_revision, "first");
+  EXPECT_EQ(comparison.new_revision, "first, second");
+  EXPECT_THAT(report_of(comparison).summary, HasSubstr("first, second against first, threshold"));
 }
 
 TEST(Compare, SaysWhatOnlyOneFileHas) {
@@ -190,7 +201,7 @@ TEST(Compare, SaysInOneLineWhyUnlikeThingsAreNot) {
   for (Result& one : threads) one.configuration.threads = 2;
   EXPECT_EQ(message_of([&] { (void)compare_results(file(many), file(threads)); }),
             "times of different machines, builds or configurations are not compared unless forced (--force): "
-            "threads: unknown against 2 of m kernel 0, m kernel 1, m kernel 2 and 67 more");
+            "threads: 2 against unknown of m kernel 0, m kernel 1, m kernel 2 and 67 more");
 }
 
 TEST(Compare, TellsApartWorksOfOneName) {
@@ -241,7 +252,7 @@ TEST(Compare, NotesOtherSwitches) {
   ResultFile changed = file({result("a", 10, 8)});
   changed.results[0].configuration.applied = {"fuse"};
   EXPECT_THAT(compare_results(file({result("a", 10, 8)}), changed).benchmarks[0].notes,
-              ElementsAre("switches applied: none against fuse"));
+              ElementsAre("switches applied: fuse against none"));
 }
 
 TEST(Compare, DrawsATable) {
