@@ -102,7 +102,8 @@ TEST_F(SweepCommand, SurvivesBeingKilledAtRandomMoments) {
 TEST_F(SweepCommand, RecordsWhatDoesNotFitAndGoesOn) {
   // 4000 x 4000 tokens: the activations alone would take terabytes.
   const Outcome outcome =
-      headroom("sweep " + kTiny + " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --out " +
+      headroom("sweep " + kTiny +
+               " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --opt lossless --out " +
                file("sweep.json"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("out of memory"));
@@ -112,6 +113,12 @@ TEST_F(SweepCommand, RecordsWhatDoesNotFitAndGoesOn) {
   EXPECT_TRUE(saved.results[1].trials.empty());
   EXPECT_EQ(saved.results[1].tags.back(), "out_of_memory");
   EXPECT_EQ(saved.results[1].subject.request["token_rows"], 1000);
+  // The report draws both in one table.
+  const Configuration &fits = saved.results[0].configuration, &does_not = saved.results[1].configuration;
+  EXPECT_EQ(saved.results[1].name, saved.results[0].name);
+  EXPECT_EQ(does_not.asked, fits.asked);
+  EXPECT_EQ(does_not.threads, fits.threads);
+  EXPECT_EQ(does_not.baseline_dtype, fits.baseline_dtype);
 }
 
 TEST_F(SweepCommand, SaysWhatDeclined) {

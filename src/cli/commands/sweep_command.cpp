@@ -61,16 +61,17 @@ Subject work_of(const Pipeline& pipeline, const SweepCell& cell) {
   return describe_request(pipeline, request_of(pipeline, cell));
 }
 
-/// The result of a cell that needs more memory than there is.
-ResultFile out_of_memory(const Pipeline& pipeline, const SweepCell& cell, DeviceKind device) {
+/// The result of a cell that needs more memory than there is. Its configuration is that of a cell that fits, so that
+/// both are of one table.
+ResultFile out_of_memory(const Engine& engine, const SweepCell& cell) {
+  const Pipeline& pipeline = *engine.pipeline;
+  const DeviceTarget target = engine.backend->properties().target;
+  const RequestOptions options = request_of(pipeline, cell);
+  const SwitchSet switches = options.switches.for_target(target);
+  const Compiled compiled = compile_denoise(pipeline, pipeline.resolve(options), switches, target);
   ResultFile file = begin_result_file();
-  Result result = begin_result(cell.switches, work_of(pipeline, cell),
-                               {.device = std::string(name_of(device)),
-                                .asked = {},
-                                .applied = {},
-                                .declined = {},
-                                .threads = {},
-                                .baseline_dtype = {}});
+  Result result = begin_result(switches, describe_request(pipeline, options), compiled, pipeline.denoiser().checkpoint,
+                               *engine.backend);
   result.tags.emplace_back(kOutOfMemoryTag);
   file.results.push_back(std::move(result));
   return file;
@@ -88,9 +89,9 @@ void measure_cell(const SweepArguments& arguments) {
                                .min_trials = arguments.trials,
                                .floors = arguments.floors});
   } catch (const OutOfMemory&) {
-    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
+    file = out_of_memory(engine, cells[0]);
   } catch (const std::bad_alloc&) {
-    file = out_of_memory(*engine.pipeline, cells[0], device_of(*engine.backend).kind);
+    file = out_of_memory(engine, cells[0]);
   }
   print_out("{}\n", dump_json(to_json(file)));
 }
@@ -123,13 +124,16 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
 
 /// Measures a cell in separate processes. This frees all memory before the next cell, and the system may kill the
 /// process.
-ResultFile run_cell(const SweepArguments& arguments, const Pipeline& pipeline, const Device& device,
-                    const SweepCell& cell) {
+ResultFile run_cell(const SweepArguments& arguments, const Device& device, const SweepCell& cell) {
   const std::vector<std::string> command = cell_command(arguments, device, cell);
   std::vector<ResultFile> files;
   for (int i = 0; i < arguments.processes; ++i) {
     const ProcessOutcome outcome = run_process(command);
-    if (outcome.signal == SIGKILL) return out_of_memory(pipeline, cell, device.kind);
+    if (outcome.signal == SIGKILL) {
+      ModelArguments model = arguments.model;
+      model.quiet = true;
+      return out_of_memory(open_engine(model), cell);
+    }
     files.push_back(read_bench_outcome(command, outcome));
     // the next process would not have enough memory either
     if (files.back().results.front().trials.empty()) return files.back();
@@ -189,7 +193,7 @@ void run_sweep(const SweepArguments& arguments) {
   };
   const ResultFile file =
       sweep(arguments.out, task,
-            {.run = [&](const SweepCell& cell) { return run_cell(arguments, *pipeline, device, cell); },
+            {.run = [&](const SweepCell& cell) { return run_cell(arguments, device, cell); },
              .work =
                  [&](const SweepCell& cell) {
                    return CellWork{work_of(*pipeline, cell), request_of(*pipeline, cell).switches.names()};
