@@ -205,6 +205,7 @@ TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
   EXPECT_EQ(headroom("bench bodies --list --filter '^silu_mul bf16 medium'").out, "silu_mul bf16 medium 4608x3072\n");
   EXPECT_EQ(headroom("bench " + fashion_ + " --list").code, 2);
 }
+  EXPECT_EQ(headroom("bench kernels --list --device cpu --filter 131072").out, "") << "on a CPU they do not run";
 
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const Outcome outcome =
@@ -418,6 +419,9 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   expect_error("bench load --list", 2, HasSubstr("--list would change nothing of `bench load`"));
   expect_error("bench load --filter x", 2, HasSubstr("--filter would change nothing of `bench load`"));
   expect_error("bench load --cold", 2, HasSubstr("--cold"));
+  expect_error("bench kernels --lora x", 2, HasSubstr("--lora would change nothing of `bench kernels`"));
+  expect_error("bench bodies --cache-schedule 10", 2, HasSubstr("--cache-schedule would change nothing"));
+  expect_error("bench " + fashion_ + " --reference-rows 3", 2, HasSubstr("are given together"));
   expect_error("bench no-such-model --rounds 2", 2, HasSubstr("--rounds"));
   expect_error("bench models --rounds 2", 2, HasSubstr("--rounds"));
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/progress.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/bench_judging.hpp"
 #include "cli/common.hpp"
@@ -44,5 +45,7 @@ void bench_requests(const BenchArguments& arguments);
 /// Says why nothing should be concluded from the times of a result, if why_unsettled() does.
 void warn_if_unsettled(const Log& log, const Result& result);
 void print_memory(const MemoryReport& memory);
+/// Shows the trials of a measurement. Their time begins after the warm-up, so that the time left is that of trials.
+void show_trial(Progress& progress, const TrialProgress& at, const Protocol& protocol);
 
 }  // namespace headroom

@@ -24,7 +24,9 @@ namespace {
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
   check_bench_options(command, what, arguments.switches);
-  if (arguments.request.reference_rows != 0 && arguments.pass == kWholeRequest)
+  const std::int64_t rows = arguments.request.reference_rows, columns = arguments.request.reference_columns;
+  if ((rows == 0) != (columns == 0)) fail_usage("--reference-rows and --reference-columns are given together");
+  if (rows != 0 && arguments.pass == kWholeRequest)
     fail_usage("--reference-rows is for a forward pass, not for --pass {}", kWholeRequest);
   if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);
   if (arguments.list) {
@@ -59,7 +61,8 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
-  command->get_option("MODEL")->required(false);  // not needed for --list
+  CLI::Option* const model = command->get_option("MODEL")->required(false);  // not needed for --list
+  model->description(model->get_description() + "; or a suite: kernels, bodies, models or load");
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->request.images, "samples in one forward pass")
       ->check(whole_number(1, 4096))
@@ -73,10 +76,12 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--reference-columns", arguments->request.reference_columns, "token columns of the reference image")
       ->check(whole_number(0, 1024));
   add_pass_option(*command, arguments->pass);
-  command->add_option("--trials", arguments->protocol.trials, "timed passes")
+  command->add_option("--trials", arguments->protocol.trials, "timed passes or requests; with --budget: 100")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--max-seconds", arguments->protocol.max_seconds, "start no more trials after this time")
+  command
+      ->add_option("--max-seconds", arguments->protocol.max_seconds,
+                   "start no more trials after this time, which is at most 5 for a benchmark of `kernels` or `bodies`")
       ->check(real_number(1.0, 86'400.0))
       ->capture_default_str();
   command->add_flag(

@@ -29,7 +29,7 @@ const std::array<Use, 4>& uses() {
          "--token-rows",   "--token-columns", "--reference-rows", "--reference-columns",
          "--text-tokens",  "--height",        "--width",          "--pass",
          "--trials",       "--precision",     "--first-step",     "--floors",
-         "--strict"}},
+         "--strict",       "--lora",          "--cache-schedule"}},
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},

@@ -106,6 +106,13 @@ void print_memory(const MemoryReport& memory) {
       text(memory.untracked_bytes)));
 }
 
+void show_trial(Progress& progress, const TrialProgress& at, const Protocol& protocol) {
+  if (at.warming_up)
+    progress.begin("measuring", protocol.trials);
+  else
+    progress.set(at.done);
+}
+
 void bench_pass(const BenchArguments& arguments) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = arguments.switches.request();
@@ -131,9 +138,7 @@ void bench_pass(const BenchArguments& arguments) {
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
   Progress progress("measuring", protocol.trials, arguments.model.quiet);
   const Trials trials = measure_callable([&] { session.run(); }, protocol,
-                                         [&](const TrialProgress& at) {
-                                           if (!at.warming_up) progress.set(at.done);
-                                         });
+                                         [&](const TrialProgress& at) { show_trial(progress, at, protocol); });
 
   const Trials first_steps = arguments.first_step ? time_first_steps(engine, make, switches) : Trials{};
 

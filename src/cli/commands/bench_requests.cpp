@@ -72,10 +72,8 @@ void bench_requests(const BenchArguments& arguments) {
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
   const std::vector<ImageRequest> images = make_image_requests(pipeline, 0, generator->request().images, /*seed=*/0);
   Progress progress("measuring", protocol.trials, arguments.model.quiet);
-  const GenerationTimes times =
-      time_requests(*generator, images, *engine.backend, protocol, [&](const TrialProgress& at) {
-        if (!at.warming_up) progress.set(at.done);
-      });
+  const GenerationTimes times = time_requests(*generator, images, *engine.backend, protocol,
+                                              [&](const TrialProgress& at) { show_trial(progress, at, protocol); });
 
   report_replay_obstacle(log, generator->session());
 

@@ -65,11 +65,11 @@ void list_benchmarks(const BenchArguments& arguments) {
   const auto list = [&](std::string_view of, const std::string& name) {
     if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
   };
+  const DeviceKind device = find_device(arguments.model.device).kind;
   if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(find_device(arguments.model.device).kind->has_launches))
-      list("models", one.name());
+    for (const ModelCase& one : list_model_cases(device->has_launches)) list("models", one.name());
   if (suite.empty() || suite == "kernels")
-    for (const KernelCase& one : list_kernel_cases()) list("kernels", one.name);
+    for (const KernelCase& one : list_kernel_cases(device)) list("kernels", one.name);
   if (suite.empty() || suite == "bodies")
     for (const BodyCase& one : list_body_cases()) list("bodies", one.name);
 }

@@ -36,7 +36,7 @@ std::string time_of_stage(const Result& result, const std::string& name) {
   if (times == nullptr) return "-";
   const std::optional<double>& floor_ms = find_stage(result, name)->floor_ms;
   if (!floor_ms || *floor_ms <= 0) return format_ms(times->median);
-  return fmt::format("{} ({})", format_ms(times->median), format_factor(times->median / *floor_ms));
+  return fmt::format("{} ({})", format_ms(times->median), over_floor_cell(times->median / *floor_ms).text);
 }
 
 /// The number of generations whose stages were timed.

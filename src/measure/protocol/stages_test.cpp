@@ -110,6 +110,9 @@ TEST(StageTable, SaysHowManyTimesItsFloorAStageTakes) {
   const std::pair<std::string, const Result*> both[] = {{"arena", &whole}, {"fuse", &loop}};
   EXPECT_THAT(to_stage_table(both)->render(),
               AllOf(HasSubstr("12.0 ms (1.20x)"), HasSubstr("arena"), HasSubstr("decode"), HasSubstr(" -")));
+  const Result fast = timed({on_device("denoise", 20), on_host("decode")});
+  const std::pair<std::string, const Result*> below[] = {{"arena", &fast}};
+  EXPECT_THAT(to_stage_table(below)->render(), HasSubstr("12.0 ms (below)")) << "a floor that does not bound it";
   const std::pair<std::string, const Result*> only_loop[] = {{"fuse", &loop}};
   EXPECT_FALSE(to_stage_table(only_loop)) << "which the table above it tells";
 }

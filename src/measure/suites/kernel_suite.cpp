@@ -33,15 +33,14 @@ nlohmann::json request_of(const KernelCase& one) {
 
 }  // namespace
 
-std::vector<KernelCase> list_kernel_cases() {
+std::vector<KernelCase> list_kernel_cases(DeviceKind device) {
   std::vector<KernelCase> cases;
   for (const OpSchema& schema : all_ops())
     for (OpCase& one : benchmark_cases(schema.op)) {
+      if (one.is_for_gpus && device == DeviceKind::kCpu) continue;
       const std::string apart = one.apart.empty() ? "" : fmt::format("{}, {}", one.name, one.apart);
-      cases.push_back({.name = std::move(one.name), .spec = one.spec, .is_for_gpus = one.is_for_gpus});
-      if (!apart.empty())
-        cases.push_back(
-            {.name = apart, .spec = std::move(one.spec), .form = OpForm::kApart, .is_for_gpus = one.is_for_gpus});
+      cases.push_back({.name = std::move(one.name), .spec = one.spec});
+      if (!apart.empty()) cases.push_back({.name = apart, .spec = std::move(one.spec), .form = OpForm::kApart});
     }
   return cases;
 }
@@ -49,8 +48,7 @@ std::vector<KernelCase> list_kernel_cases() {
 ResultFile bench_kernels(Backend& backend, const KernelBenchOptions& options, const KernelBenchObserver& on_progress,
                          const KernelBenchSkips& on_skip) {
   std::vector<SuiteCase> cases;
-  for (const KernelCase& one : list_kernel_cases()) {
-    if (one.is_for_gpus && backend.properties().target.device == DeviceKind::kCpu) continue;
+  for (const KernelCase& one : list_kernel_cases(backend.properties().target.device)) {
     cases.push_back({one.name, [&backend, one](MachineRates& rates) {
                        const auto run = std::make_shared<OpRun>(backend, one.spec, one.form);
                        return ReadyCase{.session = {run, &run->session()},

@@ -17,11 +17,11 @@ struct KernelCase {
   std::string name;  ///< "linear bf16 5440x768x192": op, dtype and the sizes that matter
   OpSpec spec;
   OpForm form = OpForm::kWhole;
-  bool is_for_gpus = false;  ///< left out on a CPU, which has plain loops for it or takes minutes
 };
 
-/// The benchmarks in the table of cases (ir/cases/op_cases.hpp), fused ops also as the plain ops that they replace.
-[[nodiscard]] std::vector<KernelCase> list_kernel_cases();
+/// The benchmarks of a kind of device in the table of cases (ir/cases/op_cases.hpp), fused ops also as the plain ops
+/// that they replace. Cases for GPUs are left out on a CPU, which has plain loops for them or takes minutes.
+[[nodiscard]] std::vector<KernelCase> list_kernel_cases(DeviceKind device);
 
 /// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel
 /// that a plan would choose.
