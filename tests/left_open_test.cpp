@@ -327,6 +327,13 @@ TEST_F(LeftOpenProgram, OptionsThatChangeNothingAreReported) {
 
   EXPECT_THAT(refusal("bench " + model("sd-1.5") + " --max-error 0.1"),
               HasSubstr("--max-error would change nothing: it is for --opt auto"));
+  for (const auto& [command, reason] :
+       {std::pair("forward", "it is for whole denoise loops"), {"request --random-weights 0", "what random weights"}}) {
+    const Outcome strict =
+        headroom("plan " + model("sd-1.5") + " --opt auto --max-request-error 5% --strict --pass " + command);
+    EXPECT_EQ(strict.code, 1);
+    EXPECT_THAT(strict.err, HasSubstr(std::string("--strict: --max-request-error changes nothing: ") + reason));
+  }
   EXPECT_THAT(refusal("ladder " + model("sd-1.5") + " --rounds 4 --max-rounds 2"), HasSubstr("--max-rounds is 2"));
   EXPECT_THAT(refusal("ladder " + model("sd-1.5") + " --processes 3 --max-rounds 2"),
               HasSubstr("--max-rounds is 2, expected at least the 3 rounds that --processes asks for"));

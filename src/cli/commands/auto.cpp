@@ -63,6 +63,13 @@ std::optional<AutoCache::Entry> find_cached(const std::optional<AutoCache>& cach
   }
 }
 
+/// Why no loop with fewer calls of the denoiser is tried; empty if some are.
+std::string why_no_cheaper_loop(const SwitchSet& fixed, const AutoRequest& request) {
+  if (!request.denoise) return "it is for whole denoise loops, and this is one forward pass";
+  if (has_step_cache(fixed)) return "--opt names a step cache";
+  return request.pipeline->has_random_weights() ? "what random weights compute says nothing of quality" : "";
+}
+
 AutoChoice measure(Backend& backend, AutoRequest request, const SwitchSet& fixed, const AutoLimits& limits,
                    const Log& log) {
   PhaseProgress progress(log.quiet());
@@ -113,9 +120,10 @@ void add_auto_switches(CLI::App& command, SwitchArguments& arguments, std::strin
       ->type_name("SHARE")
       ->capture_default_str();
   command
-      .add_option("--cache-schedule", arguments.schedule,
-                  "fixed repeating pattern of steps that fbcache or teacache computes (1) and reuses (0): 10 computes "
-                  "every other step; results are tagged `forced`")
+      .add_option(
+          "--cache-schedule", arguments.schedule,
+          "fixed repeating pattern of steps that the step cache among the switches computes (1) and reuses (0): "
+          "10 computes every other step; results of fbcache and teacache are tagged `forced`")
       ->type_name("DIGITS");
   command.add_flag("--auto-refresh", arguments.refresh, "with --opt auto: measure again, even if a choice is cached");
   command.parse_complete_callback([&command, &arguments] {
@@ -142,8 +150,9 @@ ChosenSwitches choose_switches(SwitchRequest asked, const SwitchArguments& argum
     return {.set = asked.fixed, .asked = asked.names()};
   }
   if (request.denoise) request.denoise->switches = asked.fixed;
-  if (!request.denoise && arguments.limits.max_request_error > 0)
-    log.info("auto: --max-request-error is about whole denoise loops, and this is one forward pass");
+  if (const std::string reason = why_no_cheaper_loop(asked.fixed, request);
+      arguments.limits.max_request_error > 0 && !reason.empty())
+    WithoutEffect(log, arguments).say("--max-request-error changes nothing: " + reason);
   const nlohmann::json key = cache_key(arguments, asked.fixed, backend, request);
   const std::optional<AutoCache> cache = AutoCache::of_user();
   if (!arguments.refresh) {

@@ -130,6 +130,8 @@ void calibrate(const CalibrateArguments& arguments) {
   log.info("wrote {}", file.string());
   if (arguments.out.empty()) return;
   const std::filesystem::path known = calibration_file(pipeline);
+  std::error_code ignored;
+  if (std::filesystem::equivalent(file, known, ignored)) return;
   log.info("copy it to {}{} for meancache=K to find it", known.string(),
            std::filesystem::exists(known) ? ", whose schedules it replaces," : "");
 }

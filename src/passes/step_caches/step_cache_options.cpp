@@ -14,7 +14,8 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kStepCaches[] = {"fbcache", "teacache"};
+constexpr std::string_view kDecidingCaches[] = {"fbcache", "teacache"};  // by data that the network computes
+constexpr std::string_view kStepCaches[] = {"fbcache", "teacache", "meancache"};
 constexpr std::string_view kScheduleKey = ":schedule=";
 constexpr double kMaxThreshold = 100;
 constexpr std::int64_t kMaxSteps = 10'000;
@@ -103,18 +104,18 @@ std::vector<bool> steps_of_schedule(std::string_view schedule, std::int64_t step
 }
 
 bool has_step_cache(const SwitchSet& switches) {
-  return switches.has("meancache") || std::ranges::any_of(kStepCaches, [&](auto name) { return switches.has(name); });
+  return std::ranges::any_of(kStepCaches, [&](auto name) { return switches.has(name); });
 }
 
 std::string cache_that_decides(const SwitchSet& switches) {
-  for (const std::string_view name : kStepCaches)
+  for (const std::string_view name : kDecidingCaches)
     if (const auto argument = switches.argument(name); argument && !has_schedule(*argument))
       return fmt::format("{}={}", name, *argument);
   return {};
 }
 
 bool has_forced_decisions(const SwitchSet& switches) {
-  return std::ranges::any_of(kStepCaches, [&](std::string_view name) {
+  return std::ranges::any_of(kDecidingCaches, [&](std::string_view name) {
     const auto argument = switches.argument(name);
     return argument && has_schedule(*argument);
   });

@@ -69,20 +69,22 @@ TEST(StepCacheOptions, SayWhoDecides) {
   EXPECT_EQ(cache_that_decides(SwitchSet::parse("arena")), "");
   EXPECT_TRUE(has_forced_decisions(SwitchSet::parse("arena,fbcache=0.1:schedule=10")));
   EXPECT_FALSE(has_forced_decisions(SwitchSet::parse("arena,fbcache=0.1")));
+  EXPECT_FALSE(has_forced_decisions(SwitchSet::parse("meancache=2:schedule=1010"))) << "data decide nothing of it";
 }
 
 TEST(StepCacheOptions, AScheduleIsAddedToTheCacheOfAList) {
   EXPECT_EQ(with_schedule("lossless, fbcache=0.1", "10"), "lossless,fbcache=0.1:schedule=10");
+  EXPECT_EQ(with_schedule("meancache=14", "10"), "meancache=14:schedule=10");
   EXPECT_THAT(fault([] { (void)with_schedule("lossless", "10"); }),
-              HasSubstr("there is no step cache among the switches"));
+              HasSubstr("there is no step cache among the switches, which are fbcache, teacache, meancache"));
 }
 
 TEST(StepCacheOptions, AScheduleIsTakenOutOfTheCachesOfAList) {
   EXPECT_EQ(without_schedule("arena,fbcache=0.1:schedule=10"), "arena,fbcache=0.1");
   EXPECT_EQ(without_schedule("teacache=0.1:warmup=2:schedule=110:last=1,steps=8"),
             "teacache=0.1:warmup=2:last=1,steps=8");
-  for (const char* list : {"baseline", "arena,fbcache=0.1:warmup=2", "meancache=2:schedule=1010"})
-    EXPECT_EQ(without_schedule(list), list);
+  EXPECT_EQ(without_schedule("meancache=2:schedule=1010"), "meancache=2");
+  for (const char* list : {"baseline", "arena,fbcache=0.1:warmup=2"}) EXPECT_EQ(without_schedule(list), list);
 }
 
 }  // namespace

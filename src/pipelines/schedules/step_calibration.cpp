@@ -171,11 +171,12 @@ CalibratedSwitches with_calibration(const Pipeline& pipeline, const Request& req
   const auto spread = [&](const std::string& reason) {
     return CalibratedSwitches{.switches = switches, .note = "the steps are spread evenly: " + reason};
   };
+  if (pipeline.denoiser().checkpoint.is_random()) return spread("random weights have no calibration");
   const std::optional<std::vector<StepCalibration>> calibrations = read_calibrations(pipeline);
   if (!calibrations)
     return spread(fmt::format("there is no {} for these weights in their folder; headroom calibrate makes one",
                               kCalibrationFile));
-  if (request.reference_tokens() != 0)
+  if (request.reference_tokens() != 0 || request.strength != 0)
     return spread(fmt::format("{} is for requests without an image", kCalibrationFile));
   const CalibratedRequest wanted = calibrated_request(pipeline, request);
   const auto found =

@@ -122,9 +122,18 @@ TEST_F(StepCalibrationTest, WhereTheyDoNotFitStepsAreSpreadAndANoteSaysWhy) {
   larger.token_rows = 4;
   EXPECT_THAT(with_calibration(*pipeline_, pipeline_->resolve(larger), SwitchSet::parse("meancache=3")).note,
               HasSubstr("not for 6 steps of euler, 4 x 3 tokens"));
+  Request begun = request(6);
+  begun.strength = 0.5;
+  EXPECT_THAT(with_calibration(*pipeline_, begun, SwitchSet::parse("meancache=2")).note,
+              HasSubstr("spread evenly: meancache.json is for requests without an image"));
   EXPECT_EQ(note_of(compile(6, "meancache=2:schedule=100001")), "") << "which it has already";
   EXPECT_EQ(note_of(compile(6, "arena")), "");
   EXPECT_EQ(note_of(compile(6, "meancache=6")), "") << "which declines";
+}
+
+TEST_F(StepCalibrationTest, OfRandomWeightsThereAreNone) {
+  pipeline_ = open_pipeline(folder_.path().string(), /*random_seed=*/0);
+  EXPECT_EQ(note_of(compile(6, "meancache=3")), "the steps are spread evenly: random weights have no calibration");
 }
 
 /// As after a change of the scheduler's configuration.
