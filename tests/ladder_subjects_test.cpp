@@ -73,6 +73,10 @@ TEST_F(LadderSubjects, AreStagesAndPassesOfPipelines) {
   const std::vector<Result> stage = climb(kGoldens + "pipelines/sd-1.5 --pass decode --opt arena");
   ASSERT_EQ(stage.size(), 2U);
   EXPECT_EQ(find(stage[1], "relative_l2")->value, 0);
+  const Outcome strict = headroom("ladder " + kGoldens + "pipelines/sd-1.5 --pass decode --opt arena --strict " +
+                                  "--guidance 3 --seed 4" + kShort);
+  EXPECT_THAT(strict.err, HasSubstr("--strict: --guidance changes nothing: it is for whole requests, and this is one "
+                                    "pass; --seed changes nothing"));
 }
 
 TEST_F(LadderSubjects, AreFramesOfStreams) {
@@ -124,7 +128,14 @@ TEST_F(LadderSubjects, RefuseWhatIsForOthers) {
            {decode + "--quality 4", "--quality judges images of whole requests and clips of streams"},
            {decode + "--floors", "--floors is for the stages of whole requests"},
            {decode + "--prompts " + std::string(kSourceDir) + "/README.md", "--prompts is for whole requests"},
-           {"ladder " + kGoldens + "vae/tiny --pass warp", "warp"}}) {
+           {"ladder " + std::string(kSourceDir) + "/models/live-ink --random-weights 0 --quality 2",
+            "--quality judges trained weights, and those of live-ink are random"},
+           {"ladder " + std::string(kSourceDir) + "/models/fashion-flux --quality 4 --height 16 --width 16",
+            "the model's own size: leave out --height and --width, or --token-rows"},
+           {"ladder " + std::string(kSourceDir) + "/models/live-ink --pass warp",
+            "expected one of step, blend, remember, frame"},
+           {"ladder " + kGoldens + "pipelines/sd-1.5 --pass warp", "text_encoder, encode, decode, frame"},
+           {"ladder " + kGoldens + "vae/tiny --pass warp", "expected one of decode, encode\n"}}) {
     const Outcome outcome = headroom(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
     EXPECT_THAT(outcome.err, HasSubstr(reason));

@@ -166,6 +166,11 @@ TEST_F(StreamCommandTest, OptionsThatChangeNothingAreReported) {
   EXPECT_THAT(stream(made + "--seed 3 --steps 2").err, testing::Not(HasSubstr("changes nothing")));
 }
 
+TEST_F(StreamCommandTest, ItsExamplesAreOfAModelThatTakesFrames) {
+  EXPECT_THAT(headroom("stream --help").out, testing::AllOf(HasSubstr("Example: headroom stream sd-turbo"),
+                                                            testing::Not(HasSubstr("headroom stream FLUX"))));
+}
+
 TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   const auto refusal = [&](const std::string& arguments) {
     const Outcome outcome = stream(arguments);
@@ -177,6 +182,8 @@ TEST_F(StreamCommandTest, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal("--input test:16@30 --out null:"), HasSubstr("test:WIDTHxHEIGHT@FPS:FRAMES"));
   EXPECT_THAT(refusal("--input test:18x16@30:5 --out null:"), HasSubstr("a multiple of 4"));
   EXPECT_THAT(refusal("--input test:16x16@30:5 --out null: --prompt x"), HasSubstr("reads no prompt"));
+  EXPECT_THAT(refusal("--input test:16x16@30:5 --out null: --random-weights 0 --quality 2"),
+              HasSubstr("--quality judges trained weights"));
   const std::string made = "--input test:16x16@30:5 --out ";
   for (const char* option :
        {"--strength", "--fps", "--frames", "--seed", "--steps", "--guidance", "--delta", "--quality"})

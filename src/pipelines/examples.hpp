@@ -9,5 +9,6 @@ inline constexpr std::string_view kShipped = "fashion-flux";  ///< with its chec
 inline constexpr std::string_view kLarge = "flux-dev";        ///< with random weights
 inline constexpr std::string_view kDecoder = "flux-vae";      ///< with random weights
 inline constexpr std::string_view kFolder = "FLUX.1-dev";     ///< in diffusers' layout
+inline constexpr std::string_view kStream = "sd-turbo";       ///< likewise; it takes frames of a stream
 
 }  // namespace headroom::examples

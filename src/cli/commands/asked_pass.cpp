@@ -16,15 +16,33 @@
 namespace headroom {
 namespace {
 
-PassMaker pipeline_passes(const Pipeline& pipeline, const std::string& pass, RequestOptions request,
+bool takes_frames(const Engine& engine) {
+  if (!engine.pipeline) return is_stream_network(engine.network());
+  try {
+    static_cast<void>(make_stream_model(*engine.pipeline));
+    return true;
+  } catch (const Error&) {  // which says why not
+    return false;
+  }
+}
+
+/// `names` are the passes that there are, without a frame.
+[[noreturn]] void refuse_pass(const Engine& engine, std::string_view name, const std::string& pass,
+                              std::vector<std::string> names) {
+  if (takes_frames(engine)) names.emplace_back(kFrame);
+  fail_usage("{} has no pass '{}': expected one of {}{}", name, pass, fmt::join(names, ", "),
+             did_you_mean(pass, names));
+}
+
+PassMaker pipeline_passes(const Engine& engine, const std::string& pass, RequestOptions request,
                           const ImageSize& size) {
+  const Pipeline& pipeline = *engine.pipeline;
   constexpr std::string_view kForward = "forward";
   const bool is_forward = pass.empty() || pass == kForward;
   std::vector<std::string> names = stage_passes(pipeline);
   if (!is_forward && std::ranges::find(names, pass) == names.end()) {
     names.insert(names.begin(), {std::string(kWholeRequest), std::string(kForward)});
-    fail_usage("{} has no pass '{}': expected one of {}{}", pipeline.name(), pass, fmt::join(names, ", "),
-               did_you_mean(pass, names));
+    refuse_pass(engine, pipeline.name(), pass, std::move(names));
   }
   if (!is_forward && request.reference_rows != 0)
     fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
@@ -41,6 +59,17 @@ PassMaker frame_passes(const Engine& engine, const RequestOptions& request, cons
   return [stream = asked_stream(engine, request, size)](std::int64_t /*rows*/) {
     return frame_pass(stream.model, stream.options);
   };
+}
+
+/// The pass of that name, or the first.
+const ComponentPass& component_pass(const Engine& engine, const std::string& pass) {
+  const ComponentClass& kind = *engine.network().kind;
+  if (pass.empty()) return kind.passes.front();
+  const auto found = std::ranges::find(kind.passes, pass, &ComponentPass::name);
+  if (found != kind.passes.end()) return *found;
+  std::vector<std::string> names;
+  for (const ComponentPass& each : kind.passes) names.emplace_back(each.name);
+  refuse_pass(engine, kind.name, pass, std::move(names));
 }
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
@@ -112,9 +141,9 @@ SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& p
 PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
   if (pass == kFrame) return frame_passes(engine, request, size);
-  if (engine.pipeline) return pipeline_passes(*engine.pipeline, pass, request, size);
+  if (engine.pipeline) return pipeline_passes(engine, pass, request, size);
   const Component& network = engine.network();
-  const ComponentPass& named = pass.empty() ? network.kind->passes.front() : pass_named(*network.kind, pass);
+  const ComponentPass& named = component_pass(engine, pass);
   const auto passes = network.kind->text_tokens == nullptr ? image_passes : text_passes;
   return passes(network, named, request, size);
 }

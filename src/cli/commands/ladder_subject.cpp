@@ -56,7 +56,7 @@ LadderSubject::LadderSubject(const Engine& engine, std::string pass, const Image
 }
 
 void LadderSubject::judge_frames(const LadderOptions& options, const ImageSize& size) {
-  const StreamTeacher teacher = open_stream_teacher(engine_.network().folder);
+  const StreamTeacher teacher = open_stream_teacher(engine_.network());
   made_->judge = [&engine = engine_, teacher, size, clips = options.quality_images, request = options.request](
                      const SwitchSet& switches, WeightStore& weights) -> std::vector<QualityRecord> {
     RequestOptions switched = request;
@@ -112,7 +112,7 @@ std::vector<IdleOption> LadderSubject::idle_options(const LadderOptions& options
   if (!made_) return engine_.pipeline->idle_options(request, {});
   std::vector<IdleOption> idle = idle_of_pass(pass_, request);
   const std::string reason = "it is for whole requests, and this is one pass";
-  if (request.guidance_scale) idle.push_back({"guidance_scale", reason});
+  if (request.guidance_scale) idle.push_back({"guidance", reason});
   if (options.seed != 0) idle.push_back({"seed", reason});
   return idle;
 }

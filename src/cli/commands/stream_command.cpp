@@ -171,7 +171,7 @@ void stream(const StreamArguments& arguments, ExitCode& exit_code) {
   };
   std::optional<StreamJudgement> judgement;
   if (arguments.judged_clips > 0) {
-    judgement = judge_stream(open_stream_teacher(engine.network().folder), arguments.judged_clips, frames);
+    judgement = judge_stream(open_stream_teacher(engine.network()), arguments.judged_clips, frames);
     print_summary(summary_of(*judgement, arguments.judged_clips));
   }
 
@@ -269,10 +269,10 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
   command->add_option("--budget", arguments->budget,
                       "limit of median and p99 from frame in to frame out, as a time (40ms) or a rate (60fps)");
   command->footer(
-      fmt::format("Example: headroom stream {} --input in.mp4 --out out.mp4 --prompt \"oil painting\"\n"
-                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {} --input - --out - | ffplay -\n"
+      fmt::format("Example: headroom stream {0} --input in.mp4 --out out.mp4 --prompt \"oil painting\"\n"
+                  "         ffmpeg -i in.mp4 -f yuv4mpegpipe - | headroom stream {0} --input - --out - | ffplay -\n"
                   "Exit codes: 0 ok, 1 error, 3 the budget was missed, 4 too few frames to tell.",
-                  examples::kFolder, examples::kFolder));
+                  examples::kStream));
   command->callback([arguments, &exit_code] { stream(*arguments, exit_code); });
 }
 

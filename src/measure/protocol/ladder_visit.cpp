@@ -29,7 +29,7 @@ class GenerationVisitor : public RungVisitor {
     if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty())
       fail_usage("--quality judges images, and there are none: {}", obstacle);
     if (pipeline.has_random_weights())
-      fail_usage("--quality judges images of trained weights, and those of {} are random", pipeline.name());
+      fail_usage("--quality judges trained weights, and those of {} are random", pipeline.name());
     if (!pipeline.labels().empty() && options_.prompts.empty()) open_judge();
   }
 
@@ -38,8 +38,11 @@ class GenerationVisitor : public RungVisitor {
     const bool on_cpu = backend_.properties().target.device == DeviceKind::kCpu;
     if (!on_cpu) judge_backend_ = make_backend(DeviceKind::kCpu);
     judge_ = pipeline_.open_judge(on_cpu ? backend_ : *judge_backend_);
-    if (options_.request.token_rows != 0 || options_.request.token_columns != 0)
-      fail_usage("--quality judges images of the model's own size; leave out --token-rows and --token-columns");
+    const Request asked = pipeline_.resolve(options_.request), own = pipeline_.resolve({});
+    if (asked.token_rows != own.token_rows || asked.token_columns != own.token_columns)
+      fail_usage(
+          "--quality judges images of the model's own size: leave out --height and --width, or --token-rows and "
+          "--token-columns");
   }
 
   bool makes_images() const { return pipeline_.obstacle_to_images().empty(); }

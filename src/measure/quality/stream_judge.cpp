@@ -51,6 +51,12 @@ StreamTeacher open_stream_teacher(const std::filesystem::path& model_folder) {
   return teacher;
 }
 
+StreamTeacher open_stream_teacher(const Component& network) {
+  if (network.checkpoint.is_random())
+    fail_usage("--quality judges trained weights, and those of {} are random", network.name);
+  return open_stream_teacher(network.folder);
+}
+
 double flicker_of(const std::vector<Image>& video) {
   if (video.size() < 3) fail("{} frames are too few to see how they flicker, expected 3 or more", video.size());
   double sum = 0, count = 0;

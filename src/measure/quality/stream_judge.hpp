@@ -10,6 +10,7 @@
 #include "measure/statistics/statistics.hpp"
 #include "media/image.hpp"
 #include "pipelines/streams/frame_stream.hpp"
+#include "run/component.hpp"
 
 /// Judges a stream model against a formula's pictures of the same video: how close its frames are, and how they
 /// flicker.
@@ -25,6 +26,8 @@ struct StreamTeacher {
 
 /// Throws Error, one sentence, if the folder names no teacher or an unknown one.
 [[nodiscard]] StreamTeacher open_stream_teacher(const std::filesystem::path& model_folder);
+/// That of a network's folder. Throws a usage Error if its weights are random, since the teacher taught them nothing.
+[[nodiscard]] StreamTeacher open_stream_teacher(const Component& network);
 
 /// Returns the output for the next frame of a clip; `begins` marks the first frame of a clip.
 using ShowFrame = std::function<Image(const Image& seen, bool begins)>;
