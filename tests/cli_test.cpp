@@ -133,6 +133,7 @@ TEST_F(CliTest, ForwardReproducesTheGolden) {
   const Outcome outcome = headroom("forward " + folder + " --inputs " + folder + "/golden.safetensors --out " +
                                    file("out.safetensors").string());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("'sample' is not an input of the pass forward and is not used"));
   const HostTensor sample = SafetensorsFile::open(file("out.safetensors")).read("sample");
   const HostTensor expected = SafetensorsFile::open(golden("tiny-guidance") / "golden.safetensors").read("sample");
   ASSERT_EQ(sample.shape(), expected.shape());
@@ -186,8 +187,8 @@ TEST_F(CliTest, BenchSavesAResultThatReadsBack) {
   EXPECT_THAT(outcome.err, HasSubstr("switch hoist declined: there is no loop of several steps here"));
   const ResultFile results = read_results(file("result.json"));
   ASSERT_EQ(results.results.size(), 1U);
-  EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
   EXPECT_EQ(results.results[0].subject.token_pixels, 2) << "so that budgets and reports know its pixels";
+  EXPECT_EQ(series_of(results.results[0], "forward").time_ms.size(), 3U);
   EXPECT_EQ(series_of(results.results[0], "first_step").time_ms.size(), 3U);
   for (const char* once : {"plan", "load", "first_run"})
     EXPECT_EQ(series_of(results.results[0], once).time_ms.size(), 1U) << once;
@@ -204,8 +205,8 @@ TEST_F(CliTest, BenchListsTheKernelsOfTheSuite) {
   EXPECT_THAT(filtered.out, AllOf(HasSubstr("qk_norm_rope bf16\n"), Not(HasSubstr("linear"))));
   EXPECT_EQ(headroom("bench bodies --list --filter '^silu_mul bf16 medium'").out, "silu_mul bf16 medium 4608x3072\n");
   EXPECT_EQ(headroom("bench " + fashion_ + " --list").code, 2);
-}
   EXPECT_EQ(headroom("bench kernels --list --device cpu --filter 131072").out, "") << "on a CPU they do not run";
+}
 
 TEST_F(CliTest, LadderMeasuresEachRungAndWritesItsImages) {
   const Outcome outcome =
@@ -418,10 +419,10 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
                    AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr(of_model)));
   expect_error("bench load --list", 2, HasSubstr("--list would change nothing of `bench load`"));
   expect_error("bench load --filter x", 2, HasSubstr("--filter would change nothing of `bench load`"));
-  expect_error("bench load --cold", 2, HasSubstr("--cold"));
   expect_error("bench kernels --lora x", 2, HasSubstr("--lora would change nothing of `bench kernels`"));
   expect_error("bench bodies --cache-schedule 10", 2, HasSubstr("--cache-schedule would change nothing"));
   expect_error("bench " + fashion_ + " --reference-rows 3", 2, HasSubstr("are given together"));
+  expect_error("bench load --cold", 2, HasSubstr("--cold"));
   expect_error("bench no-such-model --rounds 2", 2, HasSubstr("--rounds"));
   expect_error("bench models --rounds 2", 2, HasSubstr("--rounds"));
 

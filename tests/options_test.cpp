@@ -294,7 +294,10 @@ TEST_F(OptionsTest, AModelInTheHubsCacheOpensByItsNameAndItsFolder) {
   EXPECT_THAT(headroom("run tiny --prompt x").err, HasSubstr("holds 'fox/tiny'"));
   EXPECT_THAT(run("cd " + file("hf") + " && " + kHeadroomBinary + " run models/live-ink --prompt x").err,
               HasSubstr("'live-ink' ships with the program and is opened by that name"));
-  EXPECT_THAT(headroom("run nosuch --prompt x").err, HasSubstr("models that ship were looked for in "));
+  for (const char* command : {"run nosuch --prompt x", "models nosuch"})
+    EXPECT_THAT(headroom(command).err, HasSubstr("models that ship were looked for in ")) << command;
+  for (const char* command : {"run fox/none --prompt x", "models fox/none"})
+    EXPECT_THAT(headroom(command).err, HasSubstr("to download it there: hf download fox/none")) << command;
 }
 
 TEST_F(OptionsTest, AStreamNamesASamplerThatItCanTake) {

@@ -34,7 +34,8 @@ CLI::Validator device_name() {
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option("MODEL", arguments.model,
-                  "a name that `headroom models` lists, or a checkpoint folder in diffusers layout")
+                  "a name that `headroom models` lists, a checkpoint folder in diffusers layout, or ORG/NAME in the "
+                  "Hugging Face cache")
       ->required();
   command
       .add_option("--random-weights", arguments.random_weights,

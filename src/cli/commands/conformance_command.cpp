@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/text/format.hpp"
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
 #include "cli/commands/commands.hpp"
@@ -117,7 +118,8 @@ Printout to_table(const std::vector<CaseOutcome>& outcomes, bool is_of_one_op) {
   }
   Printout printout(std::move(table));
   const auto [runs, differs, lacks] = count_by_conformity(outcomes);
-  printout.add(fmt::format("\n{} cases: {} run, {} differ, {} lack a kernel\n", outcomes.size(), runs, differs, lacks));
+  printout.add(fmt::format("\n{}: {} run, {} differ, {} lack a kernel\n", format_count(std::ssize(outcomes), "case"),
+                           runs, differs, lacks));
   return printout;
 }
 

@@ -1,5 +1,6 @@
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
@@ -62,7 +63,8 @@ void forward(const ForwardArguments& arguments) {
   const Graph& graph = compiled.program->graph;
   for (const auto& [name, entry] : file.entries())
     if (graph.find(ValueKind::kInput, name) == kNoValue)
-      log.info("{}: '{}' is not an input of this model and is not used", arguments.inputs, name);
+      log.info("{}: '{}' is not an input of the pass {} and is not used", arguments.inputs, name,
+               pass.request.at("pass").get<std::string>());
   for (const auto& [name, tensor] : file.unread())
     log.info("{}: '{}' is {}, which is not read, and is not used", arguments.inputs, name, tensor.dtype);
 

@@ -266,7 +266,7 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   print(arguments, climbed, file);
   without_effect.say(file);
   if (!arguments.out.empty())
-    log.info("wrote results.json{} to {}", subject.makes_images() ? " and a grid of images for each rung" : "",
+    log.info("wrote results.json{} to {}", subject.makes_images() ? " and a grid of images for each measured rung" : "",
              arguments.out);
 }
 
@@ -288,7 +288,7 @@ void add_ladder_command(CLI::App& app) {
       "is fp32), tile on a CPU, streams and graph on a GPU, layouts for convolutions, and half the steps");
   command
       ->add_option("--batch", arguments->options.request.images,
-                   "images per batch, or samples of a pass; 0: one image for each label of the model")
+                   "images per batch, or samples of a pass; 0: one image for each label of the model, or one")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
   add_steps_option(*command, arguments->options.request.steps, "denoise steps of the baseline");
@@ -338,10 +338,9 @@ void add_ladder_command(CLI::App& app) {
       "--floors", arguments->options.floors,
       "also measure the floor of each stage, its least possible time on this machine; takes some seconds per rung");
   command
-      ->add_option(
-          "--out", arguments->out,
-          "folder for results.json and a PNG grid for each rung; a stopped ladder is resumed from it, a finished one "
-          "is measured again and replaced")
+      ->add_option("--out", arguments->out,
+                   "folder for results.json and a PNG grid for each measured rung; a stopped ladder is resumed from "
+                   "it, a finished one is measured again and replaced")
       ->check(folder_name())
       ->type_name("DIR");
   // Internal options for the processes of --processes.

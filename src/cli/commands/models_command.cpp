@@ -93,8 +93,8 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
 
 void list_models_in(const std::string& name_or_folder, bool as_json) {
   const std::filesystem::path folder = find_model_folder(name_or_folder);
-  const std::vector<FoundComponent> models =
-      find_models(folder.empty() ? std::filesystem::path(name_or_folder) : folder);
+  if (folder.empty()) static_cast<void>(open_component(name_or_folder));  // throws an Error that says what is missing
+  const std::vector<FoundComponent> models = find_models(folder);
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const FoundComponent& found : models)

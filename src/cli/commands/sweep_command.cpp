@@ -244,7 +244,8 @@ void add_sweep_command(CLI::App& app) {
   command
       ->add_option(
           "--opt", arguments->grid.switches,
-          "switches or presets, as in `run`; may be given several times, to sweep over the lists; default: baseline")
+          "switches or presets, as in `run` but without auto; may be given several times, to sweep over the lists; "
+          "default: baseline")
       ->type_name("LIST");
   add_strict_option(*command, arguments->switches);
   command->add_option("--trials", arguments->trials, "minimum number of steps to time in each cell")
@@ -258,7 +259,8 @@ void add_sweep_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--out", arguments->out,
-                   "result file; its existing cells are kept, unless they have fewer trials or processes")
+                   "result file, which a sweep needs; its existing cells are kept, unless they have fewer trials or "
+                   "processes")
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_flag(
