@@ -158,7 +158,7 @@ TEST_F(LadderCommand, GoesOnWhereItWasKilled) {
   if (fs::exists(unfinished)) {
     const Outcome other = headroom(line + "--trials 4 --out " + out);
     EXPECT_EQ(other.code, 1);
-    EXPECT_THAT(other.err, AllOf(HasSubstr("unfinished.json holds another ladder"), HasSubstr("trials: 3 against 4")));
+    EXPECT_THAT(other.err, AllOf(HasSubstr("unfinished.json holds another ladder"), HasSubstr("trials: 4 against 3")));
   }
   const Outcome outcome = headroom(line + "--trials 3 --out " + out);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
