@@ -78,6 +78,7 @@ asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests und
 fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
 	cmake --build --preset fuzz --parallel $(JOBS)
 	$(call run_fuzzer,safetensors_fuzz,tests/fuzz/safetensors)
+	$(call run_fuzzer,gguf_fuzz,tests/fuzz/gguf)
 	$(call run_fuzzer,json_fuzz,tests/fuzz/json)
 	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
 	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)

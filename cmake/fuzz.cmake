@@ -1,5 +1,6 @@
 # Fuzz targets, for -DHEADROOM_FUZZ=ON with clang:
 #   safetensors_fuzz    run it as: safetensors_fuzz NEW_INPUTS tests/fuzz/safetensors -runs=1000000 -max_len=4096
+#   gguf_fuzz           run it as: gguf_fuzz NEW_INPUTS tests/fuzz/gguf -runs=1000000 -max_len=4096
 #   json_fuzz           run it as: json_fuzz NEW_INPUTS tests/fuzz/json -runs=1000000 -max_len=4096
 #   read_image_fuzz     run it as: read_image_fuzz NEW_INPUTS tests/goldens/media/pictures -runs=1000000 -max_len=4096
 #   y4m_fuzz            run it as: y4m_fuzz NEW_INPUTS tests/fuzz/y4m -runs=1000000 -max_len=4096
@@ -18,7 +19,7 @@ file(GLOB_RECURSE base RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS src/
 list(FILTER base EXCLUDE REGEX "(_test|_fuzz|/pcre2)\\.cpp$")  # no parser here has regular expressions
 set(fuzzed
     ${base}
-    io/safetensors.cpp
+    io/gguf.cpp io/safetensors.cpp
     media/byte_stream.cpp media/image.cpp media/jpeg.cpp media/latin1.cpp media/orientation.cpp media/png.cpp media/read_image.cpp media/zlib_stream.cpp
     media/video/video_limits.cpp media/video/y4m.cpp media/video/yuv.cpp
     models/autoencoders/autoencoder_kl_config.cpp models/autoencoders/autoencoder_kl_qwen_image_config.cpp models/autoencoders/autoencoder_tiny_config.cpp models/config.cpp
@@ -41,7 +42,7 @@ target_compile_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,
 target_link_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer,address,undefined)
 target_link_libraries(headroom_fuzzed PUBLIC headroom_options fmt::fmt nlohmann_json::nlohmann_json PNG::PNG ZLIB::ZLIB JPEG::JPEG PkgConfig::HWY)
 
-foreach(target io/safetensors base/text/json media/read_image media/video/y4m pipelines/config cli/images/request)
+foreach(target io/gguf io/safetensors base/text/json media/read_image media/video/y4m pipelines/config cli/images/request)
   cmake_path(GET target FILENAME name)
   add_executable(${name}_fuzz src/${target}_fuzz.cpp)
   target_link_libraries(${name}_fuzz PRIVATE headroom_fuzzed)

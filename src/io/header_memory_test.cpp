@@ -1,4 +1,4 @@
-// Heap use of reading a header, counted, so that it is the same on every machine.
+// Heap use of reading headers of weights, counted, so that it is the same on every machine.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/test_util.hpp"
+#include "io/gguf.hpp"
 #include "io/safetensors.hpp"
 
 namespace {
@@ -39,7 +40,7 @@ std::atomic<std::size_t> peak_bytes{0};
 namespace headroom {
 namespace {
 
-class SafetensorsHeaderMemory : public testing::Test {
+class HeaderMemory : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef __SANITIZE_ADDRESS__
@@ -47,18 +48,33 @@ class SafetensorsHeaderMemory : public testing::Test {
 #endif
   }
 };
+using SafetensorsHeaderMemory = HeaderMemory;
+using GgufHeaderMemory = HeaderMemory;
 
 constexpr std::size_t kAlways = std::size_t{1} << 20;  // for a small header
 
-/// Reads a header as a file without data, and returns the peak memory; `error` receives the error message.
-std::size_t peak_of(const std::string& header, std::string& error) {
-  std::string file(8, '\0');
-  for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>((header.size() >> (8 * i)) & 0xFFU);
-  file += header;
+/// The peak memory of reading a file with `parse`; `error` receives the error message.
+template <typename Parse>
+std::size_t peak_of_reading(const std::string& file, std::string& error, const Parse& parse) {
   const std::size_t before = live_bytes;
   peak_bytes = before;
-  error = error_of([&] { (void)parse_safetensors_header(std::as_bytes(std::span(file)), "f"); });
+  error = error_of([&] { (void)parse(std::as_bytes(std::span(file)), "f"); });
   return peak_bytes - before;
+}
+
+std::string little(std::uint64_t value, std::size_t bytes = 8) {
+  std::string text(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>((value >> (8 * i)) & 0xFFU);
+  return text;
+}
+
+/// Of a safetensors header as a file without data.
+std::size_t peak_of(const std::string& header, std::string& error) {
+  return peak_of_reading(little(header.size()) + header, error, parse_safetensors_header);
+}
+
+std::size_t peak_of_gguf(std::uint64_t tensors, std::uint64_t metadata, const std::string& rest, std::string& error) {
+  return peak_of_reading("GGUF" + little(3, 4) + little(tensors) + little(metadata) + rest, error, parse_gguf_header);
 }
 
 /// `count` members, as `write` gives each.
@@ -125,6 +141,46 @@ TEST_F(SafetensorsHeaderMemory, OrdinaryMetadataAreNotTooMany) {
   (void)peak_of("{\"__metadata__\":" + object_of(300'000, [](int i) { return fmt::format("\"{:x}\":\"\"", i); }) + "}",
                 error);
   EXPECT_THAT(error, testing::HasSubstr("texts, which are too many for a header of"));
+}
+
+constexpr std::size_t kMost = std::size_t{64} << 20;
+
+TEST_F(GgufHeaderMemory, OfTheLargestHeaderIsBounded) {
+  constexpr std::uint64_t kTensors = 262'144, kMetadata = 65'536;
+  std::string rest;
+  for (std::uint64_t i = 0; i < kMetadata; ++i) rest += little(8) + little(i) + little(0, 4) + "v";
+  for (std::uint64_t i = 0; i < kTensors; ++i)
+    rest += little(8) + little(i) + little(0, 4) + little(24, 4) + little(32 * i);
+  std::string error;
+  EXPECT_LE(peak_of_gguf(kTensors, kMetadata, rest, error), kMost);
+  EXPECT_THAT(error, testing::HasSubstr("has 1 bytes from data byte 0, but the file has 0 data bytes"));
+  rest += std::string(32 * kTensors + 32, '\1');
+  EXPECT_LE(peak_of_gguf(kTensors, kMetadata, rest, error), kMost);
+  EXPECT_EQ(error, "(no error)");
+}
+
+TEST_F(GgufHeaderMemory, OfWhatIsNoneIsBounded) {
+  std::string error;
+  // counts that the file could hold, but that are too many
+  EXPECT_LE(peak_of_gguf(1'000'000, 0, std::string(24'000'000, '\0'), error), kAlways);
+  EXPECT_THAT(error, testing::HasSubstr("at most 262144 are read"));
+  EXPECT_LE(peak_of_gguf(0, 1'000'000'000, std::string(24'000'000, '\0'), error), kAlways);
+  // a million texts, and as many empty arrays
+  for (const auto& [type, bytes] :
+       {std::pair<std::uint64_t, std::size_t>(8, 8), std::pair<std::uint64_t, std::size_t>(9, 12)}) {
+    const std::string array = little(type, 4) + little(1'000'000) + std::string(bytes * 1'000'000, '\0');
+    EXPECT_LE(peak_of_gguf(0, 1, little(1) + "k" + little(9, 4) + array, error), kAlways);
+    EXPECT_EQ(error, "(no error)");
+  }
+  // one long text, in a header of which only so much is read
+  const auto text = [](std::size_t bytes) {
+    return little(1) + "k" + little(8, 4) + little(bytes) + std::string(bytes, 'x');
+  };
+  EXPECT_LE(peak_of_gguf(0, 1, text(99'000'000), error), kAlways);
+  EXPECT_EQ(error, "(no error)");
+  EXPECT_LE(peak_of_gguf(0, 1, text(101'000'000), error), kAlways);
+  EXPECT_THAT(error,
+              testing::HasSubstr("a text has 101000000 bytes, but the header of a file may have 100000000 in all"));
 }
 
 }  // namespace
