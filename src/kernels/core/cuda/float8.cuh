@@ -41,8 +41,8 @@ __device__ __forceinline__ void store_f8(const float (&from)[1], std::uint8_t* t
   *to = static_cast<std::uint8_t>(pack_f8(from[0], 0.0F));
 }
 
-/// A number of a magnitude up to 127, rounded to nearest even, in the lowest byte: 1.5 * 2^23 plus the number ends in its
-/// integer. Conversions run at an eighth of the rate of additions.
+/// A number of a magnitude up to 127, rounded to nearest even, in the lowest byte: 1.5 * 2^23 plus the number ends in
+/// its integer. Conversions run at an eighth of the rate of additions.
 __device__ __forceinline__ std::uint32_t integer_bits(float value) {
   return __float_as_uint(__fadd_rn(value, 12582912.0F));
 }
