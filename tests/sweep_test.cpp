@@ -101,10 +101,9 @@ TEST_F(SweepCommand, SurvivesBeingKilledAtRandomMoments) {
 
 TEST_F(SweepCommand, RecordsWhatDoesNotFitAndGoesOn) {
   // 4000 x 4000 tokens: the activations alone would take terabytes.
-  const Outcome outcome =
-      headroom("sweep " + kTiny +
-               " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --opt lossless --out " +
-               file("sweep.json"));
+  const Outcome outcome = headroom(
+      "sweep " + kTiny + " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --opt lossless --out " +
+      file("sweep.json"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("out of memory"));
   const ResultFile saved = read_results(file("sweep.json"));

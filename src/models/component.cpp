@@ -24,18 +24,12 @@ namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(),
-      qwen_image_transformer_class(),
-      autoencoder_kl_class(),
-      autoencoder_kl_qwen_image_class(),
-      autoencoder_tiny_class(),
-      t5_encoder_class(),
-      clip_text_class(),
-      clip_text_with_projection_class(),
-      qwen25_vl_class(),
-      qwen3_class(),
-      unet2d_condition_class(),
-      unet2d_class(),
+      flux_transformer_class(), qwen_image_transformer_class(),
+      autoencoder_kl_class(),   autoencoder_kl_qwen_image_class(),
+      autoencoder_tiny_class(), t5_encoder_class(),
+      clip_text_class(),        clip_text_with_projection_class(),
+      qwen25_vl_class(),        qwen3_class(),
+      unet2d_condition_class(), unet2d_class(),
       live_stream_unet_class(),
   };
   return kClasses;
