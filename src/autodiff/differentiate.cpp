@@ -1,6 +1,7 @@
 #include "autodiff/differentiate.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,23 +47,27 @@ class Between {
   }
 
  private:
-  /// A value depends on `wrt` if it is one of them, or made of one that does. Integers and truth values do not.
+  /// A value depends on `wrt` if it is one of them, or made of one that does; integers and truth values do not. Within
+  /// a loop a state depends on what the iteration before made of it.
   void follow_forwards(std::span<const ValueId> wrt) {
-    for (const ValueId value : wrt) depends_[index_of(value)] = true;
+    bool grows = false;
     const auto depends = [&](ValueId value) { return value != kNoValue && depends_[index_of(value)]; };
-    const auto leave_regions = [&] {
+    const auto mark = [&](ValueId value) {
+      grows |= !depends(value);
+      depends_[index_of(value)] = true;
+    };
+    std::ranges::for_each(wrt, mark);
+    while (std::exchange(grows, false)) {
+      for (const Node& node : graph_.nodes())
+        if (std::ranges::any_of(node.inputs, depends))
+          for (const ValueId result : node.results)
+            if (is_float(graph_.type(result).dtype)) mark(result);
       for (const Region& region : graph_.regions())
         for (const RegionResult& result : region.results)
-          if (depends(result.from) || depends(result.otherwise)) depends_[index_of(result.value)] = true;
-    };
-    RegionId region = kTopRegion;
-    for (const Node& node : graph_.nodes()) {
-      if (std::exchange(region, node.region) != node.region) leave_regions();
-      if (!std::ranges::any_of(node.inputs, depends)) continue;
-      for (const ValueId result : node.results)
-        if (is_float(graph_.type(result).dtype)) depends_[index_of(result)] = true;
+          if (depends(result.from) || depends(result.otherwise)) mark(result.value);
+      for (const StateUpdate& update : graph_.state_updates())
+        if (depends(update.next) && !is_within(graph_, region_, update.region)) mark(update.value);
     }
-    leave_regions();
   }
 
   void follow_backwards(ValueId loss) {
@@ -184,13 +189,15 @@ void drop_unread(Graph& graph, std::size_t first, std::span<const ValueId> read)
   std::vector<bool> is_read(graph.value_count(), false);
   for (const ValueId value : read) is_read[index_of(value)] = true;
   std::vector<Node> nodes = graph.take_nodes();
-  for (std::size_t i = nodes.size(); i-- > first;) {
-    const bool stays = std::ranges::any_of(nodes[i].results, [&](ValueId result) { return is_read[index_of(result)]; });
-    if (stays)
+  const auto stays = [&](const Node& node) {
+    return std::ranges::any_of(node.results, [&](ValueId result) { return is_read[index_of(result)]; });
+  };
+  for (std::size_t i = nodes.size(); i-- > first;)
+    if (stays(nodes[i]))
       for (const ValueId input : nodes[i].inputs) is_read[index_of(input)] = true;
-    else
-      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+  const auto unread =
+      std::remove_if(nodes.begin() + static_cast<std::ptrdiff_t>(first), nodes.end(), std::not_fn(stays));
+  nodes.erase(unread, nodes.end());
   graph.set_nodes(std::move(nodes));
 }
 

@@ -199,6 +199,32 @@ TEST(Differentiate, RefusesLoopsAndBranches) {
   EXPECT_EQ(refusal_of(builder, builder.exp(x), {x}), "none") << "it does not lead through either";
 }
 
+// Each iteration stores x, and the next one reads it.
+TEST(Differentiate, RefusesLoopsThatDependOnAnEarlierIteration) {
+  Graph graph("loop");
+  Builder builder(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, Shape{}}), y = graph.add_state("y", {DType::kF32, Shape{}});
+  ValueId last = kNoValue;
+  {
+    const Builder::Loop loop = builder.loop(3, "i");
+    const ValueId stored = builder.exp(y);
+    builder.set_next(y, builder.neg(x));
+    last = loop.yield(stored);
+  }
+  EXPECT_THAT(refusal_of(builder, builder.exp(last), {x}), HasSubstr("a result of a loop"));
+}
+
+// An `if` without nodes of its own, which chooses between values that exist already.
+TEST(Differentiate, RefusesBranchesWithoutNodes) {
+  Graph graph("branch");
+  Builder builder(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, Shape{}}),
+                is_on = graph.add_input("on", {DType::kBool, Shape{}});
+  const ValueId y = builder.exp(x), z = builder.neg(x);
+  const ValueId chosen = builder.run_if(is_on, [&] { return std::vector{y}; }, {z})[0];
+  EXPECT_THAT(refusal_of(builder, builder.exp(chosen), {x}), HasSubstr("a result of a branch"));
+}
+
 TEST(Differentiate, RefusesWhatHasNoDerivative) {
   LossGraph graph;
   const ValueId x = graph.input({2, 4}), half = graph.input({4}, DType::kBF16), id = graph.input({2}, DType::kI32);
