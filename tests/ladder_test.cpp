@@ -46,9 +46,9 @@ class LadderCommand : public ProgramTest {
     return fmt::format("ladder {} --token-rows 4 --token-columns 4 --batch 1 --trials 3 --max-rounds {} {}",
                        kTinyLadder, most_rounds, options);
   }
-  [[nodiscard]] std::vector<std::string> names_in(const std::string& json) const {
+  [[nodiscard]] std::vector<std::string> names_in(const std::string& printed) const {
     std::vector<std::string> names;
-    for (const Result& result : results_from_json(parse_json(json, "stdout"), "stdout").results)
+    for (const Result& result : results_from_json(parse_json(printed, "stdout"), "stdout").results)
       names.push_back(result.name);
     return names;
   }
