@@ -250,6 +250,7 @@ std::string cell_name(const SweepRow& row) {
 std::string sweep_remarks(const std::vector<SweepRow>& rows) {
   std::string unsettled, few, declined, no_interval;
   for (const SweepRow& row : rows) {
+    if (is_out_of_memory(*row.result)) continue;
     for (const DeclinedSwitch& one : row.result->configuration.declined)
       declined += fmt::format("  {}: {}: {}\n", cell_name(row), one.name, one.reason);
     if (no_interval.empty()) no_interval = why_no_factor_interval(row);
