@@ -138,6 +138,24 @@ TEST(QwenImagePipelines, GuidesOnlyByANegativePromptUnlessAsked) {
               testing::HasSubstr("edits no images"));
 }
 
+/// Prompts of two lengths are one row of blocks, with one residual stream of the image.
+TEST(QwenImagePipelines, StepCachesTakeGuidanceByTextsOfAnyLength) {
+  const OpenedPipeline opened(golden_folder(kQwenFolder), DeviceKind::kCpu);
+  const PipelineGolden golden(kQwenFolder, "guided", *opened.pipeline);
+  for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9", "meancache=3"}) {
+    RequestOptions options = golden.options();
+    options.switches = SwitchSet::parse(switches);
+    Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+    const HostTensor made = generator.generate(golden.images());
+    EXPECT_TRUE(generator.has_step_cache()) << switches;
+    EXPECT_EQ(generator.compiled().applied, options.switches.names());
+    const std::vector<bool> computed = generator.computed_steps();
+    EXPECT_EQ(std::ranges::count(computed, true), switches == "meancache=3" ? 3 : 4) << switches;
+    EXPECT_LE(relative_l2(made, golden.expected("latents")), switches == "meancache=3" ? 0.5 : kLatentsError)
+        << switches;
+  }
+}
+
 TEST(QwenImagePipelines, OfATransformerAloneReadRandomTexts) {
   const std::unique_ptr<Pipeline> pipeline =
       open_pipeline((golden_folder(kQwenFolder) / "transformer").string(), std::nullopt);
@@ -148,7 +166,7 @@ TEST(QwenImagePipelines, OfATransformerAloneReadRandomTexts) {
   EXPECT_THAT(more.text_lengths, ElementsAre(9, 9, 9));
   const Graph graph = pipeline->build_denoise(request);
   EXPECT_EQ(graph.type(graph.find(ValueKind::kInput, "encoder_hidden_states")).shape, (Shape{18, 16}));
-  EXPECT_EQ(graph.blocks().size(), 2U) << "one pass for both";
+  EXPECT_EQ(graph.blocks().size(), 2U);
 }
 
 }  // namespace

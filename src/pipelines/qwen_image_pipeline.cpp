@@ -43,24 +43,6 @@ HostTensor text_positions(std::int64_t rows, std::int64_t columns, std::int64_t 
   return ids;
 }
 
-/// Rows of a batch that follow each other and whose texts are of one length.
-struct EqualTexts {
-  std::int64_t first = 0, rows = 0;
-  std::int64_t first_token = 0, length = 0;
-};
-std::vector<EqualTexts> equal_texts(const std::vector<std::int64_t>& lengths) {
-  std::vector<EqualTexts> groups;
-  std::int64_t row = 0, token = 0;
-  for (const std::int64_t length : lengths) {
-    if (groups.empty() || groups.back().length != length)
-      groups.push_back({.first = row, .first_token = token, .length = length});
-    ++groups.back().rows;
-    ++row;
-    token += length;
-  }
-  return groups;
-}
-
 class QwenImagePipeline final : public DiffusionPipeline {
  public:
   QwenImagePipeline(PipelineParts parts, const DiffusionKind& kind, QwenImageConfig config)
@@ -89,47 +71,28 @@ class QwenImagePipeline final : public DiffusionPipeline {
   QwenImageConfig config_;
 };
 
-/// Further inputs: `img_ids`, and `txt_ids` of the longest text. Rows whose texts are of one length are one pass; the
-/// passes of others follow.
+/// Further inputs: `img_ids`, and `txt_ids` of the longest text.
 Predict QwenImagePipeline::add_denoiser(Builder& builder, const Request& request,
                                         const std::vector<ValueId>& texts) const {
-  struct Pass {
-    EqualTexts rows;
-    QwenImageInputs inputs;
+  const auto input = [&](const char* name, std::int64_t tokens) {
+    return builder.graph().add_input(name, TensorType{.shape = {tokens, kQwenImageAxes}});
   };
-  Graph& graph = builder.graph();
-  const std::int64_t longest = request.longest_text();
-  const ValueId img_ids = graph.add_input("img_ids", TensorType{.shape = {request.image_tokens(), kQwenImageAxes}});
-  const ValueId txt_ids = graph.add_input("txt_ids", TensorType{.shape = {longest, kQwenImageAxes}});
-  std::vector<Pass> passes;
-  for (const EqualTexts& rows : equal_texts(request.text_lengths)) {
-    const ValueId states = builder.slice(texts[0], 0, rows.first_token, rows.rows * rows.length);
-    passes.push_back(
-        {.rows = rows,
-         .inputs = {
-             .hidden_states = kNoValue,
-             .encoder_hidden_states = builder.reshape(states, {rows.rows, rows.length, config_.joint_attention_dim}),
-             .timestep = kNoValue,
-             .img_ids = img_ids,
-             .txt_ids = rows.length == longest ? txt_ids : builder.slice(txt_ids, 0, 0, rows.length)}});
-  }
-  return [this, passes](Builder& b, ValueId latents, ValueId timestep) {
-    const bool is_one = passes.size() == 1;
-    std::vector<ValueId> predicted;
-    for (const Pass& pass : passes) {
-      const auto rows_of = [&](ValueId all) {
-        const auto scope = b.scope("sampler");
-        return is_one ? all : b.slice(all, 0, pass.rows.first, pass.rows.rows);
-      };
-      QwenImageInputs given = pass.inputs;
-      given.hidden_states = rows_of(latents);
-      given.timestep = rows_of(timestep);
-      predicted.push_back(
-          build_qwen_image(b, config_, given, denoiser().params(), is_one ? NamedBlocks::kYes : NamedBlocks::kNo));
-    }
-    if (is_one) return predicted.front();
-    const auto scope = b.scope("sampler");
-    return b.concat(predicted, 0);  // [batch, tokens, channels]
+  const bool are_equal =
+      std::ranges::adjacent_find(request.text_lengths, std::ranges::not_equal_to()) == request.text_lengths.end();
+  QwenImageInputs inputs{
+      .hidden_states = kNoValue,
+      .encoder_hidden_states = builder.reshape(
+          texts[0], {are_equal ? request.batch() : 1, are_equal ? request.longest_text() : builder.shape(texts[0])[0],
+                     config_.joint_attention_dim}),
+      .timestep = kNoValue,
+      .img_ids = input("img_ids", request.image_tokens()),
+      .txt_ids = input("txt_ids", request.longest_text())};
+  if (!are_equal) inputs.text_lengths = request.text_lengths;
+  return [this, inputs](Builder& b, ValueId latents, ValueId timestep) {
+    QwenImageInputs given = inputs;
+    given.hidden_states = latents;
+    given.timestep = timestep;
+    return build_qwen_image(b, config_, given, denoiser().params());  // [batch, tokens, channels]
   };
 }
 

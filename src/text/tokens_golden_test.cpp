@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -62,6 +63,34 @@ TEST(TokensGolden, Qwen2OfTokenizerJson) {
   expect_ids(open_tokenizer(token_goldens() / "qwen2"), token_goldens() / "qwen2/ids.json");
 }
 
+/// FNV-1a of 64 bits, over four bytes an id.
+std::uint64_t hash_of(const std::vector<TokenId>& ids) {
+  std::uint64_t value = 0xCBF29CE484222325U;
+  for (const TokenId id : ids)
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      value = (value ^ (static_cast<std::uint32_t>(id) >> shift & 0xFFU)) * 0x100000001B3U;
+  return value;
+}
+
+/// Prompts in and out of Qwen-Image's template (tests/goldens/make_prompt_ids.py), of which the file has hashes.
+void expect_prompt_ids(const Tokenizer& tokenizer) {
+  const nlohmann::json prompts = read_json(token_goldens() / "qwen2/prompts.json");
+  const nlohmann::json expected = read_json(token_goldens() / "qwen2/prompt_ids.json");
+  ASSERT_EQ(prompts.at("prompts").size(), 2000U);
+  ASSERT_EQ(expected.size(), 2000U);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    std::string prompt;
+    for (const nlohmann::json& part : prompts["prompts"][i])
+      prompt += prompts["parts"][part.get<std::size_t>()].get<std::string>();
+    const std::vector<TokenId> ids = tokenizer.encode(prompt).ids;
+    EXPECT_EQ(ids.size(), expected[i][0].get<std::size_t>()) << "prompt " << i << ", " << prompt;
+    EXPECT_EQ(fmt::format("{:016x}", hash_of(ids)), expected[i][1].get<std::string>())
+        << "prompt " << i << ", " << prompt << "\n  is " << pieces_of(tokenizer, ids);
+  }
+}
+
+TEST(TokensGolden, Qwen2OfPrompts) { expect_prompt_ids(open_tokenizer(token_goldens() / "qwen2")); }
+
 TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
   // The same vocabulary in the older file formats, with the added tokens in their places.
   const nlohmann::json whole = read_json(token_goldens() / "qwen2/tokenizer.json");
@@ -79,6 +108,7 @@ TEST(TokensGolden, Qwen2OfVocabularyAndMerges) {
   }
   write_json(folder / "tokenizer_config.json", config);
   expect_ids(open_tokenizer(folder.path()), token_goldens() / "qwen2/ids.json");
+  expect_prompt_ids(open_tokenizer(folder.path()));
 }
 
 /// T5's tokenizer.json, whose character map equals that of spiece.model.

@@ -1,7 +1,6 @@
 #include "models/transformers/dual_stream.hpp"
 
 #include <cmath>
-#include <tuple>
 
 namespace headroom {
 namespace {
@@ -17,8 +16,34 @@ struct Modulation {
 
 }  // namespace
 
-void DualStream::set_positions(ValueId ids, const std::vector<std::int64_t>& axes) {
-  std::tie(cos_, sin_) = b_.rope_table(ids, axes);  // [tokens, head_dim / 2]
+std::vector<EqualTexts> equal_texts(const std::vector<std::int64_t>& lengths) {
+  std::vector<EqualTexts> groups;
+  std::int64_t row = 0, token = 0;
+  for (const std::int64_t length : lengths) {
+    if (groups.empty() || groups.back().length != length)
+      groups.push_back({.first = row, .first_token = token, .length = length});
+    ++groups.back().rows;
+    ++row;
+    token += length;
+  }
+  return groups;
+}
+
+void DualStream::set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes) {
+  const auto [cos, sin] = b_.rope_table(b_.concat({txt_ids, img_ids}, 0), axes);
+  rotations_ = {{cos, sin}};
+}
+
+void DualStream::set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes,
+                               const std::vector<EqualTexts>& texts) {
+  texts_ = texts;
+  rotations_.clear();
+  const std::int64_t longest = b_.shape(txt_ids)[0];
+  for (const EqualTexts& of : texts) {
+    const ValueId own = of.length == longest ? txt_ids : b_.slice(txt_ids, 0, 0, of.length);
+    const auto [cos, sin] = b_.rope_table(b_.concat({own, img_ids}, 0), axes);
+    rotations_.push_back({cos, sin});
+  }
 }
 
 ValueId DualStream::linear(std::string_view name, ValueId x, std::int64_t out) {
@@ -67,17 +92,26 @@ ValueId DualStream::normed_heads(std::string_view norm, ValueId x) {
   return b_.rms_norm(heads, weight("weight", {head_dim_}), kNormEps);
 }
 
-DualStream::Heads DualStream::project(const ProjectionNames& names, ValueId x) {
+DualStream::Heads DualStream::projections(const ProjectionNames& names, ValueId x) {
   const ValueId q = linear(names.q, x, dim_);
   const ValueId k = linear(names.k, x, dim_);
-  const ValueId v = linear(names.v, x, dim_);
-  return {normed_heads(names.norm_q, q), normed_heads(names.norm_k, k), to_heads(v)};
+  return {q, k, linear(names.v, x, dim_)};
 }
 
-ValueId DualStream::attention(const Heads& heads) {
+DualStream::Heads DualStream::split(const ProjectionNames& names, const Heads& x) {
+  return {normed_heads(names.norm_q, x.q), normed_heads(names.norm_k, x.k), to_heads(x.v)};
+}
+
+DualStream::Heads DualStream::project(const ProjectionNames& names, ValueId x) {
+  return split(names, projections(names, x));
+}
+
+ValueId DualStream::attention(const Heads& heads) { return attention(heads, rotations_.front()); }
+
+ValueId DualStream::attention(const Heads& heads, const Rotation& rotation) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
-  const ValueId q = b_.mul_scalar(b_.rope(heads.q, cos_, sin_), scale);
-  const ValueId k = b_.rope(heads.k, cos_, sin_);
+  const ValueId q = b_.mul_scalar(b_.rope(heads.q, rotation.cos, rotation.sin), scale);
+  const ValueId k = b_.rope(heads.k, rotation.cos, rotation.sin);
   const ValueId scores = b_.matmul(q, k, /*transpose_b=*/true);    // [batch, heads, tokens, tokens]
   const ValueId context = b_.matmul(b_.softmax(scores), heads.v);  // [batch, heads, tokens, head_dim]
   const ValueId tokens = b_.transpose(context, {0, 2, 1, 3});      // [batch, tokens, heads, head_dim]
@@ -92,7 +126,8 @@ ValueId DualStream::feed_forward(std::string_view name, ValueId x) {
 std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, const StreamNames& text_names,
                                               ValueId image, ValueId text, ValueId temb) {
   const std::vector<ValueId> image_mod = modulations(image_names.modulation, temb, 6);
-  const std::vector<ValueId> text_mod = modulations(text_names.modulation, temb, 6);
+  const ValueId text_temb = texts_.empty() ? temb : b_.slice(temb, 0, 0, 1);
+  const std::vector<ValueId> text_mod = modulations(text_names.modulation, text_temb, 6);
   const Modulation image_attn{image_mod[0], image_mod[1], image_mod[2]},
       image_mlp{image_mod[3], image_mod[4], image_mod[5]};
   const Modulation text_attn{text_mod[0], text_mod[1], text_mod[2]}, text_mlp{text_mod[3], text_mod[4], text_mod[5]};
@@ -113,6 +148,13 @@ std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, co
 std::pair<ValueId, ValueId> DualStream::joint_attention(const StreamNames& image_names, const StreamNames& text_names,
                                                         ValueId image, ValueId text) {
   const auto scope = b_.scope("attn");
+  if (!texts_.empty()) {
+    const Heads image_projections = projections(image_names.projection, image);
+    const auto [image_context, text_context] =
+        attention_by_length(image_names, text_names, image_projections, projections(text_names.projection, text));
+    const ValueId image_out = linear(image_names.out, image_context, dim_);
+    return {image_out, linear(text_names.out, text_context, dim_)};
+  }
   const std::int64_t text_tokens = b_.shape(text)[1];
   const std::int64_t image_tokens = b_.shape(image)[1];
   const Heads of_image = project(image_names.projection, image);
@@ -123,6 +165,30 @@ std::pair<ValueId, ValueId> DualStream::joint_attention(const StreamNames& image
   const ValueId image_out = linear(image_names.out, b_.slice(context, 1, text_tokens, image_tokens), dim_);
   const ValueId text_out = linear(text_names.out, b_.slice(context, 1, 0, text_tokens), dim_);
   return {image_out, text_out};
+}
+
+/// The joint attention of each request over its own text and image: [batch, image tokens, dim] and
+/// [1, text tokens, dim].
+std::pair<ValueId, ValueId> DualStream::attention_by_length(const StreamNames& image_names,
+                                                            const StreamNames& text_names, const Heads& image,
+                                                            const Heads& text) {
+  const std::int64_t image_tokens = b_.shape(image.q)[1];
+  std::vector<ValueId> image_parts, text_parts;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const EqualTexts& of = texts_[i];
+    const std::int64_t tokens = of.rows * of.length;
+    const auto of_image = [&](ValueId x) { return b_.slice(x, 0, of.first, of.rows); };
+    const auto of_text = [&](ValueId x) {
+      return b_.reshape(b_.slice(x, 1, of.first_token, tokens), {of.rows, of.length, dim_});
+    };
+    const Heads t = split(text_names.projection, {of_text(text.q), of_text(text.k), of_text(text.v)});
+    const Heads m = split(image_names.projection, {of_image(image.q), of_image(image.k), of_image(image.v)});
+    const Heads joint{b_.concat({t.q, m.q}, 2), b_.concat({t.k, m.k}, 2), b_.concat({t.v, m.v}, 2)};
+    const ValueId context = attention(joint, rotations_[i]);  // [rows, text + image tokens, dim]
+    image_parts.push_back(b_.slice(context, 1, of.length, image_tokens));
+    text_parts.push_back(b_.reshape(b_.slice(context, 1, 0, of.length), {1, tokens, dim_}));
+  }
+  return {b_.concat(image_parts, 0), b_.concat(text_parts, 1)};
 }
 
 ValueId DualStream::head(ValueId x, ValueId temb, std::int64_t out) {

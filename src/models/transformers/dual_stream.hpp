@@ -9,6 +9,14 @@
 
 namespace headroom {
 
+/// Rows of a batch that follow each other and whose texts are of one length.
+struct EqualTexts {
+  std::int64_t first = 0, rows = 0;
+  std::int64_t first_token = 0, length = 0;  ///< of each text; the first token counts those of all texts before
+};
+/// The rows of a batch, by their texts' lengths.
+[[nodiscard]] std::vector<EqualTexts> equal_texts(const std::vector<std::int64_t>& lengths);
+
 /// Layers of transformers whose text and image tokens are two streams with separate weights and joint attention (Esser
 /// et al., "Scaling Rectified Flow Transformers", 2024), in plain ops. A name is that of the layer below the builder's
 /// path, under which its params are found.
@@ -36,8 +44,13 @@ class DualStream {
     std::string_view out;
   };
 
-  /// The rotary positions of the attention, from ids[tokens, axes].
-  void set_positions(ValueId ids, const std::vector<std::int64_t>& axes);
+  /// The rotary positions of the attention, from the ids [tokens, axes] of text and image.
+  void set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes);
+  /// The same for texts of several lengths; txt_ids are those of the longest. The text stream is [1, tokens, dim], one
+  /// text after the other without padding. Its layers do not know of requests, and attention is that of each request
+  /// over its own text and image.
+  void set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes,
+                     const std::vector<EqualTexts>& texts);
 
   /// x[..., in] -> [..., out] with a bias.
   ValueId linear(std::string_view name, ValueId x, std::int64_t out);
@@ -54,13 +67,23 @@ class DualStream {
   Heads project(const ProjectionNames& names, ValueId x);
   /// softmax(rope(q) rope(k)^T / sqrt(head_dim)) v, [batch, heads, tokens, head_dim] -> [batch, tokens, dim]
   ValueId attention(const Heads& heads);
-  /// A block with joint attention over [text, image]; all other layers are separate per stream. Returns image and text.
+  /// A block with joint attention over [text, image]; all other layers are separate per stream. `temb` has a row for
+  /// each of the image's batch; a text stream of several lengths takes its first. Returns image and text.
   std::pair<ValueId, ValueId> block(const StreamNames& image_names, const StreamNames& text_names, ValueId image,
                                     ValueId text, ValueId temb);
   /// The norm and projection after the last block, [batch, tokens, out].
   ValueId head(ValueId x, ValueId temb, std::int64_t out);
 
  private:
+  struct Rotation {
+    ValueId cos, sin;  ///< [tokens, head_dim / 2]
+  };
+  /// Queries, keys and values before they are split, [batch, tokens, dim].
+  Heads projections(const ProjectionNames& names, ValueId x);
+  Heads split(const ProjectionNames& names, const Heads& x);
+  ValueId attention(const Heads& heads, const Rotation& rotation);
+  std::pair<ValueId, ValueId> attention_by_length(const StreamNames& image_names, const StreamNames& text_names,
+                                                  const Heads& image, const Heads& text);
   ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
   ValueId to_heads(ValueId x);
   ValueId normed_heads(std::string_view norm, ValueId x);
@@ -71,8 +94,8 @@ class DualStream {
   Builder& b_;
   const ParamSource& params_;
   std::int64_t heads_, head_dim_, dim_;
-  ValueId cos_ = kNoValue;
-  ValueId sin_ = kNoValue;
+  std::vector<EqualTexts> texts_;    // empty if all are of one length
+  std::vector<Rotation> rotations_;  // by them, or a single one
 };
 
 }  // namespace headroom

@@ -42,8 +42,7 @@ class Flux {
     ValueId image = layers_.linear("x_embedder", inputs_.hidden_states, dim_);  // [batch, image_tokens, dim]
     ValueId text =
         layers_.linear("context_embedder", inputs_.encoder_hidden_states, dim_);  // [batch, text_tokens, dim]
-    const ValueId ids = b_.concat({inputs_.txt_ids, inputs_.img_ids}, 0);         // [tokens, axes]
-    layers_.set_positions(ids, config_.axes_dims_rope);
+    layers_.set_positions(inputs_.txt_ids, inputs_.img_ids, config_.axes_dims_rope);
 
     for (std::int64_t i = 0; i < config_.num_layers; ++i) {
       const auto scope = b_.block("transformer_blocks." + std::to_string(i));

@@ -69,7 +69,7 @@ bool is_qwen_image_modulation(std::string_view param) {
 }  // namespace
 
 ValueId build_qwen_image(Builder& b, const QwenImageConfig& config, const QwenImageInputs& inputs,
-                         const ParamSource& params, NamedBlocks blocks) {
+                         const ParamSource& params) {
   DualStream layers(b, params, config.num_attention_heads, config.attention_head_dim);
   const std::int64_t dim = config.dim();
   ValueId image = layers.linear("img_in", inputs.hidden_states, dim);  // [batch, image_tokens, dim]
@@ -83,10 +83,12 @@ ValueId build_qwen_image(Builder& b, const QwenImageConfig& config, const QwenIm
     const auto scope = b.scope("time_text_embed");
     return layers.time_embedder("timestep_embedder", inputs.timestep);  // [batch, dim]
   }();
-  layers.set_positions(b.concat({inputs.txt_ids, inputs.img_ids}, 0), config.axes_dims_rope);
+  if (const std::vector<EqualTexts> texts = equal_texts(inputs.text_lengths); texts.size() > 1)
+    layers.set_positions(inputs.txt_ids, inputs.img_ids, config.axes_dims_rope, texts);
+  else
+    layers.set_positions(inputs.txt_ids, inputs.img_ids, config.axes_dims_rope);
   for (std::int64_t i = 0; i < config.num_layers; ++i) {
-    const std::string name = "transformer_blocks." + std::to_string(i);
-    const auto scope = blocks == NamedBlocks::kYes ? b.block(name) : b.scope(name);
+    const auto scope = b.block("transformer_blocks." + std::to_string(i));
     std::tie(image, text) = layers.block(kQwenImageStream, kQwenTextStream, image, text, temb);
   }
   return layers.head(image, temb, config.token_channels());  // [batch, image_tokens, token channels]

@@ -45,19 +45,18 @@ struct QwenImageConfig {
 /// The tensors of one forward pass, as diffusers names them, but for the positions, which it computes from img_shapes.
 struct QwenImageInputs {
   ValueId hidden_states;          ///< [batch, image_tokens, in_channels]
-  ValueId encoder_hidden_states;  ///< [batch, text_tokens, joint_attention_dim]
-  ValueId timestep;               ///< [batch], in [0, 1]
+  ValueId encoder_hidden_states;  ///< [batch, text_tokens, joint_attention_dim], or [1, ...] with text_lengths
+  ValueId timestep;               ///< [batch], in [0, 1]; with text_lengths all equal
   ValueId img_ids;                ///< [image_tokens, axes]
-  ValueId txt_ids;                ///< [text_tokens, axes]
+  ValueId txt_ids;                ///< [text_tokens, axes]; of the longest text
+  /// Of each row, if they differ: encoder_hidden_states are then all texts, one after the other.
+  std::vector<std::int64_t> text_lengths = {};
 };
-
-/// Whether a pass names its row of blocks (Graph::blocks()). Only one pass of a graph may.
-enum class NamedBlocks : bool { kNo, kYes };
 
 /// The transformer of Qwen-Image (Wu et al., "Qwen-Image technical report", 2025), equal to diffusers'
 /// QwenImageTransformer2DModel, in plain ops. Returns `sample` [batch, image_tokens, token channels].
 [[nodiscard]] ValueId build_qwen_image(Builder& builder, const QwenImageConfig& config, const QwenImageInputs& inputs,
-                                       const ParamSource& params, NamedBlocks blocks = NamedBlocks::kYes);
+                                       const ParamSource& params);
 
 /// Its pass is `forward`.
 [[nodiscard]] ComponentClass qwen_image_transformer_class();

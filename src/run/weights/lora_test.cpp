@@ -227,6 +227,50 @@ TEST_F(Loras, AreTheSameWhileTheFileIs) {
   EXPECT_THAT(differing_params(before, of({one})), ElementsAre(param));
 }
 
+TEST(QwenImageLoras, FindModulesByEveryPrefix) {
+  const TempFolder folder;
+  write_json(folder / "config.json", {{"_class_name", "QwenImageTransformer2DModel"},
+                                      {"num_layers", 1},
+                                      {"attention_head_dim", 8},
+                                      {"num_attention_heads", 2},
+                                      {"in_channels", 4},
+                                      {"out_channels", 1},
+                                      {"joint_attention_dim", 6},
+                                      {"axes_dims_rope", {2, 2, 4}}});
+  const Component component = open_component(folder.path().string(), 7);
+  for (const auto& [name, param] : {
+           std::pair("transformer.transformer_blocks.0.attn.add_q_proj", "attn.add_q_proj"),
+           std::pair("transformer.base_model.model.transformer_blocks.0.attn.to_out.0", "attn.to_out.0"),
+           std::pair("diffusion_model.transformer_blocks.0.attn.to_add_out", "attn.to_add_out"),
+           std::pair("lora_unet_transformer_blocks_0_attn_to_q", "attn.to_q"),
+           std::pair("transformer_blocks.0.attn.to_v", "attn.to_v"),
+       }) {
+    Tensors tensors = {{std::string(name) + ".lora_down.weight", random_f32({2, 16}, 1)},
+                       {std::string(name) + ".lora_up.weight", random_f32({16, 2}, 2)},
+                       {std::string(name) + ".alpha", random_f32({1}, 3)}};
+    write_safetensors(folder / "a.safetensors", tensors);
+    const LoraUse use{.file = (folder / "a.safetensors").string()};
+    LoraFiles files;
+    EXPECT_THAT(params_of(files.updates({&use, 1}, {&component, 1})),
+                ElementsAre("transformer_blocks.0." + std::string(param) + ".weight"))
+        << name;
+  }
+  for (const auto& [name, rows, columns, param] : {
+           std::tuple("lora_unet_transformer_blocks_0_img_mod_1", 96, 16, "img_mod.1"),
+           std::tuple("lora_unet_transformer_blocks_0_txt_mlp_net_0_proj", 64, 16, "txt_mlp.net.0.proj"),
+           std::tuple("transformer.transformer_blocks.0.img_mlp.net.2", 16, 64, "img_mlp.net.2"),
+       }) {
+    write_safetensors(folder / "b.safetensors",
+                      {{std::string(name) + ".lora_A.default.weight", random_f32({2, columns}, 1)},
+                       {std::string(name) + ".lora_B.default.weight", random_f32({rows, 2}, 2)}});
+    const LoraUse use{.file = (folder / "b.safetensors").string()};
+    LoraFiles files;
+    EXPECT_THAT(params_of(files.updates({&use, 1}, {&component, 1})),
+                ElementsAre("transformer_blocks.0." + std::string(param) + ".weight"))
+        << name;
+  }
+}
+
 /// Names of SDXL's modules and their positions, on U-Nets with the same levels.
 TEST(UNetLoras, FindModulesByDiffusersAndByStabilitysNames) {
   const TempFolder folder;
