@@ -67,20 +67,20 @@ FileText start(std::uint64_t tensors, std::uint64_t metadata, std::uint32_t vers
 
 constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ8_0 = 8, kIq2Xs = 17;
 
-GgufHeader parse(const std::string& file) { return parse_gguf_header(std::as_bytes(std::span(file)), "f"); }
-std::string error_in(const std::string& file) {
-  return error_of([&] { (void)parse(file); });
+GgufHeader parse_gguf(const std::string& file) { return parse_gguf_header(std::as_bytes(std::span(file)), "f"); }
+std::string gguf_error_in(const std::string& file) {
+  return error_of([&] { (void)parse_gguf(file); });
 }
 
 /// The error in a file with one tensor "a", and 64 bytes of data.
 std::string error_in_tensor(std::initializer_list<std::uint64_t> innermost_first, std::uint32_t type = kF32,
                             std::uint64_t offset = 0) {
-  return error_in(start(1, 0).tensor("a", innermost_first, type, offset).data(64).str());
+  return gguf_error_in(start(1, 0).tensor("a", innermost_first, type, offset).data(64).str());
 }
 
 /// The error in a file with one metadata entry "k", whose value is `value`.
 std::string error_in_value(GgufType type, const FileText& value) {
-  return error_in(start(0, 1).key("k", type).raw(value.str()).str());
+  return gguf_error_in(start(0, 1).key("k", type).raw(value.str()).str());
 }
 
 TEST(GgufHeader, ReadsTensors) {
@@ -92,7 +92,7 @@ TEST(GgufHeader, ReadsTensors) {
                                  .tensor("other", {256}, kIq2Xs, 192)
                                  .data(192 + 74)
                                  .str();
-    const GgufHeader header = parse(file);
+    const GgufHeader header = parse_gguf(file);
     EXPECT_EQ(header.version, version);
     EXPECT_EQ(header.alignment, 32U);
     EXPECT_TRUE(header.metadata.empty()) << "as in files of stable-diffusion.cpp";
@@ -116,41 +116,41 @@ TEST(GgufHeader, ReadsTensors) {
 
 TEST(GgufHeader, NamesPointIntoTheFile) {
   const std::string file = start(1, 1).key("k", GgufType::kText).text("v").tensor("a", {1}, kF32, 0).data(4).str();
-  const GgufHeader header = parse(file);
+  const GgufHeader header = parse_gguf(file);
   for (const std::string_view text : {header.tensors[0].name, header.metadata[0].key, *header.metadata[0].value.text()})
     EXPECT_TRUE(text.data() >= file.data() && text.data() < file.data() + file.size()) << text;
 }
 
 TEST(GgufHeader, ReadsMetadataOfEveryType) {
-  const GgufHeader header = parse(start(0, 8)
-                                      .key("i8", GgufType::kI8)
-                                      .add<std::int8_t>(-5)
-                                      .key("u64", GgufType::kU64)
-                                      .u64(~std::uint64_t{0})
-                                      .key("f32", GgufType::kF32)
-                                      .add(0.5F)
-                                      .key("bool", GgufType::kBool)
-                                      .add<std::uint8_t>(1)
-                                      .key("text", GgufType::kText)
-                                      .text("a\nb")
-                                      .key("numbers", GgufType::kArray)
-                                      .u32(static_cast<std::uint32_t>(GgufType::kI16))
-                                      .u64(3)
-                                      .add<std::int16_t>(1)
-                                      .add<std::int16_t>(-2)
-                                      .add<std::int16_t>(3)
-                                      .key("nested", GgufType::kArray)
-                                      .u32(static_cast<std::uint32_t>(GgufType::kArray))
-                                      .u64(2)
-                                      .u32(static_cast<std::uint32_t>(GgufType::kText))
-                                      .u64(1)
-                                      .text("one")
-                                      .u32(static_cast<std::uint32_t>(GgufType::kU8))
-                                      .u64(2)
-                                      .raw("\5\6")
-                                      .key("last", GgufType::kU32)
-                                      .u32(7)
-                                      .str());
+  const GgufHeader header = parse_gguf(start(0, 8)
+                                           .key("i8", GgufType::kI8)
+                                           .add<std::int8_t>(-5)
+                                           .key("u64", GgufType::kU64)
+                                           .u64(~std::uint64_t{0})
+                                           .key("f32", GgufType::kF32)
+                                           .add(0.5F)
+                                           .key("bool", GgufType::kBool)
+                                           .add<std::uint8_t>(1)
+                                           .key("text", GgufType::kText)
+                                           .text("a\nb")
+                                           .key("numbers", GgufType::kArray)
+                                           .u32(static_cast<std::uint32_t>(GgufType::kI16))
+                                           .u64(3)
+                                           .add<std::int16_t>(1)
+                                           .add<std::int16_t>(-2)
+                                           .add<std::int16_t>(3)
+                                           .key("nested", GgufType::kArray)
+                                           .u32(static_cast<std::uint32_t>(GgufType::kArray))
+                                           .u64(2)
+                                           .u32(static_cast<std::uint32_t>(GgufType::kText))
+                                           .u64(1)
+                                           .text("one")
+                                           .u32(static_cast<std::uint32_t>(GgufType::kU8))
+                                           .u64(2)
+                                           .raw("\5\6")
+                                           .key("last", GgufType::kU32)
+                                           .u32(7)
+                                           .str());
   EXPECT_EQ(header.find_metadata("i8")->integer(), -5);
   EXPECT_EQ(header.find_metadata("i8")->number(), -5.0);
   EXPECT_FALSE(header.find_metadata("i8")->text());
@@ -237,18 +237,18 @@ TEST(GgufHeader, AlignmentIsAnyPowerOfTwo) {
   for (const std::uint32_t alignment : {1U, 2U, 8U, 64U, 4096U}) {
     const std::uint64_t offset = alignment < 4 ? 5 * alignment : alignment;
     const std::string text = file(alignment, offset);
-    const GgufHeader header = parse(text);
+    const GgufHeader header = parse_gguf(text);
     EXPECT_EQ(header.alignment, alignment);
     EXPECT_EQ(header.find("a")->offset, text.size() - offset - 4);
     EXPECT_EQ(header.find("a")->offset % alignment, 0U);
     EXPECT_EQ(header.find("b")->offset, text.size() - 4);
   }
-  EXPECT_EQ(error_in(file(64, 32)),
+  EXPECT_EQ(gguf_error_in(file(64, 32)),
             "f: tensor 2 of 2 (\"b\") at byte 90: the offset is 32, but a multiple of the "
             "file's alignment, 64, was expected");
   const auto with_alignment = [](GgufType type, std::uint64_t value, std::size_t bytes) {
     FileText text = start(0, 1).key("general.alignment", type);
-    return error_in(text.raw(FileText().u64(value).str().substr(0, bytes)).str());
+    return gguf_error_in(text.raw(FileText().u64(value).str().substr(0, bytes)).str());
   };
   for (const std::uint32_t bad : {0U, 3U, 48U, 0xFFFFFFFFU})
     EXPECT_EQ(with_alignment(GgufType::kU32, bad, 4),
@@ -261,12 +261,12 @@ TEST(GgufHeader, KnowsThePartsOfASplitFile) {
   const auto part = [](std::uint16_t number, std::uint16_t count) {
     return start(0, 2).key("split.no", GgufType::kU16).add(number).key("split.count", GgufType::kU16).add(count).str();
   };
-  ASSERT_TRUE(parse(part(1, 3)).part);
-  EXPECT_EQ(parse(part(1, 3)).part->number, 2);
-  EXPECT_EQ(parse(part(1, 3)).part->count, 3);
-  EXPECT_FALSE(parse(part(0, 1)).part);
-  EXPECT_EQ(error_in(part(3, 3)), "f: split.no is 3, but split.count is 3");
-  EXPECT_EQ(error_in(start(0, 1).key("split.count", GgufType::kText).text("2").str()),
+  ASSERT_TRUE(parse_gguf(part(1, 3)).part);
+  EXPECT_EQ(parse_gguf(part(1, 3)).part->number, 2);
+  EXPECT_EQ(parse_gguf(part(1, 3)).part->count, 3);
+  EXPECT_FALSE(parse_gguf(part(0, 1)).part);
+  EXPECT_EQ(gguf_error_in(part(3, 3)), "f: split.no is 3, but split.count is 3");
+  EXPECT_EQ(gguf_error_in(start(0, 1).key("split.count", GgufType::kText).text("2").str()),
             "f: split.count is no number of parts");
 }
 
@@ -280,47 +280,48 @@ TEST(GgufHeader, RestoresShapesThatComfyUiFlattened) {
     return text.tensor("conv.weight", {32, 9}, kQ8_0, 0).data(9 * 34).str();
   };
   const std::string text = file(GgufType::kI32, {4, 8, 3, 3});
-  EXPECT_EQ(parse(text).find("conv.weight")->shape, (Shape{4, 8, 3, 3}));
-  EXPECT_EQ(parse(text).find("conv.weight")->size_bytes, 9 * 34U);
+  EXPECT_EQ(parse_gguf(text).find("conv.weight")->shape, (Shape{4, 8, 3, 3}));
+  EXPECT_EQ(parse_gguf(text).find("conv.weight")->size_bytes, 9 * 34U);
   const std::string expected = ", but the extents of tensor \"conv.weight\" were expected, 288 elements";
   const std::string key = "f: \"comfy.gguf.orig_shape.conv.weight\" ";
-  EXPECT_EQ(error_in(file(GgufType::kI32, {4, 8, 3, 2})), key + "is [4, 8, 3, 2]" + expected);
-  EXPECT_EQ(error_in(file(GgufType::kI32, {-4, 8, -3, 3})), key + "has an element that is no extent" + expected);
-  EXPECT_EQ(error_in(file(GgufType::kF32, {4, 8, 3, 3})), key + "has an element that is no extent" + expected);
-  EXPECT_EQ(error_in(file(GgufType::kI32, {288, 1, 1, 1, 1, 1, 1, 1, 1})),
+  EXPECT_EQ(gguf_error_in(file(GgufType::kI32, {4, 8, 3, 2})), key + "is [4, 8, 3, 2]" + expected);
+  EXPECT_EQ(gguf_error_in(file(GgufType::kI32, {-4, 8, -3, 3})), key + "has an element that is no extent" + expected);
+  EXPECT_EQ(gguf_error_in(file(GgufType::kF32, {4, 8, 3, 3})), key + "has an element that is no extent" + expected);
+  EXPECT_EQ(gguf_error_in(file(GgufType::kI32, {288, 1, 1, 1, 1, 1, 1, 1, 1})),
             key + "is not an array of at most 8 integers" + expected);
 }
 
 TEST(GgufHeader, RefusesOtherFiles) {
-  EXPECT_EQ(error_in(""), "f is not a GGUF file: it has 0 bytes, but at least 24 were expected");
-  EXPECT_EQ(error_in(std::string(40, 'x')), "f is not a GGUF file: it begins with \"xxxx\", but \"GGUF\" was expected");
-  EXPECT_EQ(error_in(start(0, 0, 1).str()), "f is a GGUF file of version 1, but version 2 or 3 was expected");
-  EXPECT_EQ(error_in(start(0, 0, 4).str()), "f is a GGUF file of version 4, but version 2 or 3 was expected");
-  EXPECT_EQ(error_in(start(0, 0, 0).str()), "f is a GGUF file of version 0, but version 2 or 3 was expected");
-  EXPECT_EQ(error_in(start(0, 0, 0x03000000U).str()),
+  EXPECT_EQ(gguf_error_in(""), "f is not a GGUF file: it has 0 bytes, but at least 24 were expected");
+  EXPECT_EQ(gguf_error_in(std::string(40, 'x')),
+            "f is not a GGUF file: it begins with \"xxxx\", but \"GGUF\" was expected");
+  EXPECT_EQ(gguf_error_in(start(0, 0, 1).str()), "f is a GGUF file of version 1, but version 2 or 3 was expected");
+  EXPECT_EQ(gguf_error_in(start(0, 0, 4).str()), "f is a GGUF file of version 4, but version 2 or 3 was expected");
+  EXPECT_EQ(gguf_error_in(start(0, 0, 0).str()), "f is a GGUF file of version 0, but version 2 or 3 was expected");
+  EXPECT_EQ(gguf_error_in(start(0, 0, 0x03000000U).str()),
             "f is a GGUF file in big-endian byte order, but little-endian was expected");
-  EXPECT_EQ(error_in(start(0, 0).str()), "(no error)");
+  EXPECT_EQ(gguf_error_in(start(0, 0).str()), "(no error)");
   EXPECT_TRUE(is_gguf(std::as_bytes(std::span(start(0, 0).str()))));
   EXPECT_FALSE(is_gguf({}));
 }
 
 TEST(GgufHeader, RefusesCountsThatTheFileCannotHold) {
-  EXPECT_EQ(error_in(start(1'000'000'000, 0).str()),
+  EXPECT_EQ(gguf_error_in(start(1'000'000'000, 0).str()),
             "f: the header has 1000000000 tensors, but at most 262144 are read");
-  EXPECT_EQ(error_in(start(0, 1'000'000'000).str()),
+  EXPECT_EQ(gguf_error_in(start(0, 1'000'000'000).str()),
             "f: the header has 1000000000 metadata, but at most 65536 are read");
-  EXPECT_EQ(error_in(start(~std::uint64_t{0}, 0).str()),
+  EXPECT_EQ(gguf_error_in(start(~std::uint64_t{0}, 0).str()),
             "f: the header has 18446744073709551615 tensors, but at most 262144 are read");
-  EXPECT_EQ(error_in(start(1000, 0).raw(std::string(100, '\0')).str()),
+  EXPECT_EQ(gguf_error_in(start(1000, 0).raw(std::string(100, '\0')).str()),
             "f: the header has 1000 tensors, but the 108 bytes after that hold fewer");
-  EXPECT_EQ(error_in(start(4, 4).raw(std::string(100, '\0')).str()),
+  EXPECT_EQ(gguf_error_in(start(4, 4).raw(std::string(100, '\0')).str()),
             "f: the header has 4 tensors and 4 metadata, but the 100 bytes after that hold fewer");
 }
 
 TEST(GgufHeader, RefusesLyingLengths) {
-  EXPECT_EQ(error_in(start(0, 1).u64(std::uint64_t{1} << 60).raw(std::string(20, 'x')).str()),
+  EXPECT_EQ(gguf_error_in(start(0, 1).u64(std::uint64_t{1} << 60).raw(std::string(20, 'x')).str()),
             "f: metadata 1 of 1 at byte 24: the key has 1152921504606846976 bytes, but at most 65535 were expected");
-  EXPECT_EQ(error_in(start(0, 1).u64(50).raw(std::string(20, 'x')).str()),
+  EXPECT_EQ(gguf_error_in(start(0, 1).u64(50).raw(std::string(20, 'x')).str()),
             "f: metadata 1 of 1 at byte 24: the key has 50 bytes, but the file ends 20 bytes after its begin");
   EXPECT_EQ(
       error_in_value(GgufType::kText, FileText().u64(std::uint64_t{1} << 60).raw("abc")),
@@ -385,25 +386,25 @@ TEST(GgufHeader, RefusesDataOutsideTheFile) {
   EXPECT_EQ(error_in_tensor({8}, kF32, 16),
             "f: tensor 1 of 1 (\"a\") at byte 24: the offset is 16, but a multiple of the file's alignment, 32, was "
             "expected");
-  EXPECT_EQ(error_in(start(1, 0).tensor("a", {1}, kF32, 0).str()),
+  EXPECT_EQ(gguf_error_in(start(1, 0).tensor("a", {1}, kF32, 0).str()),
             "f: tensor \"a\" has 4 bytes from data byte 0, but the file has 0 data bytes");
 }
 
 TEST(GgufHeader, RefusesOverlapsAndDuplicates) {
   const auto two = [](std::string_view second, std::uint64_t offset) {
-    return error_in(start(2, 0).tensor("a", {16}, kF32, 0).tensor(second, {8}, kF32, offset).data(128).str());
+    return gguf_error_in(start(2, 0).tensor("a", {16}, kF32, 0).tensor(second, {8}, kF32, offset).data(128).str());
   };
   EXPECT_EQ(two("b", 64), "(no error)");
   EXPECT_EQ(two("b", 96), "(no error)") << "a gap";
   EXPECT_EQ(two("b", 32), "f: tensor \"b\" begins at data byte 32, within tensor \"a\"");
   EXPECT_EQ(two("a", 64), "f: two tensors are called \"a\"");
-  EXPECT_EQ(error_in(start(0, 2).key("k", GgufType::kU8).raw("a").key("k", GgufType::kI8).raw("a").str()),
+  EXPECT_EQ(gguf_error_in(start(0, 2).key("k", GgufType::kU8).raw("a").key("k", GgufType::kI8).raw("a").str()),
             "f: two metadata are called \"k\"");
 }
 
 TEST(GgufHeader, NamesInMessagesAreEscapedAndShort) {
   const std::string name = "\x1b[31m" + std::string(5000, 'x') + "\n";
-  const std::string error = error_in(start(1, 0).tensor(name, {17}, kF32, 0).data(64).str());
+  const std::string error = gguf_error_in(start(1, 0).tensor(name, {17}, kF32, 0).data(64).str());
   EXPECT_THAT(error, StartsWith("f: tensor \"\\x1b[31mxxx"));
   EXPECT_LT(error.size(), 300U);
   EXPECT_EQ(error.find('\n'), std::string::npos);
@@ -422,14 +423,15 @@ TEST(GgufHeader, SurvivesEveryByteFlip) {
                                .tensor("b", {2, 2}, kF32, 40)
                                .data(56, 8)
                                .str();
-  ASSERT_EQ(error_in(good), "(no error)");
-  for (std::size_t cut = 0; cut < good.size(); ++cut) EXPECT_NE(error_in(good.substr(0, cut)), "(no error)") << cut;
+  ASSERT_EQ(gguf_error_in(good), "(no error)");
+  for (std::size_t cut = 0; cut < good.size(); ++cut)
+    EXPECT_NE(gguf_error_in(good.substr(0, cut)), "(no error)") << cut;
   int refused = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
       std::string bad = good;
       bad[at] = static_cast<char>(value);
-      refused += error_in(bad) == "(no error)" ? 0 : 1;
+      refused += gguf_error_in(bad) == "(no error)" ? 0 : 1;
     }
   }
   EXPECT_GT(refused, 10000);
@@ -440,7 +442,7 @@ TEST(GgufHeader, ReadsOrRefusesTheFuzzSeeds) {
   int count = 0;
   for (const fs::directory_entry& seed : fs::directory_iterator(std::string(kSourceDir) + "/tests/fuzz/gguf")) {
     const std::string name = seed.path().filename();
-    const std::string error = error_in(read_file(seed.path()));
+    const std::string error = gguf_error_in(read_file(seed.path()));
     EXPECT_EQ(error == "(no error)", name.starts_with("valid_")) << name << ": " << error;
     ++count;
   }

@@ -115,7 +115,7 @@ TEST(ParseJson, ReadsManyObjectsInOne) {
 }
 
 /// Counts events, and the memory kept for them.
-struct Counter final : nlohmann::json::json_sax_t {
+struct EventCounter final : nlohmann::json::json_sax_t {
   int events = 0;
   bool count() {
     ++events;
@@ -140,7 +140,7 @@ struct Counter final : nlohmann::json::json_sax_t {
 };
 
 TEST(ReadJsonEvents, GivesEachPartOnce) {
-  Counter counter;
+  EventCounter counter;
   read_json_events(R"({"a": [1, -2, 0.5, true, null], "b": {"a": "x", "a": {}}})", "a.json", counter);
   EXPECT_EQ(counter.events, 2 + 1 + 7 + 1 + 2 + 2 + 3) << "a key that is repeated is the handler's to refuse";
   EXPECT_EQ(error_of([&] { read_json_events("[1,]", "a.json", counter); }), parse_error_of("[1,]"));
