@@ -34,11 +34,15 @@ struct Case {
 };
 const std::vector<Case> kCases = {
     {"flux/tiny-guidance"},
+    {"qwen_image/wide"},
     {"vae/flux"},
+    {"vae/qwen-image"},
     {"vae/tiny"},
     {"text/t5"},
     {"text/clip-l"},
     {"text/clip-g"},
+    {"text/qwen2.5-vl"},
+    {"text/qwen3"},
     {"unets/sd15"},
     {"unets/sdxl"},
     {"unets/pixel", {.batch = 2, .height = 16, .width = 16}},
