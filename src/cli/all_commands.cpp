@@ -29,6 +29,7 @@ void refuse_empty_value(CLI::Option& option) {
 
 void add_all_commands(CLI::App& app, ExitCode& exit_code) {
   add_models_command(app);
+  add_inspect_command(app);
   add_run_command(app);
   add_stream_command(app, exit_code);
   add_forward_command(app);

@@ -61,7 +61,7 @@ constexpr std::array<ForeignName, 24> kForeignNames = {
      {"--silent,--no-progress,--no-progress-bar", "--quiet"}}};
 
 /// Commands of other programs, or names that are options here.
-constexpr std::array<ForeignName, 10> kForeignCommands = {
+constexpr std::array<ForeignName, 11> kForeignCommands = {
     {{"help", "headroom --help"},
      {"version", "headroom --version"},
      {"generate,txt2img,img2img,img_gen,draw,sample,infer", "run"},
@@ -69,7 +69,8 @@ constexpr std::array<ForeignName, 10> kForeignCommands = {
      {"vid_gen,video,live", "stream"},
      {"benchmark,time,perf", "bench"},
      {"quantize,export,save", "convert"},
-     {"list,ls,info", "models"},
+     {"list,ls", "models"},
+     {"info,show,dump,metadata,header", "inspect"},
      {"diff,check,gate", "compare"},
      {"plot,chart,charts,dashboard", "report"}}};
 

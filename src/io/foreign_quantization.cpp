@@ -24,9 +24,9 @@ struct Library {
   bool can_dequantize;  ///< diffusers and transformers have dequantize() for it
 };
 constexpr Library kLibraries[] = {
-    {"bitsandbytes", "bitsandbytes", true}, {"torchao", "torchao", true}, {"gguf", "GGUF", true},
-    {"quanto", "optimum-quanto", false},    {"gptq", "GPTQ", false},      {"awq", "AWQ", false},
-    {"nunchaku_lite", "Nunchaku", false},   {"fp8", "transformers", true}};
+    {"bitsandbytes", "bitsandbytes", true}, {"torchao", "torchao", true},  {"gguf", "GGUF", true},
+    {"quanto", "optimum-quanto", false},    {"gptq", "GPTQ", false},       {"awq", "AWQ", false},
+    {"nunchaku_lite", "Nunchaku", false},   {"fp8", "transformers", true}, {"nvfp4", "NVFP4", false}};
 
 /// Suffixes of tensor names that no unquantized network has.
 struct QuantizedName {
@@ -50,19 +50,14 @@ constexpr QuantizedName kQuantizedNames[] = {
     {".qzeros", "gptq or awq"},
     {".weight_packed", "compressed-tensors"},
     {".weight_scale_inv", "fp8"},
+    {".weight_scale_2", "nvfp4"},
     {".scale_weight", "ComfyUI"},
     {".comfy_quant", "ComfyUI"},
     {"scaled_fp8", "ComfyUI"},
 };
 
-[[noreturn]] void refuse(const fs::path& path, std::string_view method, std::string_view sign) {
-  const auto* const known = std::ranges::find(kLibraries, method, &Library::method);
-  const bool is_known = known != std::end(kLibraries);
-  fail(
-      "{} was quantized by {} ({}), whose format is not read: give the checkpoint that it was made from{}; --opt int8 "
-      "quantizes that when it is loaded",
-      path.native(), is_known ? std::string(known->name) : shortened(printable_name(method), 60), sign,
-      is_known && known->can_dequantize ? ", or load it in diffusers, call dequantize() and save_pretrained()" : "");
+[[noreturn]] void refuse(const fs::path& path, const ForeignFormat& format) {
+  fail("{} {}", path.native(), sentence_of(format));
 }
 
 /// The method in a config.json, in any of its spellings.
@@ -89,10 +84,20 @@ bool is_coded(const TensorSpec& tensor) {
 
 }  // namespace
 
-void refuse_foreign_tensors(const fs::path& folder, const json& config, std::span<const TensorSpec> tensors,
-                            std::span<const std::string> unread) {
+std::string sentence_of(const ForeignFormat& format) {
+  const auto* const known = std::ranges::find(kLibraries, format.method, &Library::method);
+  const bool is_known = known != std::end(kLibraries);
+  return fmt::format(
+      "was quantized by {} ({}), whose format is not read: give the checkpoint that it was made from{}; --opt int8 "
+      "quantizes that when it is loaded",
+      is_known ? std::string(known->name) : shortened(printable_name(format.method), 60), format.evidence,
+      is_known && known->can_dequantize ? ", or load it in diffusers, call dequantize() and save_pretrained()" : "");
+}
+
+std::optional<ForeignFormat> find_foreign_format(const json& config, std::span<const TensorSpec> tensors,
+                                                 std::span<const std::string> unread) {
   const std::optional<std::string> method = method_in(config);
-  if (method == kOurs) return;
+  if (method == kOurs) return std::nullopt;
   // The most specific suffix among all tensors: suffixes shared by several libraries come late in the list.
   const QuantizedName* found = std::end(kQuantizedNames);
   std::string_view name;
@@ -107,23 +112,28 @@ void refuse_foreign_tensors(const fs::path& folder, const json& config, std::spa
   for (const TensorSpec& tensor : tensors) look_at(tensor.name);
   for (const std::string& tensor : unread) look_at(tensor);
   if (method && (found != std::end(kQuantizedNames) || !unread.empty() || std::ranges::any_of(tensors, is_coded)))
-    refuse(folder, *method, sign_of(*method));
-  if (found != std::end(kQuantizedNames))
-    refuse(folder, found->method, fmt::format("its tensor {}", shortened(printable_name(name), 200)));
+    return ForeignFormat{*method, sign_of(*method)};
+  if (found == std::end(kQuantizedNames)) return std::nullopt;
+  return ForeignFormat{std::string(found->method), fmt::format("its tensor {}", shortened(printable_name(name), 200))};
+}
+
+void refuse_foreign_tensors(const fs::path& folder, const json& config, std::span<const TensorSpec> tensors,
+                            std::span<const std::string> unread) {
+  if (const std::optional<ForeignFormat> format = find_foreign_format(config, tensors, unread)) refuse(folder, *format);
 }
 
 void refuse_foreign_files(const fs::path& folder, const json& config) {
   for (const fs::path& path : list_folder(folder)) {
     const std::string name = printable_name(path.filename().native());
-    if (name.ends_with(".gguf")) refuse(folder, "gguf", fmt::format("it holds {}", name));
-    if (name == "quanto_qmap.json") refuse(folder, "quanto", fmt::format("it holds {}", name));
+    if (name.ends_with(".gguf")) refuse(folder, {"gguf", fmt::format("it holds {}", name)});
+    if (name == "quanto_qmap.json") refuse(folder, {"quanto", fmt::format("it holds {}", name)});
   }
   if (const std::optional<std::string> method = method_in(config); method && *method != kOurs)
-    refuse(folder, *method, sign_of(*method));
+    refuse(folder, {*method, sign_of(*method)});
 }
 
 void refuse_foreign_file(const fs::path& file) {
-  if (file.native().ends_with(".gguf")) refuse(file, "gguf", "by its name");
+  if (file.native().ends_with(".gguf")) refuse(file, {"gguf", "by its name"});
 }
 
 }  // namespace headroom

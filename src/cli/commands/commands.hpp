@@ -8,6 +8,7 @@ namespace headroom {
 
 /// Each function adds one command with its options, an example in its help, and a callback that runs it.
 void add_models_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_forward_command(CLI::App& app);
 /// A stream that misses its budget sets `exit_code`, which must outlive the parsing.

@@ -1,0 +1,99 @@
+#include "cli/commands/inspect_output.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+WeightsListing example() {
+  return {.format = "GGUF version 3",
+          .files = {"a.gguf"},
+          .file_bytes = 5000,
+          .tensors = {{"double_blocks.0.img_attn.norm.key_norm.scale", "F32", true, {128}, 512},
+                      {"img_in.weight", "Q4_0", true, {64, 64}, 2304},
+                      {"txt_in.bias", "IQ2_XS", false, {256}, 74}},
+          .metadata = {{"general.architecture", "flux"},
+                       {"tokens", {{"type", "text"}, {"count", 9}, {"first", {"a", "b\n"}}}}},
+          .notes = {"IQ2_XS is not read: the model is needed in another type"}};
+}
+
+TEST(InspectOutput, HasATableForEachQuestion) {
+  EXPECT_EQ(inspect_tables(example(), 2).text(),
+            "a.gguf\n"
+            "GGUF version 3, 4.88 KiB, 3 tensors, 4480 elements\n"
+            "\n"
+            "network                     names of  prefix  tensors     bytes\n"
+            "--------------------------  --------  ------  -------  --------\n"
+            "FLUX.1-schnell transformer  BFL       -             3  2.82 KiB\n"
+            "\n"
+            "dtype              tensors  elements     bytes  share\n"
+            "-----------------  -------  --------  --------  -----\n"
+            "F32                      1       128     512 B  17.7%\n"
+            "IQ2_XS (not read)        1       256      74 B   2.6%\n"
+            "Q4_0                     1      4096  2.25 KiB  79.7%\n"
+            "\n"
+            "largest tensors                               dtype  shape        bytes\n"
+            "--------------------------------------------  -----  --------  --------\n"
+            "img_in.weight                                 Q4_0   [64, 64]  2.25 KiB\n"
+            "double_blocks.0.img_attn.norm.key_norm.scale  F32    [128]        512 B\n"
+            "\n"
+            "metadata              value\n"
+            "--------------------  ------------------------\n"
+            "general.architecture  flux\n"
+            "tokens                9 of text: a, b\\x0a, ...\n"
+            "\n"
+            "note: IQ2_XS is not read: the model is needed in another type\n");
+}
+
+TEST(InspectOutput, LeavesOutEmptyTables) {
+  WeightsListing nothing;
+  nothing.format = "safetensors";
+  nothing.files = {"a"};
+  EXPECT_EQ(inspect_tables(nothing, 10).text(), "a\nsafetensors, 0 B, 0 tensors, 0 elements\n\n");
+  EXPECT_THAT(inspect_tables(example(), 0).text(), Not(HasSubstr("largest")));
+}
+
+TEST(InspectOutput, LimitsMetadataOfATable) {
+  WeightsListing listing = example();
+  listing.metadata.clear();
+  for (int i = 100; i < 150; ++i) listing.metadata.emplace_back(std::to_string(i), std::string(300, 'x'));
+  const std::string text = inspect_tables(listing, 1).text();
+  EXPECT_THAT(text, HasSubstr("\n139       xxx"));
+  EXPECT_THAT(text, Not(HasSubstr("140")));
+  EXPECT_THAT(text, HasSubstr("and 10 more metadata, which --json lists\n"));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(101, 'x'))));
+  EXPECT_EQ(inspect_json(listing, 1)["metadata"].size(), 50U);
+}
+
+TEST(InspectOutput, IsOneJsonObject) {
+  const json expected = {
+      {"format", "GGUF version 3"},
+      {"files", {"a.gguf"}},
+      {"bytes", 5000},
+      {"tensors", 3},
+      {"networks",
+       {{{"network", "FLUX.1-schnell transformer"},
+         {"names", "BFL"},
+         {"prefix", ""},
+         {"tensors", 3},
+         {"bytes", 2890}}}},
+      {"dtypes",
+       {{{"dtype", "F32"}, {"read", true}, {"tensors", 1}, {"elements", 128}, {"bytes", 512}},
+        {{"dtype", "IQ2_XS"}, {"read", false}, {"tensors", 1}, {"elements", 256}, {"bytes", 74}},
+        {{"dtype", "Q4_0"}, {"read", true}, {"tensors", 1}, {"elements", 4096}, {"bytes", 2304}}}},
+      {"largest", {{{"name", "img_in.weight"}, {"dtype", "Q4_0"}, {"shape", {64, 64}}, {"bytes", 2304}}}},
+      {"metadata",
+       {{"general.architecture", "flux"}, {"tokens", {{"type", "text"}, {"count", 9}, {"first", {"a", "b\n"}}}}}},
+      {"notes", {"IQ2_XS is not read: the model is needed in another type"}}};
+  EXPECT_EQ(inspect_json(example(), 1), expected);
+}
+
+}  // namespace
+}  // namespace headroom

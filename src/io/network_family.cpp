@@ -1,0 +1,206 @@
+#include "io/network_family.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "io/lora_name.hpp"
+
+namespace headroom {
+namespace {
+
+/// A tensor that a network has, and an extent that tells it from others of the same names.
+struct Sign {
+  std::string_view name;
+  int axis = 0;
+  std::int64_t extent = 0;  ///< 0: any
+};
+
+struct Family {
+  std::string_view network;
+  std::string_view names;
+  std::array<Sign, 3> signs;  ///< those without a name say nothing
+};
+
+// The first family whose signs are all there. Names of LDM are those of CompVis' and Stability AI's checkpoints, names
+// of BFL those of Black Forest Labs.
+constexpr Family kFamilies[] = {
+    // U-Nets
+    {"U-Net for inpainting", "LDM", {{{"input_blocks.0.0.weight", 1, 9}, {"middle_block.0.in_layers.0.weight"}}}},
+    {"U-Net of InstructPix2Pix", "LDM", {{{"input_blocks.0.0.weight", 1, 8}, {"middle_block.0.in_layers.0.weight"}}}},
+    {"SDXL U-Net",
+     "LDM",
+     {{{"label_emb.0.0.weight", 1, 2816}, {"input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight", 1, 2048}}}},
+    {"SDXL refiner U-Net", "LDM", {{{"label_emb.0.0.weight", 1, 2560}, {"middle_block.0.in_layers.0.weight"}}}},
+    {"Stable Diffusion 2.x U-Net", "LDM", {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 1024}}}},
+    {"Stable Diffusion 1.x U-Net", "LDM", {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 768}}}},
+    {"U-Net of another size", "LDM", {{{"input_blocks.0.0.weight"}, {"middle_block.0.in_layers.0.weight"}}}},
+    {"SDXL U-Net",
+     "diffusers",
+     {{{"add_embedding.linear_1.weight", 1, 2816},
+       {"down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_k.weight", 1, 2048}}}},
+    {"Stable Diffusion 2.x U-Net",
+     "diffusers",
+     {{{"down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_k.weight", 1, 1024}, {"conv_in.weight", 1, 4}}}},
+    {"Stable Diffusion 1.x U-Net",
+     "diffusers",
+     {{{"down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_k.weight", 1, 768}, {"conv_in.weight", 1, 4}}}},
+    {"U-Net with a text, of another size",
+     "diffusers",
+     {{{"conv_in.weight"},
+       {"time_embedding.linear_1.weight"},
+       {"mid_block.attentions.0.transformer_blocks.0.attn2.to_k.weight"}}}},
+    {"U-Net without a text", "diffusers", {{{"conv_in.weight"}, {"time_embedding.linear_1.weight"}}}},
+    // transformers
+    {"FLUX.2 transformer", "BFL", {{{"single_stream_modulation.lin.weight"}}}},
+    {"FLUX.2 transformer", "diffusers", {{{"single_stream_modulation.linear.weight"}}}},
+    {"Chroma transformer", "BFL", {{{"distilled_guidance_layer.in_proj.bias"}}}},
+    {"FLUX.1-Fill transformer", "BFL", {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"img_in.weight", 1, 384}}}},
+    {"FLUX.1-Depth or Canny transformer",
+     "BFL",
+     {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"img_in.weight", 1, 128}}}},
+    {"FLUX.1-dev transformer",
+     "BFL",
+     {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"guidance_in.in_layer.bias"}}}},
+    {"FLUX.1-schnell transformer", "BFL", {{{"double_blocks.0.img_attn.norm.key_norm.scale"}}}},
+    {"FLUX.1-dev transformer",
+     "diffusers",
+     {{{"x_embedder.weight"}, {"context_embedder.weight"}, {"time_text_embed.guidance_embedder.linear_1.weight"}}}},
+    {"FLUX.1-schnell transformer",
+     "diffusers",
+     {{{"x_embedder.weight"}, {"context_embedder.weight"}, {"time_text_embed.timestep_embedder.linear_1.weight"}}}},
+    {"Qwen-Image transformer", "diffusers", {{{"txt_norm.weight"}, {"transformer_blocks.0.img_mod.1.weight"}}}},
+    {"Z-Image transformer",
+     "its authors",
+     {{{"layers.0.adaLN_modulation.0.weight"}, {"cap_embedder.1.weight", 0, 3840}, {"x_embedder.weight"}}}},
+    {"Z-Image transformer", "diffusers", {{{"all_x_embedder.2-1.weight"}, {"cap_embedder.1.weight"}}}},
+    // autoencoders
+    {"Stable Diffusion autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 4}}}},
+    {"FLUX.1 autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 16}}}},
+    {"FLUX.2 autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 32}}}},
+    {"Stable Diffusion autoencoder",
+     "diffusers",
+     {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight", 1, 4}}}},
+    {"FLUX.1 autoencoder",
+     "diffusers",
+     {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight", 1, 16}}}},
+    {"FLUX.2 autoencoder",
+     "diffusers",
+     {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight", 1, 32}}}},
+    {"autoencoder of another size", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight"}}}},
+    {"autoencoder of another size",
+     "diffusers",
+     {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight"}}}},
+    {"tiny autoencoder", "diffusers", {{{"decoder.layers.0.weight"}, {"encoder.layers.0.weight"}}}},
+    // text encoders
+    {"CLIP-L text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 768}}}},
+    {"CLIP-H text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1024}}}},
+    {"CLIP-bigG text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1280}}}},
+    {"CLIP text encoder of another size", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight"}}}},
+    {"CLIP-L text encoder", "transformers", {{{"encoder.layers.0.mlp.fc1.weight", 1, 768}}}},
+    {"CLIP text encoder of another size", "transformers", {{{"encoder.layers.0.mlp.fc1.weight"}}}},
+    {"CLIP-H text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1024}}}},
+    {"CLIP-bigG text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1280}}}},
+    {"T5-XXL text encoder", "transformers", {{{"encoder.block.23.layer.1.DenseReluDense.wi_1.weight", 1, 4096}}}},
+    {"T5 text encoder of another size", "transformers", {{{"encoder.block.0.layer.0.SelfAttention.q.weight"}}}},
+    {"T5 text encoder", "llama.cpp", {{{"enc.blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
+    {"Qwen2.5 7B language model", "transformers", {{{"model.layers.0.self_attn.k_proj.bias", 0, 512}}}},
+    {"Qwen3 language model", "transformers", {{{"model.layers.0.self_attn.q_norm.weight"}}}},
+    {"language model", "llama.cpp", {{{"blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
+};
+
+/// The prefixes of a whole checkpoint's parts, and why nothing reads some.
+struct Prefix {
+  std::string_view text;
+  std::string_view unread = {};
+};
+constexpr Prefix kPrefixes[] = {
+    {"model.diffusion_model."},
+    {"first_stage_model."},
+    {"vae."},
+    {"cond_stage_model.transformer."},
+    {"cond_stage_model.model."},
+    {"conditioner.embedders.0.transformer."},
+    {"conditioner.embedders.0.model."},
+    {"conditioner.embedders.1.model."},
+    {"model_ema.", "moving average of weights, which nothing reads"},
+    {"control_model.", "ControlNet, which is not read"},
+    {"embedder.model.visual.", "image encoder, which nothing reads"},
+};
+constexpr std::string_view kTextEncoders = "text_encoders.", kTransformer = ".transformer.";
+
+constexpr std::string_view kNotRecognized = "not recognized";
+
+/// The prefix of a tensor's part: "text_encoders.t5xxl.transformer." is one of many.
+std::string_view prefix_of(std::string_view name) {
+  for (const Prefix& prefix : kPrefixes)
+    if (name.starts_with(prefix.text)) return prefix.text;
+  if (!name.starts_with(kTextEncoders)) return {};
+  const std::size_t end = name.find(kTransformer, kTextEncoders.size());
+  return end == std::string_view::npos ? std::string_view() : name.substr(0, end + kTransformer.size());
+}
+
+bool has_sign(std::span<const StoredTensor> tensors, std::string_view prefix, const Sign& sign) {
+  if (sign.name.empty()) return true;
+  const std::string name = std::string(prefix).append(sign.name);
+  const auto found = std::ranges::lower_bound(tensors, name, {}, &StoredTensor::name);
+  if (found == tensors.end() || found->name != name) return false;
+  return sign.extent == 0 || (sign.axis < found->shape.rank() && found->shape[sign.axis] == sign.extent);
+}
+
+/// Whether all tensors are those of adapters, and some are factors of an update.
+bool are_adapters(std::span<const StoredTensor> tensors) {
+  using enum LoraPart;
+  bool has_factors = false;
+  for (const StoredTensor& tensor : tensors) {
+    const std::optional<LoraTensorName> name = parse_lora_name(tensor.name);
+    if (!name) return false;
+    has_factors = has_factors || name->part == kDown || name->part == kHadaW1A || name->part == kLokrW1 ||
+                  name->part == kLokrW1A || name->part == kDifference;
+  }
+  return has_factors;
+}
+
+void recognize(std::span<const StoredTensor> tensors, NetworkPart& part) {
+  for (const Prefix& prefix : kPrefixes)
+    if (prefix.text == part.prefix && !prefix.unread.empty()) {
+      part.network = prefix.unread;
+      return;
+    }
+  for (const Family& family : kFamilies)
+    if (std::ranges::all_of(family.signs, [&](const Sign& sign) { return has_sign(tensors, part.prefix, sign); })) {
+      part.network = family.network;
+      part.names = family.names;
+      return;
+    }
+  part.network = kNotRecognized;
+}
+
+}  // namespace
+
+std::vector<NetworkPart> recognize_networks(std::span<const StoredTensor> tensors) {
+  const bool is_adapter = are_adapters(tensors);
+  std::map<std::string, NetworkPart, std::less<>> parts;
+  for (const StoredTensor& tensor : tensors) {
+    const std::string_view prefix = is_adapter ? std::string_view() : prefix_of(tensor.name);
+    auto part = parts.find(prefix);
+    if (part == parts.end()) part = parts.emplace(prefix, NetworkPart{.prefix = std::string(prefix)}).first;
+    ++part->second.tensors;
+    part->second.size_bytes += tensor.size_bytes;
+  }
+  std::vector<NetworkPart> found;
+  for (auto& [prefix, part] : parts) {
+    if (is_adapter)
+      part.network = "adapter such as a LoRA, which --lora takes";
+    else
+      recognize(tensors, part);
+    if (prefix.empty() && part.network == kNotRecognized && parts.size() > 1) part.network = "other tensors";
+    found.push_back(std::move(part));
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(), &NetworkPart::size_bytes);
+  return found;
+}
+
+}  // namespace headroom
