@@ -14,11 +14,13 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/files/hash.hpp"
+#include "base/files/truncated_file.hpp"
 #include "base/tensors/random.hpp"
 #include "base/text/format.hpp"
 #include "base/text/json.hpp"
 #include "base/text/printable.hpp"
 #include "io/foreign_quantization.hpp"
+#include "io/gguf.hpp"
 #include "io/weights_files.hpp"
 
 namespace headroom {
@@ -70,17 +72,8 @@ constexpr std::uint64_t kMostConfigBytes = std::uint64_t{16} << 20;
 
 class FileSource final : public Checkpoint::Source {
  public:
-  FileSource(const fs::path& folder, const nlohmann::json& config) {
-    std::optional<FoundWeights> weights = find_weights(folder);
-    if (!weights) {
-      refuse_foreign_files(folder, config);
-      fail(
-          "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the .index.json of their "
-          "shards); it holds {}",
-          folder.native(), contents_of(folder));
-    }
-    weights->path.extension() == ".json" ? open_shards(folder, weights->path) : open_whole(weights->path);
-    if (!weights->note.empty()) notes_.push_back(std::move(weights->note));
+  FileSource(const fs::path& folder, const fs::path& weights) {
+    weights.extension() == ".json" ? open_shards(folder, weights) : open_whole(weights);
   }
 
   [[nodiscard]] std::vector<TensorSpec> tensors() const {
@@ -99,7 +92,6 @@ class FileSource final : public Checkpoint::Source {
       if (files_[file].unread().contains(name)) result.push_back(name);
     return result;
   }
-  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
   /// Throws the Error for a tensor of unread().
   void fail_unread(std::string_view name) const override {
     static_cast<void>(files_[file_of_.find(name)->second].entry(name));
@@ -139,7 +131,68 @@ class FileSource final : public Checkpoint::Source {
 
   std::vector<SafetensorsFile> files_;
   std::map<std::string, std::size_t, std::less<>> file_of_;
-  std::vector<std::string> notes_;
+};
+
+/// A GGUF file. Numbers in blocks are unpacked to f32 when they are read.
+class GgufSource final : public Checkpoint::Source {
+ public:
+  explicit GgufSource(const fs::path& path) : file_(GgufFile::open(path)) {
+    if (const std::optional<GgufPart>& part = file_.header().part)
+      fail("{} is part {} of {} of a split model, which are not read: join them with `llama-gguf-split --merge`",
+           path.native(), part->number, part->count);
+  }
+
+  [[nodiscard]] std::vector<TensorSpec> tensors() const {
+    std::vector<TensorSpec> result;
+    for (const GgufTensor& tensor : file_.header().tensors)
+      if (tensor.format->is_read()) result.push_back({std::string(tensor.name), dtype_of(tensor), tensor.shape});
+    return result;
+  }
+  [[nodiscard]] std::vector<std::string> unread() const {
+    std::vector<std::string> result;
+    for (const GgufTensor& tensor : file_.header().tensors)
+      if (!tensor.format->is_read()) result.emplace_back(tensor.name);
+    return result;
+  }
+  void fail_unread(std::string_view name) const override { static_cast<void>(file_.unpack(file_.tensor(name))); }
+
+  std::span<const std::byte> bytes(const TensorSpec& tensor) override {
+    const GgufTensor& stored = file_.tensor(tensor.name);
+    if (is_plain(stored)) return file_.bytes(stored);
+    {
+      const std::scoped_lock lock(mutex_);
+      if (const auto found = unpacked_.find(tensor.name); found != unpacked_.end()) return found->second.bytes();
+    }
+    HostTensor values = file_.unpack(stored);
+    const std::scoped_lock lock(mutex_);
+    return unpacked_.emplace(tensor.name, std::move(values)).first->second.bytes();
+  }
+
+  HostTensor read(const TensorSpec& tensor) override {
+    const GgufTensor& stored = file_.tensor(tensor.name);
+    if (!is_plain(stored)) return file_.unpack(stored);
+    HostTensor result(tensor.dtype, tensor.shape);
+    std::ranges::copy(file_.bytes(stored), result.bytes().begin());
+    require_whole(file_.bytes(stored));
+    return result;
+  }
+
+  void release(const TensorSpec& tensor) override {
+    file_.release(file_.tensor(tensor.name));
+    const std::scoped_lock lock(mutex_);
+    unpacked_.erase(tensor.name);
+  }
+
+ private:
+  static DType dtype_of(const GgufTensor& tensor) {
+    return parse_safetensors_dtype(tensor.format->name).value_or(DType::kF32);
+  }
+  /// Whether the elements are in the file as they are read: F32, F16 or BF16.
+  static bool is_plain(const GgufTensor& tensor) { return tensor.format->elements == 1; }
+
+  GgufFile file_;
+  std::mutex mutex_;                                         // guards unpacked_
+  std::map<std::string, HostTensor, std::less<>> unpacked_;  // returned by bytes() and not released yet
 };
 
 class RandomSource final : public Checkpoint::Source {
@@ -192,6 +245,36 @@ class RandomSource final : public Checkpoint::Source {
   std::map<std::string, HostTensor, std::less<>> made_;  // returned by bytes() and not released yet
 };
 
+struct OpenedWeights {
+  std::unique_ptr<Checkpoint::Source> source;
+  std::vector<TensorSpec> tensors;
+  std::vector<std::string> unread;
+  std::vector<std::string> notes = {};
+};
+
+template <typename FromFiles>
+OpenedWeights opened(std::unique_ptr<FromFiles> source) {
+  std::vector<TensorSpec> tensors = source->tensors();
+  std::vector<std::string> unread = source->unread();
+  return {.source = std::move(source), .tensors = std::move(tensors), .unread = std::move(unread)};
+}
+
+/// The weights of a folder.
+OpenedWeights open_weights(const fs::path& folder, const nlohmann::json& config) {
+  if (std::optional<FoundWeights> found = find_weights(folder)) {
+    OpenedWeights weights = opened(std::make_unique<FileSource>(folder, found->path));
+    if (!found->note.empty()) weights.notes.push_back(std::move(found->note));
+    return weights;
+  }
+  if (const std::optional<fs::path> gguf = find_gguf(folder)) return opened(std::make_unique<GgufSource>(*gguf));
+  refuse_foreign_files(folder, config);
+  fail(
+      "{} has no weights (diffusion_pytorch_model.safetensors or model.safetensors, the .index.json of their shards, "
+      "or "
+      "a GGUF file); it holds {}",
+      folder.native(), contents_of(folder));
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -200,7 +283,8 @@ Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 
 bool has_weights(const fs::path& folder) {
-  return std::ranges::any_of(weights_file_names(), [&](const std::string& name) { return is_there(folder / name); });
+  return std::ranges::any_of(weights_file_names(), [&](const std::string& name) { return is_there(folder / name); }) ||
+         find_gguf(folder).has_value();
 }
 
 fs::path find_config_folder(const fs::path& folder) {
@@ -225,16 +309,13 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   try {
     fs::path found = find_config_folder(folder);
     nlohmann::json config = read_config(found);
-    auto source = std::make_unique<FileSource>(found, config);
-    std::vector<TensorSpec> tensors = source->tensors();
-    std::vector<std::string> unread = source->unread();
-    refuse_foreign_tensors(found, config, tensors, unread);
-    std::vector<std::string> notes = source->notes();
+    OpenedWeights weights = open_weights(found, config);
+    refuse_foreign_tensors(found, config, weights.tensors, weights.unread);
     std::string description = found.native();
     auto state = std::make_unique<State>(std::move(config), std::move(found), std::move(description),
-                                         std::move(tensors), std::move(source));
-    state->unread = std::move(unread);
-    state->notes = std::move(notes);
+                                         std::move(weights.tensors), std::move(weights.source));
+    state->unread = std::move(weights.unread);
+    state->notes = std::move(weights.notes);
     return Checkpoint(std::move(state));
   } catch (const fs::filesystem_error& error) {
     fail("cannot read {}: {}", error.path1().native(), error.code().message());

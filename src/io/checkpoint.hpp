@@ -26,7 +26,8 @@ class Checkpoint {
   /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards listed by `<name>.index.json`
   /// (tensors that it does not list are ignored). A folder with both, because it was saved twice, is read as the
   /// library of that file name does: the shards for diffusers, the whole file for transformers. Missing shards are
-  /// never chosen. notes() says which were chosen.
+  /// never chosen. notes() says which were chosen. Without any of these, the folder's only GGUF file is opened: its
+  /// tensors have the network's names, and numbers in blocks are unpacked to f32 when they are read.
   /// Throws Error for missing files (it lists the existing ones), for a broken file (it names file and tensor), and
   /// for weights in another library's quantized format (it names the library).
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder);

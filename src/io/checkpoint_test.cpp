@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "base/files/file.hpp"
 #include "base/files/hash.hpp"
 #include "base/tensors/random.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "base/text/json.hpp"
 
@@ -282,9 +284,11 @@ TEST_F(CheckpointFolder, SaysWhatIsThereInstead) {
                          " has no config.json, which a checkpoint folder needs; "
                          "it holds a.bin, a/, b.bin, c.bin, d.bin and 3 more");
   add_config();
-  EXPECT_EQ(error(), path() +
-                         " has no weights (diffusion_pytorch_model.safetensors or model.safetensors, or the "
-                         ".index.json of their shards); it holds a.bin, a/, b.bin, c.bin, config.json and 4 more");
+  EXPECT_EQ(
+      error(),
+      path() +
+          " has no weights (diffusion_pytorch_model.safetensors or model.safetensors, the "
+          ".index.json of their shards, or a GGUF file); it holds a.bin, a/, b.bin, c.bin, config.json and 4 more");
   EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "a.bin"); }),
             path("a.bin") + " is a file, but a checkpoint folder was expected");
   EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "none"); }),
@@ -320,6 +324,81 @@ Moments moments_of(const HostTensor& tensor) {
   }
   const double n = static_cast<double>(tensor.numel());
   return {sum / n, std::sqrt(square / n - sum / n * (sum / n))};
+}
+
+fs::path golden_of_gguf(const char* name) { return fs::path(kSourceDir) / "tests/goldens/gguf" / name; }
+
+// The same network in both formats, by gguf 0.19.
+TEST(GgufCheckpoint, UnpacksWhatAnotherFileHoldsInF32) {
+  const Checkpoint packed = Checkpoint::open(golden_of_gguf("clip-packed"));
+  const Checkpoint plain = Checkpoint::open(golden_of_gguf("clip"));
+  EXPECT_TRUE(std::ranges::equal(packed.tensors(), plain.tensors()));
+  EXPECT_EQ(packed.total_bytes(), plain.total_bytes());
+  EXPECT_EQ(packed.parameter_count(), plain.parameter_count());
+  EXPECT_TRUE(packed.unread().empty());
+  EXPECT_FALSE(packed.is_random());
+  EXPECT_EQ(packed.description(), golden_of_gguf("clip-packed").native());
+  for (const TensorSpec& tensor : plain.tensors()) {
+    const std::span<const std::byte> expected = plain.bytes(tensor.name);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(std::ranges::equal(packed.bytes(tensor.name), expected)) << tensor.name;
+      EXPECT_TRUE(std::ranges::equal(packed.read(tensor.name).bytes(), expected)) << tensor.name;
+      packed.release(tensor.name);
+    }
+    EXPECT_FALSE(packed.normal_stream(tensor.name));
+  }
+  const std::string name = "text_model.encoder.layers.0.mlp.fc2.weight";
+  EXPECT_EQ(packed.entry(name).dtype, DType::kF32);
+  EXPECT_EQ(packed.bytes(name).data(), packed.bytes(name).data()) << "kept until it is released";
+}
+
+TEST(GgufCheckpoint, ServesSeveralThreads) {
+  const Checkpoint packed = Checkpoint::open(golden_of_gguf("clip-packed"));
+  const Checkpoint plain = Checkpoint::open(golden_of_gguf("clip"));
+  std::vector<std::jthread> threads;
+  std::atomic<int> differing = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (const TensorSpec& tensor : plain.tensors())
+        differing += std::ranges::equal(packed.bytes(tensor.name), plain.bytes(tensor.name)) ? 0 : 1;
+    });
+  threads.clear();
+  EXPECT_EQ(differing, 0);
+}
+
+TEST_F(CheckpointFolder, TakesAGgufFileWhereThereIsNoOther) {
+  add_config();
+  fs::copy_file(golden_of_gguf("blocks.gguf"), folder_ / "a.gguf");
+  EXPECT_TRUE(has_weights(folder_.path()));
+  EXPECT_EQ(open().tensors().size(), 15U);
+  fs::copy_file(folder_ / "a.gguf", folder_ / "b.gguf");
+  EXPECT_EQ(error(), path() + " has 2 GGUF files, but one was expected: a.gguf, b.gguf");
+  add_weights(kWeights, {{"a", counting({4}, 10)}});
+  EXPECT_EQ(open().tensors().size(), 1U);
+}
+
+TEST_F(CheckpointFolder, RefusesPartsAndFormatsOfGgufThatAreNotRead) {
+  const auto little = [](std::uint64_t value, std::size_t bytes) {
+    std::string text(bytes, '\0');
+    for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>((value >> (8 * i)) & 0xFFU);
+    return text;
+  };
+  add_config();
+  const std::string u16 = little(2, 4);
+  write_file_atomically(folder_ / "a.gguf", "GGUF" + little(3, 4) + little(0, 8) + little(2, 8) +  //
+                                                little(8, 8) + "split.no" + u16 + little(1, 2) +   //
+                                                little(11, 8) + "split.count" + u16 + little(3, 2));
+  EXPECT_EQ(error(), path("a.gguf") +
+                         " is part 2 of 3 of a split model, which are not read: join them with `llama-gguf-split "
+                         "--merge`");
+  std::string file = "GGUF" + little(3, 4) + little(1, 8) + little(0, 8) +  // one tensor of MXFP4
+                     little(1, 8) + "a" + little(1, 4) + little(32, 8) + little(39, 4) + little(0, 8);
+  file.resize((file.size() + 31) / 32 * 32 + 17);
+  write_file_atomically(folder_ / "a.gguf", file);
+  const Checkpoint checkpoint = open();
+  EXPECT_THAT(checkpoint.unread(), ElementsAre("a"));
+  EXPECT_THAT(error_of([&] { (void)checkpoint.bytes("a"); }),
+              HasSubstr("a.gguf: tensor \"a\" is MXFP4, which is not read; expected one of F32, F16, Q4_0"));
 }
 
 TEST(RandomCheckpoint, IsDescribedLikeAnyOther) {

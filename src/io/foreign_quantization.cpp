@@ -125,7 +125,6 @@ void refuse_foreign_tensors(const fs::path& folder, const json& config, std::spa
 void refuse_foreign_files(const fs::path& folder, const json& config) {
   for (const fs::path& path : list_folder(folder)) {
     const std::string name = printable_name(path.filename().native());
-    if (name.ends_with(".gguf")) refuse(folder, {"gguf", fmt::format("it holds {}", name)});
     if (name == "quanto_qmap.json") refuse(folder, {"quanto", fmt::format("it holds {}", name)});
   }
   if (const std::optional<std::string> method = method_in(config); method && *method != kOurs)
@@ -133,7 +132,11 @@ void refuse_foreign_files(const fs::path& folder, const json& config) {
 }
 
 void refuse_foreign_file(const fs::path& file) {
-  if (file.native().ends_with(".gguf")) refuse(file, {"gguf", "by its name"});
+  if (file.native().ends_with(".gguf"))
+    fail(
+        "{} is a GGUF file, which does not configure its network: put it into a folder with the network's config.json, "
+        "and give that folder",
+        file.native());
 }
 
 }  // namespace headroom

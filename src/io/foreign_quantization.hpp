@@ -8,7 +8,7 @@
 
 #include "io/safetensors.hpp"
 
-/// Detects checkpoints that another library quantized: bitsandbytes, torchao, optimum-quanto, GGUF, GPTQ, AWQ and
+/// Detects checkpoints that another library quantized: bitsandbytes, torchao, optimum-quanto, GPTQ, AWQ and
 /// others. Their formats are not supported. Their tensors have different names and shapes, so an error about
 /// missing tensors would not explain the cause.
 namespace headroom {
@@ -35,7 +35,7 @@ void refuse_foreign_tensors(const std::filesystem::path& folder, const nlohmann:
 /// The same for a folder without supported weights, by its files and its config.json (null if there is none).
 void refuse_foreign_files(const std::filesystem::path& folder, const nlohmann::json& config);
 
-/// The same for a single file given as a model: GGUF.
+/// Throws Error for a single GGUF file given as a model: it says what to do.
 void refuse_foreign_file(const std::filesystem::path& file);
 
 }  // namespace headroom

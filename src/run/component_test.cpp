@@ -3,10 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "base/switches.hpp"
+#include "base/tensors/host_tensor.hpp"
+#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "base/text/json.hpp"
 #include "io/safetensors.hpp"
+#include "run/compile.hpp"
+#include "run/session/session.hpp"
 #include "run/test_util.hpp"
+#include "run/weights/weight_store.hpp"
 
 namespace headroom {
 namespace {
@@ -41,6 +53,48 @@ TEST_F(ComponentFolder, WithoutAFewTensorsIsRefusedByTheirNumber) {
 TEST_F(ComponentFolder, OfFarMoreLayersThanItsWeightsIsRefusedWhileItsGraphIsBuilt) {
   EXPECT_THAT(refusal(4000), AllOf(StartsWith(folder_.path().string() + ": config.json: "),
                                    HasSubstr("needs more than 1000 tensors that the weights lack, text_model.e")));
+}
+
+/// The outputs of a pass of the network in a folder of tests/goldens.
+std::vector<HostTensor> outputs_of(const std::string& folder, std::string_view switches) {
+  const Component component = open_component(std::string(kSourceDir) + "/tests/goldens/" + folder);
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
+  const ComponentPass& pass = component.kind->passes.front();
+  const Graph graph = component.build(pass, {{"input_ids", Shape{1, 12}}});
+  const Compiled compiled = compile(graph, SwitchSet::parse(switches), backend->properties().target);
+  WeightStore weights(*backend, component.checkpoint);
+  Session session(compiled.program, weights, *backend);
+  HostTensor ids(DType::kI32, {1, 12});
+  for (std::int64_t i = 0; i < ids.numel(); ++i) ids.set(i, static_cast<double>(i == 11 ? 47 : 3 * i));
+  session.set_input("input_ids", ids);
+  session.run();
+  std::vector<HostTensor> outputs;
+  for (const Output& output : compiled.program->graph.outputs()) outputs.push_back(session.output(output.name));
+  return outputs;
+}
+
+// The golden has the values that gguf 0.19 reads from the same blocks.
+TEST(ComponentOfGguf, ComputesTheSameAsFromSafetensors) {
+  for (const char* switches : {"baseline", "fast"}) {
+    const std::vector<HostTensor> packed = outputs_of("gguf/clip-packed", switches);
+    const std::vector<HostTensor> plain = outputs_of("gguf/clip", switches);
+    ASSERT_EQ(packed.size(), plain.size());
+    ASSERT_FALSE(plain.empty());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(relative_l2(packed[i], plain[i]), 0.0);
+      EXPECT_GT(relative_l2(plain[i], HostTensor(plain[i].dtype(), plain[i].shape())), 0.0) << "not zeros";
+    }
+  }
+}
+
+TEST_F(ComponentFolder, OfAGgufFileWithOtherNamesIsRefused) {
+  const std::filesystem::path goldens = std::filesystem::path(kSourceDir) / "tests/goldens/gguf";
+  std::filesystem::copy_file(goldens / "clip/config.json", folder_ / "config.json");
+  std::filesystem::copy_file(goldens / "blocks.gguf", folder_ / "a.gguf");
+  EXPECT_THAT(error_of([&] { static_cast<void>(open_component(folder_.path().string())); }),
+              AllOf(HasSubstr(" lacks 20 tensors that the model needs: "), HasSubstr("that the model does not know")));
+  EXPECT_THAT(error_of([&] { static_cast<void>(open_component((folder_ / "a.gguf").string())); }),
+              HasSubstr("a.gguf is a GGUF file, which does not configure its network: put it into a folder"));
 }
 
 }  // namespace

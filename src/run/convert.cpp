@@ -78,7 +78,7 @@ QuantizedRows quantize_rows(const HostTensor& weight, Backend& backend) {
 
 /// Whether the conversion writes its own version of the file.
 bool is_replaced(const std::string& name) {
-  return name == "config.json" || name.ends_with(".safetensors.index.json") ||
+  return name == "config.json" || name.ends_with(".gguf") || name.ends_with(".safetensors.index.json") ||
          (name.ends_with(".safetensors") && (name.starts_with("diffusion_pytorch_model") || name.starts_with("model")));
 }
 

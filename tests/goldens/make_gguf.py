@@ -14,7 +14,11 @@ scales.json: by format
     sum    of 65,536 blocks, one for each bit pattern of a scale (`blocks_of_all_scales`): a sum of all bits of their values
            (`checksum`), in hexadecimal; every NaN counts as 7fc00000
 
-Runs on a CPU in seconds. Needs gguf, numpy and safetensors.
+clip-packed: a tiny CLIP text encoder whose weights are in a GGUF file, in several formats (`CLIP_FORMATS`) under the names of
+transformers, as its author's converter would keep them. clip: the same network in a safetensors file, with the values that
+gguf.quants.dequantize gives in F32, and others as they are stored.
+
+Runs on a CPU in seconds. Needs gguf, numpy, PyTorch and safetensors.
 """
 
 import argparse
@@ -23,8 +27,10 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+import torch
 from gguf import GGMLQuantizationType as Type
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch_file
 
 # Format: places in a block of its numbers in f16.
 FORMATS = {
@@ -45,6 +51,28 @@ FORMATS = {
     "IQ4_XS": [0],
 }
 BLOCKS = 8
+# By the end of a name; others are in F32. The rows of the last have whole blocks of 256.
+CLIP_FORMATS = {
+    "token_embedding.weight": "F16",
+    "position_embedding.weight": "BF16",
+    "q_proj.weight": "Q8_0",
+    "k_proj.weight": "Q4_0",
+    "v_proj.weight": "Q5_1",
+    "out_proj.weight": "Q4_1",
+    "fc1.weight": "Q5_0",
+    "fc2.weight": "Q4_K",
+}
+CLIP_CONFIG = {
+    "architectures": ["CLIPTextModel"],
+    "vocab_size": 48,
+    "hidden_size": 32,
+    "intermediate_size": 256,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 12,
+    "hidden_act": "quick_gelu",
+    "eos_token_id": 47,
+}
 # Of the first blocks: subnormal ones, the smallest normal one, the largest, infinity and NaN. The last blocks have ordinary ones.
 SCALES = [0x0001, 0x83FF, 0x0400, 0xFBFF, 0x7C00, 0x7E01, 0x2C5A, 0x9D17]
 MASK = (1 << 64) - 1
@@ -109,17 +137,69 @@ def write_blocks(out, tensors):
     writer.close()
 
 
+def clip_shapes():
+    wide, inner = CLIP_CONFIG["hidden_size"], CLIP_CONFIG["intermediate_size"]
+    shapes = {
+        "embeddings.token_embedding.weight": (CLIP_CONFIG["vocab_size"], wide),
+        "embeddings.position_embedding.weight": (CLIP_CONFIG["max_position_embeddings"], wide),
+        "final_layer_norm.weight": (wide,),
+        "final_layer_norm.bias": (wide,),
+    }
+    layer = "encoder.layers.0."
+    for norm in "layer_norm1", "layer_norm2":
+        shapes |= {f"{layer}{norm}.weight": (wide,), f"{layer}{norm}.bias": (wide,)}
+    for module, rows, columns in [("self_attn.q_proj", wide, wide), ("self_attn.k_proj", wide, wide), ("self_attn.v_proj", wide, wide),
+                                  ("self_attn.out_proj", wide, wide), ("mlp.fc1", inner, wide), ("mlp.fc2", wide, inner)]:
+        shapes |= {f"{layer}{module}.weight": (rows, columns), f"{layer}{module}.bias": (rows,)}
+    return {f"text_model.{name}": shape for name, shape in shapes.items()}
+
+
+def pack(values, name, generator):
+    """In a format that gguf can write; otherwise random blocks with small scales."""
+    try:
+        return gguf.quants.quantize(values, Type[name])
+    except NotImplementedError:
+        elements, size = gguf.GGML_QUANT_SIZES[Type[name]]
+        blocks = generator.integers(0, 256, (values.size // elements, size), dtype=np.uint8)
+        set_scales(blocks, FORMATS[name], generator.uniform(1e-4, 4e-4, len(blocks)).astype(np.float16).view(np.uint16))
+        return blocks.reshape(values.shape[0], -1)
+
+
+def write_clip(out, generator):
+    writer, plain = gguf.GGUFWriter(out / "clip-packed" / "clip.gguf", "clip"), {}
+    for name, shape in clip_shapes().items():
+        is_gain = len(shape) == 1 and name.endswith(".weight")
+        values = (generator.normal(0, 0.15, shape) + is_gain).astype(np.float32)
+        kind = next((kind for end, kind in CLIP_FORMATS.items() if name.endswith(end)), "F32")
+        packed = pack(values, kind, generator)
+        writer.add_tensor(name, packed, raw_dtype=Type[kind])
+        if kind == "F16":
+            plain[name] = torch.from_numpy(packed)
+        else:
+            exact = torch.from_numpy(values_of(kind, packed).reshape(shape))
+            plain[name] = exact.bfloat16() if kind == "BF16" else exact
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    save_torch_file(plain, out / "clip" / "model.safetensors")
+    for folder in "clip-packed", "clip":
+        (out / folder / "config.json").write_text(json.dumps(CLIP_CONFIG, indent=2) + "\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
+    for folder in out / "clip-packed", out / "clip":
+        folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(1)
     tensors = {name: random_blocks(name, generator) for name in FORMATS}
     write_blocks(out, tensors)
     save_file({name: values_of(name, blocks) for name, blocks in tensors.items()}, out / "blocks.safetensors")
     scales = {name: {"at": places, "sum": f"{checksum(values_of(name, blocks_of_all_scales(name))):016x}"}
               for name, places in FORMATS.items()}
+    write_clip(out, generator)
     (out / "scales.json").write_text(json.dumps(scales, indent=2) + "\n", encoding="utf-8")
 
 
