@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "backends/cpu/control_groups.hpp"
 #include "backends/cpu/cpu_info.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
@@ -64,55 +64,6 @@ std::optional<MemoryRoom> room_of(const fs::path& group, const Hierarchy& files,
                     .limit = fmt::format("the control group {}, which allows {}", name, format_bytes(*limit))};
 }
 
-/// The mount point of a hierarchy, and the group that the mount shows as its root.
-struct Mount {
-  fs::path point;
-  std::string root;
-  bool is_version_2 = false;
-};
-
-std::vector<std::string> split(const std::string& line, char at) {
-  std::vector<std::string> parts;
-  std::istringstream in(line);
-  for (std::string part; std::getline(in, part, at);) parts.push_back(part);
-  return parts;
-}
-
-bool lists(const std::string& names, std::string_view name) {
-  const std::vector<std::string> all = split(names, ',');
-  return std::ranges::find(all, name) != all.end();
-}
-
-/// The mounts with a memory controller (proc(5), /proc/[pid]/mountinfo).
-std::vector<Mount> find_mounts(const fs::path& root) {
-  std::vector<Mount> mounts;
-  std::istringstream lines(text_in(root / "proc/self/mountinfo"));
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    const std::vector<std::string> before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
-    if (before.size() < 5 || after.empty()) continue;
-    const bool is_version_2 = after[0] == "cgroup2";
-    if (!is_version_2 && (after[0] != "cgroup" || after.size() < 3 || !lists(after[2], "memory"))) continue;
-    mounts.push_back(
-        {.point = root / fs::path(before[4]).relative_path(), .root = before[3], .is_version_2 = is_version_2});
-  }
-  return mounts;
-}
-
-/// The group of this process in a hierarchy (cgroups(7), /proc/[pid]/cgroup: "4:memory:/jobs", "0::/jobs").
-std::optional<std::string> own_group(const std::string& groups, bool is_version_2) {
-  std::istringstream lines(groups);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':'), second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool is_it = is_version_2 ? line.starts_with("0::") : lists(controllers, "memory");
-    if (is_it) return line.substr(second + 1);
-  }
-  return std::nullopt;
-}
-
 void take_less(std::optional<MemoryRoom>& least, std::optional<MemoryRoom> other) {
   if (other && (!least || other->bytes < least->bytes)) least = std::move(other);
 }
@@ -120,23 +71,9 @@ void take_less(std::optional<MemoryRoom>& least, std::optional<MemoryRoom> other
 }  // namespace
 
 std::optional<MemoryRoom> control_group_room(const fs::path& root) {
-  const std::string groups = text_in(root / "proc/self/cgroup");
   std::optional<MemoryRoom> least;
-  for (const Mount& mount : find_mounts(root)) {
-    const std::optional<std::string> own = own_group(groups, mount.is_version_2);
-    if (!own) continue;
-    // In a container the mount shows the group of the container, by whatever name the host knows it.
-    const std::string& shown = mount.root;
-    const bool is_below = shown == "/" || *own == shown || own->starts_with(shown + "/");
-    const std::string rest = !is_below ? "" : shown == "/" ? *own : own->substr(shown.size());
-    fs::path name = fs::path("/") / fs::path(rest).relative_path().lexically_normal();
-    if (name.native().find("..") != std::string::npos) name = "/";
-    for (;; name = name.parent_path()) {
-      take_less(least,
-                room_of(mount.point / name.relative_path(), mount.is_version_2 ? kVersion2 : kVersion1, name.native()));
-      if (name == name.parent_path()) break;
-    }
-  }
+  for (const ControlGroup& group : control_groups("memory", root))
+    take_less(least, room_of(group.folder, group.is_version_2 ? kVersion2 : kVersion1, group.name));
   return least;
 }
 
