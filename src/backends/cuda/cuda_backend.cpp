@@ -23,6 +23,7 @@
 #include "backends/cuda/pool.cuh"
 #include "backends/cuda/region_recording.cuh"
 #include "backends/cuda/reserved_memory.cuh"
+#include "backends/cuda/sonames.hpp"
 #include "backends/cuda/staging.cuh"
 #include "backends/cuda/stream_list.cuh"
 #include "backends/device.hpp"
@@ -331,10 +332,9 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
 
   /// Whether NVRTC of this toolkit's version is installed.
   static bool finds_compiler() {
-    constexpr int kMajor = CUDART_VERSION / 1000;
     try {
-      const OpenedLibrary library("generated kernels", fmt::format("libnvrtc.so.{}", kMajor),
-                                  fmt::format("NVRTC {}", kMajor));
+      const GpuSonames names = gpu_sonames().value();
+      const OpenedLibrary library("generated kernels", names.nvrtc, fmt::format("NVRTC {}", names.cuda_major));
       return true;
     } catch (const Error&) {
       return false;

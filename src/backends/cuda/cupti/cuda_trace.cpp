@@ -17,6 +17,7 @@
 
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/cupti/trace.hpp"
+#include "backends/cuda/sonames.hpp"
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 
@@ -34,8 +35,8 @@ struct Library {
 };
 
 Library open_library() {
-  const OpenedLibrary file("tracing a GPU", fmt::format("libcupti.so.{}", CUDART_VERSION / 1000),
-                           fmt::format("CUPTI of CUDA {}", CUDART_VERSION / 1000));
+  const GpuSonames names = gpu_sonames().value();
+  const OpenedLibrary file("tracing a GPU", names.cupti, fmt::format("CUPTI of CUDA {}", names.cuda_major));
   Library library;
 #define HR_CUPTI(function) file.resolve(library.function, "cupti" #function);
 #include "backends/cuda/cupti/functions.def"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "backends/cuda/sonames.hpp"
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
@@ -10,7 +11,7 @@ namespace headroom::cublaslt {
 namespace {
 
 Library open_library() {
-  const OpenedLibrary file("a matmul on a GPU", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
+  const OpenedLibrary file("a matmul on a GPU", gpu_sonames().value().cublaslt,
                            fmt::format("cuBLAS {}", CUBLAS_VER_MAJOR));
   Library library;
 #define HR_CUBLASLT(function) file.resolve(library.function, "cublasLt" #function);

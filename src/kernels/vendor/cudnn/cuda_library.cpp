@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cuda/sonames.hpp"
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 #include "kernels/vendor/cudnn/library.cuh"
@@ -11,8 +12,7 @@ namespace headroom::cudnn {
 namespace {
 
 Library open_library() {
-  const OpenedLibrary file("this kernel", fmt::format("libcudnn.so.{}", CUDNN_MAJOR),
-                           fmt::format("cuDNN {}", CUDNN_MAJOR));
+  const OpenedLibrary file("this kernel", gpu_sonames().value().cudnn, fmt::format("cuDNN {}", CUDNN_MAJOR));
   Library library;
 #define HR_CUDNN(function) file.resolve(library.function, "cudnn" #function);
 #include "kernels/vendor/cudnn/functions.def"

@@ -12,8 +12,6 @@
 namespace headroom::cudnn {
 namespace {
 
-/// The unified operation came in 9.13.1.
-constexpr std::size_t kLeastVersion = 91301;
 constexpr std::int64_t kAlignment = 16;
 constexpr std::size_t kListed = 8;  // engines of the heuristic, of which the first that runs is taken
 
@@ -104,7 +102,7 @@ class Sdpa {
 
 std::optional<std::string> why_unavailable() {
   try {
-    if (library().GetVersion() < kLeastVersion)
+    if (library().GetVersion() < kLeastVersionOfAttention)
       return fmt::format("needs cuDNN 9.13.1 or newer, and the one installed is {}", version_text());
   } catch (const Error& error) {
     return error.what();

@@ -1,6 +1,6 @@
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "backends/cuda/sonames.hpp"
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 #include "kernels/vendor/nvrtc/library.cuh"
@@ -8,11 +8,9 @@
 namespace headroom::nvrtc {
 namespace {
 
-constexpr int kMajor = CUDART_VERSION / 1000;  // nvrtc.h does not say; one toolkit has both
-
 Library open_library() {
-  const OpenedLibrary file("a kernel that is made at run time", fmt::format("libnvrtc.so.{}", kMajor),
-                           fmt::format("NVRTC {}", kMajor));
+  const GpuSonames names = gpu_sonames().value();
+  const OpenedLibrary file("a kernel that is made at run time", names.nvrtc, fmt::format("NVRTC {}", names.cuda_major));
   Library library;
 #define HR_NVRTC(function) file.resolve(library.function, "nvrtc" #function);
 #include "kernels/vendor/nvrtc/functions.def"
