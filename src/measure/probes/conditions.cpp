@@ -1,6 +1,5 @@
 #include "measure/probes/conditions.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
@@ -24,19 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From nvml.h, whose values are stable: NVML_SUCCESS, NVML_CLOCK_SM, NVML_CLOCK_MEM, nvmlClocksThrottleReasonGpuIdle.
-constexpr int kSuccess = 0;
+// From nvml.h, whose values are stable: NVML_CLOCK_SM, NVML_CLOCK_MEM.
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
-constexpr unsigned long long kIdle = 1;
-// nvmlClocksThrottleReasonHwSlowdown, SwThermalSlowdown, HwThermalSlowdown and HwPowerBrakeSlowdown.
-constexpr std::int64_t kHeldDown = 0x8 | 0x20 | 0x40 | 0x80;
-
-template <typename... Parameters>
-bool call(void* library, const char* name, Parameters... parameters) {
-  const auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name));
-  return function != nullptr && function(parameters...) == kSuccess;
-}
 
 /// The CPUs that this process may run on.
 std::vector<int> allowed_cpu_numbers() {
@@ -62,32 +51,21 @@ std::size_t count_positive(const std::vector<T>& column) {
 }  // namespace
 
 std::unique_ptr<Nvml> Nvml::open(const std::string& pci_bus_id, const std::string& library) {
-  std::unique_ptr<Nvml> nvml(new Nvml);
-  nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (nvml->library_ == nullptr) return nullptr;
-  if (!call(nvml->library_, "nvmlInit_v2")) {
-    dlclose(std::exchange(nvml->library_, nullptr));
-    return nullptr;
-  }
-  const bool found = call(nvml->library_, "nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &nvml->device_);
+  std::unique_ptr<Nvml> nvml(new Nvml(library));
+  if (!nvml->library_.is_open()) return nullptr;
+  const bool found = nvml->library_.call("nvmlDeviceGetHandleByPciBusId_v2", pci_bus_id.c_str(), &nvml->device_);
   return found ? std::move(nvml) : nullptr;
-}
-
-Nvml::~Nvml() {
-  if (library_ == nullptr) return;
-  (void)call(library_, "nvmlShutdown");
-  dlclose(library_);
 }
 
 GpuState Nvml::state() const {
   GpuState state;
   unsigned value = 0;
-  if (call(library_, "nvmlDeviceGetClockInfo", device_, kSmClock, &value)) state.clock_mhz = value;
-  if (call(library_, "nvmlDeviceGetClockInfo", device_, kMemoryClock, &value)) state.memory_clock_mhz = value;
-  if (call(library_, "nvmlDeviceGetPowerUsage", device_, &value)) state.power_w = value / 1000.0;
+  if (library_.call("nvmlDeviceGetClockInfo", device_, kSmClock, &value)) state.clock_mhz = value;
+  if (library_.call("nvmlDeviceGetClockInfo", device_, kMemoryClock, &value)) state.memory_clock_mhz = value;
+  if (library_.call("nvmlDeviceGetPowerUsage", device_, &value)) state.power_w = value / 1000.0;
   unsigned long long reasons = 0;
-  if (call(library_, "nvmlDeviceGetCurrentClocksThrottleReasons", device_, &reasons))
-    state.throttle = static_cast<std::int64_t>(reasons & ~kIdle);
+  if (library_.call("nvmlDeviceGetCurrentClocksThrottleReasons", device_, &reasons))
+    state.throttle = static_cast<std::int64_t>(reasons & ~throttle::kIdle);
   return state;
 }
 
@@ -170,8 +148,9 @@ std::string find_disturbance(const Conditions& conditions, std::span<const doubl
   const double stolen_ms = std::accumulate(conditions.steal_ms.begin(), conditions.steal_ms.end(), 0.0);
   if (stolen_ms > kLeastStolenMs && stolen_ms > kMostTaken * all_ms)
     return fmt::format("other machines on the same hardware took {:.0f}% of the CPUs' time", 100 * stolen_ms / all_ms);
-  const auto held =
-      std::ranges::count_if(conditions.gpu_throttle, [](std::int64_t reasons) { return (reasons & kHeldDown) != 0; });
+  const auto held = std::ranges::count_if(conditions.gpu_throttle, [](std::int64_t reasons) {
+    return (static_cast<unsigned long long>(reasons) & throttle::kHeldDown) != 0;
+  });
   if (2 * static_cast<std::size_t>(held) > conditions.gpu_throttle.size())
     return fmt::format("the GPU's clock was held down for heat or by its power supply in {} of {} {}s", held,
                        conditions.gpu_throttle.size(), trial);

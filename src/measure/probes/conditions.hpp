@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/probes/nvml_library.hpp"
+
 namespace headroom {
 
 /// The state that a GPU reports; values that it does not report are absent.
@@ -20,21 +22,18 @@ struct GpuState {
   std::optional<std::int64_t> throttle;    ///< NVML's bits of reasons why the clock is held down; 1 (idle) left out
 };
 
-/// A GPU through NVIDIA's management library (NVML), which comes with the driver and is loaded on demand.
+/// A GPU through NVML, which is loaded on demand.
 class Nvml {
  public:
   /// Opens the GPU with this PCI bus id ("0000:41:00.0"). NVML's indices are not CUDA's, which CUDA_VISIBLE_DEVICES
   /// and CUDA_DEVICE_ORDER change. Nothing if there is no library of that name, no driver or no such GPU.
   [[nodiscard]] static std::unique_ptr<Nvml> open(const std::string& pci_bus_id,
                                                   const std::string& library = "libnvidia-ml.so.1");
-  ~Nvml();
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
   [[nodiscard]] GpuState state() const;
 
  private:
-  Nvml() = default;
-  void* library_ = nullptr;
+  explicit Nvml(const std::string& library) : library_(library) {}
+  NvmlLibrary library_;
   void* device_ = nullptr;
 };
 
