@@ -11,5 +11,8 @@ extern const char* const kHeadroomBinary;  ///< the program `headroom`
 extern const char* const kSpinBench;
 extern const char* const kFakeClock;  ///< tests/fake/clock.c as a library to preload
 extern const char* const kFakeNvml;   ///< tests/fake/nvml.c as a library
+/// path of tests/fake/versioned_library.c as a library, without its version and suffix: 90100.so
+extern const char* const kFakeLibrary;
+extern const char* const kSurveyLibrary;  ///< the program of tests/fake/survey_library.cpp
 
 }  // namespace headroom

@@ -43,6 +43,7 @@ void add_all_commands(CLI::App& app, ExitCode& exit_code) {
   add_compare_command(app, exit_code);
   add_history_command(app);
   add_report_command(app);
+  add_doctor_command(app, exit_code);
   add_conformance_command(app, exit_code);
   for (CLI::App* command : app.get_subcommands({}))
     for (CLI::Option* option : command->get_options()) {

@@ -24,6 +24,8 @@ void add_profile_command(CLI::App& app);
 void add_sweep_command(CLI::App& app);
 void add_history_command(CLI::App& app);
 void add_report_command(CLI::App& app);
+/// Something that costs over 5% sets `exit_code`, which must outlive the parsing.
+void add_doctor_command(CLI::App& app, ExitCode& exit_code);
 /// A kernel that differs from the interpreter sets `exit_code`, which must outlive the parsing.
 void add_conformance_command(CLI::App& app, ExitCode& exit_code);
 

@@ -1,0 +1,158 @@
+// Machines without a fault, in the forms that containers, virtual machines and drivers give them: nothing is "wrong".
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "base/test_paths.hpp"
+#include "doctor/probes/cpu_facts.hpp"
+#include "doctor/test_util.hpp"
+
+namespace headroom::doctor {
+namespace {
+
+struct Healthy {
+  const char* name;
+  std::function<void(const MachineRoot& root, MachineSources& sources)> make;
+};
+
+constexpr const char* kCpuFreq = "sys/devices/system/cpu/cpu0/cpufreq/";
+
+const std::vector<Healthy>& healthy_machines() {
+  static const std::vector<Healthy> kMachines = {
+      {"BareMetal", [](const MachineRoot&, MachineSources&) {}},
+      {"LaptopWithIntelPstate",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write(std::string(kCpuFreq) + "scaling_governor", "powersave\n");
+         root.write(std::string(kCpuFreq) + "scaling_driver", "intel_pstate\n");
+         root.write(std::string(kCpuFreq) + "energy_performance_preference", "balance_performance\n");
+         root.write(std::string(kCpuFreq) + "cpuinfo_max_freq", "4800000\n");
+         root.write(std::string(kCpuFreq) + "scaling_max_freq", "4800000\n");
+       }},
+      {"DockerOnALargeHost",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write(".dockerenv", "");
+         root.write("proc/self/cgroup", "0::/\n");
+         root.write("sys/fs/cgroup/cpu.max", "max 100000\n");
+         root.write("sys/fs/cgroup/memory.max", "max\n");
+         root.write("sys/fs/cgroup/memory.current", "123456\n");
+         root.write("proc/self/mountinfo",
+                    "31 23 0:28 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+                    "25 24 0:23 / /dev/shm rw - tmpfs shm rw,size=65536k\n");
+         root.set_cpus("0-63", "0-63");
+         root.write("sys/devices/system/node/node0/cpulist", "0-63\n");
+       }},
+      {"KubernetesWithAQuotaThatTheThreadsFit",
+       [](const MachineRoot& root, MachineSources& sources) {
+         root.set_environment({"KUBERNETES_SERVICE_HOST=10.0.0.1"});
+         root.set_cpus("0-63", "0-63");
+         root.write("sys/fs/cgroup/jobs/7/cpu.max", "800000 100000\n");
+         root.write("sys/fs/cgroup/jobs/7/cpu.stat", "nr_periods 900\nnr_throttled 2\n");
+         sources.threads = 8;
+       }},
+      {"ContainerWithACpuset",
+       [](const MachineRoot& root, MachineSources&) {
+         root.set_cpus("0-127", "16-31");
+         root.write("sys/fs/cgroup/jobs/7/cpuset.cpus.effective", "16-31\n");
+         root.write("sys/devices/system/node/node0/cpulist", "0-127\n");
+       }},
+      {"TwoSockets",
+       [](const MachineRoot& root, MachineSources&) {
+         root.set_cpus("0-95", "0-95", "0-1");
+         root.write("sys/devices/system/node/node0/cpulist", "0-47\n");
+         root.write("sys/devices/system/node/node1/cpulist", "48-95\n");
+         root.write("sys/devices/system/cpu/smt/active", "0\n");
+       }},
+      {"GroupsOfVersion1WithoutLimits",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write("proc/self/cgroup", "4:memory:/user.slice\n1:cpu,cpuacct:/user.slice\n");
+         root.write("proc/self/mountinfo",
+                    "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+                    "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+         root.write("sys/fs/cgroup/cpu/user.slice/cpu.cfs_quota_us", "-1\n");
+         root.write("sys/fs/cgroup/cpu/user.slice/cpu.cfs_period_us", "100000\n");
+         root.write("sys/fs/cgroup/memory/user.slice/memory.limit_in_bytes", "9223372036854771712\n");
+         root.write("sys/fs/cgroup/memory/user.slice/memory.usage_in_bytes", "5000\n");
+       }},
+      {"CpuWithoutFlags",  // aarch64
+       [](const MachineRoot& root, MachineSources& sources) {
+         root.write("proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd\n");
+         sources.isa_used = CpuIsa::kPortable;
+         sources.vector_unit = "highway:scalar";
+       }},
+      {"SandboxThatShowsNothing",
+       [](const MachineRoot& root, MachineSources& sources) {
+         for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
+         sources.isa_used = CpuIsa::kPortable;
+       }},
+      {"IdleGpu",
+       [](const MachineRoot& root, MachineSources& sources) {
+         root.add_gpus(2);
+         sources.nvml = kFakeNvml;
+         sources.built_for_gpu = true;
+         sources.cuda_major = 13;
+       }},
+      {"GpuAtItsPowerCapIsHowAGpuWorks",
+       [](const MachineRoot& root, MachineSources& sources) {
+         root.add_gpus(2);
+         root.set_environment({"CUDA_VISIBLE_DEVICES=1"});  // the one that works (tests/fake/nvml.c)
+         sources.nvml = kFakeNvml;
+         sources.built_for_gpu = true;
+         sources.cuda_major = 13;
+       }},
+      {"RecordedVirtualMachine",  // by tests/doctor/record_root.sh, while others worked on it
+       [](const MachineRoot& root, MachineSources& sources) {
+         for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
+         unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/vm.root", root);
+         sources.isa_used = CpuIsa::kAmx;
+       }},
+  };
+  return kMachines;
+}
+
+class HealthyMachine : public testing::TestWithParam<Healthy> {};
+
+TEST_P(HealthyMachine, HasNothingWrong) {
+  unsetenv("FAKE_NVML");
+  const MachineRoot root;
+  MachineSources sources = root.sources();
+  GetParam().make(root, sources);
+  for (const Finding& finding : diagnose(sources))
+    EXPECT_EQ(finding.severity, Severity::kCould) << finding.id << ": " << finding.sentence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Healthy, HealthyMachine, testing::ValuesIn(healthy_machines()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(HealthyMachines, HaveAtMostTwoThingsThatCouldBeBetter) {
+  unsetenv("FAKE_NVML");
+  std::vector<std::string> all;
+  for (const Healthy& healthy : healthy_machines()) {
+    const MachineRoot root;
+    MachineSources sources = root.sources();
+    healthy.make(root, sources);
+    for (const Finding& finding : diagnose(sources)) all.push_back(healthy.name + (": " + finding.id));
+  }
+  EXPECT_THAT(all, testing::ElementsAre("RecordedVirtualMachine: cpu-busy")) << "it was";
+}
+
+TEST(ReadMachine, ReadsARecordedOne) {
+  const FakeRoot root;
+  unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/vm.root", root);
+  const CpuFacts cpu = read_cpu(root.path(), CpuIsa::kAmx);
+  EXPECT_EQ(cpu.name, "Intel(R) Xeon(R) Processor");
+  EXPECT_EQ(cpu.isa_there, CpuIsa::kAmx);
+  EXPECT_EQ(cpu.online, 2);
+  EXPECT_EQ(cpu.allowed_list, "0-1");
+  EXPECT_EQ(cpu.memory_nodes, "0");
+  EXPECT_FALSE(cpu.quota);
+  EXPECT_EQ(cpu.governor, "");
+  EXPECT_NEAR(cpu.steal_share.value(), 0.0017, 0.0001);
+  const MemoryFacts memory = read_memory(root.path());
+  EXPECT_GT(memory.installed_bytes, std::size_t{20} << 30);
+  EXPECT_EQ(memory.shm_bytes, std::size_t{24684092} << 10);
+}
+
+}  // namespace
+}  // namespace headroom::doctor
