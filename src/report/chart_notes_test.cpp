@@ -341,7 +341,8 @@ TEST(AttentionLengths, DashesLinesOfOneColour) {
       file.plans.at(*file.results.back().plan).nodes[0].kernel = kernel;
     }
   std::set<std::string> drawn;
-  for (const json& line : charts::attention_lengths(make_dataset({file})).charts.at(0).option["series"])
+  const json series = charts::attention_lengths(make_dataset({file})).charts.at(0).option["series"];
+  for (const json& line : series)
     if (line["type"] == "line") drawn.insert(line["lineStyle"]["color"].dump() + line["lineStyle"]["type"].dump());
   EXPECT_THAT(drawn, SizeIs(4));
 }

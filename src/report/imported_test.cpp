@@ -64,7 +64,8 @@ TEST(ImportedResults, WithoutATimeBelongToTheChartsOfTheirFile) {
           parse_json(R"([{"count": 9}, {"name": "a", "averageMs": 1}, {"name": "b", "averageMs": 0}])", "a test"),
           "layers.json")
           .value();
-  for (const Chart& chart : charts::benchmark_times(test::make_dataset({queries, layers})).charts) {
+  const Drawn drawn = charts::benchmark_times(test::make_dataset({queries, layers}));
+  for (const Chart& chart : drawn.charts) {
     const bool is_of_layers = chart.title == "Time per layer of each benchmark";
     EXPECT_THAT(chart.notes, testing::Conditional(is_of_layers, testing::Contains("takes no time of its own: b."),
                                                   testing::Each(Not(HasSubstr("takes no time")))));
