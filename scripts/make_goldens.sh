@@ -53,6 +53,7 @@ make_kind samplers samplers python3 $goldens/make_samplers.py --out "$out/sample
 make_kind step-caches step_caches python3 $goldens/make_step_caches.py --models models --goldens $goldens --out "$out/step_caches"
 make_kind text-encoders text python3 $goldens/make_text_encoders.py --out "$out/text"
 make_kind prompt-ids text python3 $goldens/make_prompt_ids.py --out "$out/text/qwen2"
+make_kind language-models text python3 $goldens/make_language_models.py --out "$out/text"
 make_kind vae vae python3 $goldens/make_vae.py --out "$out/vae"
 make_kind gradients gradients python3 $goldens/make_gradients.py --goldens $goldens --out "$out/gradients"
 make_kind tokens text make_tokens

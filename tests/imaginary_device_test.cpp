@@ -43,6 +43,7 @@ const std::vector<Case> kCases = {
     {"text/clip-g"},
     {"text/qwen2.5-vl"},
     {"text/qwen3"},
+    {"text/gpt2"},
     {"unets/sd15"},
     {"unets/sdxl"},
     {"unets/pixel", {.batch = 2, .height = 16, .width = 16}},

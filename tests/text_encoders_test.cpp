@@ -1,5 +1,5 @@
 // T5's encoder, CLIP's and language models against transformers in double precision
-// (tests/goldens/make_text_encoders.py), on both devices' kernels with and without switches.
+// (tests/goldens/make_text_encoders.py and make_language_models.py), on both devices' kernels with and without switches.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ const std::vector<Case> kCases = {
     {"clip-l", "penultimate", {"input_ids"}},  {"clip-g", "penultimate", {"input_ids"}},
     {"qwen2.5-vl", "encode", {"input_ids"}},   {"qwen2.5-vl-nested", "encode", {"input_ids"}},
     {"qwen3", "encode", {"input_ids"}},        {"qwen2.5-vl", "hidden-states", {"input_ids"}},
-    {"qwen3", "hidden-states", {"input_ids"}},
+    {"qwen3", "hidden-states", {"input_ids"}}, {"gpt2", "forward", {"input_ids"}},
+    {"gpt2-untied", "forward", {"input_ids"}},
 };
 
 class TextGolden {
@@ -158,6 +159,8 @@ TEST(TextEncoders, LeaveWhatElseCheckpointsHold) {
   EXPECT_EQ(error_with("clip-g", "text_model.embeddings.position_ids"), "(no error)");
   EXPECT_EQ(error_with("qwen2.5-vl", "model.visual.blocks.0.norm1.weight"), "(no error)");
   EXPECT_THAT(error_with("qwen3", "model.stranger"), HasSubstr("that the model does not know: model.stranger"));
+  EXPECT_EQ(error_with("gpt2", "transformer.h.1.attn.bias"), "(no error)");
+  EXPECT_EQ(error_with("gpt2", "lm_head.weight"), "(no error)");
   EXPECT_THAT(error_with("t5", "encoder.stranger"), HasSubstr("that the model does not know: encoder.stranger"));
 }
 

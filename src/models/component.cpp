@@ -11,6 +11,7 @@
 #include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
+#include "models/language_models/gpt2.hpp"
 #include "models/text_encoders/clip_text.hpp"
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
@@ -30,7 +31,7 @@ std::span<const ComponentClass> component_classes() {
       clip_text_class(),        clip_text_with_projection_class(),
       qwen25_vl_class(),        qwen3_class(),
       unet2d_condition_class(), unet2d_class(),
-      live_stream_unet_class(),
+      live_stream_unet_class(), gpt2_class(),
   };
   return kClasses;
 }

@@ -15,6 +15,7 @@
 #include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
+#include "models/language_models/gpt2.hpp"
 #include "models/text_encoders/clip_text.hpp"
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
@@ -45,6 +46,7 @@ void read_network(const nlohmann::json& config, const std::string& name) {
   if (name == "AutoencoderTiny") static_cast<void>(parse_autoencoder_tiny_config(config));
   if (name.starts_with("CLIPTextModel")) static_cast<void>(parse_clip_text_config(config));
   if (name == kQwen25Vl || name == kQwen3) static_cast<void>(parse_language_model_config(config));
+  if (name == "GPT2LMHeadModel") static_cast<void>(parse_gpt2_config(config));
   if (name == "T5EncoderModel") static_cast<void>(parse_t5_config(config));
   if (name == "UNet2DConditionModel") static_cast<void>(parse_unet2d_condition_config(config));
   if (name == "UNet2DModel") static_cast<void>(parse_unet2d_config(config));
