@@ -1,5 +1,5 @@
 // Compares tokenizers with the ids from the reference libraries for the same strings
-// (tests/goldens/make_tokens.py).
+// (tests/goldens/make_tokens.py and, for the byte pairs, make_language_models.py).
 
 #include <gtest/gtest.h>
 
@@ -57,6 +57,10 @@ std::string base64(std::string_view bytes) {
 
 TEST(TokensGolden, ClipOfVocabularyAndMerges) {
   expect_ids(open_tokenizer(token_goldens() / "clip"), token_goldens() / "clip/ids.json");
+}
+
+TEST(TokensGolden, TrainedBytePairs) {
+  expect_ids(open_tokenizer(token_goldens() / "bpe"), token_goldens() / "bpe/ids.json");
 }
 
 TEST(TokensGolden, Qwen2OfTokenizerJson) {

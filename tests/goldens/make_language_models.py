@@ -60,8 +60,7 @@ def require_same(folder):
 def make_bpe(strings, folder):
     texts = json.loads(strings.read_text(encoding="utf-8"))
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer, tokenizer.decoder = (
-        pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel(add_prefix_space=False))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
         vocab_size=900, special_tokens=["<|endoftext|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     folder.mkdir(parents=True, exist_ok=True)
