@@ -39,7 +39,7 @@ make_tokens() {
 }
 
 mkdir -p "$out"
-for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text vae gradients gguf; do mkdir -p "$out/$kind"; done
+for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text train vae gradients gguf; do mkdir -p "$out/$kind"; done
 make_kind flux flux python3 $goldens/make_flux.py --out "$out/flux"
 make_kind qwen-image qwen_image python3 $goldens/make_qwen_image.py --out "$out/qwen_image"
 make_kind flux-pipelines pipelines python3 $goldens/make_flux_pipelines.py --out "$out/pipelines"
@@ -56,6 +56,7 @@ make_kind prompt-ids text python3 $goldens/make_prompt_ids.py --out "$out/text/q
 make_kind language-models text python3 $goldens/make_language_models.py --out "$out/text"
 make_kind vae vae python3 $goldens/make_vae.py --out "$out/vae"
 make_kind gradients gradients python3 $goldens/make_gradients.py --goldens $goldens --out "$out/gradients"
+make_kind training train python3 $goldens/make_training.py --text $goldens/text --out "$out/train"
 make_kind tokens text make_tokens
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -9,6 +9,7 @@
 #include "ir/cases/op_cases.hpp"
 #include "ir/expand.hpp"
 #include "ir/fused_body.hpp"
+#include "ir/ops/append_graph.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/text/text.hpp"
 
@@ -39,6 +40,26 @@ const Graph& body_of(const Attributes& attributes) {
   return *body->graph;
 }
 
+std::vector<ValueId> append_graph(Builder& builder, const Graph& graph, std::vector<ValueId> values) {
+  HR_CHECK(graph.regions().size() == 1 && values.size() == graph.value_count());
+  for (const Node& node : graph.nodes()) {
+    const auto scope = builder.scope(node.path);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(values[index_of(input)]);
+    std::vector<ValueId> results;
+    if (is_fused(node.op, node.attributes)) {
+      results = expand_node(builder, node.op, node.attributes, inputs);
+    } else {
+      builder.graph().append(node.op, std::move(inputs), node.attributes, builder.path(), builder.region());
+      results = builder.graph().nodes().back().results;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) values[index_of(node.results[i])] = results[i];
+  }
+  std::vector<ValueId> results;
+  for (const Output& output : graph.outputs()) results.push_back(values[index_of(output.value)]);
+  return results;
+}
+
 namespace ops {
 namespace {
 
@@ -61,21 +82,7 @@ std::vector<ValueId> expand_fused(Builder& builder, const Attributes& attributes
   std::vector<ValueId> values(body.value_count(), kNoValue);
   std::size_t next = 0;
   for (const ValueId input : body.values_of(ValueKind::kInput)) values[index_of(input)] = in[next++];
-  for (const Node& node : body.nodes()) {
-    std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(values[index_of(input)]);
-    std::vector<ValueId> results;
-    if (is_fused(node.op, node.attributes)) {
-      results = expand_node(builder, node.op, node.attributes, inputs);
-    } else {
-      builder.graph().append(node.op, std::move(inputs), node.attributes, builder.path(), builder.region());
-      results = builder.graph().nodes().back().results;
-    }
-    for (std::size_t i = 0; i < results.size(); ++i) values[index_of(node.results[i])] = results[i];
-  }
-  std::vector<ValueId> results;
-  for (const Output& output : body.outputs()) results.push_back(values[index_of(output.value)]);
-  return results;
+  return append_graph(builder, body, std::move(values));
 }
 
 double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {
