@@ -38,6 +38,7 @@ void add_all_commands(CLI::App& app, ExitCode& exit_code) {
   add_plan_command(app);
   add_convert_command(app);
   add_tokens_command(app);
+  add_train_command(app);
   add_calibrate_command(app);
   add_profile_command(app);
   add_sweep_command(app);

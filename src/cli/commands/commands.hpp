@@ -17,6 +17,7 @@ void add_ladder_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_convert_command(CLI::App& app);
 void add_tokens_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 /// A comparison that ends in a regression or inconclusively sets `exit_code`, which must outlive the parsing.
 void add_bench_command(CLI::App& app, ExitCode& exit_code);

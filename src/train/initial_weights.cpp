@@ -1,0 +1,28 @@
+#include "train/initial_weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/files/hash.hpp"
+#include "base/tensors/random.hpp"
+#include "base/text/name_filter.hpp"
+
+namespace headroom {
+
+HostTensor initial_weight(const std::string& name, const Shape& shape, std::span<const InitialValues> rules,
+                          std::int64_t blocks, std::uint64_t seed) {
+  const auto rule = std::ranges::find_if(
+      rules, [&](const InitialValues& each) { return each.names.empty() || NameFilter(each.names).takes(name); });
+  if (rule == rules.end()) fail("no rule of `initialization` matches the weight {}", name);
+  const double depth = rule->per_depth ? std::sqrt(2.0 * static_cast<double>(std::max<std::int64_t>(1, blocks))) : 1;
+  HostTensor weight(DType::kF32, shape);
+  store_normal(weight.bytes().data(), DType::kF32, static_cast<std::uint64_t>(weight.numel()),
+               {.seed = seed,
+                .stream = Hasher().add(name).digest(),
+                .mean = static_cast<float>(rule->mean),
+                .deviation = static_cast<float>(rule->deviation / depth)});
+  return weight;
+}
+
+}  // namespace headroom

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/adamw.hpp"
+#include "train/training_step.hpp"
+
+namespace headroom {
+
+/// The first values of the weights whose names match.
+struct InitialValues {
+  std::string names = {};  ///< a regular expression (NameFilter), matched anywhere in the name; empty: all
+  double deviation = 0;    ///< normal numbers with this standard deviation around `mean`
+  double mean = 0;
+  bool per_depth = false;  ///< the deviation is divided by sqrt(2 * the number of blocks)
+};
+
+/// A training run as CONFIG.json describes it (docs/commands/train.md).
+struct TrainingConfig {
+  nlohmann::json model;  ///< its config.json
+  std::string data;      ///< a file of tokens (io/token_file.hpp)
+  StepSize size;
+  std::int64_t steps = 0;
+  std::uint64_t seed = 0;
+  AdamW optimizer;
+  std::string no_weight_decay;  ///< names of weights that do not decay (NameFilter); empty: those of one axis
+  std::vector<InitialValues> initialization;  ///< the first rule that matches a name counts
+
+  std::string validation_data;  ///< empty: no validation
+  std::int64_t validation_every = 100;
+  std::int64_t validation_batches = 8;
+
+  std::int64_t checkpoint_every = 0;  ///< 0: at the end alone
+  std::int64_t checkpoint_keep = 2;
+
+  /// What determines the weights after a number of steps, apart from the content of the data. A run may be resumed only
+  /// if it is the same.
+  [[nodiscard]] nlohmann::json determining() const;
+};
+
+/// Throws Error that names the key and the value for unknown keys, missing ones and values out of range. `context`
+/// names the file.
+[[nodiscard]] TrainingConfig parse_training_config(const nlohmann::json& config, const std::string& context);
+
+/// Sets the value at a path of keys, "optimizer.clip=0.5". The value is JSON, or else a text. Throws a usage Error for
+/// another form, and for a path that leads through a value that is no object.
+void set_config_value(nlohmann::json& config, std::string_view assignment);
+
+}  // namespace headroom

@@ -1,0 +1,94 @@
+#include "train/training_config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/test_util.hpp"
+#include "train/initial_weights.hpp"
+
+namespace headroom {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json least_config() {
+  return {{"model", "gpt-125m"}, {"data", "data.bin"}, {"tokens", 64}, {"batch", 4}, {"steps", 100}};
+}
+
+std::string error_with(const json& changes) {
+  json config = least_config();
+  config.merge_patch(changes);
+  return error_of([&] { static_cast<void>(parse_training_config(config, "run.json")); });
+}
+
+TEST(TrainingConfig, HasDefaults) {
+  const TrainingConfig config = parse_training_config(least_config(), "run.json");
+  EXPECT_EQ(config.model.at("n_layer"), 12);
+  EXPECT_EQ(config.size.total_tokens(), 256);
+  EXPECT_EQ(config.optimizer.schedule.updates, 100);
+  EXPECT_EQ(config.optimizer.schedule.kind, RateSchedule::Kind::kCosine);
+  EXPECT_EQ(config.optimizer.clip, 1);
+  EXPECT_EQ(config.checkpoint_every, 0);
+  EXPECT_TRUE(config.validation_data.empty());
+}
+
+TEST(TrainingConfig, SaysWhatIsWrong) {
+  EXPECT_THAT(error_with({{"setps", 5}}), HasSubstr("run.json: there is no key 'setps'"));
+  EXPECT_THAT(error_with({{"setps", 5}}), HasSubstr("did you mean 'steps'"));
+  EXPECT_THAT(error_with({{"steps", nullptr}}), HasSubstr("steps"));
+  EXPECT_THAT(error_with({{"batch", 0}}), HasSubstr("run.json: batch is 0, expected 1 to"));
+  EXPECT_THAT(error_with({{"model", "gpt-1"}}), HasSubstr("model is \"gpt-1\", expected a configuration, or one of"));
+  EXPECT_THAT(error_with({{"objective", "masked"}}), HasSubstr("objective is \"masked\", expected causal-lm"));
+  EXPECT_THAT(error_with({{"optimizer", {{"beta1", 1}}}}), HasSubstr("run.json: optimizer: beta1 is 1, expected 0 to"));
+  EXPECT_THAT(error_with({{"optimizer", {{"no_weight_decay", "("}}}}), HasSubstr("("));
+  EXPECT_THAT(error_with({{"optimizer", 3}}), HasSubstr("run.json: optimizer is 3, but an object was expected"));
+  EXPECT_THAT(error_with({{"schedule", {{"kind", "step"}}}}), HasSubstr("kind is \"step\", expected constant"));
+  EXPECT_THAT(error_with({{"schedule", {{"warmup", 101}}}}), HasSubstr("warmup is 101, expected 0 to 100"));
+  EXPECT_THAT(error_with({{"validation", {{"every", 5}}}}), HasSubstr("data"));
+  EXPECT_THAT(error_with({{"initialization", json::array({{{"names", "x"}}})}}), HasSubstr("expected either normal"));
+}
+
+TEST(TrainingConfig, IsChangedByKey) {
+  json config = {{"steps", 5}, {"optimizer", {{"clip", 1}}}};
+  set_config_value(config, "steps=7");
+  set_config_value(config, "optimizer.clip=0.5");
+  set_config_value(config, "schedule.kind=linear");
+  set_config_value(config, "data=a=b.bin");
+  set_config_value(config, "model={\"n_layer\": 2}");
+  EXPECT_EQ(config, (json{{"steps", 7},
+                          {"optimizer", {{"clip", 0.5}}},
+                          {"schedule", {{"kind", "linear"}}},
+                          {"data", "a=b.bin"},
+                          {"model", {{"n_layer", 2}}}}));
+  EXPECT_THAT(error_of([&] { set_config_value(config, "steps"); }), HasSubstr("--set steps: expected KEY=VALUE"));
+  EXPECT_THAT(error_of([&] { set_config_value(config, "=3"); }), HasSubstr("expected KEY=VALUE"));
+  EXPECT_THAT(error_of([&] { set_config_value(config, "steps.x=3"); }), HasSubstr("is no object"));
+}
+
+TEST(InitialWeights, FollowTheFirstRuleThatMatches) {
+  const TrainingConfig config = parse_training_config(least_config(), "run.json");
+  const auto deviation = [&](const std::string& name, double mean) {
+    const HostTensor weight = initial_weight(name, {64, 64}, config.initialization, 8, 1);
+    double squares = 0;
+    for (std::int64_t i = 0; i < weight.numel(); ++i) squares += std::pow(weight.at(i) - mean, 2);
+    return std::sqrt(squares / static_cast<double>(weight.numel()));
+  };
+  EXPECT_NEAR(deviation("transformer.wte.weight", 0), 0.02, 1e-3);
+  EXPECT_NEAR(deviation("transformer.h.0.attn.c_proj.weight", 0), 0.02 / 4, 3e-4);
+  EXPECT_EQ(deviation("transformer.h.0.attn.c_proj.bias", 0), 0);
+  EXPECT_EQ(deviation("transformer.h.0.ln_1.weight", 1), 0);
+  EXPECT_EQ(deviation("transformer.h.0.ln_1.bias", 0), 0);
+  const HostTensor one = initial_weight("a.weight", {4}, config.initialization, 8, 1);
+  EXPECT_NE(one.at(0), initial_weight("b.weight", {4}, config.initialization, 8, 1).at(0));
+  EXPECT_NE(one.at(0), initial_weight("a.weight", {4}, config.initialization, 8, 2).at(0));
+  EXPECT_EQ(one.at(0), initial_weight("a.weight", {4}, config.initialization, 8, 1).at(0));
+  const std::vector<InitialValues> few = {{.names = "^b"}};
+  EXPECT_THAT(error_of([&] { static_cast<void>(initial_weight("a", {4}, few, 8, 1)); }),
+              HasSubstr("no rule of `initialization` matches the weight a"));
+}
+
+}  // namespace
+}  // namespace headroom

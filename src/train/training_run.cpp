@@ -1,0 +1,107 @@
+#include "train/training_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "train/training_log.hpp"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// JSON has no number that is not finite.
+nlohmann::json number_or_null(double value) { return std::isfinite(value) ? nlohmann::json(value) : nullptr; }
+
+class TrainingRun {
+ public:
+  TrainingRun(Trainer& trainer, const RunOptions& options) : trainer_(trainer), options_(options) {}
+
+  RunOutcome run() {
+    begin();
+    TrainingLog log(options_.out / "log.jsonl", trainer_.done());
+    const std::int64_t steps = trainer_.config().steps;
+    const std::int64_t last = std::min(steps, options_.last_step.value_or(steps));
+    outcome_.first_step = trainer_.done();
+    while (trainer_.done() < last && !outcome_.was_stopped) {
+      step(log);
+      outcome_.was_stopped = options_.should_stop && options_.should_stop();
+      const std::int64_t done = trainer_.done(), every = trainer_.config().checkpoint_every;
+      if (done == last || outcome_.was_stopped || (every > 0 && done % every == 0)) save(log);
+    }
+    outcome_.last_step = trainer_.done();
+    return std::move(outcome_);
+  }
+
+ private:
+  void begin() {
+    const std::map<std::int64_t, fs::path> found = list_checkpoints(options_.out);
+    if (!found.empty() && !options_.resume)
+      fail("{} has checkpoints of a run, the last after step {}: give --resume to continue it, or another --out",
+           options_.out.native(), found.rbegin()->first);
+    make_folder(options_.out);
+    if (found.empty()) {
+      trainer_.initialize();
+      return;
+    }
+    trainer_.load(found.rbegin()->second);
+    outcome_.checkpoint = found.rbegin()->second;
+  }
+
+  void step(TrainingLog& log) {
+    const StepRecord record = trainer_.step();
+    nlohmann::json line = {
+        {"step", record.step},
+        {"loss", number_or_null(record.loss)},
+        {"norm", number_or_null(record.norm)},
+        {"rate", record.rate},
+        {"ms", record.ms},
+        {"tokens_per_s", 1e3 * static_cast<double>(trainer_.config().size.total_tokens()) / record.ms}};
+    if (record.is_skipped()) line["skipped"] = true;
+    log.append(line);
+    if (options_.on_step) options_.on_step(record);
+    if (is_validation_due()) {
+      outcome_.validation = trainer_.validate();
+      log.append({{"step", record.step}, {"validation_loss", number_or_null(*outcome_.validation)}});
+      if (options_.on_validation) options_.on_validation(record.step, *outcome_.validation);
+    }
+  }
+
+  [[nodiscard]] bool is_validation_due() const {
+    const TrainingConfig& config = trainer_.config();
+    return !config.validation_data.empty() &&
+           (trainer_.done() % config.validation_every == 0 || trainer_.done() == config.steps);
+  }
+
+  void save(TrainingLog& log) {
+    log.flush();  // a checkpoint's lines are on the disk before it is
+    outcome_.checkpoint = options_.out / checkpoint_name(trainer_.done());
+    fs::remove_all(outcome_.checkpoint);  // one whose removal was cut short
+    trainer_.save(outcome_.checkpoint);
+    std::map<std::int64_t, fs::path> found = list_checkpoints(options_.out);
+    while (std::ssize(found) > trainer_.config().checkpoint_keep) {
+      remove(found.begin()->second);
+      found.erase(found.begin());
+    }
+  }
+
+  /// A folder without training.json is no checkpoint, so one whose removal is cut short is not read.
+  static void remove(const fs::path& checkpoint) {
+    fs::remove(checkpoint / "training.json");
+    fs::remove_all(checkpoint);
+  }
+
+  Trainer& trainer_;
+  const RunOptions& options_;
+  RunOutcome outcome_;
+};
+
+}  // namespace
+
+RunOutcome run_training(Trainer& trainer, const RunOptions& options) { return TrainingRun(trainer, options).run(); }
+
+}  // namespace headroom
