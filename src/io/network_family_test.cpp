@@ -42,6 +42,10 @@ TEST(NetworkFamily, RecognizesWhatLibrariesWrite) {
   EXPECT_EQ(network_of_golden("text/clip-l"), "CLIP text encoder of another size / transformers");
   EXPECT_EQ(network_of_golden("text/clip-g"), "CLIP text encoder of another size / transformers");
   EXPECT_EQ(network_of_golden("text/t5"), "T5 text encoder of another size / transformers");
+  EXPECT_EQ(network_of_golden("pipelines/qwen-image/transformer"), "Qwen-Image transformer / diffusers");
+  EXPECT_EQ(network_of_golden("pipelines/qwen-image/vae"), "Qwen-Image autoencoder / diffusers");
+  EXPECT_EQ(network_of_golden("text/qwen2.5-vl"), "Qwen2.5-VL of another size / transformers");
+  EXPECT_EQ(network_of_golden("text/qwen3"), "Qwen3 language model / transformers");
   for (const std::string_view file : {"kohya", "bfl", "peft", "xlabs", "comfy"})
     EXPECT_EQ(network_of_golden(fmt::format("lora/{}.safetensors", file)),
               "adapter such as a LoRA, which --lora takes / ");
