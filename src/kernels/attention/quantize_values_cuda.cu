@@ -77,10 +77,10 @@ __global__ void __launch_bounds__(Form::kThreads, 2)
     quantize_values_kernel(const ValueRows rows, int cluster, const T* v, std::uint8_t* q, float* scales) {
   constexpr int kPacks = Form::kPacks, kPieces = Form::kPieces, kWarpsOfPack = Form::kWarpsOfPack;
   __shared__ float peaks[Form::kChannels][kMostCluster * kWarpsOfPack + 1];  // of all warps of the cluster
+  wait_for_previous();
 #if HR_HAS_HOPPER
   if (cluster > 1) hopper::begin_in_cluster();
 #endif
-  wait_for_previous();
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int pack = warp % kPacks, row = warp / kPacks, quarter = lane % 4;
   const int member = static_cast<int>(blockIdx.x) % cluster, slice = static_cast<int>(blockIdx.x) / cluster;
