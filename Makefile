@@ -84,6 +84,7 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)
 	$(call run_fuzzer,config_fuzz,tests/fuzz/configs)
 	$(call run_fuzzer,request_fuzz,tests/fuzz/requests)
+	$(call run_fuzzer,trace_fuzz,tests/fuzz/traces)
 
 format: bootstrap-tools  ## rewrite the sources as .clang-format says
 	scripts/format.sh -i

@@ -6,6 +6,7 @@
 #   y4m_fuzz            run it as: y4m_fuzz NEW_INPUTS tests/fuzz/y4m -runs=1000000 -max_len=4096
 #   config_fuzz         run it as: config_fuzz NEW_INPUTS tests/fuzz/configs -runs=100000 -max_len=4096
 #   request_fuzz        run it as: request_fuzz NEW_INPUTS tests/fuzz/requests -runs=100000 -max_len=4096
+#   trace_fuzz          run it as: trace_fuzz NEW_INPUTS tests/fuzz/traces -runs=1000000 -max_len=4096
 # Sources are compiled anew rather than linked from the layers, so that they carry the fuzzer's coverage counters.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "HEADROOM_FUZZ needs clang (-DCMAKE_CXX_COMPILER=clang++), not ${CMAKE_CXX_COMPILER_ID}")
@@ -28,7 +29,7 @@ set(fuzzed
     models/transformers/flux_config.cpp models/transformers/qwen_image_config.cpp models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp
     models/unets/unet2d_config.cpp models/unets/unet_config.cpp
     ${schedules}
-    cli/images/image_job.cpp)
+    cli/images/image_job.cpp doctor/trace/trace_events.cpp)
 list(TRANSFORM fuzzed PREPEND src/)
 add_library(headroom_fuzzed STATIC ${fuzzed})
 set_target_properties(headroom_fuzzed PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -42,7 +43,8 @@ target_compile_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,
 target_link_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer,address,undefined)
 target_link_libraries(headroom_fuzzed PUBLIC headroom_options fmt::fmt nlohmann_json::nlohmann_json PNG::PNG ZLIB::ZLIB JPEG::JPEG PkgConfig::HWY)
 
-foreach(target io/gguf io/safetensors base/text/json media/read_image media/video/y4m pipelines/config cli/images/request)
+foreach(target io/gguf io/safetensors base/text/json media/read_image media/video/y4m pipelines/config cli/images/request
+        doctor/trace/trace)
   cmake_path(GET target FILENAME name)
   add_executable(${name}_fuzz src/${target}_fuzz.cpp)
   target_link_libraries(${name}_fuzz PRIVATE headroom_fuzzed)

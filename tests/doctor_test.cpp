@@ -114,6 +114,19 @@ TEST_F(DoctorCommand, TellsWhereTheTimeOfAModelGoes) {
   EXPECT_GT(found.at("work").at("pass_ms"), 0);
 }
 
+TEST_F(DoctorCommand, ReadsATraceOfPytorch) {
+  const std::string traces = (source_dir(kSourceDir) / "tests/doctor/traces").string();
+  const nlohmann::json found = report("--trace " + traces + "/fp8_storage.json.gz");
+  EXPECT_EQ(outcome_.code, 3);
+  EXPECT_TRUE(agrees_with_schema(found));
+  EXPECT_EQ(ids_in(found), std::vector<std::string>{"trace-fp8-storage"});
+  EXPECT_EQ(headroom("doctor --trace " + traces + "/clean.json.gz").code, 0);
+  EXPECT_EQ(headroom("doctor fashion-flux --trace " + traces + "/clean.json.gz").code, 2);
+  const Outcome none = headroom("doctor --trace " + file("none.json"));
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("none.json"));
+}
+
 TEST_F(DoctorCommand, OptionsOfAModelNeedOne) {
   const Outcome without = headroom("doctor --quick --opt fast");
   EXPECT_EQ(without.code, 2);

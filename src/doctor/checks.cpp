@@ -11,6 +11,7 @@ namespace {
 
 using MachineCheck = Check<MachineFacts>;
 using ModelCheck = Check<ModelFacts>;
+using TraceCheck = Check<TraceFacts>;
 
 constexpr std::array kMachineChecks = {
     MachineCheck{{"cpu-quota", "cpu", "a control group allows less CPU time than the threads need",
@@ -139,15 +140,48 @@ constexpr std::array kModelChecks = {
                find_disturbed_profile},
 };
 
+constexpr std::array kTraceChecks = {
+    TraceCheck{{"trace-math-attention", "trace", "attention runs as matmul, softmax, matmul, with its scores in memory",
+                "`aten::_scaled_dot_product_attention_math`", "operands that a fused kernel takes"},
+               find_math_attention},
+    TraceCheck{{"trace-fp8-storage", "trace", "weights are stored in FP8 and cast before matmuls in a wider dtype",
+                "`aten::copy_` from Float8, no `aten::_scaled_mm`", "FP8 matmuls, or bf16 weights"},
+               find_fp8_storage},
+    TraceCheck{{"trace-casts", "trace", "there are at least as many casts between float dtypes as matmuls",
+                "`aten::copy_`, `aten::mm` and the like", "weights in the dtype that computes"},
+               find_casts},
+    TraceCheck{{"trace-late-launches", "trace", "the GPU is idle for over 2% of the time since launches come too late",
+                "kernels, and the launches of their correlation", "CUDA graphs, `torch.compile`"},
+               find_late_launches},
+    TraceCheck{{"trace-layout-changes", "trace", "over 2% of the GPU's work changes layouts for convolutions",
+                "kernels `nchwToNhwc`, `nhwcToNchw`", "`channels_last`"},
+               find_layout_changes},
+    TraceCheck{{"trace-syncs", "trace",
+                "the host waits for the GPU in the loop: it reads a value, or over 2% is idle by synchronization",
+                "`aten::_local_scalar_dense`, `cudaStreamSynchronize`", "no `.item()` in the loop"},
+               find_syncs},
+    TraceCheck{{"trace-weight-copies", "trace", "over 2% of the GPU's work copies large blocks from the host",
+                "`Memcpy HtoD` of 1 MiB or more", "weights that stay on the GPU"},
+               find_weight_copies},
+    TraceCheck{{"trace-f32-matmuls", "trace", "over 2% of the GPU's work are matmuls in f32 without TF32",
+                "kernels' names", "`allow_tf32`, or bf16"},
+               find_f32_matmuls},
+    TraceCheck{{"trace-compilations", "trace", "`torch.compile` compiles while the trace runs", "`compile_inner`",
+                "shapes that do not change, or `dynamic=True`"},
+               find_compilations},
+};
+
 }  // namespace
 
 std::span<const Check<MachineFacts>> machine_checks() { return kMachineChecks; }
 std::span<const Check<ModelFacts>> model_checks() { return kModelChecks; }
+std::span<const Check<TraceFacts>> trace_checks() { return kTraceChecks; }
 
 std::vector<CheckText> all_checks() {
   std::vector<CheckText> all;
   for (const MachineCheck& check : kMachineChecks) all.push_back(check.text);
   for (const ModelCheck& check : kModelChecks) all.push_back(check.text);
+  for (const TraceCheck& check : kTraceChecks) all.push_back(check.text);
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include "doctor/finding.hpp"
 #include "doctor/machine_facts.hpp"
 #include "doctor/model_facts.hpp"
+#include "doctor/trace/trace_facts.hpp"
 
 /// The checks of `headroom doctor`: one table a subject (checks.cpp), one row a check. A new check is a function in the
 /// file of its family below checks/ and a row. docs/commands/doctor.md is made from the rows.
@@ -31,6 +32,7 @@ struct Check {
 
 [[nodiscard]] std::span<const Check<MachineFacts>> machine_checks();
 [[nodiscard]] std::span<const Check<ModelFacts>> model_checks();
+[[nodiscard]] std::span<const Check<TraceFacts>> trace_checks();
 
 /// The findings of all checks of a table, sorted by severity.
 template <typename Subject>

@@ -35,6 +35,7 @@ struct DoctorArguments {
   RequestOptions request;
   ImageSize size;
   std::string pass;
+  std::string trace;
   std::vector<std::string> fail_on;
   bool quick = false;
   bool as_json = false;
@@ -115,8 +116,21 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
   return facts;
 }
 
+ExitCode print_report(const doctor::Report& report, const DoctorArguments& arguments) {
+  if (arguments.as_json)
+    print_out("{}\n", dump_json(nlohmann::json(doctor::to_json(report)), 2));
+  else
+    print_tables(doctor::to_printout(report));
+  return doctor::exit_code_of(report.findings, arguments.fail_on);
+}
+
+ExitCode read_profile_of_pytorch(const DoctorArguments& arguments) {
+  const doctor::TraceFacts facts = doctor::look_at_trace(arguments.trace);
+  return print_report({.facts = doctor::describe(facts), .findings = doctor::run_checks(doctor::trace_checks(), facts)},
+                      arguments);
+}
+
 ExitCode run_doctor(const DoctorArguments& arguments) {
-  require_known_ids(arguments.fail_on);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   // Before this process has a context on a GPU, which would count as work of another.
   doctor::MachineFacts facts = doctor::read_machine(sources_for(arguments.model));
@@ -132,11 +146,7 @@ ExitCode run_doctor(const DoctorArguments& arguments) {
     std::ranges::move(doctor::run_checks(doctor::model_checks(), *report.model), std::back_inserter(report.findings));
     doctor::sort_by_severity(report.findings);
   }
-  if (arguments.as_json)
-    print_out("{}\n", dump_json(nlohmann::json(doctor::to_json(report)), 2));
-  else
-    print_tables(doctor::to_printout(report));
-  return doctor::exit_code_of(report.findings, arguments.fail_on);
+  return print_report(report, arguments);
 }
 
 /// Whether an option of a command on a model has a meaning without one.
@@ -150,7 +160,7 @@ bool is_for_machine(const CLI::Option& option) {
 
 void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "find what makes this machine or a model on it slow, with the evidence and what mends it");
+      "doctor", "find what makes a machine, a model or a trace of PyTorch slow, with the evidence and what mends it");
   const auto arguments = std::make_shared<DoctorArguments>();
   add_model_arguments(*command, arguments->model);
   CLI::Option* const model = command->get_option("MODEL")->required(false);
@@ -166,17 +176,24 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("ID");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "look at a trace of torch.profiler instead of this machine: .json or .json.gz")
+      ->type_name("FILE")
+      ->excludes(model);
   command->add_flag("--list", arguments->list, "list the checks as a Markdown table and look at nothing");
   command->add_flag("--json", arguments->as_json, "machine-readable output, schema headroom.doctor/1");
   command->footer(
       "Example: headroom doctor --quick\n"
       "         headroom doctor fashion-flux --json\n"
+      "         headroom doctor --trace trace.json.gz\n"
       "         headroom doctor --fail-on cpu-quota --fail-on gpu-throttled");
   command->callback([arguments, &exit_code] {
+    require_known_ids(arguments->fail_on);
     if (arguments->list)
       print_out("{}", doctor::checks_as_markdown());
     else
-      exit_code = run_doctor(*arguments);
+      exit_code = arguments->trace.empty() ? run_doctor(*arguments) : read_profile_of_pytorch(*arguments);
   });
 }
 

@@ -57,8 +57,8 @@ TEST(ImageJob, SaysNothingOfWhatAnObjectLeavesOut) {
 }
 
 TEST(ImageJob, RefusesWhatIsNoRequest) {
-  const auto error = [](const nlohmann::json& json) {
-    return error_of([&] { static_cast<void>(with_json({}, json, {"out"}, "line 3")); });
+  const auto error = [](const nlohmann::json& given) {
+    return error_of([&] { static_cast<void>(with_json({}, given, {"out"}, "line 3")); });
   };
   EXPECT_THAT(error(nlohmann::json::array()), HasSubstr("line 3: expected a JSON object"));
   EXPECT_THAT(error({{"promt", "x"}}), AllOf(HasSubstr("unknown key 'promt'"), HasSubstr("did you mean 'prompt'?")));

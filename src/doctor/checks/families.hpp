@@ -7,6 +7,7 @@
 #include "doctor/finding.hpp"
 #include "doctor/machine_facts.hpp"
 #include "doctor/model_facts.hpp"
+#include "doctor/trace/trace_facts.hpp"
 
 /// The functions of the checks, one file a family. checks.cpp has their rows.
 namespace headroom::doctor {
@@ -64,5 +65,18 @@ HR_MODEL_CHECK(find_declined_switches);
 HR_MODEL_CHECK(find_time_between_launches);
 HR_MODEL_CHECK(find_disturbed_profile);
 #undef HR_MODEL_CHECK
+
+// trace_checks.cpp
+#define HR_TRACE_CHECK(function) void function(const TraceFacts& facts, std::string_view id, Findings& findings)
+HR_TRACE_CHECK(find_math_attention);
+HR_TRACE_CHECK(find_fp8_storage);
+HR_TRACE_CHECK(find_casts);
+HR_TRACE_CHECK(find_late_launches);
+HR_TRACE_CHECK(find_layout_changes);
+HR_TRACE_CHECK(find_syncs);
+HR_TRACE_CHECK(find_weight_copies);
+HR_TRACE_CHECK(find_f32_matmuls);
+HR_TRACE_CHECK(find_compilations);
+#undef HR_TRACE_CHECK
 
 }  // namespace headroom::doctor

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text/format.hpp"
+#include "doctor/checks/families.hpp"
+#include "measure/tables/table.hpp"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr double kLeastShare = 0.02;  // less is not worth a sentence
+
+std::string count_and_time(const CountAndTime& one) {
+  return fmt::format("{} in {}", one.count, format_ms(one.us / 1000));
+}
+
+/// How many times as long a time takes as without a part of it; 1 where there is no time.
+double factor_without(double whole_us, double part_us) {
+  return whole_us > 0 ? whole_us / std::max(0.01 * whole_us, whole_us - part_us) : 1;
+}
+
+std::string of_the_gpu(double factor) {
+  return fmt::format("the traced work takes up to {} times as long", format_significant(factor));
+}
+
+/// A finding about a share of the GPU's time, which is lost whole if that share is.
+Finding finding_of_share(std::string_view id, std::string sentence, std::vector<Evidence> evidence, std::string mend,
+                         double factor) {
+  return {.id = std::string(id),
+          .severity = severity_of(factor),
+          .sentence = std::move(sentence),
+          .evidence = std::move(evidence),
+          .mend = std::move(mend),
+          .cost = {.words = of_the_gpu(factor), .factor = factor}};
+}
+
+}  // namespace
+
+void find_math_attention(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const std::int64_t math = facts.math_attention.count, all = math + facts.fast_attention.count;
+  if (math == 0) return;
+  const CountAndTime& softmax = facts.of(KernelClass::kSoftmax);
+  const double factor = factor_without(facts.gpu_us(), softmax.us);
+  std::vector<Evidence> evidence = {
+      {"aten::_scaled_dot_product_attention_math", fmt::format("{} of {} calls of attention", math, all), "0"}};
+  if (softmax.count > 0)
+    evidence.push_back({"kernels of softmax, which a fused kernel has none of", count_and_time(softmax), "0"});
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = severity_of(factor),
+       .sentence = fmt::format("{} of {} calls of attention write their scores to memory.", math, all),
+       .evidence = std::move(evidence),
+       .mend =
+           "give F.scaled_dot_product_attention operands in bf16 or f16 with head sizes up to 256, a mask of their "
+           "dtype "
+           "or none, and no sdpa_kernel(SDPBackend.MATH); with sdpa_kernel(SDPBackend.FLASH_ATTENTION) PyTorch says "
+           "what is against it",
+       .cost = {.words = softmax.count > 0 ? "its softmax and masks alone: " + of_the_gpu(factor)
+                                           : "memory and time that grow with the square of the tokens",
+                .factor = softmax.count > 0 ? std::optional(factor) : std::nullopt}});
+}
+
+void find_fp8_storage(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  if (facts.fp8_casts.count == 0 || facts.scaled_matmuls.count >= facts.fp8_casts.count) return;
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = Severity::kWrong,
+       .sentence = "Weights are stored in FP8, and matmuls compute in a wider dtype: each call casts them first.",
+       .evidence = {{"aten::copy_ from Float8", count_and_time(facts.fp8_casts), "0"},
+                    {"aten::_scaled_mm", std::to_string(facts.scaled_matmuls.count), "one for each of these matmuls"}},
+       .mend = "compute in FP8 (torchao Float8DynamicActivationFloat8WeightConfig, torch._scaled_mm), or keep the "
+               "weights in bf16 if they fit",
+       .cost = {.words = "FP8 gains no time over bf16 here, and each cast moves the weights once more", .factor = {}}});
+}
+
+void find_casts(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  if (facts.casts.count == 0 || facts.casts.count < facts.matmuls.count) return;
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = Severity::kCould,
+       .sentence = fmt::format("There are {} casts between float dtypes, and {} matmuls.", facts.casts.count,
+                               facts.matmuls.count),
+       .evidence = {{"aten::copy_ between float dtypes", count_and_time(facts.casts) + " of the host",
+                     "fewer than matmuls"}},
+       .mend = "load the model in the dtype that computes, model.to(torch.bfloat16), and leave out torch.autocast",
+       .cost = {.words = "a kernel and a launch for each, and weights that are read in f32", .factor = {}}});
+}
+
+void find_late_launches(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const double idle = facts.idle_of(IdleCause::kLaunch), span = facts.span_us();
+  if (span <= 0 || idle <= kLeastShare * span) return;
+  findings.push_back(finding_of_share(
+      id, fmt::format("The GPU is idle for {:.0f}% of the time, waiting for launches.", 100 * idle / span),
+      {{"gaps before kernels whose launch began when the GPU had no work",
+        fmt::format("{} of {}", format_ms(idle / 1000), format_ms(span / 1000)), "below 2%"},
+       {"launches of the host", count_and_time(facts.launches), "fewer"},
+       {"cudaGraphLaunch", std::to_string(facts.graph_launches),
+        facts.graph_launches == 0 ? "one for each step" : "more"}},
+      "torch.compile(model, mode=\"reduce-overhead\"), which records CUDA graphs; or a larger batch",
+      factor_without(span, idle)));
+}
+
+void find_layout_changes(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const CountAndTime& layout = facts.of(KernelClass::kLayout);
+  const double gpu = facts.gpu_us();
+  if (gpu <= 0 || layout.us <= kLeastShare * gpu) return;
+  findings.push_back(finding_of_share(
+      id, fmt::format("{:.0f}% of the GPU's work changes layouts for convolutions.", 100 * layout.us / gpu),
+      {{"kernels nchwToNhwc and nhwcToNchw", count_and_time(layout), "0"},
+       {"kernels of convolutions", count_and_time(facts.of(KernelClass::kConvolution)), "without them"}},
+      "model.to(memory_format=torch.channels_last), and the same for its input", factor_without(gpu, layout.us)));
+}
+
+void find_syncs(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const double idle = facts.idle_of(IdleCause::kSync), span = facts.span_us();
+  const bool is_idle = span > 0 && idle > kLeastShare * span;
+  if (!is_idle && facts.items.count <= facts.steps) return;  // one result a step is what is asked for
+  const double factor = factor_without(span, idle);
+  std::vector<Evidence> evidence = {
+      {"aten::_local_scalar_dense (.item(), bool(), float())", count_and_time(facts.items), "0 in the loop"}};
+  if (facts.syncs.count > 0)
+    evidence.push_back({"cudaStreamSynchronize and the like", count_and_time(facts.syncs), "one at the end"});
+  if (is_idle)
+    evidence.push_back({"gaps of the GPU after a synchronization",
+                        fmt::format("{} of {}", format_ms(idle / 1000), format_ms(span / 1000)), "below 2%"});
+  findings.push_back({.id = std::string(id),
+                      .severity = severity_of(factor),
+                      .sentence = "The host waits for results in the loop, so it cannot launch ahead.",
+                      .evidence = std::move(evidence),
+                      .mend = "take .item(), .cpu(), print and comparisons of tensors out of the loop; with_stack=True "
+                              "shows where they are",
+                      .cost = {.words = is_idle ? of_the_gpu(factor) : "a wait of the host each time",
+                               .factor = is_idle ? std::optional(factor) : std::nullopt}});
+}
+
+void find_weight_copies(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const double gpu = facts.gpu_us();
+  if (gpu <= 0 || facts.weight_copies.us <= kLeastShare * gpu) return;
+  findings.push_back(finding_of_share(id,
+                                      fmt::format("{} are copied from the host while the model runs.",
+                                                  format_bytes(static_cast<std::uint64_t>(facts.weight_copy_bytes))),
+                                      {{"Memcpy HtoD of 1 MiB or more", count_and_time(facts.weight_copies), "0"}},
+                                      "leave out enable_model_cpu_offload and device_map if the model fits; else a "
+                                      "smaller dtype, or copies from pinned "
+                                      "memory on a stream of their own",
+                                      factor_without(gpu, facts.weight_copies.us)));
+}
+
+void find_f32_matmuls(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const auto found = facts.matmul_dtypes.find("f32");
+  const double gpu = facts.gpu_us();
+  if (found == facts.matmul_dtypes.end() || found->second.us <= kLeastShare * gpu) return;
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = Severity::kCould,  // another precision is the user's choice
+       .sentence = fmt::format("{:.0f}% of the GPU's work are matmuls in f32 without tensor cores.",
+                               100 * found->second.us / gpu),
+       .evidence = {{"kernels of matmuls whose names say f32", count_and_time(found->second), "tf32 or bf16"}},
+       .mend = "torch.set_float32_matmul_precision(\"high\"), or model.to(torch.bfloat16)",
+       .cost = {.words = "these matmuls take several times as long as in TF32", .factor = {}}});
+}
+
+void find_compilations(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  if (facts.compilations.count == 0) return;
+  const double factor = factor_without(facts.span_us(), facts.compilations.us);
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = severity_of(factor),
+       .sentence = "torch.compile compiled while the trace ran.",
+       .evidence = {{"calls of compile_inner", count_and_time(facts.compilations), "0 after the warm-up"}},
+       .mend =
+           "keep shapes and flags the same, or torch.compile(dynamic=True); TORCH_LOGS=recompiles says what changed",
+       .cost = {.words = of_the_gpu(factor), .factor = factor}});
+}
+
+}  // namespace headroom::doctor

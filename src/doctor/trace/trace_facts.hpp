@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "doctor/machine_facts.hpp"
+#include "doctor/trace/trace_events.hpp"
+
+/// What the checks of a trace look at.
+namespace headroom::doctor {
+
+/// Kinds of GPU work, by kernels' names (kernel_names.def).
+enum class KernelClass : std::uint8_t { kMatmul, kAttention, kConvolution, kLayout, kSoftmax, kOther, kCopy };
+inline constexpr std::size_t kKernelClasses = 7;
+[[nodiscard]] std::string_view name_of(KernelClass kernel_class);
+
+struct KernelName {
+  KernelClass kernel_class = KernelClass::kOther;
+  std::string_view dtype;  ///< of the arithmetic; "" if the name does not say
+};
+[[nodiscard]] KernelName classify_kernel(std::string_view name);
+
+struct CountAndTime {
+  std::int64_t count = 0;
+  double us = 0;
+  void add(double more_us) {
+    ++count;
+    us += more_us;
+  }
+};
+
+/// Why a GPU had nothing to do.
+enum class IdleCause : std::uint8_t { kLaunch, kSync, kOther };
+
+struct TraceFacts {
+  std::int64_t events = 0;
+  int steps = 0;                    ///< annotations ProfilerStep#N
+  double from_us = 0, to_us = 0;    ///< of the GPU's work
+  double busy_us = 0;               ///< at least one stream works
+  std::array<double, 3> idle_us{};  ///< by IdleCause
+  std::array<CountAndTime, kKernelClasses> classes{};
+  std::map<std::string, CountAndTime> matmul_dtypes;  ///< "" where the name does not say
+  CountAndTime launches;                              ///< calls of the host that launch kernels
+  std::int64_t graph_launches = 0;
+  CountAndTime syncs;           ///< cudaStreamSynchronize, cudaDeviceSynchronize and the like
+  CountAndTime items;           ///< aten::_local_scalar_dense, the end of .item()
+  CountAndTime math_attention;  ///< aten::_scaled_dot_product_attention_math
+  CountAndTime fast_attention;  ///< the fused ones
+  CountAndTime fp8_casts;       ///< aten::copy_ from FP8 to a wider dtype
+  CountAndTime casts;           ///< between other float dtypes
+  CountAndTime scaled_matmuls;  ///< aten::_scaled_mm
+  CountAndTime matmuls;         ///< aten::mm and the like
+  CountAndTime weight_copies;   ///< host to device, of at least 1 MiB
+  double weight_copy_bytes = 0;
+  CountAndTime compilations;          ///< torch.compile while the trace ran
+  std::int64_t compiled_kernels = 0;  ///< triton_*
+
+  [[nodiscard]] double span_us() const { return to_us - from_us; }
+  [[nodiscard]] double gpu_us() const;
+  [[nodiscard]] const CountAndTime& of(KernelClass kernel_class) const {
+    return classes[static_cast<std::size_t>(kernel_class)];
+  }
+  [[nodiscard]] double idle_of(IdleCause cause) const { return idle_us[static_cast<std::size_t>(cause)]; }
+};
+
+/// Takes events in any order. Memory: 16 bytes for each launch, kernel, copy and synchronization.
+class TraceCollector {
+ public:
+  void add(const TraceEvent& event);
+  [[nodiscard]] TraceFacts take();
+
+ private:
+  struct Span {
+    double begin_us, end_us;
+  };
+  struct GpuWork {
+    Span span;
+    std::int64_t correlation;
+  };
+  void add_gpu_work(const TraceEvent& event);
+  void add_runtime_call(const TraceEvent& event);
+  void add_op(const TraceEvent& event);
+  void find_idle_times();
+
+  TraceFacts facts_;
+  std::vector<GpuWork> work_;
+  std::vector<std::pair<std::int64_t, double>> launched_us_;  // correlation to when the host began the launch
+  std::vector<Span> syncs_;
+};
+
+[[nodiscard]] TraceFacts look_at_trace(const std::filesystem::path& file);
+[[nodiscard]] std::vector<Fact> describe(const TraceFacts& facts);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""make_traces.py FOLDER: traces of torch.profiler on a CPU, of small models with one fault each and of one without, for src/doctor/trace.
+
+Run it by the peers' Python (scripts/bootstrap.sh peers). The committed ones were made by PyTorch 2.15. Kernels and idle times of a GPU
+need one: the tests have events of those in the published format.
+"""
+
+import gzip
+import json
+import pathlib
+import sys
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ProfilerActivity, profile
+
+LAYERS, STEPS = 12, 2
+
+
+def attention(backends):
+    q, k, v = (torch.randn(1, 2, 16, 8) for _ in range(3))
+    for layer in range(LAYERS):
+        with sdpa_kernel(backends(layer)):
+            torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def fp8_storage():
+    x, weight = torch.randn(4, 16, dtype=torch.bfloat16), torch.randn(16, 16).to(torch.float8_e4m3fn)
+    for _ in range(LAYERS):
+        torch.nn.functional.linear(x, weight.to(torch.bfloat16))
+
+
+def autocast():
+    layer = torch.nn.Linear(16, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+        for _ in range(LAYERS):
+            layer(torch.randn(4, 16))
+
+
+def item():
+    x = torch.randn(4, 16)
+    for _ in range(LAYERS):
+        if (x @ x.T).sum().item() > 1e9:
+            raise RuntimeError
+
+
+def clean():
+    x, weight = torch.randn(4, 16, dtype=torch.bfloat16), torch.randn(16, 16, dtype=torch.bfloat16)
+    for _ in range(LAYERS):
+        torch.nn.functional.linear(x, weight)
+
+
+TRACES = {
+    "math_attention": lambda: attention(lambda _: SDPBackend.MATH),
+    "mixed_attention": lambda: attention(lambda layer: SDPBackend.MATH if layer in (3, 7) else SDPBackend.FLASH_ATTENTION),
+    "fp8_storage": fp8_storage,
+    "autocast": autocast,
+    "item": item,
+    "clean": clean,
+}
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        for name, work in TRACES.items():
+            work()
+            with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+                for _ in range(STEPS):
+                    work()
+            path = folder / f"{name}.json"
+            profiler.export_chrome_trace(str(path))
+            trace = json.loads(path.read_text())
+            trace = {key: trace[key] for key in ("schemaVersion", "traceEvents") if key in trace}  # nothing of this machine
+            path.unlink()
+            with gzip.GzipFile(f"{path}.gz", "wb", mtime=0) as file:
+                file.write(json.dumps(trace, separators=(",", ":")).encode())
+    print(f"{len(TRACES)} traces in {folder}")
+
+
+if __name__ == "__main__":
+    main()
