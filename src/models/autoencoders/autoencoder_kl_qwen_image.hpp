@@ -25,7 +25,7 @@ struct AutoencoderKLQwenImageConfig {
 /// Reads config.json as written by diffusers. Throws Error that names the key and the value for another class, for
 /// attention outside the middle, and for sizes that do not fit each other.
 [[nodiscard]] AutoencoderKLQwenImageConfig parse_autoencoder_kl_qwen_image_config(const nlohmann::json& config);
-/// Qwen-Image's: 126.9 million parameters, without those of time.
+/// Qwen-Image's: 124.6 million parameters, without those of time.
 [[nodiscard]] nlohmann::json qwen_image_vae_config();
 
 /// The encoder of diffusers' AutoencoderKLQwenImage for one frame, in plain ops. Its convolutions are causal in time
