@@ -24,7 +24,7 @@ class TrainTest : public ProgramTest {
   void make_tokens() {
     const std::string docs = (source_dir(kSourceDir) / "docs/how-to").string();
     const Outcome made =
-        headroom("tokens " + docs + "/*.md --vocabulary 300 --validation 5% --json --out " + file("data.bin"));
+        headroom("tokens " + docs + "/*.md --vocabulary 300 --validation 5% --json --out " + file("text/data.bin"));
     ASSERT_EQ(made.code, 0) << made.err;
     summary_ = parse_json(made.out, "tokens");
   }
@@ -37,12 +37,12 @@ class TrainTest : public ProgramTest {
                                     {"n_embd", 32},
                                     {"n_layer", 1},
                                     {"n_head", 2}}},
-                                  {"data", file("data.bin")},
+                                  {"data", file("text/data.bin")},
                                   {"tokens", 32},
                                   {"batch", 8},
                                   {"steps", 60},
                                   {"schedule", {{"learning_rate", 0.01}}},
-                                  {"validation", {{"data", file("data.val.bin")}, {"every", 60}}}});
+                                  {"validation", {{"data", file("text/data.val.bin")}, {"every", 60}}}});
   }
   nlohmann::json summary_;
 };
@@ -51,8 +51,8 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   make_tokens();
   EXPECT_EQ(summary_["vocabulary"], 300);
   EXPECT_GT(summary_["tokens"].get<int>(), 10'000);
-  EXPECT_EQ(std::ssize(TokenFile::open(file("data.bin")).ids()), summary_["tokens"].get<std::int64_t>());
-  EXPECT_TRUE(fs::exists(file("tokenizer.json")));
+  EXPECT_EQ(std::ssize(TokenFile::open(file("text/data.bin")).ids()), summary_["tokens"].get<std::int64_t>());
+  EXPECT_TRUE(fs::exists(file("text/tokenizer.json")));
   write_config();
   const Outcome plan = headroom("train " + file("run.json") + " --dry-run --set steps=7");
   EXPECT_EQ(plan.code, 0) << plan.err;

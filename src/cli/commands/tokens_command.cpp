@@ -1,6 +1,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files/file.hpp"
 #include "base/interrupt.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
@@ -33,6 +34,7 @@ void make_tokens(const TokensArguments& arguments) {
                           .vocabulary = arguments.vocabulary,
                           .validation = arguments.validation};
   if (!arguments.tokenizer.empty()) request.tokenizer = arguments.tokenizer;
+  if (request.out.has_parent_path()) make_folder(request.out.parent_path());
   Progress progress("reading", 1, arguments.quiet);
   const Interruptible until_written;  // on an interruption, removes partial files before the program ends
   const TokenizedFiles made = tokenize_files(request, [&](std::int64_t done, std::int64_t total) {
