@@ -117,6 +117,7 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"text tokens", request.text_tokens},
           {"steps", request.steps},
           {"guidance", request.guidance_scale ? nlohmann::json(*request.guidance_scale) : nlohmann::json()},
+          {"true CFG scale", request.true_cfg_scale ? nlohmann::json(*request.true_cfg_scale) : nlohmann::json()},
           {"seed", options.seed},
           {"trials", options.min_trials},
           {"precision", options.precision},
@@ -296,6 +297,7 @@ void add_ladder_command(CLI::App& app) {
   add_pass_option(*command, arguments->pass);
   command->add_flag("--ends", arguments->options.only_ends, "measure only the baseline and all switches together");
   add_guidance_option(*command, arguments->options.request.guidance_scale);
+  add_true_cfg_option(*command, arguments->options.request.true_cfg_scale);
   command->add_option("--seed", arguments->options.seed, "seed of the first image's noise")
       ->check(seed_number())
       ->capture_default_str();

@@ -113,6 +113,7 @@ std::vector<IdleOption> LadderSubject::idle_options(const LadderOptions& options
   std::vector<IdleOption> idle = idle_of_pass(pass_, request);
   const std::string reason = "it is for whole requests, and this is one pass";
   if (request.guidance_scale) idle.push_back({"guidance", reason});
+  if (request.true_cfg_scale) idle.push_back({"true_cfg_scale", reason});
   if (options.seed != 0) idle.push_back({"seed", reason});
   return idle;
 }

@@ -146,6 +146,8 @@ Subject describe_request(const Pipeline& pipeline, RequestOptions options) {
                               {"classifier_free_guidance", request.classifier_free_guidance}},
                   .parameters = pipeline.denoiser().parameters(),
                   .token_pixels = pipeline.token_pixels()};
+  if (request.classifier_free_guidance && request.true_cfg_scale != request.guidance_scale)
+    subject.request["true_cfg_scale"] = request.true_cfg_scale;
   if (!request.text_lengths.empty()) subject.request["text_lengths"] = request.text_lengths;
   if (request.sampler != Sampler::kEuler) subject.request["sampler"] = to_string(request.sampler);
   return subject;
