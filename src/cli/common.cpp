@@ -122,8 +122,8 @@ void add_true_cfg_option(CLI::App& command, std::optional<double>& scale) {
   command
       .add_option(
           "--true-cfg-scale", scale,
-          "scale of classifier-free guidance for a model that is guided without it; doubles the work; off up to 1; "
-          "default: the model's own with a negative prompt, otherwise none")
+          "scale of classifier-free guidance of FLUX and Qwen-Image, by a second pass for the negative prompt; doubles "
+          "the work; off up to 1; default: the model's own with a negative prompt, otherwise none")
       ->check(real_number(0.0, 100.0));
 }
 
