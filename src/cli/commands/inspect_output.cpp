@@ -16,8 +16,6 @@
 namespace headroom {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kMostMetadata = 40;  // in a table
 
 struct OfDType {
@@ -60,11 +58,11 @@ std::string shown_share(std::uint64_t part, std::uint64_t whole) {
 
 std::string shown_name(const std::string& name) { return shortened(printable_name(name), 200); }
 
-std::string shown_value(const json& value) {
+std::string shown_value(const nlohmann::json& value) {
   if (value.is_string()) return shortened(printable_name(value.get_ref<const std::string&>()), 100);
   if (!value.is_object()) return value.dump();
   std::vector<std::string> first;
-  for (const json& element : value["first"]) first.push_back(shown_value(element));
+  for (const nlohmann::json& element : value["first"]) first.push_back(shown_value(element));
   const std::string more = value["count"] > first.size() ? ", ..." : "";
   return shortened(fmt::format("{} of {}: {}{}", value["count"].get<std::uint64_t>(), value["type"].get<std::string>(),
                                fmt::join(first, ", "), more),
@@ -149,8 +147,9 @@ Printout inspect_tables(const WeightsListing& listing, std::size_t largest) {
   return printout;
 }
 
-json inspect_json(const WeightsListing& listing, std::size_t largest) {
-  json files = json::array(), networks = json::array(), dtypes = json::array(), tensors = json::array();
+nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest) {
+  nlohmann::json files = nlohmann::json::array(), networks = nlohmann::json::array(), dtypes = nlohmann::json::array(),
+                 tensors = nlohmann::json::array();
   for (const std::filesystem::path& file : listing.files) files.push_back(printable_name(file.native()));
   for (const NetworkPart& part : recognize_networks(listing.tensors))
     networks.push_back({{"network", part.network},
@@ -169,7 +168,7 @@ json inspect_json(const WeightsListing& listing, std::size_t largest) {
                        {"dtype", tensor->dtype},
                        {"shape", tensor->shape.dims()},
                        {"bytes", tensor->size_bytes}});
-  json metadata = json::object();
+  nlohmann::json metadata = nlohmann::json::object();
   for (const auto& [key, value] : listing.metadata) metadata[key] = value;
   return {{"format", listing.format},          {"files", std::move(files)},       {"bytes", listing.file_bytes},
           {"tensors", listing.tensors.size()}, {"networks", std::move(networks)}, {"dtypes", std::move(dtypes)},

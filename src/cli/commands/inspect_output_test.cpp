@@ -8,7 +8,6 @@
 namespace headroom {
 namespace {
 
-using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -73,7 +72,7 @@ TEST(InspectOutput, LimitsMetadataOfATable) {
 }
 
 TEST(InspectOutput, IsOneJsonObject) {
-  const json expected = {
+  const nlohmann::json expected = {
       {"format", "GGUF version 3"},
       {"files", {"a.gguf"}},
       {"bytes", 5000},
