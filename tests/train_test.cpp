@@ -87,8 +87,8 @@ TEST_F(TrainTest, AnInterruptionWritesACheckpoint) {
   write_config();
   const std::string command = program() + " train " + file("run.json") + " --set steps=100000 --out " + file("out");
   const Outcome outcome = run("{ " + command + " & until [ -s " + file("out/log.jsonl") +
-                              " ]; do sleep 0.01; done; kill -INT $!; wait $!; kill -l $?; }");
-  EXPECT_THAT(outcome.out, HasSubstr("INT")) << outcome.err;
+                              " ]; do sleep 0.01; done; kill -TERM $!; wait $!; kill -l $?; }");
+  EXPECT_THAT(outcome.out, HasSubstr("TERM")) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("wrote " + file("out/step-")));
   const Outcome resumed =
       headroom("train " + file("run.json") + " --set steps=100000 --resume --steps 1 --out " + file("out"));
