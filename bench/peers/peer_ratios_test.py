@@ -215,10 +215,10 @@ class LadderTable(unittest.TestCase):
         self.assertEqual(fuse, "| `fuse` | 50.0 ms (-) | 100 ms (-) | 2.00x | 3.0 MiB |")
 
     def test_what_runs_before_the_loop_counts(self):
-        prologue = {"what": "prologue", "time": [40, 50, 60]}
+        prologue = {"what": "prologue", "time": [40, 50, 60], "statistics": {"median_ms": 50, "ci_low_ms": 40, "ci_high_ms": 60}}
         rung = self.rung("hoist", [100])
         rung["trials"].append(prologue)
-        self.assertIn("| 225 ms (", self.table(self.rung("baseline", [100]), rung)[3])
+        self.assertIn("| 225 ms (219 to 2049) |", self.table(self.rung("baseline", [100]), rung)[3])
 
     def test_a_round_is_held_against_the_baseline_around_it(self):
         # The machine takes twice as long from one visit of the baseline to the next.
