@@ -654,7 +654,7 @@ TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   expect_error(
       bench, 1,
       HasSubstr(tiny.string() +
-                ": config.json: _class_name is \"UNet\", expected one of FluxTransformer2DModel, AutoencoderKL"));
+                ": config.json: _class_name is \"UNet\", expected one of FluxTransformer2DModel, QwenImageTransformer2DModel, "));
 
   fs::remove(tiny / "config.json");
   fs::copy(golden("tiny-guidance") / "config.json", tiny / "config.json");

@@ -72,7 +72,7 @@ def image_and_bounds(result):
         return [image]
     prologue = series_of(result, "prologue")
     stats = prologue["statistics"] if prologue else dict.fromkeys(("median_ms", "min_ms", "max_ms"), 0)
-    before, low, high = (stats["median_ms"], stats.get("ci_low_ms", stats["min_ms"]), stats.get("ci_high_ms", stats["max_ms"]))
+    before, low, high = (stats["median_ms"], stats.get("ci_low_ms", stats.get("min_ms")), stats.get("ci_high_ms", stats.get("max_ms")))
     steps, images = steps_of(result), result["subject"]["request"].get("images", 1)
     down = math.hypot(steps * (median - bounds[0]), before - low) / images
     up = math.hypot(steps * (bounds[1] - median), high - before) / images

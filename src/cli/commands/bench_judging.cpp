@@ -77,8 +77,8 @@ class Judge {
     check_outputs();
     std::optional<ResultFile> stored;
     if (!judging_.compare.empty()) stored = read_measurements(judging_.compare);
-    log_.info("device: {}", name_of(device_));
     measure();
+    log_.info("device: {}", name_of(device_));  // after what the processes refuse
     std::optional<Comparison> comparison = std::move(comparison_);
     if (stored) comparison = compare_results(*stored, measured_, compared_);
     if (comparison && !comparison->forced.empty())
