@@ -67,6 +67,7 @@ FileText start(std::uint64_t tensors, std::uint64_t metadata, std::uint32_t vers
 
 constexpr std::uint32_t kF32 = 0, kF16 = 1, kQ8_0 = 8, kIq2Xs = 17;
 
+/// The header has views of `file`.
 GgufHeader parse_gguf(const std::string& file) { return parse_gguf_header(std::as_bytes(std::span(file)), "f"); }
 std::string gguf_error_in(const std::string& file) {
   return error_of([&] { (void)parse_gguf(file); });
@@ -122,35 +123,36 @@ TEST(GgufHeader, NamesPointIntoTheFile) {
 }
 
 TEST(GgufHeader, ReadsMetadataOfEveryType) {
-  const GgufHeader header = parse_gguf(start(0, 8)
-                                           .key("i8", GgufType::kI8)
-                                           .add<std::int8_t>(-5)
-                                           .key("u64", GgufType::kU64)
-                                           .u64(~std::uint64_t{0})
-                                           .key("f32", GgufType::kF32)
-                                           .add(0.5F)
-                                           .key("bool", GgufType::kBool)
-                                           .add<std::uint8_t>(1)
-                                           .key("text", GgufType::kText)
-                                           .text("a\nb")
-                                           .key("numbers", GgufType::kArray)
-                                           .u32(static_cast<std::uint32_t>(GgufType::kI16))
-                                           .u64(3)
-                                           .add<std::int16_t>(1)
-                                           .add<std::int16_t>(-2)
-                                           .add<std::int16_t>(3)
-                                           .key("nested", GgufType::kArray)
-                                           .u32(static_cast<std::uint32_t>(GgufType::kArray))
-                                           .u64(2)
-                                           .u32(static_cast<std::uint32_t>(GgufType::kText))
-                                           .u64(1)
-                                           .text("one")
-                                           .u32(static_cast<std::uint32_t>(GgufType::kU8))
-                                           .u64(2)
-                                           .raw("\5\6")
-                                           .key("last", GgufType::kU32)
-                                           .u32(7)
-                                           .str());
+  const std::string file = start(0, 8)
+                               .key("i8", GgufType::kI8)
+                               .add<std::int8_t>(-5)
+                               .key("u64", GgufType::kU64)
+                               .u64(~std::uint64_t{0})
+                               .key("f32", GgufType::kF32)
+                               .add(0.5F)
+                               .key("bool", GgufType::kBool)
+                               .add<std::uint8_t>(1)
+                               .key("text", GgufType::kText)
+                               .text("a\nb")
+                               .key("numbers", GgufType::kArray)
+                               .u32(static_cast<std::uint32_t>(GgufType::kI16))
+                               .u64(3)
+                               .add<std::int16_t>(1)
+                               .add<std::int16_t>(-2)
+                               .add<std::int16_t>(3)
+                               .key("nested", GgufType::kArray)
+                               .u32(static_cast<std::uint32_t>(GgufType::kArray))
+                               .u64(2)
+                               .u32(static_cast<std::uint32_t>(GgufType::kText))
+                               .u64(1)
+                               .text("one")
+                               .u32(static_cast<std::uint32_t>(GgufType::kU8))
+                               .u64(2)
+                               .raw("\5\6")
+                               .key("last", GgufType::kU32)
+                               .u32(7)
+                               .str();
+  const GgufHeader header = parse_gguf(file);
   EXPECT_EQ(header.find_metadata("i8")->integer(), -5);
   EXPECT_EQ(header.find_metadata("i8")->number(), -5.0);
   EXPECT_FALSE(header.find_metadata("i8")->text());
