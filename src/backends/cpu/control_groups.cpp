@@ -1,19 +1,14 @@
 #include "backends/cpu/control_groups.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
+
+#include "base/files/system_text.hpp"
 
 namespace headroom {
 namespace fs = std::filesystem;
 namespace {
-
-std::string text_of_proc(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// The mount point of a hierarchy, and the group that the mount shows as its root.
 struct Mount {
@@ -37,7 +32,7 @@ bool lists(const std::string& names, std::string_view name) {
 /// The mounts with this controller (proc(5), /proc/[pid]/mountinfo).
 std::vector<Mount> find_mounts(std::string_view controller, const fs::path& root) {
   std::vector<Mount> mounts;
-  std::istringstream lines(text_of_proc(root / "proc/self/mountinfo"));
+  std::istringstream lines(system_text(root / "proc/self/mountinfo"));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t dash = line.find(" - ");
     if (dash == std::string::npos) continue;
@@ -67,7 +62,7 @@ std::optional<std::string> own_group(const std::string& groups, std::string_view
 }  // namespace
 
 std::vector<ControlGroup> control_groups(std::string_view controller, const fs::path& root) {
-  const std::string own_groups = text_of_proc(root / "proc/self/cgroup");
+  const std::string own_groups = system_text(root / "proc/self/cgroup");
   std::vector<ControlGroup> groups;
   for (const Mount& mount : find_mounts(controller, root)) {
     const std::optional<std::string> own = own_group(own_groups, controller, mount.is_version_2);

@@ -10,33 +10,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "backends/cpu/memory_limits.hpp"
+#include "base/files/system_text.hpp"
 
 namespace headroom {
 namespace {
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::optional<std::size_t> parse_size(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} ? std::optional(value) : std::nullopt;
-}
-
 /// A size of /proc/meminfo, where sizes are in KiB; 0 where the line is missing.
 std::size_t meminfo_bytes(std::string_view text, std::string_view key) {
-  return parse_size(find_colon_value(text, key)).value_or(0) * 1024;
+  return number_in<std::size_t>(find_colon_value(text, key)).value_or(0) * 1024;
 }
 
 #if defined(__x86_64__)
@@ -103,7 +90,7 @@ std::string find_colon_value(std::string_view text, std::string_view key) {
 }
 
 std::string cpu_name() {
-  std::string name = find_colon_value(read_text("/proc/cpuinfo"), "model name");
+  std::string name = find_colon_value(system_text("/proc/cpuinfo"), "model name");
   return name.empty() ? "unknown CPU" : name;
 }
 
@@ -133,7 +120,7 @@ std::size_t last_level_cache_bytes() {
 std::size_t core_cache_bytes() { return static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE))); }
 
 SystemMemory system_memory() {
-  const std::string text = read_text("/proc/meminfo");
+  const std::string text = system_text("/proc/meminfo");
   SystemMemory memory{.installed_bytes = meminfo_bytes(text, "MemTotal"),
                       .available_bytes = meminfo_bytes(text, "MemAvailable"),
                       .limit = {}};

@@ -4,9 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -14,6 +11,7 @@
 
 #include "backends/cpu/control_groups.hpp"
 #include "backends/cpu/cpu_info.hpp"
+#include "base/files/system_text.hpp"
 #include "base/out_of_memory.hpp"
 #include "base/text/format.hpp"
 
@@ -21,23 +19,12 @@ namespace headroom {
 namespace fs = std::filesystem;
 namespace {
 
-std::string text_in(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::optional<std::size_t> bytes_in(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} ? std::optional(value) : std::nullopt;
-}
-
 /// The number after `key` and a blank, in the format of memory.stat.
 std::size_t stat_bytes(const std::string& stat, std::string_view key) {
   std::istringstream lines(stat);
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ' ')
-      return bytes_in(std::string_view(line).substr(key.size() + 1)).value_or(0);
+      return number_in<std::size_t>(std::string_view(line).substr(key.size() + 1)).value_or(0);
   return 0;
 }
 
@@ -55,10 +42,10 @@ constexpr Hierarchy kVersion2 = {"memory.max", "memory.current", "inactive_file"
 constexpr std::size_t kNoLimit = std::numeric_limits<std::int64_t>::max() / 2;
 
 std::optional<MemoryRoom> room_of(const fs::path& group, const Hierarchy& files, const std::string& name) {
-  const auto limit = bytes_in(text_in(group / files.limit));
-  const auto usage = bytes_in(text_in(group / files.usage));
+  const auto limit = number_in<std::size_t>(system_text(group / files.limit));
+  const auto usage = number_in<std::size_t>(system_text(group / files.usage));
   if (!limit || *limit >= kNoLimit || !usage) return std::nullopt;
-  const std::size_t cache = stat_bytes(text_in(group / "memory.stat"), files.inactive_file);
+  const std::size_t cache = stat_bytes(system_text(group / "memory.stat"), files.inactive_file);
   const std::size_t held = *usage - std::min(*usage, cache);
   return MemoryRoom{.bytes = *limit - std::min(*limit, held),
                     .limit = fmt::format("the control group {}, which allows {}", name, format_bytes(*limit))};
@@ -82,8 +69,8 @@ std::optional<MemoryRoom> resource_limit_room() {
   const auto consider = [&](auto resource, std::string_view used_line, std::string_view what) {
     struct rlimit limit {};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    const std::string status = text_in("/proc/self/status");
-    const std::size_t used = bytes_in(find_colon_value(status, used_line)).value_or(0) * 1024;
+    const std::string status = system_text("/proc/self/status");
+    const std::size_t used = number_in<std::size_t>(find_colon_value(status, used_line)).value_or(0) * 1024;
     take_less(least, MemoryRoom{.bytes = limit.rlim_cur - std::min<std::size_t>(limit.rlim_cur, used),
                                 .limit = fmt::format("{}, limited to {}", what, format_bytes(limit.rlim_cur))});
   };

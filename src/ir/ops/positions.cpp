@@ -121,7 +121,7 @@ std::vector<ValueId> derive_rope_table(Builder& builder, const Derivation& node)
   return {builder.cast(builder.concat(std::move(columns), 1), builder.dtype(node.in[0]))};  // [s, axes]
 }
 
-/// Turns back. The gradients of the tables are sums over all that they turn.
+/// Rotates by the negated angles. The gradients of the tables are sums over all that they rotate.
 std::vector<ValueId> derive_rope(Builder& builder, const Derivation& node) {
   const auto [x, cos, sin] = std::array{node.in[0], node.in[1], node.in[2]};
   std::vector<ValueId> gradients(3, kNoValue);

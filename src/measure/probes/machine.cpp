@@ -7,14 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "backends/cpu/cpu_info.hpp"
+#include "base/files/system_text.hpp"
 
 // Macros set by the build system for machine.cpp alone.
 #ifndef HEADROOM_VERSION
@@ -32,23 +31,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The text of a small system file; empty if it cannot be read.
-std::string read_system_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::optional<std::string> first_line(const fs::path& path) {
-  std::string text = read_system_text(path);
-  text.erase(std::min(text.find('\n'), text.size()));
-  return text.empty() ? std::nullopt : std::optional(text);
+  const std::string line = first_line_of(path);
+  return line.empty() ? std::nullopt : std::optional(line);
 }
 
 std::optional<double> cpu_max_mhz(const fs::path& cpufreq) {
-  const auto line = first_line(cpufreq / "cpuinfo_max_freq");  // in kHz
-  double khz = 0;
-  if (!line || std::from_chars(line->data(), line->data() + line->size(), khz).ec != std::errc{}) return std::nullopt;
-  return khz / 1000;
+  const auto khz = number_in<double>(first_line_of(cpufreq / "cpuinfo_max_freq"));
+  return khz ? std::optional(*khz / 1000) : std::nullopt;
 }
 
 /// PRETTY_NAME of os-release(5), without its quotes; "unknown" if it is missing.
@@ -96,7 +86,7 @@ std::vector<GpuInfo> nvidia_gpus(const fs::path& nvidia) {
   std::ranges::sort(folders);
   std::vector<GpuInfo> gpus;
   for (const fs::path& folder : folders) {
-    const std::string name = find_colon_value(read_system_text(folder / "information"), "Model");
+    const std::string name = find_colon_value(system_text(folder / "information"), "Model");
     if (!name.empty()) gpus.push_back({name, nvidia_driver_version(nvidia)});
   }
   return gpus;
