@@ -37,6 +37,7 @@ computed, such casts go to float64, and an operation that returns another floati
 """
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -198,16 +199,23 @@ def run(pipeline, request, noise=None):
     return result
 
 
-def run_double(folder, case, request, noise):
+@contextlib.contextmanager
+def pipelines_in_double():
+    """What pipelines, the schedule of levels and image processing make is in double precision."""
     torch.set_default_dtype(torch.float64)
     scheduling.np = image_processor.np = DoubleNumpy()
     try:
-        pipeline = load(folder, case, torch.float64)
-        with InDouble():
-            return run(pipeline, request, noise.double())
+        yield
     finally:
         scheduling.np = image_processor.np = np
         torch.set_default_dtype(torch.float32)
+
+
+def run_double(folder, case, request, noise):
+    with pipelines_in_double():
+        pipeline = load(folder, case, torch.float64)
+        with InDouble():
+            return run(pipeline, request, noise.double())
 
 
 def make_request(folder, case, request):

@@ -26,9 +26,6 @@ import sys
 from pathlib import Path
 
 import diffusers
-import diffusers.image_processor as image_processor
-import diffusers.schedulers.scheduling_flow_match_euler_discrete as scheduling
-import numpy as np
 import torch
 import transformers
 from diffusers import AutoencoderKLQwenImage, FlowMatchEulerDiscreteScheduler, QwenImagePipeline, QwenImageTransformer2DModel
@@ -36,7 +33,7 @@ from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import Qwen2Tokenizer
 
-from make_flux_pipelines import DoubleNumpy, spy
+from make_flux_pipelines import pipelines_in_double, spy
 from make_qwen_image import double_positions
 from make_text_encoders import InDouble, in_double
 from make_tokens import write
@@ -98,15 +95,10 @@ def run(pipeline, request, noise):
 
 
 def run_double(folder, encoder, request, noise):
-    torch.set_default_dtype(torch.float64)
-    scheduling.np = image_processor.np = DoubleNumpy()
-    try:
+    with pipelines_in_double():
         pipeline = load(folder, encoder, torch.float64)
         with InDouble():
             return run(pipeline, request, noise.double())
-    finally:
-        scheduling.np = image_processor.np = np
-        torch.set_default_dtype(torch.float32)
 
 
 def make_request(folder, encoder, weights, case, request):
