@@ -1,5 +1,5 @@
-// The rule of each op against central differences in double precision, on the op's own cases (ir/cases) and on random
-// convolutions and reductions.
+// The rule of each op against central differences in double precision, on the op's own cases (ir/test_cases) and on
+// random convolutions and reductions.
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 
 #include "autodiff/formula.hpp"
 #include "autodiff/test_util.hpp"
-#include "ir/cases/convolution_cases.hpp"
-#include "ir/cases/op_cases.hpp"
-#include "ir/cases/value_range.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
+#include "ir/test_cases/value_range.hpp"
 
 namespace headroom {
 namespace {

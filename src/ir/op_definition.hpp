@@ -122,7 +122,7 @@ struct OpDefinition {
   /// This number of results, from the first, has the dtype that the op works on; the others have their own dtype.
   int narrow_results = kEveryResult;
 
-  /// Adds the op's small cases, and its benchmarks if it has any (ir/cases/op_cases.hpp).
+  /// Adds the op's small cases, and its benchmarks if it has any (ir/test_cases/op_cases.hpp).
   void (*cases)(CaseList& list) = nullptr;
   void (*benchmarks)(CaseList& list) = nullptr;
   bool takes_integers = false;  ///< the main operands may be integers, and the cases have attributes for them

@@ -11,7 +11,7 @@
 
 #include "base/tensors/host_tensor.hpp"
 #include "pipelines/request.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 #include "pipelines/stages/classifier_judge.hpp"
 #include "pipelines/stages/text_reader.hpp"
 #include "run/compile.hpp"

@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
-#include "ir/cases/value_range.hpp"
 #include "ir/interpreter.hpp"
+#include "ir/test_cases/value_range.hpp"
 #include "testing/test_tensor.hpp"
 
 namespace headroom {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/cases/op_cases.hpp"
-#include "ir/cases/tolerance.hpp"
 #include "ir/interpreter.hpp"
+#include "ir/test_cases/op_cases.hpp"
+#include "ir/test_cases/tolerance.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "ir/cases/value_range.hpp"
+#include "ir/test_cases/value_range.hpp"
 #include "testing/compare.hpp"
 
 namespace headroom {

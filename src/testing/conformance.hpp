@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
-#include "ir/cases/op_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 namespace headroom {
 

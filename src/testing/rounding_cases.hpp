@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "ir/text/text.hpp"
 #include "testing/compare.hpp"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "differential/graph_maker.hpp"
-#include "ir/cases/op_cases.hpp"
-#include "ir/cases/value_range.hpp"
 #include "ir/op_definition.hpp"
+#include "ir/test_cases/op_cases.hpp"
+#include "ir/test_cases/value_range.hpp"
 #include "kernels/core/kernel.hpp"
 
 namespace headroom::differential {

@@ -7,7 +7,7 @@
 
 #include "base/files/hash.hpp"
 #include "base/tensors/random.hpp"
-#include "ir/cases/value_range.hpp"
+#include "ir/test_cases/value_range.hpp"
 
 namespace headroom::differential {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "ir/cases/op_cases.hpp"
 #include "ir/interpreter.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 namespace headroom::differential {
 

@@ -7,9 +7,9 @@
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
 #include "ir/builder.hpp"
-#include "ir/cases/attention_sizes.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/test_cases/attention_sizes.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Attention and the merging of its parts, and the plain ops that define them.
 

@@ -5,11 +5,11 @@
 
 #include "base/error.hpp"
 #include "ir/activation.hpp"
-#include "ir/cases/convolution_cases.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/convolution.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Convolutions, NCHW, and transposed convolutions, in which image and result are swapped.
 

@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include "base/error.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Elementwise ops: the rows of elementwise.def, and cast.
 

@@ -4,13 +4,13 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
-#include "ir/cases/attention_sizes.hpp"
-#include "ir/cases/fused_cases.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/expand.hpp"
 #include "ir/fused_body.hpp"
 #include "ir/ops/append_graph.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/test_cases/attention_sizes.hpp"
+#include "ir/test_cases/fused_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 #include "ir/text/text.hpp"
 
 // The op that holds a graph.

@@ -2,9 +2,9 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Rows of tables, by index.
 

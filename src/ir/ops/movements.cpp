@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/infer.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Shape ops, and ops that move data.
 

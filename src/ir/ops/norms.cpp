@@ -7,9 +7,9 @@
 #include "base/error.hpp"
 #include "ir/activation.hpp"
 #include "ir/builder.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Norms, and cumulative sums along the innermost axis.
 

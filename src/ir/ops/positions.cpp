@@ -4,9 +4,9 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Positions and time.
 

@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Reductions over axes, and the indices of the largest elements.
 

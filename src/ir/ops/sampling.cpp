@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
 #include "ir/ops/gradient_parts.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Images, NCHW: resizing and pooling.
 

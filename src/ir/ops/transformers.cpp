@@ -2,8 +2,8 @@
 #include <array>
 
 #include "ir/builder.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Fused ops of diffusion transformers.
 

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 // Ops without tensor operands: constants, and random numbers.
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/hopper.hpp"
 #include "kernels/conv/pointwise.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "testing/onednn_target.hpp"
 
 namespace headroom {

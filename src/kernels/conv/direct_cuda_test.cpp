@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "kernels/conv/algorithm_kernel.hpp"
 #include "kernels/conv/convolution.hpp"
 #include "kernels/conv/direct.hpp"

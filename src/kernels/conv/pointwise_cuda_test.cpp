@@ -1,4 +1,4 @@
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "kernels/conv/pointwise.hpp"
 #include "testing/gpu_check.hpp"
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <variant>
 
-#include "ir/cases/fused_cases.hpp"
 #include "ir/expand.hpp"
+#include "ir/test_cases/fused_cases.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "ir/builder.hpp"
-#include "ir/cases/fused_cases.hpp"
+#include "ir/test_cases/fused_cases.hpp"
 #include "ir/text/text.hpp"
 #include "testing/highway_check.hpp"
 

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "ir/cases/fused_cases.hpp"
 #include "ir/expand.hpp"
+#include "ir/test_cases/fused_cases.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
 #include "kernels/vendor/nvrtc/compile.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/bootstrap_interval.hpp"
 #include "measure/statistics/statistics.hpp"
 
 namespace headroom {

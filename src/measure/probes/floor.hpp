@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "backends/backend.hpp"
-#include "ir/cases/op_cases.hpp"
 #include "ir/graph.hpp"
+#include "ir/test_cases/op_cases.hpp"
 #include "measure/protocol/op_run.hpp"
 #include "measure/protocol/submissions.hpp"
 #include "measure/statistics/trials.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/bootstrap_interval.hpp"
 #include "measure/statistics/statistics.hpp"
 
 namespace headroom {

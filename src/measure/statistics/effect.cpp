@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "measure/probes/clock_tick.hpp"
-#include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/bootstrap_interval.hpp"
 #include "measure/statistics/distributions.hpp"
 #include "measure/statistics/mann_whitney.hpp"
 #include "measure/statistics/serial_dependence.hpp"

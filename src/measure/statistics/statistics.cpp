@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/text/format.hpp"
-#include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/bootstrap_interval.hpp"
 #include "measure/statistics/distributions.hpp"
 
 namespace headroom {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/cases/op_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 #include "ir/text/text.hpp"
 #include "measure/probes/floor.hpp"
 #include "measure/results/describe.hpp"

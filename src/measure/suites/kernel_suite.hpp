@@ -19,8 +19,8 @@ struct KernelCase {
   OpForm form = OpForm::kWhole;
 };
 
-/// The benchmarks of a kind of device in the table of cases (ir/cases/op_cases.hpp), fused ops also as the plain ops
-/// that they replace. Cases for GPUs are left out on a CPU, which has plain loops for them or takes minutes.
+/// The benchmarks of a kind of device in the table of cases (ir/test_cases/op_cases.hpp), fused ops also as the plain
+/// ops that they replace. Cases for GPUs are left out on a CPU, which has plain loops for them or takes minutes.
 [[nodiscard]] std::vector<KernelCase> list_kernel_cases(DeviceKind device);
 
 /// Times every case of the suite that the filter selects, as bench_cases() does: ops one by one, each with the kernel

@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-/// The method that turns noise into a sample step by step; sampler_tables.cpp defines each.
+/// The method that turns noise into a sample step by step; sampler_formulas.cpp defines each.
 enum class Sampler : std::uint8_t {
   kEuler,
   kHeun,

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "pipelines/schedules/noise_schedule.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 
 namespace headroom {
 
-/// Makes the tables of one sampler, call by call. Single-step samplers are in sampler_tables.cpp; samplers that keep
-/// predictions of earlier steps are in multistep_samplers.cpp. All formulas are documented in sampler_tables.cpp.
+/// Makes the tables of one sampler, call by call. One-step samplers are in sampler_formulas.cpp, whose header comment
+/// has all formulas; samplers that keep predictions of earlier steps are in multistep_sampler_formulas.cpp.
 class TableMaker {
  public:
   TableMaker(const NoiseSchedule& schedule, const SolverOptions& options)

@@ -7,7 +7,7 @@
 
 #include "ir/builder.hpp"
 #include "ir/graph.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 #include "run/session/session.hpp"
 
 namespace headroom {

@@ -10,7 +10,7 @@
 #include "pipelines/schedules/diffusion_schedule.hpp"
 #include "pipelines/schedules/flow_schedule.hpp"
 #include "pipelines/schedules/sampler.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 
 namespace headroom {
 

@@ -5,7 +5,7 @@
 
 #include "ir/builder.hpp"
 #include "pipelines/request.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 
 namespace headroom {
 

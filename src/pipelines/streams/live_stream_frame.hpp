@@ -5,7 +5,7 @@
 
 #include "ir/builder.hpp"
 #include "models/unets/live_stream_unet.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 #include "run/session/session.hpp"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/builder.hpp"
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 #include "run/session/session.hpp"
 
 namespace headroom {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "ir/cases/convolution_cases.hpp"
+#include "ir/test_cases/convolution_cases.hpp"
 #include "kernels/vendor/cudnn/convolution.hpp"
 #include "kernels/vendor/cudnn/convolution_trial.hpp"
 #include "testing/gpu_check.hpp"

@@ -1,4 +1,4 @@
-#include "ir/cases/value_range.hpp"
+#include "ir/test_cases/value_range.hpp"
 
 #include <algorithm>
 #include <array>

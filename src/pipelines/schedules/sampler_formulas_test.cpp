@@ -1,7 +1,7 @@
 // Tables compared with the samplers' formulas as in their papers and in diffusers, in double precision. Levels are
 // those of diffusers, and cases in which h is infinite or a level is pure noise.
 
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 
 #include <gtest/gtest.h>
 

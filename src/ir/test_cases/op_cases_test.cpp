@@ -1,4 +1,4 @@
-#include "ir/cases/op_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/cases/value_range.hpp"
 #include "ir/op_definition.hpp"
+#include "ir/test_cases/value_range.hpp"
 
 namespace headroom {
 namespace {

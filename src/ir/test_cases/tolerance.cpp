@@ -1,4 +1,4 @@
-#include "ir/cases/tolerance.hpp"
+#include "ir/test_cases/tolerance.hpp"
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include "ir/cases/op_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/cases/tolerance.hpp"
 #include "ir/infer.hpp"
+#include "ir/test_cases/tolerance.hpp"
 
 /// The table of cases: problems of each op by name. The row of an op in ir/ops/ adds them, and these read them:
 ///

@@ -1,4 +1,4 @@
-#include "measure/statistics/bootstrap.hpp"
+#include "measure/statistics/bootstrap_interval.hpp"
 
 #include <gtest/gtest.h>
 

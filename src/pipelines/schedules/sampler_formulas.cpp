@@ -31,7 +31,7 @@
 // All formulas use the sample x that the denoiser reads. diffusers stores some samples as y = x / a and scales them for
 // the denoiser. Here they are the same sample x, and the scales are in the tables.
 
-#include "pipelines/schedules/sampler_tables.hpp"
+#include "pipelines/schedules/sampler_formulas.hpp"
 
 #include <algorithm>
 #include <cmath>

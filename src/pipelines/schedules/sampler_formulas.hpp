@@ -60,7 +60,7 @@ struct SolverOptions {
   bool has_large_variance = false;  ///< variance_type fixed_large of ddpm, instead of fixed_small
 };
 
-/// The tables of a sampler on these levels. sampler_tables.cpp documents formulas and sources.
+/// The tables of a sampler on these levels. sampler_formulas.cpp documents formulas and sources.
 [[nodiscard]] SamplerTables make_sampler_tables(Sampler sampler, const NoiseSchedule& schedule,
                                                 const SolverOptions& options = {});
 

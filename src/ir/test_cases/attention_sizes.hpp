@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/cases/op_cases.hpp"
+#include "ir/test_cases/op_cases.hpp"
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-// Samplers that keep predictions of earlier steps; sampler_tables.cpp documents their formulas. Between equal levels
+// Samplers that keep predictions of earlier steps; sampler_formulas.cpp documents their formulas. Between equal levels
 // h is 0. Such a step changes nothing, and a difference of two m over it gives no slope, so the next step is of a
 // lower order.
 

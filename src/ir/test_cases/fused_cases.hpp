@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "ir/builder.hpp"
-#include "ir/cases/tolerance.hpp"
 #include "ir/infer.hpp"
+#include "ir/test_cases/tolerance.hpp"
 #include "ir/text/text.hpp"
 
 /// Bodies of fused ops: for the table of cases, and for the tests of single kernels.
