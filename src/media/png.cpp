@@ -33,6 +33,9 @@ void clip_to_8_bits(png_structp /*png*/, png_row_infop row, png_bytep bytes) {
   for (std::size_t i = 0; i < row->rowbytes / 2; ++i) bytes[i] = bytes[2 * i] != 0 ? 255 : bytes[2 * i + 1];
 }
 
+/// A chunk or an inflated text may take this, or the size of the file.
+constexpr std::size_t kMostChunkBytes = std::size_t{16} << 20;
+
 /// A PNG in memory, read by libpng.
 class PngReader {
  public:
@@ -50,6 +53,8 @@ class PngReader {
       ::png_set_read_fn(png_, &rest_, on_read);
       ::png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, reinterpret_cast<png_const_bytep>("eXIf"), 1);
       ::png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // most_pixels is the limit
+      // libpng allocates what a chunk's header states before it reads the chunk, and Debian builds it without a limit.
+      ::png_set_chunk_malloc_max(png_, std::max(rest_.size(), kMostChunkBytes));
       ::png_read_info(png_, info_);
     });
     const png_uint_32 width = ::png_get_image_width(png_, info_);

@@ -13,6 +13,7 @@
 namespace headroom {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -110,6 +111,22 @@ TEST(Png, SaysWhatCannotBeReadOrWritten) {
   EXPECT_THAT(error_of([&] { (void)read_png_text(path); }), StartsWith(path + " is not a readable PNG: "));
   EXPECT_THAT(error_of([&] { (void)read_png_text(folder / "none.png"); }), StartsWith("cannot read "));
   EXPECT_THAT(error_of([&] { write_png(folder / "none/a.png", test::pattern(2, 2, 1)); }), StartsWith("cannot write "));
+}
+
+/// A chunk's length is checked before memory is allocated for it: the message is not that of a file that is cut off.
+TEST(Png, RefusesAChunkThatStatesMoreThanTheFileHolds) {
+  const TempFolder folder;
+  write_png(folder / "a.png", test::pattern(2, 2, 3));
+  const std::string png = read_file(folder / "a.png");
+  const auto with_text_of = [&](std::uint32_t bytes) {
+    std::string chunk = {static_cast<char>(bytes >> 24U), static_cast<char>(bytes >> 16U),
+                         static_cast<char>(bytes >> 8U), static_cast<char>(bytes)};
+    constexpr std::size_t kAfterHeader = 8 + 25;  // the signature and the chunk IHDR
+    return png.substr(0, kAfterHeader) + chunk + "tEXt" + png.substr(kAfterHeader);
+  };
+  const auto error = [](const std::string& file) { return error_of([&] { (void)parse_png(file, "it"); }); };
+  EXPECT_EQ(error(with_text_of(1U << 20U)), "it is not a readable PNG: it ends too early");
+  EXPECT_THAT(error(with_text_of(17U << 20U)), AllOf(StartsWith("it is not a readable PNG: "), HasSubstr("too large")));
 }
 
 TEST(Png, ChecksItsArgument) {
