@@ -103,6 +103,7 @@ TEST_F(TrainTest, SaysWhatIsWrong) {
   };
   write_file_atomically(file("a.txt"), std::string_view("text"));
   EXPECT_THAT(error("tokens " + file("a.txt") + " --out " + file("a.bin"), 2), HasSubstr("either --tokenizer DIR"));
+  EXPECT_THAT(error("tokens " + file("a.txt") + " --vocabulary 300 --out -", 2), HasSubstr("kept in a file"));
   EXPECT_THAT(error("tokens " + file("a.txt") + " --out " + file("a.txt") + " --vocabulary 300", 2), HasSubstr(".bin"));
   EXPECT_THAT(error("tokens " + file("a.txt") + " --out " + file("a.bin") + " --vocabulary 256", 2), HasSubstr("257"));
   write_config();

@@ -395,7 +395,7 @@ std::optional<std::int64_t> GgufValue::integer() const {
     case GgufType::kI64:
       return load_little<std::int64_t>(bytes_);
     case GgufType::kU64: {
-      const auto value = load_little<std::uint64_t>(bytes_);
+      const std::uint64_t value = *large_integer();
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
       return static_cast<std::int64_t>(value);
     }
@@ -404,10 +404,14 @@ std::optional<std::int64_t> GgufValue::integer() const {
   }
 }
 
+std::optional<std::uint64_t> GgufValue::large_integer() const {
+  return type_ == GgufType::kU64 ? std::optional(load_little<std::uint64_t>(bytes_)) : std::nullopt;
+}
+
 std::optional<double> GgufValue::number() const {
   if (type_ == GgufType::kF32) return load_little<float>(bytes_);
   if (type_ == GgufType::kF64) return load_little<double>(bytes_);
-  if (type_ == GgufType::kU64) return static_cast<double>(load_little<std::uint64_t>(bytes_));
+  if (const auto large = large_integer()) return static_cast<double>(*large);
   const std::optional<std::int64_t> exact = integer();
   return exact ? std::optional(static_cast<double>(*exact)) : std::nullopt;
 }

@@ -32,6 +32,7 @@ class GgufValue {
   /// The value as an integer, a number, a truth value or a text; empty for another type, and for an integer that does
   /// not fit. An integer is also a number.
   [[nodiscard]] std::optional<std::int64_t> integer() const;
+  [[nodiscard]] std::optional<std::uint64_t> large_integer() const;  ///< of type u64
   [[nodiscard]] std::optional<double> number() const;
   [[nodiscard]] std::optional<bool> boolean() const;
   [[nodiscard]] std::optional<std::string_view> text() const;

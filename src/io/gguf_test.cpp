@@ -157,6 +157,7 @@ TEST(GgufHeader, ReadsMetadataOfEveryType) {
   EXPECT_EQ(header.find_metadata("i8")->number(), -5.0);
   EXPECT_FALSE(header.find_metadata("i8")->text());
   EXPECT_FALSE(header.find_metadata("u64")->integer()) << "does not fit";
+  EXPECT_EQ(header.find_metadata("u64")->large_integer(), ~std::uint64_t{0});
   EXPECT_EQ(header.find_metadata("u64")->number(), 18446744073709551616.0);
   EXPECT_EQ(header.find_metadata("f32")->number(), 0.5);
   EXPECT_EQ(header.find_metadata("bool")->boolean(), true);

@@ -104,7 +104,7 @@ class EntryParser {
     const auto end = offsets[1].get<std::uint64_t>();
     if (begin > end) bad("data_offsets", offsets, "a begin that is not after the end");
     if (end > data_bytes) {
-      bad("data_offsets", offsets, fmt::format("at most the {} data bytes that the file has", data_bytes));
+      bad("data_offsets", offsets, fmt::format("an end of at most {}, the data bytes in the file,", data_bytes));
     }
     if (end - begin != size_bytes) {
       bad("data_offsets", offsets, fmt::format("the {} bytes of shape {} in {}", size_bytes, shape, dtype));
@@ -333,6 +333,9 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, std:
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
   if (length > kMaxHeaderBytes) {
+    if (file[0] == std::byte{'{'})
+      fail("{} is not a safetensors file: it begins with '{{' as JSON does, but the length of a header was expected",
+           context);
     fail("{} is not a safetensors file: its header would have {} bytes, but at most {} are allowed", context, length,
          kMaxHeaderBytes);
   }

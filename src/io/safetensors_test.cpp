@@ -144,6 +144,8 @@ TEST(SafetensorsHeader, RefusesALyingLength) {
             "f is not a safetensors file: its header would have 100000001 bytes, but at most 100000000 are allowed");
   EXPECT_THAT(error_in(with_length(100'000'000, "{}")), StartsWith("f is truncated"));
   EXPECT_THAT(error_in(with_length(~std::uint64_t{0}, "{}")), HasSubstr("would have 18446744073709551615 bytes"));
+  EXPECT_EQ(error_in("{\"dtype\": \"F32\"}"),
+            "f is not a safetensors file: it begins with '{' as JSON does, but the length of a header was expected");
   EXPECT_EQ(error_in(with_length(0, "")), "f is not a safetensors file: its header does not begin with '{'");
 }
 
@@ -213,8 +215,9 @@ TEST(SafetensorsHeader, RefusesBadOffsets) {
   EXPECT_THAT(error("[0,8.5]"), HasSubstr("two non-negative integers"));
   EXPECT_THAT(error("{}"), HasSubstr("two non-negative integers"));
   EXPECT_THAT(error("[8,0]"), HasSubstr("a begin that is not after the end"));
-  EXPECT_EQ(error("[0,9]"),
-            "f: tensor \"a\": data_offsets is [0,9], but at most the 8 data bytes that the file has was expected");
+  EXPECT_EQ(
+      error("[0,9]"),
+      "f: tensor \"a\": data_offsets is [0,9], but an end of at most 8, the data bytes in the file, was expected");
   EXPECT_THAT(error("[18446744073709551608,18446744073709551615]"), HasSubstr("at most the 8 data bytes"));
   EXPECT_EQ(error("[0,4]"), "f: tensor \"a\": data_offsets is [0,4], but the 8 bytes of shape [2] in F32 was expected");
 }

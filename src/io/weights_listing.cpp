@@ -39,6 +39,7 @@ json shown_number(double number) {
 json shown_value(const GgufValue& value) {
   if (const auto text = value.text()) return shown_text(*text);
   if (const auto integer = value.integer()) return *integer;
+  if (const auto large = value.large_integer()) return *large;
   if (const auto boolean = value.boolean()) return *boolean;
   if (const auto number = value.number()) return shown_number(*number);
   json first = json::array();

@@ -81,6 +81,7 @@ TEST_F(WeightsListingTest, ListsAGgufFile) {
   const std::map<std::string, json> metadata(listing.metadata.begin(), listing.metadata.end());
   EXPECT_EQ(metadata.at("general.architecture"), "golden");
   EXPECT_EQ(metadata.at("type.i64"), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(metadata.at("type.u64").dump(), "18446744073709551615");
   EXPECT_EQ(metadata.at("type.bool"), true);
   EXPECT_EQ(metadata.at("type.f64"), 0.1);
   EXPECT_EQ(metadata.at("type.integers"), json({{"type", "i32"}, {"count", 3}, {"first", {-1, 2, 3}}}));

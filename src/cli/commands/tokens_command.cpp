@@ -9,6 +9,7 @@
 #include "base/text/json.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "io/token_file.hpp"
 #include "text/bpe_trainer.hpp"
@@ -28,6 +29,7 @@ struct TokensArguments {
 void make_tokens(const TokensArguments& arguments) {
   if (arguments.tokenizer.empty() == (arguments.vocabulary == 0))
     fail_usage("tokens needs either --tokenizer DIR, or --vocabulary N to train one");
+  if (is_standard_output(arguments.out)) fail_usage("--out -: tokens are kept in a file, with others next to it");
   if (arguments.validation >= 1) fail_usage("--validation is {}, expected a share below 1", arguments.validation);
   TokenizeRequest request{.files = {arguments.files.begin(), arguments.files.end()},
                           .out = arguments.out,
@@ -60,11 +62,11 @@ void make_tokens(const TokensArguments& arguments) {
     print_out("wrote {}: {}\n", made.tokenizer.native(), format_count(made.vocabulary, "token"));
   if (!made.validation.empty())
     print_out("wrote {}: {}\n", made.validation.native(), format_count(made.validation_tokens, "token"));
-  print_out(
-      "wrote {}: {} of {} in {}, {} bytes a token; hash {}\n", arguments.out, format_count(made.tokens, "token"),
-      format_bytes(static_cast<std::uint64_t>(made.bytes)), format_count(files, "file"),
-      format_significant(static_cast<double>(made.bytes) / static_cast<double>(made.tokens + made.validation_tokens)),
-      made.hash);
+  print_out("wrote {}: {}; hash {}\n", arguments.out, format_count(made.tokens, "token"), made.hash);
+  const std::int64_t tokens = made.tokens + made.validation_tokens;
+  print_out("{} of text in {}: {}, {} bytes a token\n", format_bytes(static_cast<std::uint64_t>(made.bytes)),
+            format_count(files, "file"), format_count(tokens, "token"),
+            format_significant(static_cast<double>(made.bytes) / static_cast<double>(tokens)));
 }
 
 }  // namespace
