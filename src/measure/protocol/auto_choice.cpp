@@ -224,6 +224,16 @@ AutoChoice choose_switches(AutoBench& bench, const SwitchSet& fixed, const AutoL
   return Chooser(bench, fixed, limits, clock).run();
 }
 
+namespace {
+
+std::string verdict_of(const AutoTrial& trial) {
+  if (trial.kept) return "kept: " + trial.why;
+  const bool was_ever_on = !trial.why.starts_with("declined: ") && !trial.why.starts_with("not tried: ");
+  return was_ever_on ? "dropped: " + trial.why : trial.why;
+}
+
+}  // namespace
+
 Printout to_table(const AutoChoice& choice) {
   Table table;
   table.add_column(Column{.header = "switch", .align = Align::kLeft});
@@ -237,9 +247,7 @@ Printout to_table(const AutoChoice& choice) {
     table.add_row({trial.switch_name, ms_cell(trial.without_ms), ms_cell(trial.with_ms), factor_cell(trial.factor),
                    interval_cell(trial.interval),
                    trial.error ? number_cell(*trial.error, format_significant(*trial.error)) : no_value(),
-                   trial.why.starts_with("declined: ")
-                       ? trial.why
-                       : fmt::format("{}: {}", trial.kept ? "kept" : "dropped", trial.why)});
+                   verdict_of(trial)});
   return table;
 }
 

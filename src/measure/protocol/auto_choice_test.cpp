@@ -285,6 +285,7 @@ TEST(AutoChoice, FinishesTheLoopThatItJudgesWhenTheTimeIsUp) {
   const AutoChoice choice = choose(bench, "", limits);
   EXPECT_FALSE(has_step_cache(choice.switches));
   EXPECT_EQ(trial_of(choice, "meancache=9").why, "not tried: the 100 s were over");
+  EXPECT_THAT(to_table(choice).text(), AllOf(HasSubstr("  not tried: "), Not(HasSubstr("dropped: not tried"))));
 }
 
 TEST(AutoChoice, GoesOnBehindALoopThatCannotBeJudged) {
