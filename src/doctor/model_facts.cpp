@@ -15,8 +15,8 @@ namespace {
 
 WorkKind kind_of(Op op) {
   if (op == Op::kAttention || op == Op::kScaledAttention) return WorkKind::kAttention;
-  if (!is_contraction(op)) return WorkKind::kOther;
-  return is_matmul(op) || op == Op::kMatmul ? WorkKind::kMatmul : WorkKind::kConvolution;
+  if (is_convolution(op)) return WorkKind::kConvolution;
+  return is_contraction(op) ? WorkKind::kMatmul : WorkKind::kOther;
 }
 
 /// A softmax over scores [batch, heads, queries, keys] that are in memory, by itself or in a fused op.

@@ -136,6 +136,8 @@ struct OpDefinition {
 [[nodiscard]] inline bool is_contraction(Op op) { return definition_of(op).kind == OpKind::kContraction; }
 /// Whether rows of operand 0 are multiplied with a weight, each independently.
 [[nodiscard]] inline bool is_matmul(Op op) { return is_contraction(op) && definition_of(op).inner_axes == 1; }
+/// Whether images of either layout are convolved with a weight.
+[[nodiscard]] inline bool is_convolution(Op op) { return is_contraction(op) && definition_of(op).any_layout; }
 
 /// Whether operand `index` of the node has the leading axes of its result: a batched one by its role, or one of the
 /// epilogue that has the result's shape.

@@ -17,7 +17,7 @@ std::vector<TensorType> input_types(const Graph& graph, const Node& node) {
 double share_of_convolutions(const Graph& graph, const std::function<bool(const Node&)>& has_it) {
   double all = 0, with = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kConv2d && node.op != Op::kConvTranspose2d) continue;
+    if (!is_convolution(node.op)) continue;
     const TensorType& out = graph.type(node.results[0]);
     const double flops = definition_of(node.op).flops.count(node.attributes, input_types(graph, node), {&out, 1});
     all += flops;

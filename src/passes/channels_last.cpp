@@ -22,8 +22,6 @@
 namespace headroom {
 namespace {
 
-bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
-
 class ChannelsLast {
  public:
   explicit ChannelsLast(Graph& graph)

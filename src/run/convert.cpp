@@ -46,7 +46,7 @@ std::set<std::string> computed_weights(const Component& component) {
   const std::vector<int> producers = find_producers(graph);
   std::set<std::string> names;
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kQuantize) continue;
+    if (graph.type(node.results[0]).dtype != DType::kI8) continue;
     ValueId value = node.inputs[0];
     while (producers[index_of(value)] >= 0 &&
            graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].op == Op::kCast)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/caching_allocator.hpp"
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 #include "run/session/buffer_schedule.hpp"
 
 namespace headroom {

@@ -23,7 +23,8 @@ double terms_of(const Site& site) {
   return static_cast<double>(site.operands[0]->value.type.shape[-1]);
 }
 
-bool is_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
+/// A convolution by itself, without a shortcut.
+bool is_single_convolution(Op op) { return op == Op::kConv2d || op == Op::kConvTranspose2d; }
 
 /// Half a step of a convolution's sums, with and without the bias, if a GPU stores them in 16 bits before another
 /// kernel applies the epilogue.
@@ -42,7 +43,7 @@ double rounded_on_the_way(const Site& site, std::size_t i) {
 /// Half a step of the matmul alone, if cuBLASLt rounds it to 16 bits before it adds the bias and applies the
 /// function. Some of its algorithms do (docs/gpu_facts.md).
 double rounded_before_bias(const Site& site, std::size_t i) {
-  if (is_convolution(site.op)) return rounded_on_the_way(site, i);
+  if (is_single_convolution(site.op)) return rounded_on_the_way(site, i);
   if (!site.within.is_cublaslt || site.operands.size() < 3 || !is_narrow(site.within.makes)) return 0;
   const OracleTensor& bias = site.operands[2]->value;
   const double product = site.results[0].reals[i] - bias.reals[i % bias.reals.size()];
@@ -62,7 +63,7 @@ Errors contraction_errors(const Site& site) {
   }
   double unit = (terms_of(site) + 2) * arithmetic_unit(site.covers);
   const double flushed = site.covers == Covers::kReals ? 0 : terms_of(site) * storage_unit(DType::kF32).least;
-  const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul || is_convolution(site.op);
+  const bool may_be_tf32 = site.op == Op::kLinear || site.op == Op::kMatmul || is_single_convolution(site.op);
   if (may_be_tf32 && site.attributes[attr::kTf32]) unit += kTf32Unit;
   if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
     unit += terms_of(site) * kFloat8Unit;

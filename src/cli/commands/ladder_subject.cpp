@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "cli/commands/asked_pass.hpp"
+#include "ir/op_definition.hpp"
 #include "measure/quality/stream_judge.hpp"
 #include "pipelines/streams/frame_stream.hpp"
 
@@ -25,7 +26,7 @@ std::string pass_of(const Engine& engine, std::string pass) {
 
 bool has_convolutions(const ForwardPass& pass) {
   const Graph graph = pass.build(pass.size);
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op == Op::kConv2d; });
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return is_convolution(node.op); });
 }
 
 void refuse_options_of_requests(const std::string& pass, const LadderOptions& options) {

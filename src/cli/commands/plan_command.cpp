@@ -20,7 +20,7 @@
 #include "measure/statistics/trials.hpp"
 #include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 
 namespace headroom {
 namespace {

@@ -31,6 +31,8 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
   const int producer = producers[index_of(value)];
   if (producer < 0) return false;
   const Node& node = graph.nodes()[static_cast<std::size_t>(producer)];
+  if (schema_of(node.op).has(attr::kEpilogue) && node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu))
+    return true;
   const auto from = [&](std::size_t input) { return never_negative(graph, producers, node.inputs[input]); };
   switch (node.op) {
     case Op::kRelu:
@@ -50,10 +52,6 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
       return from(0);
     case Op::kConcat:
       return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
-    case Op::kLinear:
-    case Op::kScaledLinear:
-    case Op::kGroupNorm:
-      return node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu);
     default:
       return is_view(node.op) && from(0);
   }
@@ -107,7 +105,7 @@ std::string switch_to_exact_sums(const PassRecord& fp8, std::string_view argumen
     if (note.kind != NoteKind::kLossy) continue;
     for (const std::string& node : note.nodes) {
       paths.insert(in_every_block(node));
-      has_unnamed = has_unnamed || node == name_of(Op::kLinear);  // modules= selects by path
+      has_unnamed = has_unnamed || parse_op(node).has_value();  // a node without a path, by which modules= selects
     }
   }
   if (paths.empty()) return {};
