@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "autodiff/definitions.hpp"
 #include "autodiff/formula.hpp"
+#include "autodiff/replace_by_definitions.hpp"
 #include "base/error.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"

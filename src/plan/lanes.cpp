@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 
 namespace headroom {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ir/text/text.hpp"
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 #include "plan/plan.hpp"
 
 namespace headroom {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "plan/arena.hpp"
 #include "plan/lanes.hpp"
-#include "plan/memory.hpp"
 #include "plan/region_ends.hpp"
 #include "plan/tiling.hpp"
 #include "plan/weight_key.hpp"

@@ -30,7 +30,7 @@ LAUNCHED_BY = "backends/cuda/early_launch.cuh"
 ALLOWED = {
     LAUNCHED_BY: {"cudaLaunchKernelExC"},
     "backends/cuda/early_launch.cu": {"cudaLaunchAttributeProgrammaticStreamSerialization"},
-    "kernels/vendor/nvrtc/cuda_compiler.cpp": {"cudaLaunchKernelExC"},  # of generated kernels, whose tests look at their texts
+    "kernels/vendor/nvrtc/cuda_compiler_threads.cpp": {"cudaLaunchKernelExC"},  # of generated kernels, whose tests look at their texts
     "doctor/trace/trace_facts.cpp": {"cudaLaunchKernel", "cuLaunchKernel"},  # names in traces of other programs
     "doctor/trace/trace_test.cpp": {"cudaLaunchKernel"},
 }

@@ -36,8 +36,8 @@
 #include "kernels/core/cuda/or_cannot_prepare.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
-#include "kernels/vendor/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
+#include "kernels/vendor/nvrtc/compiler_threads.hpp"
 
 namespace headroom {
 namespace {

@@ -7,8 +7,8 @@
 #include "ir/test_cases/fused_cases.hpp"
 #include "kernels/core/cuda/tuner_of.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
-#include "kernels/vendor/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
+#include "kernels/vendor/nvrtc/compiler_threads.hpp"
 #include "testing/gpu_check.hpp"
 #include "testing/own_cache.hpp"
 

@@ -12,7 +12,7 @@
 #include "ir/test_cases/fused_cases.hpp"
 #include "kernels/fused/cuda_phases.hpp"
 #include "kernels/fused/cuda_source.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
 
 namespace headroom::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include "measure/protocol/stages.hpp"
 #include "measure/results/result_json.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 
 namespace headroom {
 namespace {

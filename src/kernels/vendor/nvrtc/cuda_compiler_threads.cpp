@@ -8,8 +8,8 @@
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/early_launch.cuh"
 #include "base/error.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
-#include "kernels/vendor/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
+#include "kernels/vendor/nvrtc/compiler_threads.hpp"
 
 namespace headroom::nvrtc {
 namespace {

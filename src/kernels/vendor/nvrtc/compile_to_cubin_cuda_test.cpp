@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/test_util.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
 
 namespace headroom::nvrtc {
 namespace {

@@ -11,8 +11,8 @@
 #include "backends/cuda/gpu_test.hpp"
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
-#include "kernels/vendor/nvrtc/compiler.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
+#include "kernels/vendor/nvrtc/compiler_threads.hpp"
 #include "testing/own_cache.hpp"
 
 namespace headroom::nvrtc {

@@ -1,4 +1,4 @@
-#include "autodiff/definitions.hpp"
+#include "autodiff/replace_by_definitions.hpp"
 
 #include <algorithm>
 #include <map>

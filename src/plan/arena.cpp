@@ -1,4 +1,4 @@
-#include "plan/memory.hpp"
+#include "plan/arena.hpp"
 
 #include <algorithm>
 #include <functional>

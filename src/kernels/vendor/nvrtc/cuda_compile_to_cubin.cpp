@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "kernels/vendor/nvrtc/compile.hpp"
+#include "kernels/vendor/nvrtc/compile_to_cubin.hpp"
 #include "kernels/vendor/nvrtc/library.cuh"
 
 namespace headroom::nvrtc {
