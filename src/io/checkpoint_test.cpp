@@ -304,8 +304,8 @@ TEST_F(CheckpointFolder, RefusesABrokenConfigOrFile) {
   add_weights(kWeights, {{"a", counting({4}, 10)}});
   fs::resize_file(folder_ / kWeights, fs::file_size(folder_ / kWeights) - 1);
   EXPECT_EQ(error(), path(kWeights) +
-                         ": tensor \"a\": data_offsets is [0,16], but at most the 15 data bytes that the "
-                         "file has was expected");
+                         ": tensor \"a\": data_offsets is [0,16], but an end of at most 15, the data bytes in the "
+                         "file, was expected");
 }
 
 const std::vector<TensorSpec> kSpecs{{"proj.weight", DType::kF32, {1500, 2000}},  // large enough for several threads

@@ -5,6 +5,9 @@
 
 namespace headroom {
 
+/// Why a picture that is cut off cannot be read.
+inline constexpr const char* kCutOff = "it ends too early";
+
 /// Leaves a C library whose error handlers may neither return nor throw (libpng, libjpeg). The code inside must not
 /// have objects with destructors, because leave() jumps over them.
 class Escape {

@@ -15,7 +15,6 @@ namespace {
 constexpr int kMetadata = JPEG_APP0 + 1;
 constexpr std::string_view kExifName("Exif\0\0", 6);
 constexpr std::string_view kXmpName("http://ns.adobe.com/xap/1.0/\0", 29);
-constexpr const char* kCutOff = "it ends too early";
 
 struct Handlers : jpeg_error_mgr {
   Escape escape;

@@ -33,8 +33,22 @@ void clip_to_8_bits(png_structp /*png*/, png_row_infop row, png_bytep bytes) {
   for (std::size_t i = 0; i < row->rowbytes / 2; ++i) bytes[i] = bytes[2 * i] != 0 ? 255 : bytes[2 * i + 1];
 }
 
-/// A chunk or an inflated text may take this, or the size of the file.
-constexpr std::size_t kMostChunkBytes = std::size_t{16} << 20;
+/// An inflated text may take this, or the size of the file.
+constexpr std::size_t kMostTextBytes = std::size_t{16} << 20;
+
+/// Whether each chunk up to IEND lies within the file: libpng allocates the length that a chunk states, up to 2 GiB,
+/// before it reads the chunk.
+bool holds_its_chunks(std::string_view file) {
+  constexpr std::size_t kSignature = 8, kAround = 12;  // a chunk has its length, its name and its checksum around it
+  for (std::size_t at = kSignature; at + kAround <= file.size();) {
+    const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(file[at + i])}; };
+    const std::size_t length = byte(0) << 24U | byte(1) << 16U | byte(2) << 8U | byte(3);
+    if (length > file.size() - at - kAround) return false;
+    if (file.substr(at + 4, 4) == "IEND") return true;
+    at += kAround + length;
+  }
+  return false;
+}
 
 /// A PNG in memory, read by libpng.
 class PngReader {
@@ -47,14 +61,14 @@ class PngReader {
   /// A black image of the size in the header.
   [[nodiscard]] Image read_header(std::uint64_t most_pixels) {
     guard([&] {
+      if (!holds_its_chunks(rest_)) escape_.leave(kCutOff);
       png_ = ::png_create_read_struct(PNG_LIBPNG_VER_STRING, &escape_, on_error, on_warning);
       if (png_ != nullptr) info_ = ::png_create_info_struct(png_);
       if (info_ == nullptr) escape_.leave("out of memory");
       ::png_set_read_fn(png_, &rest_, on_read);
       ::png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_ALWAYS, reinterpret_cast<png_const_bytep>("eXIf"), 1);
       ::png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // most_pixels is the limit
-      // libpng allocates what a chunk's header states before it reads the chunk, and Debian builds it without a limit.
-      ::png_set_chunk_malloc_max(png_, std::max(rest_.size(), kMostChunkBytes));
+      ::png_set_chunk_malloc_max(png_, std::max(rest_.size(), kMostTextBytes));
       ::png_read_info(png_, info_);
     });
     const png_uint_32 width = ::png_get_image_width(png_, info_);
@@ -126,7 +140,7 @@ class PngReader {
 
   static void on_read(png_structp png, png_bytep to, std::size_t size) {
     auto& rest = *static_cast<std::string_view*>(::png_get_io_ptr(png));
-    if (rest.size() < size) ::png_error(png, "it ends too early");
+    if (rest.size() < size) ::png_error(png, kCutOff);
     std::memcpy(to, rest.data(), size);
     rest.remove_prefix(size);
   }
