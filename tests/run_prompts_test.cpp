@@ -264,6 +264,13 @@ TEST_F(RunPromptsTest, ALongPromptIsCut) {
   EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("text_encoder reads 77 of the "));
 }
 
+TEST_F(RunPromptsTest, ALabelNextToAPromptIsReported) {
+  const nlohmann::json request = {
+      {"prompt", "a fox"}, {"label", 4}, {"height", 32}, {"width", 32}, {"out", file("served.png").string()}};
+  EXPECT_EQ(serve(request.dump() + '\n').at(0).at("notes"),
+            nlohmann::json({"label changes nothing: the prompt is used"}));
+}
+
 TEST_F(RunPromptsTest, NothingIsLeftWhereThereIsNoRoom) {
   const Outcome outcome = run(schnell_ + " --prompt x --height 32 --width 32 --out /dev/full/x.png");
   EXPECT_EQ(outcome.code, 1);

@@ -246,6 +246,12 @@ TEST(SabotagedCpu, WithOneCoreForEightThreads) {
   root.set_environment({});
   asked.threads = 8;
   EXPECT_EQ(only_finding(diagnose(asked), "threads-over-cpus").evidence[0].source, "--threads");
+  root.set_cpus("0-7", "0-7");
+  asked.threads = 9;
+  const Finding more_than_there_are = only_finding(diagnose(asked), "threads-over-cpus");
+  EXPECT_EQ(more_than_there_are.severity, Severity::kCould);
+  EXPECT_EQ(more_than_there_are.cost.words, "nothing is lost");
+  EXPECT_EQ(more_than_there_are.mend, "ask for 8 threads");
 }
 
 TEST(SabotagedCpu, BoundByOpenMp) {
@@ -357,6 +363,8 @@ TEST(SabotagedCpu, WithItsVectorUnitsDisabled) {
   EXPECT_THAT(only_finding(diagnose(narrow), "isa-unused").mend, HasSubstr("HEADROOM_VECTOR_UNITS=ALL"));
   root.set_environment({"ONEDNN_MAX_CPU_ISA=AVX2"});
   EXPECT_EQ(only_finding(diagnose(root.sources()), "isa-unused").mend, "unset ONEDNN_MAX_CPU_ISA");
+  root.set_environment({"ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX"});
+  EXPECT_THAT(diagnose(root.sources()), testing::IsEmpty()) << "no limit";
 }
 
 TEST(SabotagedCpu, WithAPowersaveGovernor) {

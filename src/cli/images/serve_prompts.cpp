@@ -81,6 +81,8 @@ class Server {
       sentences.push_back(fmt::format("{} changes nothing: {}", option.name, option.reason));
     if (request.contains("seed") && is_seed_idle(*engine_.pipeline, prepared))
       sentences.emplace_back("seed changes nothing: the noise is given, and the sampler draws none");
+    if (request.contains("label") && prepared.image.prompt)
+      sentences.emplace_back("label changes nothing: the prompt is used");
     return sentences;
   }
 

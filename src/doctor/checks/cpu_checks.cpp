@@ -2,7 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
@@ -33,6 +36,23 @@ std::optional<Evidence> sharing_of(const MachineFacts& facts) {
   if (cpu.steal_share && *cpu.steal_share > kSteal)
     return Evidence{"/proc/stat", fmt::format("steal {:.1f}%", 100 * *cpu.steal_share), "below 5%"};
   return std::nullopt;
+}
+
+/// Whether a limit of oneDNN ("AVX2") is below the units that the CPU has. Names are those of dnnl_cpu_isa_t in oneDNN
+/// 3; one that is not listed here limits nothing that Headroom uses.
+bool is_limit_below(std::string value, CpuIsa there) {
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::toupper(c); });
+  constexpr std::array kLimits = {std::pair(std::string_view("SSE41"), CpuIsa::kPortable),
+                                  std::pair(std::string_view("AVX"), CpuIsa::kPortable),
+                                  std::pair(std::string_view("AVX2"), CpuIsa::kAvx2),
+                                  std::pair(std::string_view("AVX2_VNNI"), CpuIsa::kAvx2),
+                                  std::pair(std::string_view("AVX2_VNNI_2"), CpuIsa::kAvx2),
+                                  std::pair(std::string_view("AVX512_CORE"), CpuIsa::kAvx512),
+                                  std::pair(std::string_view("AVX512_CORE_VNNI"), CpuIsa::kAvx512Vnni),
+                                  std::pair(std::string_view("AVX512_CORE_BF16"), CpuIsa::kAvx512Bf16),
+                                  std::pair(std::string_view("AVX512_CORE_FP16"), CpuIsa::kAvx512Bf16)};
+  const auto limit = std::ranges::find(kLimits, value, &std::pair<std::string_view, CpuIsa>::first);
+  return limit != kLimits.end() && limit->second < there;
 }
 
 bool is_one_of(std::string value, std::initializer_list<std::string_view> names) {
@@ -71,22 +91,26 @@ void find_threads_over_cpus(const MachineFacts& facts, std::string_view id, Find
   const int asked = is_option ? facts.threads : number_in<int>(from_variable).value_or(0);
   const int allowed = facts.cpu.allowed;
   if (allowed == 0 || asked <= allowed) return;
-  const double factor = static_cast<double>(asked) / allowed;
+  const int possible = std::min(asked, facts.cpu.online);  // without the mask
+  const bool loses = possible > allowed;
+  if (!loses && !is_option) return;  // other programs read the variable
+  const std::optional<double> factor = loses ? std::optional(static_cast<double>(possible) / allowed) : std::nullopt;
   const Evidence demand = is_option ? Evidence{"--threads", std::to_string(asked), fmt::format("at most {}", allowed)}
                                     : Evidence{"OMP_NUM_THREADS", from_variable, fmt::format("at most {}", allowed)};
   const bool has_more = facts.cpu.allowed_by_group > allowed;
   findings.push_back(
       {.id = std::string(id),
-       .severity = severity_of(factor),
+       .severity = factor ? severity_of(*factor) : Severity::kCould,
        .sentence = fmt::format("{} are asked for, and this process may use {} of {}; Headroom runs {}.",
                                format_count(asked, "thread"), allowed, format_count(facts.cpu.online, "CPU"), allowed),
        .evidence = {demand,
                     {"/proc/self/status, Cpus_allowed_list", facts.cpu.allowed_list, format_count(asked, "CPU")}},
        .mend = has_more ? fmt::format("start it without the affinity mask: taskset -c {} headroom ...",
                                       facts.cpu.allowed_by_group_list)
-                        : fmt::format("ask for {}, or give the container more CPUs (docker --cpuset-cpus)",
-                                      format_count(allowed, "thread")),
-       .cost = {.words = times_as_long("work", factor), .factor = factor}});
+               : loses  ? fmt::format("ask for {}, or give the container more CPUs (docker --cpuset-cpus)",
+                                      format_count(allowed, "thread"))
+                        : fmt::format("ask for {}", format_count(allowed, "thread")),
+       .cost = {.words = factor ? times_as_long("work", *factor) : "nothing is lost", .factor = factor}});
 }
 
 void find_narrow_affinity(const MachineFacts& facts, std::string_view id, Findings& findings) {
@@ -154,9 +178,7 @@ void find_unused_isa(const MachineFacts& facts, std::string_view id, Findings& f
         {.id = std::string(id),
          .severity = Severity::kWrong,
          .sentence = std::move(sentence),
-         .evidence = {std::move(evidence),
-                      {"/proc/cpuinfo, flags", std::string(name_of(cpu.isa_there)),
-                       std::string(name_of(cpu.isa_there))}},
+         .evidence = {std::move(evidence), {"/proc/cpuinfo, flags", std::string(name_of(cpu.isa_there)), "in use"}},
          .mend = std::move(mend),
          .cost = {.words = "matmuls run on narrower units: up to twice the time from AVX-512 to AVX2 in f32, "
                            "several times from AMX in bf16 and int8",
@@ -170,7 +192,7 @@ void find_unused_isa(const MachineFacts& facts, std::string_view id, Findings& f
     add(fmt::format("The program may use {}, and the CPU has {}.", used, there), {"CPUID and arch_prctl", used, there},
         "let the process use the units: a newer kernel, or a sandbox that permits arch_prctl (ARCH_REQ_XCOMP_PERM)");
   for (const char* const name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
-    if (const auto value = facts.variable(name); value && !is_one_of(*value, {"", "all", "default"}))
+    if (const auto value = facts.variable(name); value && is_limit_below(*value, cpu.isa_there))
       add(fmt::format("{} limits the vector units of oneDNN.", name), {name, *value, "not set"},
           fmt::format("unset {}", name));
   const bool is_narrow = cpu.vector_unit == "highway:avx2" || cpu.vector_unit == "highway:scalar";

@@ -92,16 +92,19 @@ void find_missing_nvml(const MachineFacts& facts, std::string_view id, Findings&
   const bool has_driver = facts.driver_gpus > 0;
   findings.push_back(
       {.id = std::string(id),
-       .severity = Severity::kUnknown,
+       .severity = has_driver ? Severity::kUnknown : Severity::kWrong,
        .sentence = facts.nvml.is_found ? "NVML does not start, so the GPUs cannot be looked at."
                                        : "NVML is missing, so the GPUs cannot be looked at.",
        .evidence = {{facts.nvml.is_found ? "nvmlInit_v2" : "dlopen of " + facts.nvml.library,
-                     facts.nvml.is_found ? fmt::format("status {}", facts.nvml.status) : "not found", "status 0"},
+                     facts.nvml.is_found ? fmt::format("status {}", facts.nvml.status) : "not found",
+                     facts.nvml.is_found ? "status 0" : "a file"},
                     {"/proc/driver/nvidia/gpus", fmt::format("{} GPUs", facts.driver_gpus), "at least one"}},
        .mend = !has_driver                ? "install NVIDIA's driver, or start the container with --gpus all"
                : !facts.container.empty() ? "start the container with -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
                                           : "install the driver's library libnvidia-ml.so.1 (Debian: libnvidia-ml1)",
-       .cost = {.words = "clocks, power, throttling and memory of GPUs are not recorded", .factor = {}}});
+       .cost = {
+           .words = has_driver ? "clocks, power, throttling and memory of GPUs are not recorded" : "no GPU can be used",
+           .factor = {}}});
 }
 
 void find_driver_mismatch(const MachineFacts& facts, std::string_view id, Findings& findings) {
