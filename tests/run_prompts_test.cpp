@@ -264,6 +264,21 @@ TEST_F(RunPromptsTest, ALongPromptIsCut) {
   EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("text_encoder reads 77 of the "));
 }
 
+/// A picture of one label holds its request, by its prompt or, as served, by its label; a grid of several holds none.
+TEST_F(RunPromptsTest, PicturesOfLabelsAreMadeAgain) {
+  const auto out = [&](const std::string& name) { return file(name).string(); };
+  const std::string model = (fs::path(kSourceDir) / "models/fashion-flux-turbo").string();
+  ASSERT_EQ(run(model + " --labels 7 --seed 3 --out " + out("label.png")).code, 0);
+  ASSERT_EQ(run(model + " --like " + out("label.png") + " --out " + out("again.png")).code, 0);
+  EXPECT_EQ(read_image(out("again.png")), read_image(out("label.png")));
+  const nlohmann::json request = {{"label", 7}, {"seed", 3}, {"out", out("served.png")}};
+  EXPECT_FALSE(serve(model, request.dump() + '\n').at(0).contains("error"));
+  ASSERT_EQ(run(model + " --like " + out("served.png") + " --out " + out("again.png")).code, 0);
+  EXPECT_EQ(read_image(out("again.png")), read_image(out("served.png")));
+  ASSERT_EQ(run(model + " --labels 7,8 --out " + out("grid.png")).code, 0);
+  expect_error(model + " --like " + out("grid.png"), 1, HasSubstr("grids of its --labels do not"));
+}
+
 TEST_F(RunPromptsTest, ALabelNextToAPromptIsReported) {
   const nlohmann::json request = {
       {"prompt", "a fox"}, {"label", 4}, {"height", 32}, {"width", 32}, {"out", file("served.png").string()}};

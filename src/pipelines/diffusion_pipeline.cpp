@@ -240,7 +240,7 @@ std::vector<IdleOption> DiffusionPipeline::idle_options(const RequestOptions& op
                     kind_.is_guided_by_passes
                         ? fmt::format("at a guidance scale of {} there is no classifier-free guidance, which takes "
                                       "more than 1",
-                                      request.guidance_scale)
+                                      options.guidance_scale.value_or(request.guidance_scale))
                         : std::string("classifier-free guidance takes a true CFG scale of more than 1")});
   return idle;
 }

@@ -46,6 +46,8 @@ PassMaker pipeline_passes(const Engine& engine, const std::string& pass, Request
   }
   if (!is_forward && request.reference_rows != 0)
     fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
+  if (request.reference_rows != 0 && pipeline.image_use() == ImageUse::kStart)
+    fail_usage("--reference-rows: {} edits no images", pipeline.name());
   resolve_size(pipeline, size, request);
   return [&pipeline, is_forward, pass, asked = pipeline.resolve(request)](std::int64_t rows) {
     Request taller = asked;
@@ -74,7 +76,8 @@ const ComponentPass& component_pass(const Engine& engine, const std::string& pas
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                        const ImageSize& size) {
-  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || request.text_tokens != 0)
+  if (request.reference_rows != 0) fail_usage("--reference-rows: {} edits no images", component.name);
+  if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
     fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
   PassSize asked = component.kind->own_size == nullptr ? PassSize{} : component.kind->own_size(component.config);
   asked.batch = request.images;

@@ -261,7 +261,8 @@ void run(const RunArguments& arguments) {
   if (subjects.are_labels) {
     std::vector<Image> images(jobs.size());
     took = make_all(maker, prepared, arguments, log, [&](std::size_t i, Image image) { images[i] = std::move(image); });
-    write_png(out->path(), image_grid(images, static_cast<int>(subjects.jobs.size()), 2));
+    write_png(out->path(), image_grid(images, static_cast<int>(subjects.jobs.size()), 2),
+              jobs.size() == 1 ? text_of(jobs.front()) : PngText());
     files.push_back(out->path());
   } else {
     ImageWriter writer;
@@ -309,7 +310,10 @@ void take_from(const CLI::App& command, RunArguments& arguments) {
   if (is_given("--strength")) arguments.job.strength = given.strength;
   if (is_given("--noise")) arguments.job.noise = given.noise;
   if (is_given("--lora")) arguments.job.loras = given.loras;
-  if (is_given("--labels")) arguments.job.prompt.reset();
+  if (is_given("--labels"))
+    arguments.job.prompt.reset();
+  else if (!like.job.prompt)
+    arguments.labels = std::to_string(like.job.label);
   if (is_given("--labels") || is_given("--prompt") || is_given("--prompts")) arguments.job.label = 0;
   take_switches(command, like.switches, arguments);
 }

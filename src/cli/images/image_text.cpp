@@ -25,7 +25,9 @@ PngText request_text(const Engine& engine, const SwitchSet& switches, const Imag
 LikeImage read_like(const std::filesystem::path& png) {
   const PngText text = read_png_text(png);
   const auto found = text.find(kKeyword);
-  if (found == text.end()) fail("{} does not say how it was made: `headroom run` has not written it", png.string());
+  if (found == text.end())
+    fail("{} does not say how it was made, as images of `headroom run` do, and grids of its --labels do not",
+         png.string());
   const std::string context = png.string() + ": the text of its request";
   const nlohmann::json request = parse_json(found->second, context);
   return {.job = with_json({}, request, {"model", "switches", "version"}, context),
