@@ -48,6 +48,7 @@ std::string describe_work(const Subject& subject) {
   if (const auto batch = request_number(subject, "batch"); batch && *batch != 1)
     text += fmt::format(", a batch of {}", *batch);
   add("steps", "step", "steps");
+  if (const auto scale = request_number(subject, "true_cfg_scale")) text += fmt::format(", true CFG scale {}", *scale);
   add("fps", "frame a second", "frames a second");
   if (subject.request.contains("pass") && subject.request["pass"].is_string())
     text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());

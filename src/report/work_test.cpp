@@ -36,6 +36,8 @@ TEST(DescribeWork, NamesTheSizeOfImagesWhereItIsKnown) {
   loop.token_pixels = pass.token_pixels = 16;
   EXPECT_EQ(describe_work(loop), "a-flux, 1280x720, 1 image at once, 10 steps");
   EXPECT_EQ(describe_details(loop), "45x80 image tokens, 512 text tokens, guidance 3.5");
+  loop.request["true_cfg_scale"] = 4.5;
+  EXPECT_EQ(describe_work(loop), "a-flux, 1280x720, 1 image at once, 10 steps, true CFG scale 4.5");
   EXPECT_EQ(describe_work(pass), "a-flux, 512x512 (1024 tokens), one forward pass");
   pass.request["image_tokens"] = 1000;
   pass.request["reference_tokens"] = 24;

@@ -60,10 +60,10 @@ std::string size_options(const Subject& subject) {
   return tokens ? token_options("token", *tokens) : "";
 }
 
-/// The options that make a command measure the candidate's work. An error of a pass is that of any batch.
-std::string work_options(std::string_view name, const Candidate& candidate) {
+/// The options that make a command measure the candidate's work, or for its error a pass of it.
+std::string work_options(std::string_view name, const Candidate& candidate, std::string_view pass) {
   const Subject& subject = candidate.scenario->subject;
-  const bool is_request = pass_name_of(candidate).empty();
+  const bool is_request = pass.empty(), is_pass_of_request = !is_request && pass_name_of(candidate).empty();
   std::string options;
   const auto add = [&](std::string_view option, std::string_view key) {
     if (const std::optional<double> value = request_number(subject, std::string(key)))
@@ -73,30 +73,36 @@ std::string work_options(std::string_view name, const Candidate& candidate) {
     for (const char* key : {"steps", "strength", "fps"}) add(key, key);
     return subject.request.value("late", "wait") == "drop" ? options + " --drop" : options;
   }
-  const bool is_error_of_pass = name == "bench" && is_request;
-  if (const std::optional<double> batch = batch_of(subject); batch && !is_error_of_pass && (is_request || *batch != 1))
+  if (const std::optional<double> batch = batch_of(subject); is_pass_of_request)
+    options += " --batch 1";  // an error is that of any batch
+  else if (batch && (is_request || *batch != 1))
     options += fmt::format(" --batch {}", *batch);
   options += size_options(subject);
   if (const auto tokens = request_number(subject, "reference_tokens"); tokens && name == "bench")
     options += token_options("reference", *tokens);
   add("text-tokens", "text_tokens");
   if (is_request && name != "bench") add("steps", "steps");
-  if (name == "ladder") add("guidance", "guidance_scale");
+  if (is_request && name == "ladder") add("guidance", "guidance_scale");
   return options;
 }
 
 /// "headroom bench taesd --random-weights 0 --pass decode --height 512 --width 512 --opt lossless", in <code>; in words
 /// if the model's folder is not known.
-std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
-  const std::string model = escape_html(candidate.scenario->subject.name), pass = escape_html(pass_name_of(candidate));
-  const std::string work =
-      (pass.empty() ? "" : fmt::format(" --pass {}", pass)) + escape_html(work_options(name, candidate));
+std::string command_for_pass(std::string_view name, const Candidate& candidate, std::string_view pass,
+                             std::string_view options) {
+  const std::string model = escape_html(candidate.scenario->subject.name);
+  const std::string work = (pass.empty() ? "" : fmt::format(" --pass {}", escape_html(pass))) +
+                           escape_html(work_options(name, candidate, pass));
   if (!is_opened_by_name(candidate))
     return fmt::format("the command {} and{} {}, given the folder of {}, which the result does not name", name, work,
                        options, model);
   return fmt::format("<code>headroom {} {}{}{}{} {}</code>", name, model,
                      has_random_weights(candidate) ? " --random-weights 0" : "",
                      name == "stream" ? " --input VIDEO --out null:" : "", work, options);
+}
+
+std::string command(std::string_view name, const Candidate& candidate, std::string_view options) {
+  return command_for_pass(name, candidate, pass_name_of(candidate), options);
 }
 
 /// "arena,bf16"; "baseline" if there are no switches.
@@ -131,7 +137,11 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
     return "judge it with trained weights";
   if (pass_name_of(candidate).empty() && !is_random)
     return "measure it with " + command("ladder", candidate, with_switches(candidate, "--quality 500"));
-  return "measure the error of a pass with " + command("bench", candidate, "--opt auto --out error.json");
+  if (subject.request.contains("reference_tokens"))
+    return "measure the error of a pass with <code>bench/forward_error.py</code>";
+  const std::string pass = pass_name_of(candidate).empty() ? "forward" : pass_name_of(candidate);
+  return "measure the error of a pass with " +
+         command_for_pass("ladder", candidate, pass, with_switches(candidate, "--out error"));
 }
 
 std::string how_to_profile(const Candidate& candidate) {

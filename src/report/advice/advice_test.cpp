@@ -371,14 +371,14 @@ TEST(Advice, NamesACommandThatTakesTheModel) {
   decode.request["pass"] = "decode";
   EXPECT_THAT(
       decision_text({named(pass({}, 20, decode), "taesd", true), named(pass({"fp16"}, 2, decode), "taesd", true)}),
-      HasSubstr("<code>headroom bench taesd --random-weights 0 --pass decode --height 64 --width 64 --opt auto --out "
-                "error.json</code>"));
+      HasSubstr("<code>headroom ladder taesd --random-weights 0 --pass decode --height 64 --width 64 --opt fp16 --out "
+                "error</code>"));
   const Entry base = named(baseline(), "flux-dev", true);
   EXPECT_THAT(decision_text({base, named(step({"steps=5"}, 20), "flux-dev", true)}),
               HasSubstr("judge it with trained weights"));
   EXPECT_THAT(decision_text({base, named(step({"fp8"}, 20), "flux-dev", true)}),
-              HasSubstr("<code>headroom bench flux-dev --random-weights 0 --height 256 --width 256 --opt auto --out "
-                        "error.json</code>"));
+              HasSubstr("<code>headroom ladder flux-dev --random-weights 0 --pass forward --batch 1 --height 256 "
+                        "--width 256 --opt fp8 --out error</code>"));
 }
 
 TEST(Advice, NamesACommandOfTheSameWork) {

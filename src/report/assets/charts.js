@@ -38,7 +38,8 @@ var headroom = (function () {
     return String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
   }
 
-  function breakable(name) { return name.replace(/\+/g, '+\ufeff'); }
+  // A name of switches may break after each plus, one of modules after each dot: a zero-width character follows it.
+  function breakable(name) { return name.replace(/\+|\.(?=[^0-9])/g, '$&\ufeff'); }
 
   function functions_of(colors) {
     function axis(units) {
@@ -74,7 +75,6 @@ var headroom = (function () {
       },
       label_number: function (params) { return String(params.dataIndex + 1); },
       label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
-      // A name of switches may break after each plus, which is followed by a zero-width character.
       axis_name: breakable,
       // Axis values with names: {"$fn": "axis_named", "$with": {"64": "128x128"}}.
       axis_named: function (names) {

@@ -76,7 +76,7 @@ TEST(SizeAlone, ShowsEachSwitchWithItsAccuracy) {
   EXPECT_EQ(alone.title, "Size of the weights with each switch alone");
   EXPECT_THAT(alone.option["yAxis"]["data"], ElementsAre("baseline", "bf16", "fuse"));
   EXPECT_THAT(test::items_of(alone.option["series"][0], "text"),
-              ElementsAre("4.00 MiB", "2.00 MiB  2.00x smaller (-50%), accuracy 97.8% [96.1, 98.8]", "4.00 MiB"));
+              ElementsAre("4.00 MiB", "2.00 MiB, 2.00x smaller (-50%)  accuracy 97.8% [96.1, 98.8]", "4.00 MiB"));
 }
 
 }  // namespace

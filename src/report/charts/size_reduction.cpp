@@ -20,7 +20,7 @@ std::optional<double> weight_bytes_of(const RungView& rung) {
   return static_cast<double>(*memory->weights_bytes);
 }
 
-/// ", accuracy 97.8% [96.1, 98.8]" if it was judged, in this measurement or the latest one of the same
+/// "accuracy 97.8% [96.1, 98.8]" if it was judged, in this measurement or the latest one of the same
 /// configuration.
 std::string describe_accuracy(const Scenario& scenario, const Measurement& m) {
   const QualityRecord* const accuracy = find_quality(scenario, m, "accuracy");
@@ -53,10 +53,10 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
     if (!bytes || !(*bytes > 0)) return;
     const std::string accuracy = describe_accuracy(*ladder.scenario, *rung.measurement);
     std::string text = label_bytes(*bytes);
-    if (*bytes != *baseline) text += "  " + size_change(*baseline, *bytes);
+    if (*bytes != *baseline) text += (accuracy.empty() ? "  " : ", ") + size_change(*baseline, *bytes);
     if (std::abs(*bytes / *baseline - 1) >= kLeastFactor)
       text += fmt::format(" ({}%)", format_signed(100 * (*bytes / *baseline - 1)));
-    if (!accuracy.empty()) text += ", " + accuracy;
+    if (!accuracy.empty()) text += "  " + accuracy;
     Tip tip(rung.measurement->label);
     tip.row("weights", exact(*bytes, "bytes")).row("of the baseline", exact(*baseline, "bytes"));
     if (!accuracy.empty()) tip.row("quality", accuracy);

@@ -290,6 +290,7 @@ json dashed_line(std::string_view axis, double value) {
   at[std::string(axis)] = value;
   return {{"silent", true},
           {"symbol", "none"},
+          {"precision", 15},  // the library's default rounds the position to two decimals
           {"label", {{"show", false}}},
           {"lineStyle", {{"type", "dashed"}, {"color", color("axis")}}},
           {"data", json::array({at})}};

@@ -53,25 +53,32 @@ std::string text_line(std::string_view text, int y, std::string_view style) {
                      kMargin, y, kChartFont, style, escape_html(text));
 }
 
-/// Wraps `text` into lines of at most `width` units, broken at blanks. A longer word gets a line of its own and is
-/// cut.
+/// Wraps `text` into lines of at most `width` units, broken at blanks and after each plus in names of switches. A
+/// longer piece gets a line of its own and is cut.
 std::vector<std::string> wrap(std::string_view text, double width, std::string_view font) {
   std::vector<std::string> lines;
   std::string line;
   const auto flush = [&] {
     if (!line.empty()) lines.push_back(std::exchange(line, {}));
   };
+  bool is_after_blank = false;
   while (!text.empty()) {
-    const std::size_t blank = std::min(text.find(' '), text.size());
-    const std::string word(text.substr(0, blank));
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (word.empty()) continue;
-    std::string longer = line.empty() ? word : fmt::format("{} {}", line, word);
+    const std::size_t stop = std::min(text.find_first_of(" +"), text.size());
+    const std::size_t size = stop < text.size() && text[stop] == '+' ? stop + 1 : stop;
+    const std::string piece(text.substr(0, size));
+    text.remove_prefix(size);
+    if (piece.empty()) {
+      text.remove_prefix(1);
+      is_after_blank = true;
+      continue;
+    }
+    std::string longer = line + (is_after_blank && !line.empty() ? " " : "") + piece;
+    is_after_blank = false;
     if (!line.empty() && text_width(longer, font) > width) {
       flush();
-      longer = word;
+      longer = piece;
     }
-    line = line.empty() && text_width(word, font) > width ? cut_text(word, 60) : std::move(longer);
+    line = line.empty() && text_width(piece, font) > width ? cut_text(piece, 60) : std::move(longer);
   }
   flush();
   return lines;
@@ -142,7 +149,11 @@ std::string ChartRenderer::to_svg(const Chart& chart, const FigureStyle& style) 
                                 {"height", layout.plot_height},
                                 {"font", fmt::format("{}, sans-serif", kChartFont)}};
   constexpr std::string_view kDraw = "(function (json) { Math.random.restart(); return headroom.to_svg(json); })";
-  const std::string inner = without_baselines(without_document_number(engine_.call(kDraw, dump_json(asked))));
+  std::string inner = without_baselines(without_document_number(engine_.call(kDraw, dump_json(asked))));
+  // Half of an axis's outermost label may reach beyond the plot, into the margin.
+  constexpr std::string_view kOpening = "<svg ";
+  HR_CHECK(inner.starts_with(kOpening));
+  inner.insert(kOpening.size(), R"(overflow="visible" )");
 
   std::string head, foot;
   int y = style.titles ? 20 : 0;
