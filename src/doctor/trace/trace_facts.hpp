@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -69,7 +70,7 @@ struct TraceFacts {
   [[nodiscard]] double idle_of(IdleCause cause) const { return idle_us[static_cast<std::size_t>(cause)]; }
 };
 
-/// Takes events in any order. Memory: 16 bytes for each launch, kernel, copy and synchronization.
+/// Takes events in any order. Memory: 16 bytes for each launch and synchronization, 24 for each kernel and copy.
 class TraceCollector {
  public:
   void add(const TraceEvent& event);
@@ -83,6 +84,7 @@ class TraceCollector {
     Span span;
     std::int64_t correlation;
   };
+  [[nodiscard]] KernelName class_of(std::string_view kernel);
   void add_gpu_work(const TraceEvent& event);
   void add_runtime_call(const TraceEvent& event);
   void add_op(const TraceEvent& event);
@@ -92,6 +94,7 @@ class TraceCollector {
   std::vector<GpuWork> work_;
   std::vector<std::pair<std::int64_t, double>> launched_us_;  // correlation to when the host began the launch
   std::vector<Span> syncs_;
+  std::map<std::string, KernelName, std::less<>> known_kernels_;  // a trace repeats its few hundred names
 };
 
 [[nodiscard]] TraceFacts look_at_trace(const std::filesystem::path& file);

@@ -149,6 +149,12 @@ TEST(GpuTrace, WithoutAFaultHasNoFinding) {
   }
 }
 
+TEST(GpuTrace, WithMoreNamesThanAreRemembered) {
+  GpuTrace trace;
+  for (int i = 0; i < 5000; ++i) trace.kernel(fmt::format("{}_{}", kBf16Gemm, i), 100 * i, 100, -50);
+  EXPECT_EQ(trace.facts().of(KernelClass::kMatmul).count, 5000);
+}
+
 TEST(GpuTrace, IdleSinceLaunchesComeTooLate) {
   GpuTrace trace;
   for (int i = 0; i < 10; ++i) trace.kernel("triton_poi_fused_add_0", 100 * i, 50, 100 * i - 5);
@@ -243,7 +249,7 @@ TEST(KernelNames, AreOfTheirClass) {
 
 std::vector<std::string> names_in(const std::string& text, std::size_t part) {
   std::vector<std::string> names;
-  TraceSplitter splitter("a.json", [&](const TraceEvent& event) { names.push_back(event.name); });
+  TraceSplitter splitter("a.json", [&](const TraceEvent& event) { names.emplace_back(event.name); });
   for (std::size_t at = 0; at < text.size(); at += part) splitter.add(std::string_view(text).substr(at, part));
   splitter.finish();
   return names;
@@ -259,15 +265,47 @@ TEST(TraceSplitter, FindsEventsInPartsOfAnySize) {
   EXPECT_THAT(names_in(R"({"traceEvents":[]})", 5), IsEmpty());
 }
 
+TEST(TraceSplitter, ReadsTheMembersThatAreUsedWhateverTheirOrder) {
+  const std::string text =
+      R"([{"args":{"correlation":-7,"Input type":[null,"c10::Half","float"],"bytes":4e3,"x":{"bytes":9}},
+      "dur":-1,"name":"a \"b\"\u00e9","ts":12.5,"cat":"cpu_op","ph":"X","bytes":1},
+      {"ph":"X","name":17,"ts":"12","dur":1e999,"args":{"correlation":1.5,"Input type":"float"}},
+      {"ph":"X","name":"kept","name":"last"}])";
+  for (const std::size_t part : {1U, 5U, 4096U}) {
+    std::vector<TraceEvent> events;
+    std::vector<std::string> texts;
+    TraceSplitter splitter("a.json", [&](const TraceEvent& event) {
+      events.push_back(event);
+      texts.push_back(
+          fmt::format("{}|{}|{}|{}", event.name, event.category, event.input_types[0], event.input_types[1]));
+    });
+    for (std::size_t at = 0; at < text.size(); at += part) splitter.add(std::string_view(text).substr(at, part));
+    splitter.finish();
+    EXPECT_THAT(texts, ElementsAre("a \"b\"\u00e9|cpu_op||c10::Half", "|||", "last|||"));
+    EXPECT_EQ(events[0].correlation, -7);
+    EXPECT_EQ(events[0].bytes, 4000);
+    EXPECT_EQ(events[0].begin_us, 12.5);
+    EXPECT_EQ(events[0].duration_us, 0);
+    EXPECT_EQ(events[1].correlation, std::nullopt);
+    EXPECT_EQ(events[1].begin_us, 0);
+    EXPECT_EQ(events[1].duration_us, 0);
+  }
+}
+
 TEST(TraceSplitter, RefusesWhatIsNoTrace) {
   const auto refusal = [](const std::string& text) { return error_of([&] { static_cast<void>(names_in(text, 9)); }); };
   EXPECT_THAT(refusal(R"({"traceEvents": [{"ph": "X", "na)"), HasSubstr("a.json is cut off"));
   EXPECT_THAT(refusal(R"({"traceEvents": [{"ph": "X", "na": }]})"), HasSubstr("a.json is not valid JSON"));
+  for (const char* const event : {R"({"a" 1})", R"({"a":1 "b":2})", R"({"a":1x})", R"({"a":tru})", R"({"a":NaN})",
+                                  R"({"a":[1 2]})", R"({"name":"\x"})", R"({a:1})", R"({"a":1,})", "7"})
+    EXPECT_THAT(refusal(fmt::format(R"({{"traceEvents": [{}]}})", event)), HasSubstr("a.json is not valid JSON"))
+        << event;
+  EXPECT_THAT(refusal(R"([{"a":)" + std::string(1000, '[')), HasSubstr("nested deeper"));
   EXPECT_THAT(refusal(R"({"results": []})"), HasSubstr("a.json is no trace: it has no list \"traceEvents\""));
   EXPECT_THAT(refusal("PNG"), HasSubstr("a.json is cut off"));
   EXPECT_THAT(refusal("}"), HasSubstr("closes that was not opened"));
   EXPECT_THAT(refusal(R"({"traceEvents":[]}{})"), HasSubstr("text follows its end"));
-  EXPECT_THAT(refusal(std::string(1000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(refusal(R"({"a":)" + std::string(1000, '[')), HasSubstr("nested deeper"));
   EXPECT_THAT(refusal(R"({"traceEvents":[{"a":")" + std::string(5 << 20, 'x')), HasSubstr("an event of more than"));
 }
 
