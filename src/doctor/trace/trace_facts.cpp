@@ -102,6 +102,9 @@ void TraceCollector::add_runtime_call(const TraceEvent& event) {
 
 void TraceCollector::add_op(const TraceEvent& event) {
   const std::string_view name = event.name;
+  const bool is_first = facts_.ops_to_us == facts_.ops_from_us;
+  facts_.ops_from_us = is_first ? event.begin_us : std::min(facts_.ops_from_us, event.begin_us);
+  facts_.ops_to_us = is_first ? event.end_us() : std::max(facts_.ops_to_us, event.end_us());
   if (name == "aten::_scaled_dot_product_attention_math") facts_.math_attention.add(event.duration_us);
   constexpr std::string_view kFused = "aten::_scaled_dot_product_";
   if (name.starts_with(kFused) && is_one_of(name.substr(kFused.size(), name.find("_attention") - kFused.size()),
@@ -115,9 +118,8 @@ void TraceCollector::add_op(const TraceEvent& event) {
   // A cast ends in copy_(destination, source); casts around it would count again.
   if (name == "aten::copy_" && is_float(to) && is_float(from) && to != from)
     (is_fp8(from) ? facts_.fp8_casts : facts_.casts).add(event.duration_us);
-  if (name.find("compile_inner") != std::string_view::npos ||
-      name.find("entire_frame_compile") != std::string_view::npos)
-    facts_.compilations.add(event.duration_us);
+  // Other ops of a compilation are around it or in it.
+  if (name.find("compile_inner") != std::string_view::npos) facts_.compilations.add(event.duration_us);
 }
 
 void TraceCollector::find_idle_times() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -41,10 +42,11 @@ enum class IdleCause : std::uint8_t { kLaunch, kSync, kOther };
 
 struct TraceFacts {
   std::int64_t events = 0;
-  int steps = 0;                    ///< annotations ProfilerStep#N
-  double from_us = 0, to_us = 0;    ///< of the GPU's work
-  double busy_us = 0;               ///< at least one stream works
-  std::array<double, 3> idle_us{};  ///< by IdleCause
+  int steps = 0;                          ///< annotations ProfilerStep#N
+  double from_us = 0, to_us = 0;          ///< of the GPU's work
+  double ops_from_us = 0, ops_to_us = 0;  ///< of the host's ops
+  double busy_us = 0;                     ///< at least one stream works
+  std::array<double, 3> idle_us{};        ///< by IdleCause
   std::array<CountAndTime, kKernelClasses> classes{};
   std::map<std::string, CountAndTime> matmul_dtypes;  ///< "" where the name does not say
   CountAndTime launches;                              ///< calls of the host that launch kernels
@@ -63,6 +65,8 @@ struct TraceFacts {
   std::int64_t compiled_kernels = 0;  ///< triton_*
 
   [[nodiscard]] double span_us() const { return to_us - from_us; }
+  /// From the first to the last work, of the GPU or the host.
+  [[nodiscard]] double whole_us() const { return std::max(span_us(), ops_to_us - ops_from_us); }
   [[nodiscard]] double gpu_us() const;
   [[nodiscard]] const CountAndTime& of(KernelClass kernel_class) const {
     return classes[static_cast<std::size_t>(kernel_class)];

@@ -46,6 +46,13 @@ TEST(RecordedTrace, OfFp8ThatOnlyStores) {
   EXPECT_EQ(finding.evidence[1].value, "0");
 }
 
+TEST(RecordedTrace, OfATransformerThatStoresInFp8WithMathAttentionNamesBoth) {
+  const std::vector<Finding> findings = findings_of(look_at_trace(recorded("storage_only_transformer")));
+  EXPECT_THAT(ids_of(findings), ElementsAre("trace-fp8-storage", "trace-math-attention"));
+  EXPECT_THAT(findings[0].evidence[0].value, HasSubstr("96 in "));  // 4 weights, 12 layers, 2 steps
+  EXPECT_EQ(findings[1].sentence, "24 of 24 calls of attention write their scores to memory.");
+}
+
 TEST(RecordedTrace, OfAutocast) {
   const TraceFacts facts = look_at_trace(recorded("autocast"));
   EXPECT_EQ(facts.casts.count, 72);  // weight, bias and input of each layer
@@ -60,6 +67,20 @@ TEST(RecordedTrace, OfItemInTheLoop) {
 
 TEST(RecordedTrace, WithoutAFaultHasNoFinding) {
   const TraceFacts facts = look_at_trace(recorded("clean"));
+  EXPECT_EQ(facts.matmuls.count, 24);
+  EXPECT_THAT(ids_of(findings_of(facts)), IsEmpty());
+}
+
+TEST(RecordedTrace, OfRecompilationsCountsEachOnce) {
+  const TraceFacts facts = look_at_trace(recorded("recompiles"));
+  EXPECT_EQ(facts.compilations.count, 2);  // a new size in each of 2 steps
+  const Finding finding = only_finding(findings_of(facts), "trace-compilations");
+  EXPECT_EQ(finding.severity, Severity::kWrong);
+  EXPECT_GT(finding.cost.factor.value(), 10) << "compiling takes nearly all of it";
+}
+
+TEST(RecordedTrace, OfACompiledModelHasNoFinding) {
+  const TraceFacts facts = look_at_trace(recorded("compiled"));
   EXPECT_EQ(facts.matmuls.count, 24);
   EXPECT_THAT(ids_of(findings_of(facts)), IsEmpty());
 }
