@@ -1,0 +1,28 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "ir/infer.hpp"
+#include "measure/statistics/trials.hpp"
+
+namespace headroom {
+
+/// Times of ops by themselves, on dense operands with warm caches, each measured at its first use and then kept.
+class AloneTimes {
+ public:
+  /// `backend` must outlive the object.
+  AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
+
+  /// Throws Error if no kernel runs it alone.
+  double ms(const OpSpec& spec);
+
+ private:
+  using Known = std::pair<OpSpec, double>;
+  Backend& backend_;
+  Protocol protocol_;
+  std::vector<Known> known_;
+};
+
+}  // namespace headroom
