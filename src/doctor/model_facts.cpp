@@ -133,6 +133,7 @@ void describe_parts(const ModelFacts& facts, Printout& printout) {
   }
   printout.add(fmt::format("\na {} takes {}\n\n", facts.step_name, format_ms(*facts.step_ms)));
   printout.add(std::move(table));
+  printout.add("\n");
 }
 
 void describe_predictions(const ModelFacts& facts, Printout& printout) {

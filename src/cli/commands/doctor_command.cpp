@@ -89,6 +89,13 @@ std::unique_ptr<Backend> open_for_measuring(const ModelArguments& arguments) {
   }
 }
 
+/// Enough steps of a loop to time one. A request with given steps, or from an image, keeps its own.
+std::int64_t short_loop(const Pipeline& pipeline, const RequestOptions& options) {
+  constexpr std::int64_t kSteps = 6;
+  const Request request = pipeline.resolve(options);
+  return options.switches.has("steps") || request.strength != 0 ? options.steps : std::min(request.steps, kSteps);
+}
+
 constexpr double kSecondsEach = 2;
 constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
 
@@ -174,6 +181,7 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
     return facts;
   };
   if (arguments.quick) return look(compile_under(switches));
+  if (is_whole) options.steps = short_loop(*engine.pipeline, options);
   ProfileSubject subject = prepare(switches);
   doctor::ModelFacts facts = look(subject.compiled);
   const ProfiledRun run = subject.run();

@@ -15,11 +15,13 @@ class AloneTimes {
   /// `backend` must outlive the object.
   AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
 
-  /// Throws Error if no kernel runs it alone.
+  /// The times of single launches. Throws Error if no kernel runs it alone. Valid until the next call.
+  const std::vector<double>& times_ms(const OpSpec& spec);
+  /// The median of them.
   double ms(const OpSpec& spec);
 
  private:
-  using Known = std::pair<OpSpec, double>;
+  using Known = std::pair<OpSpec, std::vector<double>>;
   Backend& backend_;
   Protocol protocol_;
   std::vector<Known> known_;

@@ -31,15 +31,23 @@ class MeasuredClock final : public LaunchClock {
     }
   }
 
-  double floor_ms(const Step& launch) override { return floor_of(launch, rates_).ms(); }
+  double cost_ms(const Step& launch) override {
+    const Yardstick& copy = rates_.copy(2 * MachineRates::kLargestCopy);
+    if (launch.kernel == nullptr || launch.cost.unit != ComputeUnit::kMatrix)
+      return longer_of(launch.cost.bytes, copy, 0, nullptr).ms();
+    const Yardstick& gemm = rates_.gemm(launch.kernel->compute_name(launch.spec));
+    return longer_of(launch.cost.bytes, copy, launch.cost.flops, &gemm).ms();
+  }
   double alone_ms(const Step& launch) override {
-    if (launch.kernel == nullptr) return floor_ms(launch);
+    if (launch.kernel == nullptr) return cost_ms(launch);
     try {
-      return alone_.ms(launch.spec);
+      const std::vector<double>& times = alone_.times_ms(launch.spec);
+      // Other work on a CPU only ever lengthens a launch. What it takes of a step is in the step's measured time.
+      return backend_.properties().target.device->has_launches ? median(times) : std::ranges::min(times);
     } catch (const OutOfMemory&) {
       throw;
     } catch (const Error&) {
-      return floor_ms(launch);
+      return cost_ms(launch);
     }
   }
   double submit_ms() override {
@@ -107,11 +115,11 @@ std::unique_ptr<LaunchClock> make_launch_clock(Backend& backend, const Protocol&
 }
 
 KernelRate fit_rate(std::pair<double, double> smallest, std::pair<double, double> largest) {
-  const double more_floor = largest.first - smallest.first, more_ms = largest.second - smallest.second;
-  const KernelRate line{.fixed_ms = 0, .per_floor = more_floor > 0 ? more_ms / more_floor : 0};
-  const double fixed_ms = smallest.second - line.per_floor * smallest.first;
-  if (line.per_floor <= 0 || fixed_ms < 0) return {0, largest.first > 0 ? largest.second / largest.first : 1};
-  return {fixed_ms, line.per_floor};
+  const double more_cost = largest.first - smallest.first, more_ms = largest.second - smallest.second;
+  const KernelRate line{.fixed_ms = 0, .per_cost = more_cost > 0 ? more_ms / more_cost : 0};
+  const double fixed_ms = smallest.second - line.per_cost * smallest.first;
+  if (line.per_cost <= 0 || fixed_ms < 0) return {0, largest.first > 0 ? largest.second / largest.first : 1};
+  return {fixed_ms, line.per_cost};
 }
 
 std::vector<int> launches_of_step(const Program& program) {
@@ -137,19 +145,17 @@ void StepPredictor::learn(std::span<const Program* const> programs) {
                          .inputs = {},
                          .outputs = {}});
     }
-  double sum_of_squares = 0;
-  int checks = 0;
+  double off_ms = 0, checked_ms = 0;
   for (auto& [key, kernel] : kernels_) {
-    std::ranges::sort(kernel.launches, {}, [&](const Step& launch) { return clock_.floor_ms(launch); });
-    const auto times = [&](const Step& launch) { return std::pair{clock_.floor_ms(launch), clock_.alone_ms(launch)}; };
+    std::ranges::sort(kernel.launches, {}, [&](const Step& launch) { return clock_.cost_ms(launch); });
+    const auto times = [&](const Step& launch) { return std::pair{clock_.cost_ms(launch), clock_.alone_ms(launch)}; };
     kernel.rate = fit_rate(times(kernel.launches.front()), times(kernel.launches.back()));
     if (kernel.launches.size() < 3) continue;
-    const auto [floor, time] = times(kernel.launches[kernel.launches.size() / 2]);
-    const double error = kernel.rate.ms(floor) / time - 1;
-    sum_of_squares += error * error;
-    ++checks;
+    const auto [cost, time] = times(kernel.launches[kernel.launches.size() / 2]);
+    off_ms += std::abs(kernel.rate.ms(cost) - time);
+    checked_ms += time;
   }
-  rate_error_ = checks == 0 ? kUncheckedError : std::max(kErrorOfFloor, std::sqrt(sum_of_squares / checks));
+  rate_error_ = checked_ms == 0 ? kUncheckedError : std::max(kErrorOfFloor, off_ms / checked_ms);
 }
 
 double StepPredictor::launch_error(LaunchTiming timing) const {
@@ -157,11 +163,11 @@ double StepPredictor::launch_error(LaunchTiming timing) const {
 }
 
 double StepPredictor::launch_ms(const Step& launch, LaunchTiming timing) {
-  if (launch.kernel == nullptr) return clock_.floor_ms(launch);
+  if (launch.kernel == nullptr) return clock_.cost_ms(launch);
   if (timing == LaunchTiming::kEach) return clock_.alone_ms(launch);
   const auto known = kernels_.find(rate_key(launch));
   HR_CHECK(known != kernels_.end());
-  return known->second.rate.ms(clock_.floor_ms(launch));
+  return known->second.rate.ms(clock_.cost_ms(launch));
 }
 
 double StepPredictor::step_ms(const Program& program, LaunchTiming timing) {

@@ -19,7 +19,7 @@ namespace headroom {
 
 /// How the time of a launch is found.
 enum class LaunchTiming : std::uint8_t {
-  kRates,  ///< from its floor: the time of a kernel is linear in it, through its smallest and its largest launch
+  kRates,  ///< from its cost: the time of a kernel is linear in it, through its smallest and its largest launch
   kEach,   ///< each distinct launch is timed by itself
 };
 
@@ -27,9 +27,9 @@ enum class LaunchTiming : std::uint8_t {
 class LaunchClock {
  public:
   virtual ~LaunchClock() = default;
-  /// floor_of(launch) in ms.
-  virtual double floor_ms(const Step& launch) = 0;
-  /// The launch by itself; its floor if it is a copy, or no kernel runs it alone.
+  /// The cost in ms: bytes at the rate of a large copy, or FLOPs of a contraction at that of a bare GEMM if it is more.
+  virtual double cost_ms(const Step& launch) = 0;
+  /// The launch by itself; its cost if it is a copy, or no kernel runs it alone.
   virtual double alone_ms(const Step& launch) = 0;
   /// The time of the host to submit one launch; 0 where the host does the work.
   virtual double submit_ms() = 0;
@@ -40,13 +40,13 @@ class LaunchClock {
 [[nodiscard]] std::unique_ptr<LaunchClock> make_launch_clock(Backend& backend, const Protocol& protocol,
                                                              double load_seconds = 2);
 
-/// The time of one kernel's launches as a function of their floors.
+/// The time of one kernel's launches as a function of their costs.
 struct KernelRate {
   double fixed_ms = 0;
-  double per_floor = 1;
-  [[nodiscard]] double ms(double floor_ms) const { return fixed_ms + per_floor * floor_ms; }
+  double per_cost = 1;
+  [[nodiscard]] double ms(double cost_ms) const { return fixed_ms + per_cost * cost_ms; }
 };
-/// The line through two launches, (floor, time) each, the first with the smaller floor. Through the origin and the
+/// The line through two launches, (cost, time) each, the first with the smaller cost. Through the origin and the
 /// second if the line would fall or begin below zero.
 [[nodiscard]] KernelRate fit_rate(std::pair<double, double> smallest, std::pair<double, double> largest);
 
@@ -71,8 +71,9 @@ class StepPredictor {
   /// `clock` must outlive the object.
   explicit StepPredictor(LaunchClock& clock) : clock_(clock) {}
 
-  /// Takes the rates of kernels from launches of these programs and of those learned before, and the error of rates
-  /// from a third launch of each kernel that has one. Programs that are predicted by rates must be among them.
+  /// Takes the rates of kernels from launches of these programs and of those learned before. The error of rates is
+  /// that of the time of third launches, one of each kernel that has one, all together. Programs that are predicted by
+  /// rates must be among them.
   void learn(std::span<const Program* const> programs);
   /// The relative error of one launch's time.
   [[nodiscard]] double launch_error(LaunchTiming timing) const;

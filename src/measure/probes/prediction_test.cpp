@@ -15,13 +15,13 @@
 namespace headroom {
 namespace {
 
-/// Times by a formula: floors of 1 ms per million FLOPs or of 1 ms per megabyte, and a fixed time for each launch.
+/// Times by a formula: costs of 1 ms per million FLOPs or of 1 ms per megabyte, and a fixed time for each launch.
 class FixedClock final : public LaunchClock {
  public:
-  double floor_ms(const Step& launch) override { return std::max(launch.cost.flops, launch.cost.bytes) / 1e6; }
+  double cost_ms(const Step& launch) override { return std::max(launch.cost.flops, launch.cost.bytes) / 1e6; }
   double alone_ms(const Step& launch) override {
     ++timed;
-    const double ms = 0.5 + 2 * floor_ms(launch);
+    const double ms = 0.5 + 2 * cost_ms(launch);
     return launch.cost.flops > 3e6 && launch.cost.flops < 5e6 ? odd * ms : ms;
   }
   double submit_ms() override { return submit; }
@@ -52,7 +52,7 @@ class PredictionTest : public testing::Test {
 TEST(FitRate, IsTheLineThroughTwoLaunches) {
   const KernelRate line = fit_rate({1, 2.5}, {3, 6.5});
   EXPECT_DOUBLE_EQ(line.fixed_ms, 0.5);
-  EXPECT_DOUBLE_EQ(line.per_floor, 2);
+  EXPECT_DOUBLE_EQ(line.per_cost, 2);
   EXPECT_DOUBLE_EQ(line.ms(2), 4.5);
   EXPECT_DOUBLE_EQ(fit_rate({1, 1}, {2, 4}).ms(3), 6) << "would begin below zero";
   EXPECT_DOUBLE_EQ(fit_rate({1, 5}, {2, 4}).ms(3), 6) << "would fall";
