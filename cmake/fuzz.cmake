@@ -29,7 +29,7 @@ set(fuzzed
     models/transformers/flux_config.cpp models/transformers/qwen_image_config.cpp models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp
     models/unets/unet2d_config.cpp models/unets/unet_config.cpp
     ${schedules}
-    cli/images/image_job.cpp doctor/trace/trace_events.cpp)
+    cli/images/image_job.cpp doctor/trace/event_reader.cpp doctor/trace/trace_events.cpp)
 list(TRANSFORM fuzzed PREPEND src/)
 add_library(headroom_fuzzed STATIC ${fuzzed})
 set_target_properties(headroom_fuzzed PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

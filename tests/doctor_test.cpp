@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -107,14 +108,32 @@ TEST_F(DoctorCommand, LooksAtAModelsPlanWithoutRunningIt) {
 TEST_F(DoctorCommand, TellsWhereTheTimeOfAModelGoes) {
   const Outcome text = headroom(
       "doctor fashion-flux --device cpu --threads 1 --token-rows 2 --token-columns 2 --steps 2 "
-      "--fail-on library-old --quiet");
+      "--run-switches 1 --on h100 --fail-on library-old --quiet");
   EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, AllOf(HasSubstr("model files"), HasSubstr("\na step takes "), HasSubstr("; the floors are "),
-                              HasSubstr("attention: 8 of 8 layers tile by tile")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("model files"), HasSubstr("\na step takes "),
+                              ContainsRegex("\nproducts +[0-9]"), ContainsRegex("\nflash +on +[0-9.]+x"),
+                              ContainsRegex("\nh100 +[0-9]"), HasSubstr("attention: 8 of 8 layers tile by tile")));
   const nlohmann::json found = report("tests/goldens/vae/tiny --random-weights 1 --pass decode --height 64 --width 64",
                                       "cd " + source_dir(kSourceDir).string() + " && ");
   EXPECT_TRUE(agrees_with_schema(found));
   EXPECT_GT(found.at("work").at("pass_ms"), 0);
+  int measured = 0;
+  for (const nlohmann::json& one : found.at("work").at("predictions")) measured += one.contains("measured") ? 1 : 0;
+  EXPECT_EQ(measured, 3);
+}
+
+TEST_F(DoctorCommand, PredictsAPlanOnOtherCardsByTheirDataSheets) {
+  const nlohmann::json found = report("fashion-flux --quick --opt arena,flash --on h100 --on 4090");
+  EXPECT_TRUE(agrees_with_schema(found));
+  const nlohmann::json& on = found.at("work").at("on");
+  ASSERT_EQ(on.size(), 2U);
+  EXPECT_EQ(on[0].at("card"), "h100");
+  EXPECT_GT(on[0].at("ms"), on[0].at("least_ms"));
+  EXPECT_TRUE(on[0].at("fits"));
+  EXPECT_GT(on[1].at("least_ms"), on[0].at("least_ms")) << "a third of the bandwidth";
+  const Outcome unknown = headroom("doctor fashion-flux --quick --on h10");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--on: 'h10' is no known card; did you mean 'h100'?"));
 }
 
 TEST_F(DoctorCommand, ReadsATraceOfPytorch) {

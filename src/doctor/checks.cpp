@@ -120,6 +120,10 @@ constexpr std::array kMachineChecks = {
         {"gpu-slow-copies", "gpu", "a measured copy takes over 1.2 times as long as 85% of the memory bus' rate",
          "a copy; NVML's clock and bus width", "end other work on it"},
         find_slow_gpu_copies},
+    MachineCheck{
+        {"gpu-slow-matmuls", "gpu", "measured matmuls take over 1.4 times as long as 70% of the data sheet's peak",
+         "matmuls; `src/measure/probes/known_cards.def`", "end other work on it, cooling, power"},
+        find_slow_gpu_products},
 };
 
 constexpr std::array kModelChecks = {

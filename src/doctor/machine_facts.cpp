@@ -14,6 +14,7 @@
 #include "doctor/probes/system_text.hpp"
 #include "kernels/core/simd_targets.hpp"
 #include "kernels/vendor/cudnn/installed.hpp"
+#include "measure/probes/known_cards.hpp"
 #include "measure/probes/machine.hpp"
 
 namespace headroom::doctor {
@@ -130,7 +131,52 @@ void describe_gpu(const GpuFacts& gpu, Lines& lines) {
   if (gpu.nvlinks > 0) lines.add(name + " NVLink", format_count(gpu.nvlinks, "link"));
 }
 
+/// "; its data sheet says 4800 GB/s (...)", of a GPU that the table knows.
+std::string of_data_sheet(const KnownCard* card, double peak, double unit, std::string_view unit_name) {
+  return card == nullptr ? ""
+                         : fmt::format("; its data sheet says {} {} ({})", format_significant(peak / unit), unit_name,
+                                       card->source);
+}
+
+void describe_rates(const MachineFacts& facts, Lines& lines) {
+  const MeasuredFacts& measured = *facts.measured;
+  const GpuFacts* const gpu = measured.is_gpu ? used_gpu(facts) : nullptr;
+  const KnownCard* const card = gpu == nullptr ? nullptr : card_of(gpu->name);
+  const char* const where = measured.is_gpu ? "on the GPU" : "by all threads";
+  lines.add("copies", fmt::format("{} GB/s read and written {}{}", format_significant(measured.copy_bytes_per_s / 1e9),
+                                  where, of_data_sheet(card, card == nullptr ? 0 : card->bytes_per_s, 1e9, "GB/s")));
+  if (measured.product_flops_per_s <= 0) return;
+  const double peak = card == nullptr ? 0 : card->flops(measured.product_arithmetic);
+  lines.add("matmuls", fmt::format("{} TFLOP/s in {} {}{}", format_significant(measured.product_flops_per_s / 1e12),
+                                   measured.product_arithmetic, where, of_data_sheet(card, peak, 1e12, "TFLOP/s")));
+}
+
 }  // namespace
+
+// CUDA numbers GPUs of several kinds by speed; here they are in the order of the bus.
+std::vector<const GpuFacts*> visible_gpus(const MachineFacts& facts) {
+  std::vector<const GpuFacts*> gpus;
+  const std::optional<std::string> names = facts.variable("CUDA_VISIBLE_DEVICES");
+  if (!names) {
+    for (const GpuFacts& gpu : facts.nvml.gpus) gpus.push_back(&gpu);
+    return gpus;
+  }
+  for (const std::string& name : words_of(*names, ", ")) {
+    const auto index = number_in<int>(name);
+    const auto found = std::ranges::find_if(facts.nvml.gpus, [&](const GpuFacts& gpu) {
+      return index ? gpu.index == *index : !gpu.uuid.empty() && gpu.uuid.starts_with(name);
+    });
+    if (found == facts.nvml.gpus.end()) break;
+    gpus.push_back(&*found);
+  }
+  return gpus;
+}
+
+const GpuFacts* used_gpu(const MachineFacts& facts) {
+  const std::vector<const GpuFacts*> gpus = visible_gpus(facts);
+  const auto index = static_cast<std::size_t>(facts.gpu_index);
+  return index < gpus.size() ? gpus[index] : nullptr;
+}
 
 MachineSources own_sources() {
   MachineSources sources;
@@ -183,10 +229,7 @@ std::vector<Fact> describe(const MachineFacts& facts) {
   describe_cpu(facts, lines);
   lines.family("memory");
   describe_memory(facts.memory, lines);
-  if (facts.measured)
-    lines.add("copies",
-              fmt::format("{} GB/s read and written {}", format_significant(facts.measured->copy_bytes_per_s / 1e9),
-                          facts.measured->is_gpu ? "on the GPU" : "by all threads"));
+  if (facts.measured) describe_rates(facts, lines);
   if (facts.model) {
     lines.add("model files", fmt::format("{} in {}", format_bytes(facts.model->bytes),
                                          format_count(std::ssize(facts.model->files), "file")));

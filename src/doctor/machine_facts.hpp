@@ -66,9 +66,11 @@ struct MemoryFacts {
 
 /// Rates and disturbance measured in about a second, with all threads.
 struct MeasuredFacts {
-  double copy_bytes_per_s = 0;  ///< read and written, of copies that no cache holds
-  bool is_gpu = false;          ///< measured on the GPU of MachineFacts::gpu_index
-  std::string disturbance;      ///< as find_disturbance() says; empty if there was none
+  double copy_bytes_per_s = 0;          ///< read and written, of copies that no cache holds
+  double product_flops_per_s = 0;       ///< of the fastest of several bare matmuls; 0 if none was measured
+  std::string product_arithmetic = {};  ///< "bf16"; "f32" where there are no units for bf16
+  bool is_gpu = false;                  ///< measured on the GPU of MachineFacts::gpu_index
+  std::string disturbance;              ///< as find_disturbance() says; empty if there was none
 };
 
 struct MachineFacts {
@@ -96,6 +98,12 @@ struct MachineFacts {
     return found == environment.end() ? std::nullopt : std::optional(found->second);
   }
 };
+
+/// The GPUs that CUDA would show to this process, in its order: all, or those that CUDA_VISIBLE_DEVICES names up to
+/// the first that does not exist.
+[[nodiscard]] std::vector<const GpuFacts*> visible_gpus(const MachineFacts& facts);
+/// The one that the program would use, or null: what others on the machine do is no fault of this one's.
+[[nodiscard]] const GpuFacts* used_gpu(const MachineFacts& facts);
 
 /// Where facts are read. Tests give other folders and libraries than those of the machine.
 struct MachineSources {

@@ -52,6 +52,24 @@ WorkFacts& work_of(std::vector<WorkFacts>& work, const Step& step) {
                                      .passed_over = {}});
 }
 
+/// The step by what bounds it: launches of contractions, attention and other work, the GPU's idle time, and the rest.
+std::vector<StepPart> parts_of(const ModelFacts& facts) {
+  StepPart products{.bound = "products"}, attention{.bound = "attention"}, bytes{.bound = "bytes"};
+  for (const WorkFacts& work : facts.work) {
+    StepPart& part = work.kind == WorkKind::kAttention ? attention : work.kind == WorkKind::kOther ? bytes : products;
+    part.time_ms += work.time_ms.value_or(0);
+    part.floor_ms += work.floor_ms.value_or(0);
+  }
+  std::vector<StepPart> parts = {products, attention, bytes};
+  double rest = *facts.step_ms - products.time_ms - attention.time_ms - bytes.time_ms;
+  if (facts.has_launches && facts.idle_share) {
+    parts.push_back({.bound = "launches", .time_ms = *facts.idle_share * *facts.step_ms});
+    rest -= parts.back().time_ms;
+  }
+  parts.push_back({.bound = "host", .time_ms = std::max(0.0, rest)});
+  return parts;
+}
+
 }  // namespace
 
 std::string_view name_of(WorkKind kind) {
@@ -98,7 +116,54 @@ void add_times(ModelFacts& facts, const Profile& profile, const Program& program
     work.time_ms = work.time_ms.value_or(0) + profile.launches.time_ms[i];
     work.floor_ms = work.floor_ms.value_or(0) + profile.launches.floor_ms[i];
   }
+  facts.parts = parts_of(facts);
 }
+
+namespace {
+
+void describe_parts(const ModelFacts& facts, Printout& printout) {
+  Table table;
+  table.add_column("bound by", Align::kLeft);
+  for (const char* const header : {"time", "share", "floor", "over it"}) table.add_column(header);
+  for (const StepPart& part : facts.parts) {
+    const double share = part.time_ms / *facts.step_ms;
+    table.add_row({std::string(part.bound), ms_cell(part.time_ms),
+                   number_cell(share, fmt::format("{:.1f}%", 100 * share)), ms_cell(part.floor_ms),
+                   part.floor_ms > 0 ? factor_cell(part.time_ms / part.floor_ms) : no_value()});
+  }
+  printout.add(fmt::format("\na {} takes {}\n\n", facts.step_name, format_ms(*facts.step_ms)));
+  printout.add(std::move(table));
+  printout.add("\n");
+}
+
+void describe_predictions(const ModelFacts& facts, Printout& printout) {
+  if (facts.predictions.empty()) return;
+  printout.add(fmt::format(
+      "\nwhat each switch gains: the time of a {} without it / with it, predicted and measured\n\n", facts.step_name));
+  printout.add(to_table(facts.predictions));
+  for (const SwitchPrediction& one : facts.predictions) {
+    if (!one.declined.empty()) printout.add(fmt::format("{} would not apply: {}\n", one.name, one.declined));
+    if (!one.not_run.empty()) printout.add(fmt::format("{} was not run: {}\n", one.name, one.not_run));
+  }
+}
+
+void describe_cards(const ModelFacts& facts, Printout& printout) {
+  if (facts.cards.empty()) return;
+  Table table;
+  for (const char* const header : {"on", "a step, predicted only", "at least", "memory", "rates by"})
+    table.add_column(header, Align::kLeft);
+  for (const CardPrediction& one : facts.cards) {
+    const bool has_times = one.lacks.empty();
+    table.add_row({std::string(one.card->key),
+                   has_times ? ms_cell(one.ms) : no_value(fmt::format("no units for {}", one.lacks)),
+                   has_times ? ms_cell(one.floor_ms) : no_value(), one.fits ? "fits" : "does not fit",
+                   std::string(one.card->source)});
+  }
+  printout.add("\nthis plan on other cards, by their data sheets and the share of them that an H200 reaches\n\n");
+  printout.add(std::move(table));
+}
+
+}  // namespace
 
 void describe_work(const ModelFacts& facts, Printout& printout) {
   const bool is_timed = facts.step_ms.has_value();
@@ -107,7 +172,6 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
   table.add_column("launches");
   if (is_timed)
     for (const char* const header : {"time", "share", "floor", "over it"}) table.add_column(header);
-  double launches_ms = 0, floors_ms = 0;
   for (const WorkFacts& work : facts.work) {
     std::vector<Cell> cells = {
         std::string(name_of(work.kind)),
@@ -115,8 +179,6 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
         work.computes, work.stores, count_cell(work.launches)};
     if (is_timed) {
       const double time = work.time_ms.value_or(0), floor = work.floor_ms.value_or(0);
-      launches_ms += time;
-      floors_ms += floor;
       cells.push_back(ms_cell(work.time_ms));
       cells.push_back(work.time_ms
                           ? number_cell(time / *facts.step_ms, fmt::format("{:.1f}%", 100 * time / *facts.step_ms))
@@ -127,10 +189,7 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
     table.add_row(std::move(cells));
   }
   printout.add(std::move(table));
-  if (is_timed)
-    printout.add(fmt::format("\na {} takes {}: {} in launches, {} between them; the floors are {}\n", facts.step_name,
-                             format_ms(*facts.step_ms), format_ms(launches_ms),
-                             format_ms(std::max(0.0, *facts.step_ms - launches_ms)), format_ms(floors_ms)));
+  if (is_timed) describe_parts(facts, printout);
   const int layers = facts.attention_in_tiles + static_cast<int>(facts.attention_in_memory.size());
   if (layers > 0)
     printout.add(fmt::format("attention: {} of {} layers tile by tile, with the switches {}\n",
@@ -138,6 +197,8 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
   for (const WorkFacts& work : facts.work)
     for (const auto& [kernel, reason] : work.passed_over)
       printout.add(fmt::format("{}: not {}, because {}\n", name_of(work.kind), kernel, reason));
+  describe_predictions(facts, printout);
+  describe_cards(facts, printout);
 }
 
 }  // namespace headroom::doctor

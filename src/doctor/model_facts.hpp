@@ -11,7 +11,9 @@
 #include "base/switches.hpp"
 #include "base/target.hpp"
 #include "doctor/machine_facts.hpp"
+#include "measure/probes/known_cards.hpp"
 #include "measure/probes/profile.hpp"
+#include "measure/probes/switch_predictions.hpp"
 #include "measure/tables/printout.hpp"
 #include "passes/pass.hpp"
 #include "run/compile.hpp"
@@ -36,6 +38,13 @@ struct WorkFacts {
   std::map<std::string, std::string> passed_over;  ///< kernel to the reason why it was rejected, of contractions
 };
 
+/// A part of a step's time, by what bounds it.
+struct StepPart {
+  std::string_view bound;  ///< "products", "attention", "bytes", "launches" or "host"
+  double time_ms = 0;
+  double floor_ms = 0;
+};
+
 struct ModelFacts {
   std::string switches;         ///< as asked
   std::vector<WorkFacts> work;  ///< contractions first
@@ -53,6 +62,9 @@ struct ModelFacts {
   std::optional<double> step_ms;     ///< whole, uninstrumented
   std::optional<double> idle_share;  ///< of a GPU in a traced step
   std::vector<std::string> disturbances;
+  std::vector<StepPart> parts;                ///< of a profiled step, all of it
+  std::vector<SwitchPrediction> predictions;  ///< of a profiled step
+  std::vector<CardPrediction> cards;
 };
 
 /// The plan. `is_named`: whether the user named a switch itself, rather than a preset with it; declines of others do
@@ -62,7 +74,7 @@ struct ModelFacts {
 /// Adds the times of a profile of the same program.
 void add_times(ModelFacts& facts, const Profile& profile, const Program& program);
 
-/// Adds what ran in what, and what bounds it.
+/// Adds what ran in what, what bounds it, and what switches and other cards are predicted to give.
 void describe_work(const ModelFacts& facts, Printout& printout);
 
 }  // namespace headroom::doctor

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/test_paths.hpp"
@@ -115,11 +116,11 @@ TEST_F(ModelFactsTest, ProfilesGiveTimesAndFloorsOfAStep) {
   Generator generator(*pipeline_, *backend_, weights,
                       {.images = 1, .token_rows = 2, .token_columns = 2, .steps = 3, .switches = switches});
   const ImageRequest image{.label = 1, .seed = 2};
-  const Profile measured = profile({generator.session(),
-                                    [&](const IterationObserver& observer) {
-                                      static_cast<void>(generator.generate(std::span(&image, 1), observer));
-                                    }},
-                                   *backend_, {.trials = 3, .floor_seconds = 0.01});
+  Profile measured = profile({generator.session(),
+                              [&](const IterationObserver& observer) {
+                                static_cast<void>(generator.generate(std::span(&image, 1), observer));
+                              }},
+                             *backend_, {.trials = 3, .floor_seconds = 0.01});
   ModelFacts facts = look_at_plan(
       generator.compiled(), switches, [](std::string_view) { return false; }, plain_cpu());
   add_times(facts, measured, generator.session().program());
@@ -135,8 +136,30 @@ TEST_F(ModelFactsTest, ProfilesGiveTimesAndFloorsOfAStep) {
   EXPECT_THAT(findings_of(facts), IsEmpty());
   facts.disturbances = {"the steps: other work held the CPUs"};
   EXPECT_EQ(only_finding(findings_of(facts), "profile-disturbed").severity, Severity::kUnknown);
+  ASSERT_EQ(facts.parts.size(), 4U);
+  EXPECT_EQ(facts.parts[0].bound, "products");
+  EXPECT_EQ(facts.parts[1].bound, "attention");
+  EXPECT_GT(facts.parts[1].floor_ms, 0);
+  EXPECT_EQ(facts.parts[2].bound, "bytes");
+  EXPECT_NEAR(facts.parts[0].time_ms + facts.parts[1].time_ms + facts.parts[2].time_ms, launches_ms,
+              1e-9 * launches_ms);
+  EXPECT_NEAR(facts.parts[0].floor_ms + facts.parts[1].floor_ms + facts.parts[2].floor_ms, floors_ms, 1e-9 * floors_ms);
+  EXPECT_EQ(facts.parts[3].bound, "host");
+  EXPECT_NEAR(facts.parts[3].time_ms, std::max(0.0, *facts.step_ms - launches_ms), 1e-9 * launches_ms);
   const nlohmann::json json = to_json(Report{.facts = {}, .model = facts, .findings = {}});
   EXPECT_EQ(json.at("work").at("step_ms"), *facts.step_ms);
+  EXPECT_EQ(json.at("work").at("parts").at(1).at("bound"), "attention");
+
+  ModelFacts on_gpu = look_at_plan(
+      generator.compiled(), switches, [](std::string_view) { return false; }, plain_cpu());
+  on_gpu.has_launches = true;
+  measured.launches.idle_share = 0.25;
+  measured.steps = {{.wall_ms = {4 * launches_ms}}};
+  add_times(on_gpu, measured, generator.session().program());
+  ASSERT_EQ(on_gpu.parts.size(), 5U);
+  EXPECT_EQ(on_gpu.parts[3].bound, "launches");
+  EXPECT_NEAR(on_gpu.parts[3].time_ms, launches_ms, 1e-9 * launches_ms);
+  EXPECT_NEAR(on_gpu.parts[4].time_ms, 2 * launches_ms, 1e-6 * launches_ms);
 }
 
 TEST_F(ModelFactsTest, GapsBetweenLaunchesAreFoundOnAGpuWithoutGraph) {

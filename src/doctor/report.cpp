@@ -26,6 +26,45 @@ std::string count_findings(const std::vector<Finding>& findings) {
                      count(Severity::kWrong), count(Severity::kCould), count(Severity::kUnknown));
 }
 
+nlohmann::ordered_json predictions_as_json(const std::vector<SwitchPrediction>& predictions) {
+  using nlohmann::ordered_json;
+  ordered_json all = ordered_json::array();
+  for (const SwitchPrediction& one : predictions) {
+    ordered_json json = {{"switch", one.name}, {"on", one.is_on}, {"exact", one.is_exact}};
+    if (!one.declined.empty()) {
+      json["declined"] = one.declined;
+      all.push_back(std::move(json));
+      continue;
+    }
+    const auto step = [&](const PredictedStep& predicted) {
+      return ordered_json{{"ms", predicted.ms}, {"gain", one.gain(predicted.factor)}, {"error", predicted.error}};
+    };
+    json["more_bytes"] = one.more_bytes;
+    json["by_rates"] = step(one.by_rates);
+    json["by_launches"] = step(one.by_each);
+    if (one.measured) json["measured"] = {{"ms", *one.measured_ms}, {"gain", one.gain(one.measured->value)}};
+    if (!one.not_run.empty()) json["not_run"] = one.not_run;
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+nlohmann::ordered_json cards_as_json(const std::vector<CardPrediction>& cards) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const CardPrediction& one : cards) {
+    nlohmann::ordered_json json = {{"card", one.card->key}, {"source", one.card->source}};
+    if (one.lacks.empty()) {
+      json["ms"] = one.ms;
+      json["least_ms"] = one.floor_ms;
+      json["fits"] = one.fits;
+    } else {
+      json["lacks"] = one.lacks;
+    }
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
 nlohmann::ordered_json work_as_json(const ModelFacts& model) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const WorkFacts& work : model.work) {
@@ -45,6 +84,10 @@ nlohmann::ordered_json work_as_json(const ModelFacts& model) {
                                  {"launches", std::move(all)}};
   if (model.step_ms) json[model.step_name == "pass" ? "pass_ms" : "step_ms"] = *model.step_ms;
   if (model.idle_share) json["idle_share"] = *model.idle_share;
+  for (const StepPart& part : model.parts)
+    json["parts"].push_back({{"bound", part.bound}, {"time_ms", part.time_ms}, {"floor_ms", part.floor_ms}});
+  if (!model.predictions.empty()) json["predictions"] = predictions_as_json(model.predictions);
+  if (!model.cards.empty()) json["on"] = cards_as_json(model.cards);
   return json;
 }
 

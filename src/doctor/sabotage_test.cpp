@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -220,6 +221,28 @@ TEST_F(SabotagedGpu, ThatCopiesTooSlowly) {
   facts.measured->copy_bytes_per_s = 2e12;
   const Finding finding = only_finding(run_checks(machine_checks(), facts), "gpu-slow-copies");
   EXPECT_THAT(finding.evidence[0].expected, HasSubstr("6144 bits at 3201 MHz"));
+}
+
+TEST_F(SabotagedGpu, ThatMultipliesTooSlowly) {
+  setenv("FAKE_NVML", "", 1);
+  MachineFacts facts = read_machine(sources());
+  facts.nvml.gpus.front().name = "NVIDIA H200";
+  facts.measured = MeasuredFacts{.copy_bytes_per_s = 4.28e12,
+                                 .product_flops_per_s = 650e12,
+                                 .product_arithmetic = "bf16",
+                                 .is_gpu = true,
+                                 .disturbance = {}};
+  EXPECT_THAT(ids_of(run_checks(machine_checks(), facts)), IsEmpty());
+  const std::vector<Fact> described = describe(facts);
+  const auto products = std::ranges::find(described, "matmuls", &Fact::name);
+  ASSERT_NE(products, described.end());
+  EXPECT_EQ(products->value,
+            "650 TFLOP/s in bf16 on the GPU; its data sheet says 990 TFLOP/s (NVIDIA H200 Tensor Core GPU datasheet)");
+  facts.measured->product_flops_per_s = 400e12;
+  EXPECT_THAT(only_finding(run_checks(machine_checks(), facts), "gpu-slow-matmuls").evidence[0].expected,
+              HasSubstr("70% of the peak in NVIDIA H200"));
+  facts.nvml.gpus.front().name = "NVIDIA of another kind";
+  EXPECT_THAT(ids_of(run_checks(machine_checks(), facts)), IsEmpty());
 }
 
 TEST_F(SabotagedGpu, InAProgramBuiltWithoutCuda) {

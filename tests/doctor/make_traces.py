@@ -30,6 +30,17 @@ def fp8_storage():
         torch.nn.functional.linear(x, weight.to(torch.bfloat16))
 
 
+def storage_only_transformer():
+    """Blocks as users of Qwen-Image ran them: weights stored in FP8, a mask that leaves only math attention."""
+    x = torch.randn(1, 16, 32, dtype=torch.bfloat16)
+    weights = [torch.randn(32, 32).to(torch.float8_e4m3fn) for _ in range(4)]
+    for _ in range(LAYERS):
+        q, k, v = (torch.nn.functional.linear(x, weight.to(torch.bfloat16)).unflatten(-1, (4, 8)).transpose(1, 2) for weight in weights[:3])
+        with sdpa_kernel(SDPBackend.MATH):
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + torch.nn.functional.linear(y.transpose(1, 2).flatten(-2), weights[3].to(torch.bfloat16))
+
+
 def autocast():
     layer = torch.nn.Linear(16, 16)
     with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
@@ -50,13 +61,27 @@ def clean():
         torch.nn.functional.linear(x, weight)
 
 
+COMPILED = torch.compile(torch.nn.Linear(16, 16), backend="eager")
+ROWS = iter(range(8, 100))
+
+
+def compiled(rows):
+    for _ in range(LAYERS):
+        x = torch.randn(rows, 16)
+        torch._dynamo.mark_static(x)
+        COMPILED(x)
+
+
 TRACES = {
     "math_attention": lambda: attention(lambda _: SDPBackend.MATH),
     "mixed_attention": lambda: attention(lambda layer: SDPBackend.MATH if layer in (3, 7) else SDPBackend.FLASH_ATTENTION),
     "fp8_storage": fp8_storage,
+    "storage_only_transformer": storage_only_transformer,
     "autocast": autocast,
     "item": item,
     "clean": clean,
+    "compiled": lambda: compiled(4),
+    "recompiles": lambda: compiled(next(ROWS)),  # another size in each step
 }
 
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,13 +20,18 @@
 #include "cli/commands/commands.hpp"
 #include "cli/commands/profile_subject.hpp"
 #include "cli/common.hpp"
+#include "cli/number.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
 #include "doctor/checks.hpp"
 #include "doctor/measure_machine.hpp"
 #include "doctor/report.hpp"
 #include "kernels/core/limit_isa.hpp"
+#include "measure/probes/known_cards.hpp"
 #include "measure/probes/profile.hpp"
+#include "measure/probes/switch_predictions.hpp"
+#include "measure/protocol/submissions.hpp"
+#include "measure/statistics/effect.hpp"
 
 namespace headroom {
 namespace {
@@ -37,6 +44,8 @@ struct DoctorArguments {
   std::string pass;
   std::string trace;
   std::vector<std::string> fail_on;
+  std::vector<std::string> on;
+  int run_switches = 3;
   bool quick = false;
   bool as_json = false;
   bool list = false;
@@ -80,7 +89,64 @@ std::unique_ptr<Backend> open_for_measuring(const ModelArguments& arguments) {
   }
 }
 
-/// The plan of a request or pass, and unless `quick` where the time of a step goes.
+/// Enough steps of a loop to time one. A request with given steps, or from an image, keeps its own.
+std::int64_t short_loop(const Pipeline& pipeline, const RequestOptions& options) {
+  constexpr std::int64_t kSteps = 6;
+  const Request request = pipeline.resolve(options);
+  return options.switches.has("steps") || request.strength != 0 ? options.steps : std::min(request.steps, kSteps);
+}
+
+constexpr double kSecondsEach = 2;
+constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
+
+/// The median step of one run.
+double step_of_run(const ProfiledRun& run) {
+  std::vector<double> steps;
+  run.run([&](std::int64_t, double ms) { steps.push_back(ms); });
+  return median(steps);
+}
+
+/// The median time of the profile's steps, and its relative error.
+MeasuredStep measured_step(const Profile& profile) {
+  std::vector<double> steps;
+  for (const Trials& round : profile.steps) steps.insert(steps.end(), round.wall_ms.begin(), round.wall_ms.end());
+  const auto [least, most] = std::ranges::minmax(steps);
+  const double ms = median(steps);
+  return {.ms = ms, .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size()))};
+}
+
+/// Prepares the same work under other switches.
+using PrepareUnder = std::function<ProfileSubject(const SwitchSet& switches)>;
+
+/// Runs the `count` switches with the largest predicted gains and fills SwitchPrediction::measured: steps of `current`
+/// and of the work with the switch changed, alternately. What does not fit is not run.
+void run_best(std::vector<SwitchPrediction>& predictions, int count, const ProfiledRun& current,
+              const PrepareUnder& prepare, const ProfileObserver& observer) {
+  int done = 0;
+  for (SwitchPrediction& one : predictions) {
+    if (done == count || !one.declined.empty()) return;
+    ++done;
+    if (observer) observer("running switches", done, count);
+    try {
+      ProfileSubject subject = prepare(one.set);
+      const ProfiledRun changed = subject.run();
+      for (int warmup = 0; warmup < 2; ++warmup) static_cast<void>(step_of_run(changed));
+      static_cast<void>(step_of_run(current));
+      std::vector<double> current_ms, changed_ms;
+      const double end_ms = steady_clock_ms() + 1000 * kSecondsEach;
+      while (current_ms.size() < kFewestRuns || (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
+        current_ms.push_back(step_of_run(current));
+        changed_ms.push_back(step_of_run(changed));
+      }
+      one.measured_ms = median(changed_ms);
+      one.measured = paired_factor(current_ms, changed_ms);
+    } catch (const Error& cannot) {
+      one.not_run = cannot.what();
+    }
+  }
+}
+
+/// The plan of a request or pass, and unless `quick` where the time of a step goes and what switches would gain.
 doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine& engine) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = arguments.switches.request();
@@ -94,25 +160,42 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
   const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, request, log).set;
   options.switches = switches;
-  const Target target = engine.backend->properties().target;
+  const DeviceTarget target = engine.backend->properties().target;
   const WithoutEffect named(log, arguments.switches);
-  const auto look = [&](const Compiled& compiled) {
-    return doctor::look_at_plan(
-        compiled, switches, [&](std::string_view name) { return named.is_named(name); }, target);
+  const CompileUnder compile_under = [&](const SwitchSet& set) {
+    if (!is_whole) return compile(request.forward, set, target);
+    RequestOptions switched = options;
+    switched.switches = set;
+    return compile_denoise(*engine.pipeline, engine.pipeline->resolve(switched), set, target);
   };
-  if (arguments.quick)
-    return look(is_whole ? compile_denoise(*engine.pipeline, engine.pipeline->resolve(options), switches,
-                                           engine.backend->properties().target)
-                         : compile(request.forward, switches, engine.backend->properties().target));
-  ProfileSubject subject =
-      is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches);
+  const PrepareUnder prepare = [&](const SwitchSet& set) {
+    if (!is_whole) return prepare_pass(engine, request.forward, set);
+    RequestOptions switched = options;
+    switched.switches = set;
+    return prepare_request(engine, switched);
+  };
+  const auto look = [&](const Compiled& compiled) {
+    doctor::ModelFacts facts = doctor::look_at_plan(
+        compiled, switches, [&](std::string_view name) { return named.is_named(name); }, target);
+    for (const std::string& key : arguments.on) facts.cards.push_back(predict_on(card_named(key), *compiled.program));
+    return facts;
+  };
+  if (arguments.quick) return look(compile_under(switches));
+  if (is_whole) options.steps = short_loop(*engine.pipeline, options);
+  ProfileSubject subject = prepare(switches);
   doctor::ModelFacts facts = look(subject.compiled);
   const ProfiledRun run = subject.run();
   PhaseProgress progress(arguments.model.quiet);
-  const Profile measured = profile(
-      run, *engine.backend, {.trials = 5, .floor_seconds = 0.1},
-      [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  const ProfileObserver observer = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
+    progress.show(phase, done, total);
+  };
+  const Profile measured = profile(run, *engine.backend, {.trials = 5, .floor_seconds = 0.1}, observer);
   doctor::add_times(facts, measured, run.session.program());
+  constexpr double kSecondsOfLaunch = 0.05;
+  const std::unique_ptr<LaunchClock> clock =
+      make_launch_clock(*engine.backend, short_protocol(*engine.backend, kSecondsOfLaunch));
+  facts.predictions = predict_switches(subject.compiled, switches, measured_step(measured), compile_under, *clock);
+  run_best(facts.predictions, arguments.run_switches, run, prepare, observer);
   return facts;
 }
 
@@ -167,6 +250,18 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
   add_pass_option(*command, arguments->pass);
+  command
+      ->add_option("--on", arguments->on,
+                   "also predict a step on this card by its data sheet, without running it; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("CARD");
+  command
+      ->add_option("--run-switches", arguments->run_switches,
+                   "how many of the switches with the largest predicted gains are run")
+      ->check(whole_number(0, 100))
+      ->type_name("N")
+      ->capture_default_str();
   for (CLI::Option* const option : command->get_options())
     if (!is_for_machine(*option)) option->needs(model);
   command->add_flag("--quick", arguments->quick, "measure nothing: of a model the plan alone");
@@ -190,6 +285,7 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
       "         headroom doctor --fail-on cpu-quota --fail-on gpu-throttled");
   command->callback([arguments, &exit_code] {
     require_known_ids(arguments->fail_on);
+    for (const std::string& key : arguments->on) static_cast<void>(card_named(key));
     if (arguments->list)
       print_out("{}", doctor::checks_as_markdown());
     else

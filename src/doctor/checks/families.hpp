@@ -54,6 +54,7 @@ HR_MACHINE_CHECK(find_gpu_memory_errors);
 HR_MACHINE_CHECK(find_narrow_pcie);
 HR_MACHINE_CHECK(find_blocking_launches);
 HR_MACHINE_CHECK(find_slow_gpu_copies);
+HR_MACHINE_CHECK(find_slow_gpu_products);
 
 #undef HR_MACHINE_CHECK
 

@@ -6,39 +6,13 @@
 #include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
 #include "doctor/probes/system_text.hpp"
+#include "measure/probes/known_cards.hpp"
 #include "measure/probes/nvml_library.hpp"
 
 namespace headroom::doctor {
 namespace {
 
 constexpr int kLeastComputeCapability = 80;  // as in backends/cuda/cuda_backend.cpp
-
-/// The GPUs that CUDA shows to this process, in its order: all, or those that CUDA_VISIBLE_DEVICES names up to the
-/// first that does not exist. CUDA numbers GPUs of several kinds by speed; here they are in the order of the bus.
-std::vector<const GpuFacts*> visible_gpus(const MachineFacts& facts) {
-  std::vector<const GpuFacts*> gpus;
-  const std::optional<std::string> names = facts.variable("CUDA_VISIBLE_DEVICES");
-  if (!names) {
-    for (const GpuFacts& gpu : facts.nvml.gpus) gpus.push_back(&gpu);
-    return gpus;
-  }
-  for (const std::string& name : words_of(*names, ", ")) {
-    const auto index = number_in<int>(name);
-    const auto found = std::ranges::find_if(facts.nvml.gpus, [&](const GpuFacts& gpu) {
-      return index ? gpu.index == *index : !gpu.uuid.empty() && gpu.uuid.starts_with(name);
-    });
-    if (found == facts.nvml.gpus.end()) break;
-    gpus.push_back(&*found);
-  }
-  return gpus;
-}
-
-/// The GPU that the program would use: what others on the machine do is no fault of this one's.
-const GpuFacts* used_gpu(const MachineFacts& facts) {
-  const std::vector<const GpuFacts*> gpus = visible_gpus(facts);
-  const auto index = static_cast<std::size_t>(facts.gpu_index);
-  return index < gpus.size() ? gpus[index] : nullptr;
-}
 
 std::string name_of_gpu(const GpuFacts& gpu) { return fmt::format("GPU {} ({})", gpu.index, gpu.name); }
 
@@ -262,6 +236,26 @@ void find_slow_gpu_copies(const MachineFacts& facts, std::string_view id, Findin
        .mend = "look at what else runs on it and at its memory clock: nvidia-smi -q -d CLOCK,UTILIZATION",
        .cost = {.words = fmt::format("work that moves bytes takes {} times as long", format_significant(factor)),
                 .factor = factor}});
+}
+
+void find_slow_gpu_products(const MachineFacts& facts, std::string_view id, Findings& findings) {
+  const GpuFacts* const gpu = used_gpu(facts);
+  if (!facts.measured || !facts.measured->is_gpu || gpu == nullptr || facts.measured->product_flops_per_s <= 0) return;
+  const KnownCard* const card = card_of(gpu->name);
+  if (card == nullptr) return;
+  const double reachable = kReachedOfFlops * card->flops(facts.measured->product_arithmetic);
+  const double factor = reachable / facts.measured->product_flops_per_s;
+  if (factor <= 1.4) return;  // cards differ in what they reach under their power limits
+  findings.push_back(
+      {.id = std::string(id),
+       .severity = severity_of(factor),
+       .sentence = fmt::format("{} multiplies slower than others of its kind.", name_of_gpu(*gpu)),
+       .evidence = {{"measured matmuls in " + facts.measured->product_arithmetic,
+                     format_significant(facts.measured->product_flops_per_s / 1e12) + " TFLOP/s",
+                     fmt::format("about {} TFLOP/s, {:.0f}% of the peak in {}", format_significant(reachable / 1e12),
+                                 100 * kReachedOfFlops, card->source)}},
+       .mend = "look at what else runs on it, at its clock and its power: nvidia-smi -q -d CLOCK,POWER,PERFORMANCE",
+       .cost = {.words = fmt::format("matmuls take {} times as long", format_significant(factor)), .factor = factor}});
 }
 
 }  // namespace headroom::doctor

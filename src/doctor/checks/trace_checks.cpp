@@ -163,7 +163,7 @@ void find_f32_matmuls(const TraceFacts& facts, std::string_view id, Findings& fi
 
 void find_compilations(const TraceFacts& facts, std::string_view id, Findings& findings) {
   if (facts.compilations.count == 0) return;
-  const double factor = factor_without(facts.span_us(), facts.compilations.us);
+  const double factor = factor_without(facts.whole_us(), facts.compilations.us);
   findings.push_back(
       {.id = std::string(id),
        .severity = severity_of(factor),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -7,26 +8,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// Reads traces of torch.profiler (Chrome's format, plain or gzip) event by event. Traces are untrusted.
 namespace headroom::doctor {
 
-/// A complete event ("ph": "X"). Members that an event does not have are empty.
+/// The members of a complete event ("ph": "X") that are used; one that an event does not have is empty. Texts are valid
+/// until the function that got the event returns.
 struct TraceEvent {
-  std::string name, category;  ///< "aten::mm", "cpu_op"
+  std::string_view name, category;  ///< "aten::mm", "cpu_op"
   double begin_us = 0, duration_us = 0;
-  std::string thread;                       ///< "pid/tid"
-  std::optional<std::int64_t> correlation;  ///< of a launch and its kernel
-  std::optional<std::int64_t> stream;
-  double bytes = 0;                                   ///< of a copy
-  std::vector<std::vector<std::int64_t>> input_dims;  ///< with record_shapes
-  std::vector<std::string> input_types;
+  std::optional<std::int64_t> correlation;        ///< of a launch and its kernel
+  double bytes = 0;                               ///< of a copy
+  std::array<std::string_view, 2> input_types{};  ///< of the first two inputs of an op, with record_shapes
   [[nodiscard]] double end_us() const { return begin_us + duration_us; }
 };
 
-/// Splits the text of a trace into its events, as it arrives in parts of any size. Memory is bounded by the largest
-/// event. Throws Error, naming `context`, for text that is no trace.
+/// Splits the text of a trace into its events, as it arrives in parts of any size, in linear time. Memory is bounded by
+/// the largest event and the largest part. Throws Error, naming `context`, for text that is no trace. Within an event
+/// members that are not used are passed over; of repeated ones the last counts.
 class TraceSplitter {
  public:
   using OnEvent = std::function<void(const TraceEvent& event)>;

@@ -64,10 +64,18 @@ void TraceCollector::add(const TraceEvent& event) {
   if (event.category == "user_annotation" && event.name.starts_with("ProfilerStep#")) ++facts_.steps;
 }
 
+KernelName TraceCollector::class_of(std::string_view kernel) {
+  constexpr std::size_t kMostKnown = 4096;  // a hostile trace has a new name in each event
+  if (const auto known = known_kernels_.find(kernel); known != known_kernels_.end()) return known->second;
+  const KernelName found = classify_kernel(kernel);
+  if (known_kernels_.size() < kMostKnown) known_kernels_.emplace(kernel, found);
+  return found;
+}
+
 void TraceCollector::add_gpu_work(const TraceEvent& event) {
   work_.push_back({{event.begin_us, event.end_us()}, event.correlation.value_or(-1)});
   const bool is_kernel = event.category == "kernel";
-  const KernelName name = is_kernel ? classify_kernel(event.name) : KernelName{KernelClass::kCopy, {}};
+  const KernelName name = is_kernel ? class_of(event.name) : KernelName{KernelClass::kCopy, {}};
   facts_.classes[static_cast<std::size_t>(name.kernel_class)].add(event.duration_us);
   if (name.kernel_class == KernelClass::kMatmul) facts_.matmul_dtypes[std::string(name.dtype)].add(event.duration_us);
   if (is_kernel && event.name.starts_with("triton_")) ++facts_.compiled_kernels;
@@ -94,6 +102,9 @@ void TraceCollector::add_runtime_call(const TraceEvent& event) {
 
 void TraceCollector::add_op(const TraceEvent& event) {
   const std::string_view name = event.name;
+  const bool is_first = facts_.ops_to_us == facts_.ops_from_us;
+  facts_.ops_from_us = is_first ? event.begin_us : std::min(facts_.ops_from_us, event.begin_us);
+  facts_.ops_to_us = is_first ? event.end_us() : std::max(facts_.ops_to_us, event.end_us());
   if (name == "aten::_scaled_dot_product_attention_math") facts_.math_attention.add(event.duration_us);
   constexpr std::string_view kFused = "aten::_scaled_dot_product_";
   if (name.starts_with(kFused) && is_one_of(name.substr(kFused.size(), name.find("_attention") - kFused.size()),
@@ -101,17 +112,14 @@ void TraceCollector::add_op(const TraceEvent& event) {
     facts_.fast_attention.add(event.duration_us);
   if (name == "aten::_local_scalar_dense") facts_.items.add(event.duration_us);
   if (name == "aten::_scaled_mm") facts_.scaled_matmuls.add(event.duration_us);
-  const auto type = [&](std::size_t i) {
-    return i < event.input_types.size() ? std::string_view(event.input_types[i]) : "";
-  };
+  const auto& [to, from] = event.input_types;
   if (is_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}))
     facts_.matmuls.add(event.duration_us);
   // A cast ends in copy_(destination, source); casts around it would count again.
-  if (name == "aten::copy_" && is_float(type(0)) && is_float(type(1)) && type(0) != type(1))
-    (is_fp8(type(1)) ? facts_.fp8_casts : facts_.casts).add(event.duration_us);
-  if (name.find("compile_inner") != std::string_view::npos ||
-      name.find("entire_frame_compile") != std::string_view::npos)
-    facts_.compilations.add(event.duration_us);
+  if (name == "aten::copy_" && is_float(to) && is_float(from) && to != from)
+    (is_fp8(from) ? facts_.fp8_casts : facts_.casts).add(event.duration_us);
+  // Other ops of a compilation are around it or in it.
+  if (name.find("compile_inner") != std::string_view::npos) facts_.compilations.add(event.duration_us);
 }
 
 void TraceCollector::find_idle_times() {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,10 +42,11 @@ enum class IdleCause : std::uint8_t { kLaunch, kSync, kOther };
 
 struct TraceFacts {
   std::int64_t events = 0;
-  int steps = 0;                    ///< annotations ProfilerStep#N
-  double from_us = 0, to_us = 0;    ///< of the GPU's work
-  double busy_us = 0;               ///< at least one stream works
-  std::array<double, 3> idle_us{};  ///< by IdleCause
+  int steps = 0;                          ///< annotations ProfilerStep#N
+  double from_us = 0, to_us = 0;          ///< of the GPU's work
+  double ops_from_us = 0, ops_to_us = 0;  ///< of the host's ops
+  double busy_us = 0;                     ///< at least one stream works
+  std::array<double, 3> idle_us{};        ///< by IdleCause
   std::array<CountAndTime, kKernelClasses> classes{};
   std::map<std::string, CountAndTime> matmul_dtypes;  ///< "" where the name does not say
   CountAndTime launches;                              ///< calls of the host that launch kernels
@@ -62,6 +65,8 @@ struct TraceFacts {
   std::int64_t compiled_kernels = 0;  ///< triton_*
 
   [[nodiscard]] double span_us() const { return to_us - from_us; }
+  /// From the first to the last work, of the GPU or the host.
+  [[nodiscard]] double whole_us() const { return std::max(span_us(), ops_to_us - ops_from_us); }
   [[nodiscard]] double gpu_us() const;
   [[nodiscard]] const CountAndTime& of(KernelClass kernel_class) const {
     return classes[static_cast<std::size_t>(kernel_class)];
@@ -69,7 +74,7 @@ struct TraceFacts {
   [[nodiscard]] double idle_of(IdleCause cause) const { return idle_us[static_cast<std::size_t>(cause)]; }
 };
 
-/// Takes events in any order. Memory: 16 bytes for each launch, kernel, copy and synchronization.
+/// Takes events in any order. Memory: 16 bytes for each launch and synchronization, 24 for each kernel and copy.
 class TraceCollector {
  public:
   void add(const TraceEvent& event);
@@ -83,6 +88,7 @@ class TraceCollector {
     Span span;
     std::int64_t correlation;
   };
+  [[nodiscard]] KernelName class_of(std::string_view kernel);
   void add_gpu_work(const TraceEvent& event);
   void add_runtime_call(const TraceEvent& event);
   void add_op(const TraceEvent& event);
@@ -92,6 +98,7 @@ class TraceCollector {
   std::vector<GpuWork> work_;
   std::vector<std::pair<std::int64_t, double>> launched_us_;  // correlation to when the host began the launch
   std::vector<Span> syncs_;
+  std::map<std::string, KernelName, std::less<>> known_kernels_;  // a trace repeats its few hundred names
 };
 
 [[nodiscard]] TraceFacts look_at_trace(const std::filesystem::path& file);

@@ -46,6 +46,13 @@ TEST(RecordedTrace, OfFp8ThatOnlyStores) {
   EXPECT_EQ(finding.evidence[1].value, "0");
 }
 
+TEST(RecordedTrace, OfATransformerThatStoresInFp8WithMathAttentionNamesBoth) {
+  const std::vector<Finding> findings = findings_of(look_at_trace(recorded("storage_only_transformer")));
+  EXPECT_THAT(ids_of(findings), ElementsAre("trace-fp8-storage", "trace-math-attention"));
+  EXPECT_THAT(findings[0].evidence[0].value, HasSubstr("96 in "));  // 4 weights, 12 layers, 2 steps
+  EXPECT_EQ(findings[1].sentence, "24 of 24 calls of attention write their scores to memory.");
+}
+
 TEST(RecordedTrace, OfAutocast) {
   const TraceFacts facts = look_at_trace(recorded("autocast"));
   EXPECT_EQ(facts.casts.count, 72);  // weight, bias and input of each layer
@@ -60,6 +67,20 @@ TEST(RecordedTrace, OfItemInTheLoop) {
 
 TEST(RecordedTrace, WithoutAFaultHasNoFinding) {
   const TraceFacts facts = look_at_trace(recorded("clean"));
+  EXPECT_EQ(facts.matmuls.count, 24);
+  EXPECT_THAT(ids_of(findings_of(facts)), IsEmpty());
+}
+
+TEST(RecordedTrace, OfRecompilationsCountsEachOnce) {
+  const TraceFacts facts = look_at_trace(recorded("recompiles"));
+  EXPECT_EQ(facts.compilations.count, 2);  // a new size in each of 2 steps
+  const Finding finding = only_finding(findings_of(facts), "trace-compilations");
+  EXPECT_EQ(finding.severity, Severity::kWrong);
+  EXPECT_GT(finding.cost.factor.value(), 10) << "compiling takes nearly all of it";
+}
+
+TEST(RecordedTrace, OfACompiledModelHasNoFinding) {
+  const TraceFacts facts = look_at_trace(recorded("compiled"));
   EXPECT_EQ(facts.matmuls.count, 24);
   EXPECT_THAT(ids_of(findings_of(facts)), IsEmpty());
 }
@@ -147,6 +168,12 @@ TEST(GpuTrace, WithoutAFaultHasNoFinding) {
     EXPECT_EQ(facts.matmul_dtypes.at("bf16").count, 10);
     EXPECT_THAT(ids_of(findings_of(facts)), IsEmpty());
   }
+}
+
+TEST(GpuTrace, WithMoreNamesThanAreRemembered) {
+  GpuTrace trace;
+  for (int i = 0; i < 5000; ++i) trace.kernel(fmt::format("{}_{}", kBf16Gemm, i), 100 * i, 100, -50);
+  EXPECT_EQ(trace.facts().of(KernelClass::kMatmul).count, 5000);
 }
 
 TEST(GpuTrace, IdleSinceLaunchesComeTooLate) {
@@ -243,7 +270,7 @@ TEST(KernelNames, AreOfTheirClass) {
 
 std::vector<std::string> names_in(const std::string& text, std::size_t part) {
   std::vector<std::string> names;
-  TraceSplitter splitter("a.json", [&](const TraceEvent& event) { names.push_back(event.name); });
+  TraceSplitter splitter("a.json", [&](const TraceEvent& event) { names.emplace_back(event.name); });
   for (std::size_t at = 0; at < text.size(); at += part) splitter.add(std::string_view(text).substr(at, part));
   splitter.finish();
   return names;
@@ -259,15 +286,47 @@ TEST(TraceSplitter, FindsEventsInPartsOfAnySize) {
   EXPECT_THAT(names_in(R"({"traceEvents":[]})", 5), IsEmpty());
 }
 
+TEST(TraceSplitter, ReadsTheMembersThatAreUsedWhateverTheirOrder) {
+  const std::string text =
+      R"([{"args":{"correlation":-7,"Input type":[null,"c10::Half","float"],"bytes":4e3,"x":{"bytes":9}},
+      "dur":-1,"name":"a \"b\"\u00e9","ts":12.5,"cat":"cpu_op","ph":"X","bytes":1},
+      {"ph":"X","name":17,"ts":"12","dur":1e999,"args":{"correlation":1.5,"Input type":"float"}},
+      {"ph":"X","name":"kept","name":"last"}])";
+  for (const std::size_t part : {1U, 5U, 4096U}) {
+    std::vector<TraceEvent> events;
+    std::vector<std::string> texts;
+    TraceSplitter splitter("a.json", [&](const TraceEvent& event) {
+      events.push_back(event);
+      texts.push_back(
+          fmt::format("{}|{}|{}|{}", event.name, event.category, event.input_types[0], event.input_types[1]));
+    });
+    for (std::size_t at = 0; at < text.size(); at += part) splitter.add(std::string_view(text).substr(at, part));
+    splitter.finish();
+    EXPECT_THAT(texts, ElementsAre("a \"b\"\u00e9|cpu_op||c10::Half", "|||", "last|||"));
+    EXPECT_EQ(events[0].correlation, -7);
+    EXPECT_EQ(events[0].bytes, 4000);
+    EXPECT_EQ(events[0].begin_us, 12.5);
+    EXPECT_EQ(events[0].duration_us, 0);
+    EXPECT_EQ(events[1].correlation, std::nullopt);
+    EXPECT_EQ(events[1].begin_us, 0);
+    EXPECT_EQ(events[1].duration_us, 0);
+  }
+}
+
 TEST(TraceSplitter, RefusesWhatIsNoTrace) {
   const auto refusal = [](const std::string& text) { return error_of([&] { static_cast<void>(names_in(text, 9)); }); };
   EXPECT_THAT(refusal(R"({"traceEvents": [{"ph": "X", "na)"), HasSubstr("a.json is cut off"));
   EXPECT_THAT(refusal(R"({"traceEvents": [{"ph": "X", "na": }]})"), HasSubstr("a.json is not valid JSON"));
+  for (const char* const event : {R"({"a" 1})", R"({"a":1 "b":2})", R"({"a":1x})", R"({"a":tru})", R"({"a":NaN})",
+                                  R"({"a":[1 2]})", R"({"name":"\x"})", R"({a:1})", R"({"a":1,})", "7"})
+    EXPECT_THAT(refusal(fmt::format(R"({{"traceEvents": [{}]}})", event)), HasSubstr("a.json is not valid JSON"))
+        << event;
+  EXPECT_THAT(refusal(R"([{"a":)" + std::string(1000, '[')), HasSubstr("nested deeper"));
   EXPECT_THAT(refusal(R"({"results": []})"), HasSubstr("a.json is no trace: it has no list \"traceEvents\""));
   EXPECT_THAT(refusal("PNG"), HasSubstr("a.json is cut off"));
   EXPECT_THAT(refusal("}"), HasSubstr("closes that was not opened"));
   EXPECT_THAT(refusal(R"({"traceEvents":[]}{})"), HasSubstr("text follows its end"));
-  EXPECT_THAT(refusal(std::string(1000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(refusal(R"({"a":)" + std::string(1000, '[')), HasSubstr("nested deeper"));
   EXPECT_THAT(refusal(R"({"traceEvents":[{"a":")" + std::string(5 << 20, 'x')), HasSubstr("an event of more than"));
 }
 

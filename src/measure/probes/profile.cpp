@@ -8,6 +8,7 @@
 
 #include "backends/device.hpp"
 #include "base/tensors/divide_up.hpp"
+#include "measure/probes/alone_times.hpp"
 #include "measure/probes/conditions.hpp"
 #include "measure/probes/device_times.hpp"
 #include "measure/probes/floor.hpp"
@@ -17,27 +18,6 @@
 namespace headroom {
 namespace {
 
-/// Times of bare kernels by themselves, each measured only once.
-class AloneTimes {
- public:
-  AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
-
-  double ms(const OpSpec& spec) {
-    OpSpec only = bare(spec);
-    if (const auto known = std::ranges::find(known_, only, &Known::first); known != known_.end()) return known->second;
-    OpRun run(backend_, only);
-    const Trials trials = time_submissions(
-        backend_, run.stream(), [&] { run.submit(); }, protocol_);
-    return known_.emplace_back(std::move(only), median(trials.wall_ms)).second;
-  }
-
- private:
-  using Known = std::pair<OpSpec, double>;
-  Backend& backend_;
-  Protocol protocol_;
-  std::vector<Known> known_;
-};
-
 /// The least times of a program's launches; each entry is one measurement of all of them.
 struct Floors {
   explicit Floors(std::size_t launches) : alone_ms(launches), floor_ms(launches), floor_of(launches) {}
@@ -45,7 +25,7 @@ struct Floors {
   void measure(const Step& launch, std::size_t at, AloneTimes& alone, MachineRates& rates) {
     const Floor floor = headroom::floor_of(launch, rates);
     const bool is_contraction = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
-    alone_ms[at].push_back(is_contraction ? alone.ms(launch.spec) : floor.ms());
+    alone_ms[at].push_back(is_contraction ? alone.ms(bare(launch.spec)) : floor.ms());
     floor_ms[at].push_back(floor.ms());
     floor_of[at] = floor.yardstick->of;
   }

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "measure/statistics/trials.hpp"
+#include "plan/program.hpp"
+
+/// Predicts how much faster a step of one program is than that of another, from their launches, without running them.
+/// A step is one iteration of the program's loop, or a whole run if there is none.
+namespace headroom {
+
+/// How the time of a launch is found.
+enum class LaunchTiming : std::uint8_t {
+  kRates,  ///< from its cost: the time of a kernel is linear in it, through its smallest and its largest launch
+  kEach,   ///< each distinct launch is timed by itself
+};
+
+/// The times that a prediction is made of. Tests give fixed figures.
+class LaunchClock {
+ public:
+  virtual ~LaunchClock() = default;
+  /// The cost in ms: bytes at the rate of a large copy, or FLOPs of a contraction at that of a bare GEMM if it is more.
+  virtual double cost_ms(const Step& launch) = 0;
+  /// The launch by itself; its cost if it is a copy, or no kernel runs it alone.
+  virtual double alone_ms(const Step& launch) = 0;
+  /// The time of the host to submit one launch; 0 where the host does the work.
+  virtual double submit_ms() = 0;
+};
+
+/// Times measured on a device that has been at work for `load_seconds` before: a GPU at its power limit and a CPU with
+/// all cores at work are slower than at first, and a step is long enough to be slow.
+[[nodiscard]] std::unique_ptr<LaunchClock> make_launch_clock(Backend& backend, const Protocol& protocol,
+                                                             double load_seconds = 2);
+
+/// The time of one kernel's launches as a function of their costs.
+struct KernelRate {
+  double fixed_ms = 0;
+  double per_cost = 1;
+  [[nodiscard]] double ms(double cost_ms) const { return fixed_ms + per_cost * cost_ms; }
+};
+/// The line through two launches, (cost, time) each, the first with the smaller cost. Through the origin and the
+/// second if the line would fall or begin below zero.
+[[nodiscard]] KernelRate fit_rate(std::pair<double, double> smallest, std::pair<double, double> largest);
+
+/// What is known of the step that others are compared with.
+struct MeasuredStep {
+  double ms = 0;
+  double error = 0;  ///< relative
+};
+
+/// A program instead of the measured one.
+struct PredictedStep {
+  double ms = 0;      ///< the measured step's, divided by `factor`
+  double factor = 1;  ///< the measured step's time / this one's: over 1 if it is faster
+  /// Relative error of both, one standard deviation. Three parts are added in squares: the error of launch times, for
+  /// the share of time in launches that only one of the two has; the share of the measured step that its launches do
+  /// not explain, for the difference of the two times; and that of the measured step.
+  double error = 0;
+};
+
+class StepPredictor {
+ public:
+  /// `clock` must outlive the object.
+  explicit StepPredictor(LaunchClock& clock) : clock_(clock) {}
+
+  /// Takes the rates of kernels from launches of these programs and of those learned before. The error of rates is
+  /// that of the time of third launches, one of each kernel that has one, all together. Programs that are predicted by
+  /// rates must be among them.
+  void learn(std::span<const Program* const> programs);
+  /// The relative error of one launch's time.
+  [[nodiscard]] double launch_error(LaunchTiming timing) const;
+  /// The sum over the launches of a step, or the time in which the host submits them if that is longer.
+  [[nodiscard]] double step_ms(const Program& program, LaunchTiming timing);
+  [[nodiscard]] PredictedStep predict(const Program& measured, const MeasuredStep& time, const Program& other,
+                                      LaunchTiming timing);
+
+ private:
+  struct Kernel {
+    std::vector<Step> launches;  ///< distinct ones
+    KernelRate rate;
+  };
+  [[nodiscard]] double launch_ms(const Step& launch, LaunchTiming timing);
+
+  LaunchClock& clock_;
+  std::map<std::string, Kernel> kernels_;  // by rate_key()
+  double rate_error_ = 0;
+};
+
+/// Launches of a program's step, as indices of its steps.
+[[nodiscard]] std::vector<int> launches_of_step(const Program& program);
+
+}  // namespace headroom
