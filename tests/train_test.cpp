@@ -60,7 +60,7 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   write_config();
   const Outcome plan = headroom("train " + file("run.json") + " --dry-run --set steps=7");
   EXPECT_EQ(plan.code, 0) << plan.err;
-  EXPECT_THAT(plan.out, HasSubstr(" parameters of gpt2, 7 steps of 256 tokens each"));
+  EXPECT_THAT(plan.out, HasSubstr(" parameters of GPT2LMHeadModel, 7 steps of 256 tokens each"));
   EXPECT_THAT(plan.out, HasSubstr("memory "));
 
   const std::string train = "train " + file("run.json") + " --out " + file("out");

@@ -1,7 +1,10 @@
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/interrupt.hpp"
 #include "base/output.hpp"
@@ -13,6 +16,7 @@
 #include "cli/number.hpp"
 #include "cli/output_name.hpp"
 #include "cli/without_effect.hpp"
+#include "models/config.hpp"
 #include "train/training_run.hpp"
 
 namespace headroom {
@@ -36,14 +40,17 @@ TrainingConfig read_training_config(const TrainArguments& arguments) {
 /// What a run consists of, and the memory that it takes.
 void print_run(const Trainer& trainer) {
   const TrainingConfig& config = trainer.config();
-  const StepSize& size = config.size;
+  const Objective& objective = trainer.objective();
   const MemoryNeed need = trainer.need();
-  const std::int64_t sequences = size.micro_batches * size.batch;
-  print_out("{} of {}, {} of {} each: {} epochs of the data\n", format_count(trainer.parameters(), "parameter"),
-            get_string_or(config.model, "model_type", "a model", "model"), format_count(config.steps, "step"),
-            format_count(size.total_tokens(), "token"),
-            format_significant(static_cast<double>(config.steps * sequences) /
-                               static_cast<double>(trainer.sequences_per_epoch())));
+  const std::int64_t samples = config.size.samples();
+  const std::string frozen = trainer.frozen_parameters() == 0
+                                 ? std::string()
+                                 : fmt::format(" ({} more are frozen)", trainer.frozen_parameters());
+  print_out("{}{} of {}, {} of {} each: {} epochs of the data\n", format_count(trainer.parameters(), "parameter"),
+            frozen, config::class_name(config.model), format_count(config.steps, "step"),
+            format_count(samples * objective.units_of_sample(), objective.unit()),
+            format_significant(static_cast<double>(config.steps * samples) /
+                               static_cast<double>(objective.samples_per_epoch())));
   print_out("memory {}: weights, moments and sums {}, activations {}, constants and inputs {}\n",
             format_bytes(need.total()), format_bytes(need.state), format_bytes(need.activations),
             format_bytes(need.total() - need.state - need.activations));
@@ -56,7 +63,8 @@ void train(const TrainArguments& arguments) {
   if (on_cpu.device != "cpu") fail_usage("train runs on a CPU so far, not on {}", on_cpu.device);
   const TrainingConfig config = read_training_config(arguments);
   const std::unique_ptr<Backend> backend = open_backend(on_cpu);
-  Trainer trainer(config, switches.for_target(backend->properties().target), *backend);
+  const SwitchSet applicable = switches.for_target(backend->properties().target);
+  Trainer trainer(config, applicable, *backend);
   const Log log(arguments.device.quiet);
   WithoutEffect(log, arguments.switches).say(trainer.compiled().declined);
   if (arguments.dry_run) return print_run(trainer);
@@ -97,7 +105,7 @@ void train(const TrainArguments& arguments) {
 }  // namespace
 
 void add_train_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "train a language model on a file of tokens");
+  CLI::App* command = app.add_subcommand("train", "train a language model on tokens, or an image model on images");
   const auto arguments = std::make_shared<TrainArguments>();
   command->add_option("config", arguments->config, "the run: model, data, sizes, optimizer (JSON)")
       ->required()
