@@ -70,7 +70,7 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   const Outcome again = headroom(train);
   EXPECT_EQ(again.code, 1);
   EXPECT_THAT(again.err, HasSubstr("the last after step 20: give --resume"));
-  const Outcome rest = headroom(train + " --resume");
+  const Outcome rest = headroom(train + " --resume --mfu --save " + file("training.json"));
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_THAT(rest.out, HasSubstr("step-00000060: 60 steps of 60, loss"));
   EXPECT_EQ(headroom(train + " --resume").code, 0);
@@ -84,6 +84,22 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   const double first = line(0)["loss"], last = line(log.rfind('\n', log.size() - 2) + 1)["validation_loss"];
   EXPECT_NEAR(first, std::log(300), 0.1);
   EXPECT_LT(last, first - 1);
+
+  // The log has the share of the machine's rate from where it was asked for, and the result file the same times.
+  EXPECT_FALSE(line(0).contains("mfu"));
+  EXPECT_GT(line(0)["memory_bytes"].get<double>(), 100'000);
+  const auto step_line = [&](int step) {
+    return line(log.rfind('\n', log.find(fmt::format("\"step\":{},", step))) + 1);
+  };
+  EXPECT_GT(step_line(21)["mfu"].get<double>(), 0);
+  const nlohmann::json result = parse_json(read_file(file("training.json")), "result")["results"][0];
+  EXPECT_EQ(result["subject"]["request"]["pass"], "training step");
+  const nlohmann::json times = result["trials"][0]["time"];
+  ASSERT_EQ(times.size(), 37U) << "40 steps, of which 3 warm up";
+  EXPECT_EQ(times[0], step_line(24)["ms"]);
+  EXPECT_GT(result["memory"]["state_bytes"].get<double>(), 0);
+  const Outcome report = headroom("report " + file("training.json") + " --out " + file("report"));
+  EXPECT_EQ(report.code, 0) << report.err;
 }
 
 TEST_F(TrainTest, AnInterruptionWritesACheckpoint) {
