@@ -146,7 +146,10 @@ std::pair<std::string, std::string> place_of(const Objective& objective, const s
 
 HostTensor Trainer::first_weight(const TrainedWeight& weight) const {
   const auto [file, name] = place_of(*objective_, weight.name);
-  const auto fitting = [&](HostTensor found) {
+  const auto fitting = [&](const HostTensor& found) {
+    if (!is_float(found.dtype()))
+      fail("{}: {} is {}, and only floats are trained: name it in frozen", config_.start.native(), weight.name,
+           found.dtype());
     if (found.shape() != shape_of(weight))
       fail("{}: {} is {}, expected {}", config_.start.native(), weight.name, found.shape(), shape_of(weight));
     return convert(found, DType::kF32);

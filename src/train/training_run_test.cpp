@@ -237,6 +237,10 @@ TEST_F(TrainingRunTest, StartsFromAFolderAndKeepsWhatIsFrozen) {
   write_safetensors(folder_ / "zeros/model.safetensors", zeros);
   config_["model"] = (folder_ / "zeros").string();
   EXPECT_THAT(error("moved", {.resume = true}), HasSubstr("was trained with another frozen transformer."));
+  std::map<std::string, HostTensor> integers = zeros;
+  integers.insert_or_assign("transformer.ln_f.bias", HostTensor(DType::kI8, {16}));
+  write_safetensors(folder_ / "zeros/model.safetensors", integers);
+  EXPECT_THAT(error("third"), HasSubstr("transformer.ln_f.bias is i8, and only floats are trained"));
   config_["frozen"] = "nothing";
   EXPECT_THAT(error("third"), HasSubstr("frozen: \"nothing\" matches no weight"));
 }
