@@ -11,12 +11,14 @@
 namespace headroom {
 namespace {
 
+constexpr std::int64_t kRateColumns = 4;
+
 /// Scalars of an update that all weights share, f32 [1] but for `runs`, bool [1].
 struct UpdateScalars {
-  ValueId runs, scale, rate, correction1, correction2;
+  ValueId runs, scale, rate, correction1, correction2, share;
 };
 
-/// weight, gradient, moments and scalars -> weight and moments.
+/// weight, gradient, moments and scalars -> weight and moments; with a running mean and its share, that too.
 Graph update_body(const AdamW& adamw, const Shape& shape, double decay) {
   Graph body("adamw");
   Builder b(body);
@@ -34,9 +36,14 @@ Graph update_body(const AdamW& adamw, const Shape& shape, double decay) {
   const ValueId root = b.add_scalar(b.mul(b.sqrt(v), correction2), adamw.epsilon);
   const ValueId step = b.div(b.mul(m, b.mul(rate, correction1)), root);
   const ValueId kept = decay == 0 ? weight : b.mul(weight, b.add_scalar(b.mul_scalar(rate, -decay), 1));
-  body.add_output("weight", b.where(runs, b.sub(kept, step), weight));
+  const ValueId next = b.sub(kept, step);
+  body.add_output("weight", b.where(runs, next, weight));
   body.add_output("first", b.where(runs, m, first));
   body.add_output("second", b.where(runs, v, second));
+  if (adamw.average > 0) {
+    const ValueId average = input("average", shape), share = input("share", {1});
+    body.add_output("average", b.where(runs, b.add(average, b.mul(b.sub(next, average), share)), average));
+  }
   return body;
 }
 
@@ -59,39 +66,43 @@ double RateSchedule::rate(std::int64_t update) const {
 
 std::string first_moment_name(const std::string& weight) { return weight + ".exp_avg"; }
 std::string second_moment_name(const std::string& weight) { return weight + ".exp_avg_sq"; }
+std::string average_name(const std::string& weight) { return weight + ".average"; }
 
 HostTensor rate_table(const AdamW& adamw) {
-  HostTensor table(DType::kF32, {adamw.schedule.updates, 3});
+  HostTensor table(DType::kF32, {adamw.schedule.updates, kRateColumns});
   for (std::int64_t i = 0; i < adamw.schedule.updates; ++i) {
     const auto n = static_cast<double>(i + 1);
-    table.set(3 * i, adamw.schedule.rate(i));
-    table.set(3 * i + 1, 1 / (1 - std::pow(adamw.betas[0], n)));
-    table.set(3 * i + 2, 1 / std::sqrt(1 - std::pow(adamw.betas[1], n)));
+    const double row[kRateColumns] = {adamw.schedule.rate(i), 1 / (1 - std::pow(adamw.betas[0], n)),
+                                      1 / std::sqrt(1 - std::pow(adamw.betas[1], n)),
+                                      1 - std::min(adamw.average, (1 + n) / (10 + n))};
+    for (std::int64_t k = 0; k < kRateColumns; ++k) table.set(kRateColumns * i + k, row[k]);
   }
   return table;
 }
 
 Updated append_adamw(Builder& b, const AdamW& adamw, const std::vector<TrainedWeight>& weights,
-                     const std::vector<ValueId>& gradients) {
+                     const std::vector<ValueId>& gradients, ValueId loss_scale) {
   HR_CHECK(weights.size() == gradients.size() && !weights.empty());
   const auto scope = b.scope("optimizer");
   Graph& graph = b.graph();
   const ValueId updates = graph.add_state(std::string(kUpdatesState), TensorType{.dtype = DType::kI32, .shape = {}});
-  const ValueId rates = graph.add_input(std::string(kRatesInput), TensorType{.shape = {adamw.schedule.updates, 3}});
+  const ValueId rates =
+      graph.add_input(std::string(kRatesInput), TensorType{.shape = {adamw.schedule.updates, kRateColumns}});
 
   ValueId squares = kNoValue;
   for (const ValueId gradient : gradients) {
     const ValueId more = sum_of_squares(b, gradient);
     squares = squares == kNoValue ? more : b.add(squares, more);
   }
-  const ValueId norm = b.sqrt(squares);
+  const ValueId scaled_norm = b.sqrt(squares);
+  const ValueId norm = loss_scale == kNoValue ? scaled_norm : b.div(scaled_norm, loss_scale);
   const ValueId one = b.constant({1}, {});
-  const ValueId scale =
-      adamw.clip == 0 ? one : b.min(one, b.div(b.constant({adamw.clip}, {}), b.add_scalar(norm, 1e-6)));
+  ValueId scale = adamw.clip == 0 ? one : b.min(one, b.div(b.constant({adamw.clip}, {}), b.add_scalar(norm, 1e-6)));
+  if (loss_scale != kNoValue) scale = b.div(scale, loss_scale);
   const ValueId runs = b.less(norm, b.constant({std::numeric_limits<double>::infinity()}, {}));
-  const ValueId row = b.row(rates, updates);  // [3]
+  const ValueId row = b.row(rates, updates);  // [kRateColumns]
   const auto at = [&](std::int64_t i) { return b.slice(row, 0, i, 1); };
-  const UpdateScalars scalars{b.reshape(runs, {1}), b.reshape(scale, {1}), at(0), at(1), at(2)};
+  const UpdateScalars scalars{b.reshape(runs, {1}), b.reshape(scale, {1}), at(0), at(1), at(2), at(3)};
 
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TrainedWeight& weight = weights[i];
@@ -100,16 +111,20 @@ Updated append_adamw(Builder& b, const AdamW& adamw, const std::vector<TrainedWe
     HR_CHECK(graph.type(gradients[i]) == type && type.dtype == DType::kF32);
     const ValueId first = graph.add_state(first_moment_name(weight.name), type);
     const ValueId second = graph.add_state(second_moment_name(weight.name), type);
+    std::vector<ValueId> states = {weight.value, first, second};
+    std::vector<ValueId> inputs = {weight.value, gradients[i],        first,
+                                   second,       scalars.runs,        scalars.scale,
+                                   scalars.rate, scalars.correction1, scalars.correction2};
+    if (adamw.average > 0) {
+      states.push_back(graph.add_state(average_name(weight.name), type));
+      inputs.insert(inputs.end(), {states.back(), scalars.share});
+    }
     const Graph body = update_body(adamw, type.shape, weight.decays ? adamw.weight_decay : 0);
-    const std::vector<ValueId> next = b.fused({weight.value, gradients[i], first, second, scalars.runs, scalars.scale,
-                                               scalars.rate, scalars.correction1, scalars.correction2},
-                                              body);
-    b.set_next(weight.value, next[0]);
-    b.set_next(first, next[1]);
-    b.set_next(second, next[2]);
+    const std::vector<ValueId> next = b.fused(std::move(inputs), body);
+    for (std::size_t k = 0; k < states.size(); ++k) b.set_next(states[k], next[k]);
   }
   b.set_next(updates, b.add(updates, b.cast(runs, DType::kI32)));
-  return {.norm = norm, .rate = b.reshape(scalars.rate, {})};
+  return {.norm = norm, .rate = b.reshape(scalars.rate, {}), .runs = runs};
 }
 
 }  // namespace headroom

@@ -31,6 +31,9 @@ struct AdamW {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   double clip = 0;  ///< the largest global norm of a gradient; 0: not clipped
+  /// Decay d of the running means of the weights; 0: none. Update n, counted from 1, adds the share
+  /// 1 - min(d, (1 + n) / (10 + n)) of what the weight differs by, so that the mean follows closely at first.
+  double average = 0;
   RateSchedule schedule = {};
 };
 
@@ -40,26 +43,29 @@ struct TrainedWeight {
   ValueId value = kNoValue;
   bool decays = true;
 };
-/// The names of a weight's moments, as PyTorch's AdamW calls them.
+/// The names of a weight's moments, as PyTorch's AdamW calls them, and of its running mean.
 [[nodiscard]] std::string first_moment_name(const std::string& weight);
 [[nodiscard]] std::string second_moment_name(const std::string& weight);
+[[nodiscard]] std::string average_name(const std::string& weight);
 /// The state that counts updates, an i32 scalar.
 inline constexpr std::string_view kUpdatesState = "updates";
 /// The input of rate_table().
 inline constexpr std::string_view kRatesInput = "rates";
 
-/// f32 [updates, 3]: for each update the learning rate and the corrections of the biases of both moments,
-/// 1 / (1 - beta1^n) and 1 / sqrt(1 - beta2^n), computed in double precision.
+/// f32 [updates, 4]: for each update the learning rate, the corrections of the biases of both moments,
+/// 1 / (1 - beta1^n) and 1 / sqrt(1 - beta2^n), and the share of AdamW::average, computed in double precision.
 [[nodiscard]] HostTensor rate_table(const AdamW& adamw);
 
 struct Updated {
   ValueId norm = kNoValue;  ///< of all gradients before clipping, f32
   ValueId rate = kNoValue;  ///< the learning rate, f32
+  ValueId runs = kNoValue;  ///< whether the norm is finite, bool
 };
 /// Appends the update of all weights by their gradients, in the order of `weights`: one fused op each. Gradients are
-/// multiplied by min(1, clip / (norm + 1e-6)). If the norm is not finite, weights, moments and the count of updates
-/// keep their values, so that neither the learning rate nor the corrections advance.
+/// those of the loss times `loss_scale`, an f32 scalar, if there is one. They are divided by it, and multiplied by
+/// min(1, clip / (norm + 1e-6)). If the norm is not finite, weights, moments, means and the count of updates keep their
+/// values, so that neither the learning rate nor the corrections advance.
 Updated append_adamw(Builder& builder, const AdamW& adamw, const std::vector<TrainedWeight>& weights,
-                     const std::vector<ValueId>& gradients);
+                     const std::vector<ValueId>& gradients, ValueId loss_scale = kNoValue);
 
 }  // namespace headroom

@@ -57,7 +57,7 @@ class AdamWGolden {
   }
   [[nodiscard]] NamedTensors inputs(std::size_t step) const {
     HostTensor table = rate_table(adamw_);
-    for (std::size_t i = 0; i < rates().size(); ++i) table.set(3 * static_cast<std::int64_t>(i), rates()[i]);
+    for (std::size_t i = 0; i < rates().size(); ++i) table.set(4 * static_cast<std::int64_t>(i), rates()[i]);
     NamedTensors inputs{{std::string(kRatesInput), table}};
     for (std::size_t i = 0; i < shapes_.size(); ++i)
       inputs.emplace("gradient" + std::to_string(i), tensor(golden_["steps"][step]["gradients"][i], i));

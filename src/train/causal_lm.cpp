@@ -1,25 +1,89 @@
 #include "train/causal_lm.hpp"
 
-#include <vector>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "models/component.hpp"
+#include "models/config.hpp"
+#include "train/cross_entropy.hpp"
+#include "train/training_config.hpp"
 
 namespace headroom {
+namespace {
 
-ValueId causal_lm_loss(Builder& b, ValueId logits, ValueId targets, std::int64_t count) {
-  const auto scope = b.scope("loss");
-  const std::int64_t rows = b.shape(logits)[0], ids = b.shape(logits)[1];
-  HR_CHECK(b.shape(targets) == (Shape{rows, 1}) && ids <= std::int64_t{1} << 24);
-  const ValueId x = b.cast(logits, DType::kF32);  // [rows, ids]
-  // Any number near the largest logit prevents overflow. As an integer it has no derivative, which would cancel.
-  const ValueId shift = b.cast(b.cast(b.reshape(b.amax(x, {1}), {rows, 1}), DType::kI32), DType::kF32);  // [rows, 1]
-  const ValueId powers = b.reshape(b.sum(b.exp(b.sub(x, shift)), {1}), {rows, 1});
-  std::vector<double> places;
-  for (std::int64_t id = 0; id < ids; ++id) places.push_back(static_cast<double>(id));
-  const ValueId is_target = b.equal(b.constant(std::move(places), {ids}), b.cast(targets, DType::kF32));  // [rows, ids]
-  const ValueId chosen = b.reshape(b.sum(b.where(is_target, x, b.constant({0}, {})), {1}), {rows, 1});
-  const ValueId each = b.sub(b.add(b.log(powers), shift), chosen);  // [rows, 1]
-  return b.mul_scalar(b.sum(each, {0, 1}), 1 / static_cast<double>(count));
+constexpr const char* kTokens = "tokens";
+
+/// The pass of a language model: `input_ids` [batch, tokens] -> `logits` [batch, tokens, vocabulary].
+Graph logits_of(const nlohmann::json& model, const StepSize& size, const ParamSource& params) {
+  const ComponentClass& kind = class_of(model);
+  const ComponentPass& pass = kind.passes.front();
+  if (pass.inputs != std::vector<std::string_view>{"input_ids"})
+    fail("{} is no language model, as the objective causal-lm needs", kind.name);
+  Graph network = pass.build(model, {{"input_ids", {size.batch, size.tokens}}}, params);
+  if (network.outputs().size() != 1 || network.outputs()[0].name != "logits")
+    fail("{} is no language model, as the objective causal-lm needs", kind.name);
+  return network;
+}
+
+}  // namespace
+
+Graph causal_lm_loss(const nlohmann::json& model, const StepSize& size, const ParamSource& params) {
+  Graph graph("causal_lm");
+  Builder b(graph);
+  const auto& [micro_batches, batch, length] = size;
+  const ValueId tokens = graph.add_input(kTokens, TensorType{.dtype = DType::kI32, .shape = {batch, length + 1}});
+  const ValueId logits = append_network(b, logits_of(model, size, params),
+                                        {{"input_ids", b.slice(tokens, 1, 0, length)}})[0];  // [batch, tokens, ids]
+  const ValueId targets = b.slice(tokens, 1, 1, length);
+  graph.add_output("loss", cross_entropy(b, b.reshape(logits, {batch * length, b.shape(logits)[2]}),
+                                         b.reshape(targets, {batch * length, 1}), size.samples() * length));
+  return graph;
+}
+
+CausalLm::CausalLm(const TrainingConfig& config)
+    : model_(config.model), size_(config.size), data_(TokenFile::open(config.data.tokens)) {
+  sequences_.emplace(data_.ids(), size_.tokens, config.seed);
+  require_ids(data_);
+  if (config.validation_data.tokens.empty()) return;
+  validation_data_.emplace(TokenFile::open(config.validation_data.tokens));
+  require_ids(*validation_data_);
+  validation_.emplace(validation_data_->ids(), size_.tokens, 0);
+}
+
+void CausalLm::require_ids(const TokenFile& file) const {
+  const std::int64_t known = config::read_int(model_, "vocab_size", config::kMaxExtent, 1, config::kMaxExtent);
+  const std::span<const std::uint16_t> ids = file.ids();
+  const auto largest = std::ranges::max_element(ids);
+  if (largest != ids.end() && *largest >= known)
+    fail("{}: has the id {}, but the model's vocab_size is {}", file.path().native(), *largest, known);
+}
+
+Graph CausalLm::loss(const ParamSource& params, std::int64_t micro_batches) const {
+  return causal_lm_loss(model_, {micro_batches, size_.batch, size_.tokens}, params);
+}
+
+BatchData CausalLm::data(std::int64_t step) const {
+  HostTensor tokens(DType::kI32, {size_.micro_batches, size_.batch, size_.tokens + 1});
+  sequences_->fill(tokens, step * size_.samples());
+  return {.tensors = {{kTokens, std::move(tokens)}}};
+}
+
+BatchData CausalLm::validation(std::int64_t index) const {
+  HostTensor tokens(DType::kI32, {1, size_.batch, size_.tokens + 1});
+  validation_->fill_in_order(tokens, index * size_.batch);
+  return {.tensors = {{kTokens, std::move(tokens)}}};
+}
+
+nlohmann::json CausalLm::checkpoint_config() const {
+  nlohmann::json config = model_;
+  for (const char* key : {"bos_token_id", "eos_token_id"})
+    if (!config.contains(key)) config[key] = data_.ids()[0];
+  return config;
+}
+
+nlohmann::json CausalLm::data_identity() const {
+  return {{"tokens", data_.ids().size()}, {"hash", fmt::format("{:016x}", data_.hash())}};
 }
 
 }  // namespace headroom

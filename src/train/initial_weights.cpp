@@ -9,6 +9,16 @@
 #include "base/text/name_filter.hpp"
 
 namespace headroom {
+namespace {
+
+/// Of a matrix [outputs, inputs], or of a convolution's weight [outputs, inputs, height, width].
+double xavier_bound(const std::string& name, const Shape& shape) {
+  if (shape.rank() < 2) fail("`initialization`: xavier is for matrices, and {} is {}", name, shape);
+  const std::int64_t window = shape.numel() / (shape[0] * shape[1]);
+  return std::sqrt(6 / static_cast<double>((shape[0] + shape[1]) * window));
+}
+
+}  // namespace
 
 HostTensor initial_weight(const std::string& name, const Shape& shape, std::span<const InitialValues> rules,
                           std::int64_t blocks, std::uint64_t seed) {
@@ -17,9 +27,17 @@ HostTensor initial_weight(const std::string& name, const Shape& shape, std::span
   if (rule == rules.end()) fail("no rule of `initialization` matches the weight {}", name);
   const double depth = rule->per_depth ? std::sqrt(2.0 * static_cast<double>(std::max<std::int64_t>(1, blocks))) : 1;
   HostTensor weight(DType::kF32, shape);
+  const std::uint64_t stream = Hasher().add(name).digest();
+  if (rule->xavier) {
+    const double bound = xavier_bound(name, shape);
+    const std::span<float> values = weight.as<float>();
+    fill_uniform(values, seed, stream);
+    for (float& value : values) value = static_cast<float>((2 * value - 1) * bound);
+    return weight;
+  }
   store_normal(weight.bytes().data(), DType::kF32, static_cast<std::uint64_t>(weight.numel()),
                {.seed = seed,
-                .stream = Hasher().add(name).digest(),
+                .stream = stream,
                 .mean = static_cast<float>(rule->mean),
                 .deviation = static_cast<float>(rule->deviation / depth)});
   return weight;

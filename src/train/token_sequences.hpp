@@ -4,19 +4,19 @@
 #include <span>
 
 #include "base/tensors/host_tensor.hpp"
+#include "train/epoch_order.hpp"
 
 namespace headroom {
 
-/// The sequences of a run, cut from one row of tokens. Sequence `number` is a function of the seed and the number
-/// alone, so nothing of the order is ever stored. An epoch goes through disjoint sequences that cover the row, once
-/// each in a random order; where the first begins is random too.
+/// The sequences of a run, cut from one row of tokens, in an EpochOrder. Those of an epoch are disjoint and cover the
+/// row; where the first begins is random too.
 class TokenSequences {
  public:
   /// `ids` must outlive this object. Throws Error if there are less than two sequences of `tokens` tokens.
   TokenSequences(std::span<const std::uint16_t> ids, std::int64_t tokens, std::uint64_t seed);
 
   /// Sequences in an epoch.
-  [[nodiscard]] std::int64_t per_epoch() const noexcept { return per_epoch_; }
+  [[nodiscard]] std::int64_t per_epoch() const noexcept { return order_.count(); }
   /// The place of the first token of sequence `number`, from 0.
   [[nodiscard]] std::int64_t start(std::int64_t number) const;
   /// Fills i32 [..., tokens + 1] with sequences from `number` on: `tokens` tokens and the one after them.
@@ -26,13 +26,10 @@ class TokenSequences {
 
  private:
   void copy(std::int64_t start, std::span<std::int32_t> to) const;
-  [[nodiscard]] std::int64_t permuted(std::int64_t index, std::int64_t epoch) const;
-  [[nodiscard]] std::uint32_t draw(std::uint32_t what, std::uint32_t value, std::int64_t epoch) const;
 
   std::span<const std::uint16_t> ids_;
   std::int64_t tokens_;
-  std::uint64_t seed_;
-  std::int64_t per_epoch_ = 0;
+  EpochOrder order_;
 };
 
 }  // namespace headroom

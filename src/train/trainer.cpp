@@ -13,8 +13,8 @@
 #include "base/files/leftovers.hpp"
 #include "base/text/json.hpp"
 #include "base/text/name_filter.hpp"
-#include "io/checkpoint.hpp"
-#include "models/config.hpp"
+#include "io/safetensors.hpp"
+#include "ir/op_definition.hpp"
 #include "train/initial_weights.hpp"
 
 namespace headroom {
@@ -25,11 +25,14 @@ namespace fs = std::filesystem;
 constexpr const char* kTrainingFormat = "headroom.training/1";
 constexpr std::string_view kStepPrefix = "step-";
 
-/// Training computes in f32 so far, so a switch must not change precision, nor be one of another kind of run.
+/// What a switch may not change is set by CONFIG's own keys.
 void require_exact(const SwitchSet& switches) {
   for (const SwitchInfo& info : all_switches())
     if (!info.exact && switches.has(info.name))
-      fail_usage("train: switch '{}' changes the numbers of a model, expected switches that are exact", info.name);
+      fail_usage(
+          "train: switch '{}' changes the numbers of a model, expected switches that are exact; the key "
+          "precision of CONFIG chooses bf16 or f16",
+          info.name);
 }
 
 /// The weights that decay, by name or by shape.
@@ -39,22 +42,19 @@ std::function<bool(const std::string&, const Shape&)> decay_rule(const std::stri
   return [filter](const std::string& name, const Shape&) { return !filter->takes(name); };
 }
 
-nlohmann::json identity_of(const TokenFile& file) {
-  return {{"tokens", file.ids().size()}, {"hash", fmt::format("{:016x}", file.hash())}};
-}
-
-std::map<std::string, HostTensor> read_states(const Session& session, const std::vector<std::string>& names) {
-  std::map<std::string, HostTensor> tensors;
-  for (const std::string& name : names) tensors.emplace(name, session.state(name));
-  return tensors;
-}
-
-/// The states of a file, which must have each of `names` and no other.
-void load_states(Session& session, const fs::path& path, const std::vector<std::string>& names) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  if (file.entries().size() != names.size())
-    fail("{}: has {} tensors, expected {}", path.native(), file.entries().size(), names.size());
-  for (const std::string& name : names) session.set_state(name, file.read(name));
+/// The FLOPs of the products of a forward graph.
+double flops_of_products(const Graph& graph) {
+  double flops = 0;
+  for (const Node& node : graph.nodes()) {
+    if (!is_contraction(node.op)) continue;
+    const auto types_of = [&](std::span<const ValueId> values) {
+      std::vector<TensorType> types;
+      for (const ValueId value : values) types.push_back(graph.type(value));
+      return types;
+    };
+    flops += definition_of(node.op).flops.count(node.attributes, types_of(node.inputs), types_of(node.results));
+  }
+  return flops;
 }
 
 }  // namespace
@@ -65,38 +65,58 @@ Trainer::Trainer(TrainingConfig config, const SwitchSet& switches, Backend& back
     : config_(std::move(config)),
       backend_(backend),
       switches_(switches),
-      model_{&class_of(config_.model), &config_.model},
-      data_(TokenFile::open(config_.data)),
+      objective_(make_objective(config_)),
       store_(backend) {
   require_exact(switches);
-  sequences_.emplace(data_.ids(), config_.size.tokens, config_.seed);
-  require_ids(data_);
-  if (!config_.validation_data.empty()) {
-    validation_data_.emplace(TokenFile::open(config_.validation_data));
-    require_ids(*validation_data_);
-    validation_.emplace(validation_data_->ids(), config_.size.tokens, 0);
+  if (!config_.start.empty()) {
+    start_.emplace(Checkpoint::open(config_.start));
+    store_.add("", *start_);
   }
-  TrainingStep step = build_training_step(model_, config_.size, config_.optimizer, decay_rule(config_.no_weight_decay));
+  if (!config_.frozen.empty()) frozen_ = std::make_unique<NameFilter>(config_.frozen);
+  const ParamSource params{.dtype =
+                               [this](std::string_view name) {
+                                 return is_trained(std::string(name)) ? DType::kF32 : start_->entry(name).dtype;
+                               },
+                           .has = start_ ? [this](std::string_view name) { return start_->has(name); }
+                                         : std::function<bool(std::string_view)>()};
+  loss_ = objective_->loss(params, config_.size.micro_batches);
+  flops_ = 3 * static_cast<double>(config_.size.micro_batches) * flops_of_products(loss_);
+  for (const ValueId param : loss_.values_of(ValueKind::kParam))
+    if (const std::string& name = loss_.value(param).name; !is_trained(name)) {
+      if (!start_->has(name)) fail("{}: has no weight {}, which is frozen", config_.start.native(), name);
+      frozen_weights_.push_back(name);
+    }
+  if (frozen_ != nullptr && frozen_weights_.empty()) fail("frozen: \"{}\" matches no weight", config_.frozen);
+  apply_precision(loss_, config_.precision, backend.properties().target);
+  recipe_ = {.micro_batches = config_.size.micro_batches,
+             .adamw = config_.optimizer,
+             .loss_scaling = config_.loss_scaling,
+             .is_trained = [this](const std::string& name) { return is_trained(name); },
+             .decays = decay_rule(config_.no_weight_decay)};
+  TrainingStep step = build_training_step(loss_, recipe_);
   weights_ = std::move(step.weights);
-  blocks_ = std::ssize(model_.forward(1, 1).blocks());
   compiled_ = compile(std::move(step.graph), switches, backend.properties().target);
 }
 
 Trainer::~Trainer() = default;
 
-void Trainer::require_ids(const TokenFile& file) const {
-  const std::int64_t known = config::read_int(config_.model, "vocab_size", config::kMaxExtent, 1, config::kMaxExtent);
-  const std::span<const std::uint16_t> ids = file.ids();
-  const auto largest = std::ranges::max_element(ids);
-  if (largest != ids.end() && *largest >= known)
-    fail("{}: has the id {}, but the model's vocab_size is {}", file.path().native(), *largest, known);
+bool Trainer::is_trained(const std::string& weight) const { return frozen_ == nullptr || !frozen_->takes(weight); }
+
+const Shape& Trainer::shape_of(const TrainedWeight& weight) const {
+  const Graph& graph = compiled_.program->graph;
+  return graph.type(graph.find(ValueKind::kState, weight.name)).shape;
 }
 
 std::int64_t Trainer::parameters() const noexcept {
   std::int64_t count = 0;
-  const Graph& graph = compiled_.program->graph;
-  for (const TrainedWeight& weight : weights_)
-    count += graph.type(graph.find(ValueKind::kState, weight.name)).shape.numel();
+  for (const TrainedWeight& weight : weights_) count += shape_of(weight).numel();
+  return count;
+}
+
+std::int64_t Trainer::frozen_parameters() const noexcept {
+  std::int64_t count = 0;
+  for (const std::string& name : frozen_weights_)
+    count += loss_.type(loss_.find(ValueKind::kParam, name)).shape.numel();
   return count;
 }
 
@@ -113,36 +133,69 @@ void Trainer::start() {
   session_->set_input(kRatesInput, rate_table(config_.optimizer));
 }
 
-void Trainer::initialize() {
-  start();
-  const Graph& graph = compiled_.program->graph;
-  for (const TrainedWeight& weight : weights_)
-    session_->set_state(weight.name,
-                        initial_weight(weight.name, graph.type(graph.find(ValueKind::kState, weight.name)).shape,
-                                       config_.initialization, blocks_, config_.seed));
-  done_ = 0;
-}
-
+/// The file of a weight, and its name there.
 namespace {
 
-std::vector<std::string> weight_names(const std::vector<TrainedWeight>& weights) {
-  std::vector<std::string> names;
-  for (const TrainedWeight& weight : weights) names.push_back(weight.name);
-  return names;
-}
-
-std::vector<std::string> optimizer_names(const std::vector<TrainedWeight>& weights) {
-  std::vector<std::string> names = {std::string(kUpdatesState)};
-  for (const TrainedWeight& weight : weights) {
-    names.push_back(first_moment_name(weight.name));
-    names.push_back(second_moment_name(weight.name));
-  }
-  return names;
+std::pair<std::string, std::string> place_of(const Objective& objective, const std::string& weight) {
+  for (const WeightsFile& file : objective.files())
+    if (weight.starts_with(file.prefix)) return {std::string(file.name), weight.substr(file.prefix.size())};
+  HR_CHECK(false);
 }
 
 }  // namespace
 
-nlohmann::json Trainer::data_identity() const { return identity_of(data_); }
+HostTensor Trainer::first_weight(const TrainedWeight& weight) const {
+  const auto [file, name] = place_of(*objective_, weight.name);
+  const auto fitting = [&](const HostTensor& found) {
+    if (!is_float(found.dtype()))
+      fail("{}: {} is {}, and only floats are trained: name it in frozen", config_.start.native(), weight.name,
+           found.dtype());
+    if (found.shape() != shape_of(weight))
+      fail("{}: {} is {}, expected {}", config_.start.native(), weight.name, found.shape(), shape_of(weight));
+    return convert(found, DType::kF32);
+  };
+  if (start_) {
+    if (start_->has(weight.name)) return fitting(start_->read(weight.name));
+    if (const fs::path path = config_.start / file; name != weight.name && is_there(path))
+      return fitting(SafetensorsFile::open(path).read(name));
+    if (name == weight.name) fail("{}: has no weight {}", config_.start.native(), weight.name);
+  }
+  return initial_weight(weight.name, shape_of(weight), config_.initialization, std::ssize(loss_.blocks()),
+                        config_.seed);
+}
+
+void Trainer::initialize() {
+  start();
+  for (const TrainedWeight& weight : weights_) {
+    const HostTensor first = first_weight(weight);
+    session_->set_state(weight.name, first);
+    if (config_.optimizer.average > 0) session_->set_state(average_name(weight.name), first);
+  }
+  if (config_.loss_scaling) {
+    HostTensor scale(DType::kF32, {});
+    scale.set(0, config_.loss_scaling->initial);
+    session_->set_state(kLossScaleState, scale);
+  }
+  done_ = 0;
+}
+
+/// The state that a checkpoint's file of weights holds.
+std::string Trainer::state_of_checkpoint(const std::string& weight) const {
+  return config_.optimizer.average > 0 ? average_name(weight) : weight;
+}
+
+/// The states of `optimizer.safetensors`: all that the files of weights do not hold.
+std::vector<std::string> Trainer::optimizer_states() const {
+  std::vector<std::string> names = {std::string(kUpdatesState)};
+  for (const TrainedWeight& weight : weights_) {
+    names.push_back(first_moment_name(weight.name));
+    names.push_back(second_moment_name(weight.name));
+    if (config_.optimizer.average > 0) names.push_back(weight.name);
+  }
+  if (config_.loss_scaling)
+    for (const std::string_view name : {kLossScaleState, kGoodStepsState, kBadStepsState}) names.emplace_back(name);
+  return names;
+}
 
 void Trainer::load(const fs::path& folder) {
   const fs::path path = folder / "training.json";
@@ -155,57 +208,92 @@ void Trainer::load(const fs::path& folder) {
     if (!run.contains(key) || run.at(key) != value)
       fail("{}: was trained with another '{}': {}, not {}", folder.native(), key,
            run.contains(key) ? run.at(key).dump() : "none", value.dump());
-  if (const nlohmann::json& data = get(saved, "data", path.native()); data != data_identity())
-    fail("{}: was trained on other data: {}, not {}", folder.native(), data.dump(), data_identity().dump());
+  if (const nlohmann::json& data = get(saved, "data", path.native()); data != objective_->data_identity())
+    fail("{}: was trained on other data: {}, not {}", folder.native(), data.dump(), objective_->data_identity().dump());
   start();
-  load_states(*session_, folder / "model.safetensors", weight_names(weights_));
-  load_states(*session_, folder / "optimizer.safetensors", optimizer_names(weights_));
+  load_weights(folder);
+  const SafetensorsFile optimizer = SafetensorsFile::open(folder / "optimizer.safetensors");
+  for (const std::string& name : optimizer_states()) session_->set_state(name, optimizer.read(name));
   done_ = get_int(saved, "step", path.native());
 }
+
+void Trainer::load_weights(const fs::path& folder) {
+  std::map<std::string, SafetensorsFile> files;
+  for (const WeightsFile& file : objective_->files())
+    files.emplace(file.name, SafetensorsFile::open(folder / file.name));
+  for (const TrainedWeight& weight : weights_) {
+    const auto [file, name] = place_of(*objective_, weight.name);
+    session_->set_state(state_of_checkpoint(weight.name), files.at(file).read(name));
+  }
+  for (const std::string& weight : frozen_weights_) {
+    const auto [file, name] = place_of(*objective_, weight);
+    if (!std::ranges::equal(files.at(file).bytes(name), start_->bytes(weight)))
+      fail("{}: was trained with another frozen {} than that of {}", folder.native(), weight, config_.start.native());
+  }
+}
+
+namespace {
+
+/// Sets the inputs; a leading axis of micro-batches is that of the program.
+void set_inputs(Session& session, const BatchData& data) {
+  for (const auto& [name, tensor] : data.tensors) session.set_input(name, tensor);
+  for (const auto& [name, normal] : data.normals) session.set_input_normal(name, normal);
+}
+
+}  // namespace
 
 StepRecord Trainer::step() {
   HR_CHECK(session_ != nullptr);
   const auto start = std::chrono::steady_clock::now();
-  HostTensor tokens(DType::kI32, {config_.size.micro_batches, config_.size.batch, config_.size.tokens + 1});
-  sequences_->fill(tokens, done_ * config_.size.micro_batches * config_.size.batch);
-  session_->set_input(kTokensInput, tokens);
+  set_inputs(*session_, objective_->data(done_));
   session_->run();
   ++done_;
-  const auto number = [&](const char* name) { return session_->output(name).at(0); };
-  return {.step = done_,
-          .loss = number("loss"),
-          .norm = number("norm"),
-          .rate = number("rate"),
-          .ms = milliseconds_since(start)};
+  const auto number = [&](std::string_view name) { return session_->output(name).at(0); };
+  StepRecord record{.step = done_, .loss = number("loss"), .norm = number("norm"), .rate = number("rate")};
+  if (config_.loss_scaling) record.loss_scale = number(kLossScaleState);
+  record.ms = milliseconds_since(start);
+  return record;
 }
 
 double Trainer::validate() {
-  HR_CHECK(session_ != nullptr && validation_.has_value());
-  const StepSize& size = config_.size;
-  if (!validating_)
+  HR_CHECK(session_ != nullptr && objective_->has_validation());
+  if (!validating_) {
+    // `loss_` is divided by all micro-batches of a step.
     validating_ = std::make_unique<Session>(
-        compile(build_loss(model_, size), switches_, backend_.properties().target).program, store_, backend_);
-  for (const TrainedWeight& weight : weights_) validating_->set_state(weight.name, session_->state(weight.name));
-  HostTensor tokens(DType::kI32, {size.batch, size.tokens + 1});
+        compile(build_validation(loss_, recipe_), switches_, backend_.properties().target).program, store_, backend_);
+  }
+  for (const TrainedWeight& weight : weights_)
+    validating_->set_state(weight.name, session_->state(state_of_checkpoint(weight.name)));
   double loss = 0;
   for (std::int64_t i = 0; i < config_.validation_batches; ++i) {
-    validation_->fill_in_order(tokens, i * size.batch);
-    validating_->set_input(kTokensInput, tokens);
+    set_inputs(*validating_, objective_->validation(i));
     validating_->run();
     loss += validating_->output("loss").at(0);
   }
-  return loss / static_cast<double>(config_.validation_batches);
+  return loss * static_cast<double>(config_.size.micro_batches) / static_cast<double>(config_.validation_batches);
 }
 
 void Trainer::save(const fs::path& folder) const {
   HR_CHECK(session_ != nullptr);
   PartialFolder partial(folder);
-  write_safetensors(partial.path() / "model.safetensors", read_states(*session_, weight_names(weights_)),
-                    {{"format", "pt"}});
-  write_safetensors(partial.path() / "optimizer.safetensors", read_states(*session_, optimizer_names(weights_)));
-  write_json(partial.path() / "config.json", config_.model);
-  write_json(partial.path() / "training.json",
-             {{"format", kTrainingFormat}, {"step", done_}, {"run", config_.determining()}, {"data", data_identity()}});
+  std::map<std::string, std::map<std::string, HostTensor>> files;
+  for (const TrainedWeight& weight : weights_) {
+    const auto [file, name] = place_of(*objective_, weight.name);
+    files[file].emplace(name, session_->state(state_of_checkpoint(weight.name)));
+  }
+  for (const std::string& weight : frozen_weights_) {
+    const auto [file, name] = place_of(*objective_, weight);
+    files[file].emplace(name, start_->read(weight));
+  }
+  for (const auto& [file, tensors] : files) write_safetensors(partial.path() / file, tensors, {{"format", "pt"}});
+  std::map<std::string, HostTensor> optimizer;
+  for (const std::string& name : optimizer_states()) optimizer.emplace(name, session_->state(name));
+  write_safetensors(partial.path() / "optimizer.safetensors", optimizer);
+  write_json(partial.path() / "config.json", objective_->checkpoint_config());
+  write_json(partial.path() / "training.json", {{"format", kTrainingFormat},
+                                                {"step", done_},
+                                                {"run", config_.determining()},
+                                                {"data", objective_->data_identity()}});
   partial.commit();
 }
 

@@ -11,12 +11,13 @@
 
 #include "backends/backend.hpp"
 #include "base/switches.hpp"
-#include "io/token_file.hpp"
+#include "base/text/name_filter.hpp"
+#include "io/checkpoint.hpp"
 #include "run/compile.hpp"
 #include "run/memory_need.hpp"
 #include "run/session/session.hpp"
 #include "run/weights/weight_store.hpp"
-#include "train/token_sequences.hpp"
+#include "train/objective.hpp"
 #include "train/training_config.hpp"
 
 namespace headroom {
@@ -27,6 +28,7 @@ struct StepRecord {
   double loss = 0;
   double norm = 0;  ///< of the gradient, before clipping
   double rate = 0;
+  std::optional<double> loss_scale = {};  ///< with loss scaling
   double ms = 0;
 
   /// Whether the update was skipped because the norm is not finite.
@@ -45,12 +47,19 @@ class Trainer {
 
   [[nodiscard]] const TrainingConfig& config() const noexcept { return config_; }
   [[nodiscard]] std::int64_t parameters() const noexcept;
-  [[nodiscard]] std::int64_t sequences_per_epoch() const noexcept { return sequences_->per_epoch(); }
+  /// Weights that are not trained.
+  [[nodiscard]] std::int64_t frozen_parameters() const noexcept;
+  [[nodiscard]] const Objective& objective() const noexcept { return *objective_; }
+  /// FLOPs of a step's products: three times those of the forward passes.
+  [[nodiscard]] double flops() const noexcept { return flops_; }
   [[nodiscard]] const Compiled& compiled() const noexcept { return compiled_; }
+  /// The session and the store of its weights, once there are weights.
+  [[nodiscard]] const Session& session() const noexcept { return *session_; }
+  [[nodiscard]] const WeightStore& store() const noexcept { return store_; }
   /// The memory of a session, before one exists.
   [[nodiscard]] MemoryNeed need() const;
 
-  /// Draws the weights.
+  /// Sets the first weights: those of the model's folder, and drawn ones for the others.
   void initialize();
   /// Continues from a checkpoint's folder. Throws Error if its run is another one (TrainingConfig::determining()), or
   /// its data.
@@ -60,27 +69,33 @@ class Trainer {
   [[nodiscard]] std::int64_t done() const noexcept { return done_; }
   /// Runs the next step.
   StepRecord step();
-  /// The loss of the current weights over the first sequences of the validation data.
+  /// The loss of the current weights, or of their running means, over the first batches of the validation data.
   [[nodiscard]] double validate();
 
-  /// Writes a checkpoint, a folder that must not exist and appears whole: `config.json` and `model.safetensors` as
-  /// transformers reads them, `optimizer.safetensors` and `training.json`.
+  /// Writes a checkpoint, a folder that must not exist and appears whole: `config.json` and the weights, or their
+  /// running means, as the library of the model's class reads them, `optimizer.safetensors` and `training.json`.
   void save(const std::filesystem::path& folder) const;
 
  private:
   void start();
-  [[nodiscard]] nlohmann::json data_identity() const;
-  void require_ids(const TokenFile& file) const;
+  [[nodiscard]] bool is_trained(const std::string& weight) const;
+  [[nodiscard]] const Shape& shape_of(const TrainedWeight& weight) const;
+  [[nodiscard]] HostTensor first_weight(const TrainedWeight& weight) const;
+  [[nodiscard]] std::string state_of_checkpoint(const std::string& weight) const;
+  [[nodiscard]] std::vector<std::string> optimizer_states() const;
+  void load_weights(const std::filesystem::path& folder);
 
   TrainingConfig config_;
   Backend& backend_;
   SwitchSet switches_;
-  LanguageModel model_;
-  TokenFile data_;
-  std::optional<TokenFile> validation_data_;
-  std::optional<TokenSequences> sequences_, validation_;
+  std::unique_ptr<Objective> objective_;
+  std::optional<Checkpoint> start_;
+  std::unique_ptr<NameFilter> frozen_;
+  StepRecipe recipe_;
+  Graph loss_;
   std::vector<TrainedWeight> weights_;
-  std::int64_t blocks_ = 0;
+  std::vector<std::string> frozen_weights_;
+  double flops_ = 0;
   WeightStore store_;
   Compiled compiled_;
   std::unique_ptr<Session> session_;

@@ -11,6 +11,8 @@
 #include "base/text/json.hpp"
 #include "base/text/name_filter.hpp"
 #include "base/text/nearest.hpp"
+#include "io/checkpoint.hpp"
+#include "models/component.hpp"
 
 namespace headroom {
 namespace {
@@ -69,18 +71,91 @@ class ConfigSection {
   std::string context_;
 };
 
-/// An object, or the name of a configuration of a class of networks.
-json parse_model(const ConfigSection& whole) {
+/// The entry of `known` with that name.
+template <class T>
+T parse_choice(const ConfigSection& section, std::string_view key, const std::string& given,
+               std::initializer_list<std::pair<std::string_view, T>> known) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : known) {
+    if (name == given) return value;
+    names.push_back(name);
+  }
+  fail("{}: {} is \"{}\", expected one of {}", section.context(), key, given, fmt::join(names, ", "));
+}
+
+/// An object, the folder of a model, whose weights are then the first ones, or the name of a configuration.
+void parse_model(const ConfigSection& whole, TrainingConfig& config) {
   const json& model = whole.at("model");
-  if (model.is_object()) return model;
+  config.model = model;
+  if (model.is_object()) return;
   std::vector<std::string> names;
   for (const ComponentClass& kind : component_classes())
     for (const NamedConfig& named : kind.named) {
-      if (model == named.name) return named.config();
+      if (model == named.name) {
+        config.model = named.config();
+        return;
+      }
       if (kind.passes.front().inputs == std::vector<std::string_view>{"input_ids"}) names.emplace_back(named.name);
     }
-  fail("{}: model is {}, expected a configuration, or one of {}", whole.context(), model.dump(),
-       fmt::join(names, ", "));
+  if (!model.is_string() || !std::filesystem::is_directory(model.get<std::string>()))
+    fail("{}: model is {}, expected a configuration, the folder of a model, or one of {}", whole.context(),
+         model.dump(), fmt::join(names, ", "));
+  config.start = model.get<std::string>();
+  config.model = Checkpoint::open(config.start).config();
+}
+
+/// The name of an objective, or an object with its options.
+void parse_objective(const ConfigSection& whole, TrainingConfig& config) {
+  const json by_name = whole.has("objective") ? whole.at("objective") : json("causal-lm");
+  const json object = by_name.is_object() ? by_name : json{{"kind", by_name}};
+  const ConfigSection section(object, whole.context() + ": objective",
+                              {"kind", "patch", "text_tokens", "no_prompt", "uniform", "shift"});
+  config.objective = parse_choice<ObjectiveKind>(section, "kind", section.text("kind", ""),
+                                                 {{"causal-lm", ObjectiveKind::kCausalLm},
+                                                  {"flow-matching", ObjectiveKind::kFlowMatching},
+                                                  {"classification", ObjectiveKind::kClassification}});
+  if (config.objective != ObjectiveKind::kFlowMatching && object.size() > 1)
+    fail("{}: {} has no options", section.context(), section.text("kind", ""));
+  constexpr std::int64_t kMost = 1 << 16;
+  config.flow = {.patch = section.whole("patch", config.flow.patch, 1, kMost),
+                 .text_tokens = section.whole("text_tokens", config.flow.text_tokens, 1, kMost),
+                 .no_prompt = section.real("no_prompt", config.flow.no_prompt, 0, 1),
+                 .uniform = section.real("uniform", config.flow.uniform, 0, 1),
+                 .shift = section.real("shift", config.flow.shift, -10, 10)};
+}
+
+/// A file of tokens, or an object with files of images.
+DataFiles parse_data(const json& data, const std::string& context, ObjectiveKind objective, bool has_pad) {
+  DataFiles files;
+  if (objective == ObjectiveKind::kCausalLm) {
+    if (!data.is_string()) fail("{}: data is {}, expected the name of a file of tokens", context, data.dump());
+    files.tokens = data.get<std::string>();
+    return files;
+  }
+  using Keys = std::initializer_list<std::string_view>;
+  const ConfigSection section(data, context + ": data",
+                              has_pad ? Keys{"images", "labels", "pad"} : Keys{"images", "labels"});
+  files.images = {.images = get_string(data, "images", section.context()),
+                  .labels = get_string(data, "labels", section.context())};
+  constexpr std::int64_t kMostPixels = 1 << 12;
+  if (has_pad) files.pad = section.whole("pad", 0, 0, kMostPixels);
+  return files;
+}
+
+void parse_precision(const ConfigSection& whole, TrainingConfig& config) {
+  config.precision =
+      parse_choice<Precision>(whole, "precision", whole.text("precision", "f32"),
+                              {{"f32", Precision::kF32}, {"bf16", Precision::kBF16}, {"f16", Precision::kF16}});
+  if (config.precision != Precision::kF16 && !whole.has("loss_scaling")) return;
+  const ConfigSection section = whole.section("loss_scaling", {"initial", "interval", "least", "most", "patience"});
+  constexpr double kLargest = 1.7e38;  // 2^127
+  LossScaling scaling;
+  scaling.least = section.real("least", scaling.least, 1 / kLargest, kLargest);
+  scaling.most = section.real("most", scaling.most, scaling.least, kLargest);
+  scaling.initial = section.real("initial", scaling.initial, scaling.least, scaling.most);
+  scaling.interval = section.whole("interval", scaling.interval, 1, kMostSteps);
+  scaling.patience = section.whole("patience", scaling.patience, 1, kMostSteps);
+  config.loss_scaling = scaling;
 }
 
 RateSchedule parse_schedule(const ConfigSection& whole, std::int64_t steps) {
@@ -90,13 +165,9 @@ RateSchedule parse_schedule(const ConfigSection& whole, std::int64_t steps) {
                         .warmup = section.whole("warmup", 0, 0, steps),
                         .updates = steps};
   using Kind = RateSchedule::Kind;
-  constexpr std::pair<std::string_view, Kind> kKinds[] = {
-      {"constant", Kind::kConstant}, {"linear", Kind::kLinear}, {"cosine", Kind::kCosine}};
-  const std::string kind = section.text("kind", "cosine");
-  const auto* const found = std::ranges::find(kKinds, kind, &std::pair<std::string_view, Kind>::first);
-  if (found == std::end(kKinds))
-    fail("{}: kind is \"{}\", expected constant, linear or cosine", section.context(), kind);
-  schedule.kind = found->second;
+  schedule.kind =
+      parse_choice<Kind>(section, "kind", section.text("kind", "cosine"),
+                         {{"constant", Kind::kConstant}, {"linear", Kind::kLinear}, {"cosine", Kind::kCosine}});
   return schedule;
 }
 
@@ -109,22 +180,36 @@ AdamW parse_optimizer(const ConfigSection& section) {
 }
 
 InitialValues parse_rule(const json& rule, const std::string& context) {
-  const ConfigSection section(rule, context, {"names", "normal", "constant", "per_depth"});
-  if (section.has("normal") == section.has("constant"))
-    fail("{}: expected either normal, a standard deviation, or constant", context);
+  const ConfigSection section(rule, context, {"names", "normal", "constant", "per_depth", "xavier"});
+  if (int{section.has("normal")} + int{section.has("constant")} + int{section.has("xavier")} != 1)
+    fail("{}: expected either normal, a standard deviation, or constant, or xavier", context);
   constexpr double kLargest = 1e30;
   return {.names = section.names("names"),
           .deviation = section.real("normal", 0, 0, kLargest),
           .mean = section.real("constant", 0, -kLargest, kLargest),
-          .per_depth = section.flag("per_depth")};
+          .per_depth = section.flag("per_depth"),
+          .xavier = section.flag("xavier")};
 }
 
-/// Those of GPT-2: the ends of residual branches get smaller the more there are.
-std::vector<InitialValues> own_initialization() {
-  return {{.names = "\\.c_proj\\.weight$", .deviation = 0.02, .per_depth = true},
-          {.names = "(^|\\.)ln_[^.]*\\.weight$", .mean = 1},
-          {.names = "\\.bias$"},
-          {.names = "", .deviation = 0.02}};
+std::vector<InitialValues> own_initialization(ObjectiveKind objective) {
+  switch (objective) {
+    case ObjectiveKind::kCausalLm:  // those of GPT-2: the ends of residual branches get smaller the more there are
+      return {{.names = "\\.c_proj\\.weight$", .deviation = 0.02, .per_depth = true},
+              {.names = "(^|\\.)ln_[^.]*\\.weight$", .mean = 1},
+              {.names = "\\.bias$"},
+              {.names = "", .deviation = 0.02}};
+    case ObjectiveKind::kFlowMatching:  // Peebles and Xie, "Scalable diffusion models with transformers", 2023: every
+                                        // block begins as the identity, and the output as 0
+      return {{.names = "^prompts\\.", .deviation = 1},
+              {.names = "\\.bias$"},
+              {.names = "\\.norm_(added_)?[qk]\\.weight$", .mean = 1},
+              {.names = "(^|\\.)norm[^.]*\\.linear\\.weight$|^proj_out\\.weight$"},
+              {.names = "^time_text_embed\\.", .deviation = 0.02},
+              {.names = "", .xavier = true}};
+    case ObjectiveKind::kClassification:
+      return {{.names = "\\.bias$"}, {.names = "", .xavier = true}};
+  }
+  HR_CHECK(false);
 }
 
 }  // namespace
@@ -132,9 +217,19 @@ std::vector<InitialValues> own_initialization() {
 json TrainingConfig::determining() const {
   json rules = json::array();
   for (const InitialValues& rule : initialization)
-    rules.push_back({rule.names, rule.deviation, rule.mean, rule.per_depth});
+    rules.push_back({rule.names, rule.deviation, rule.mean, rule.per_depth, rule.xavier});
   const RateSchedule& rates = optimizer.schedule;
+  json scaling;
+  if (loss_scaling)
+    scaling = {loss_scaling->initial, loss_scaling->interval, loss_scaling->least, loss_scaling->most,
+               loss_scaling->patience};
   return {{"model", model},
+          {"frozen", frozen},
+          {"objective",
+           {static_cast<int>(objective), flow.patch, flow.text_tokens, flow.no_prompt, flow.uniform, flow.shift}},
+          {"pad", data.pad},
+          {"precision", static_cast<int>(precision)},
+          {"loss_scaling", std::move(scaling)},
           {"tokens", size.tokens},
           {"batch", size.batch},
           {"micro_batches", size.micro_batches},
@@ -142,23 +237,28 @@ json TrainingConfig::determining() const {
           {"seed", seed},
           {"optimizer",
            {optimizer.betas[0], optimizer.betas[1], optimizer.epsilon, optimizer.weight_decay, optimizer.clip,
-            no_weight_decay}},
+            optimizer.average, no_weight_decay}},
           {"schedule", {static_cast<int>(rates.kind), rates.peak, rates.final_share, rates.warmup}},
           {"initialization", std::move(rules)}};
 }
 
 TrainingConfig parse_training_config(const json& file, const std::string& context) {
-  const ConfigSection whole(file, context,
-                            {"model", "objective", "data", "tokens", "batch", "micro_batches", "steps", "seed",
-                             "optimizer", "schedule", "initialization", "validation", "checkpoints"});
+  const ConfigSection whole(
+      file, context,
+      {"model", "frozen", "objective", "data", "tokens", "batch", "micro_batches", "steps", "seed", "optimizer",
+       "schedule", "averages", "precision", "loss_scaling", "initialization", "validation", "checkpoints"});
   TrainingConfig config;
-  config.model = parse_model(whole);
-  if (const std::string objective = whole.text("objective", "causal-lm"); objective != "causal-lm")
-    fail("{}: objective is \"{}\", expected causal-lm", context, objective);
-  config.data = get_string(file, "data", context);
+  parse_model(whole, config);
+  config.frozen = whole.names("frozen");
+  if (!config.frozen.empty() && config.start.empty())
+    fail("{}: frozen needs trained weights: give the folder of a model as model", context);
+  parse_objective(whole, config);
+  config.data = parse_data(whole.at("data"), context, config.objective, true);
+  const bool has_tokens = config.objective == ObjectiveKind::kCausalLm;
+  if (!has_tokens && whole.has("tokens")) fail("{}: tokens is of the objective causal-lm alone", context);
   config.size = {.micro_batches = whole.whole("micro_batches", 1, 1, kMostSequences),
                  .batch = whole.whole("batch", std::nullopt, 1, kMostSequences),
-                 .tokens = whole.whole("tokens", std::nullopt, 1, kMostSequences)};
+                 .tokens = has_tokens ? whole.whole("tokens", std::nullopt, 1, kMostSequences) : 1};
   config.steps = whole.whole("steps", std::nullopt, 1, kMostSteps);
   config.seed = static_cast<std::uint64_t>(whole.whole("seed", 0, 0, std::numeric_limits<std::int64_t>::max()));
   const ConfigSection optimizer =
@@ -166,8 +266,13 @@ TrainingConfig parse_training_config(const json& file, const std::string& contex
   config.optimizer = parse_optimizer(optimizer);
   config.no_weight_decay = optimizer.names("no_weight_decay");
   config.optimizer.schedule = parse_schedule(whole, config.steps);
+  if (whole.has("averages")) {
+    constexpr double kMostDecay = 0.9999999;
+    config.optimizer.average = whole.section("averages", {"decay"}).real("decay", 0.9995, 1e-6, kMostDecay);
+  }
+  parse_precision(whole, config);
   if (!whole.has("initialization")) {
-    config.initialization = own_initialization();
+    config.initialization = own_initialization(config.objective);
   } else {
     const json& rules = whole.at("initialization");
     if (!rules.is_array()) fail("{}: initialization is {}, but a list was expected", context, rules.dump());
@@ -176,7 +281,7 @@ TrainingConfig parse_training_config(const json& file, const std::string& contex
   }
   if (whole.has("validation")) {
     const ConfigSection validation = whole.section("validation", {"data", "every", "batches"});
-    config.validation_data = get_string(whole.at("validation"), "data", validation.context());
+    config.validation_data = parse_data(validation.at("data"), validation.context(), config.objective, false);
     config.validation_every = validation.whole("every", config.validation_every, 1, kMostSteps);
     config.validation_batches = validation.whole("batches", config.validation_batches, 1, kMostSteps);
   }

@@ -27,12 +27,17 @@ std::string error_with(const json& changes) {
 TEST(TrainingConfig, HasDefaults) {
   const TrainingConfig config = parse_training_config(least_config(), "run.json");
   EXPECT_EQ(config.model.at("n_layer"), 12);
-  EXPECT_EQ(config.size.total_tokens(), 256);
+  EXPECT_EQ(config.size.samples(), 4);
+  EXPECT_EQ(config.size.tokens, 64);
   EXPECT_EQ(config.optimizer.schedule.updates, 100);
   EXPECT_EQ(config.optimizer.schedule.kind, RateSchedule::Kind::kCosine);
   EXPECT_EQ(config.optimizer.clip, 1);
   EXPECT_EQ(config.checkpoint_every, 0);
-  EXPECT_TRUE(config.validation_data.empty());
+  EXPECT_EQ(config.data.tokens, "data.bin");
+  EXPECT_TRUE(config.validation_data.tokens.empty());
+  EXPECT_EQ(config.precision, Precision::kF32);
+  EXPECT_FALSE(config.loss_scaling.has_value());
+  EXPECT_EQ(config.optimizer.average, 0);
 }
 
 TEST(TrainingConfig, SaysWhatIsWrong) {
@@ -40,15 +45,50 @@ TEST(TrainingConfig, SaysWhatIsWrong) {
   EXPECT_THAT(error_with({{"setps", 5}}), HasSubstr("did you mean 'steps'"));
   EXPECT_THAT(error_with({{"steps", nullptr}}), HasSubstr("steps"));
   EXPECT_THAT(error_with({{"batch", 0}}), HasSubstr("run.json: batch is 0, expected 1 to"));
-  EXPECT_THAT(error_with({{"model", "gpt-1"}}), HasSubstr("model is \"gpt-1\", expected a configuration, or one of"));
-  EXPECT_THAT(error_with({{"objective", "masked"}}), HasSubstr("objective is \"masked\", expected causal-lm"));
+  EXPECT_THAT(error_with({{"model", "gpt-1"}}),
+              HasSubstr("model is \"gpt-1\", expected a configuration, the folder of a model, or one of"));
+  EXPECT_THAT(error_with({{"objective", "masked"}}),
+              HasSubstr("objective: kind is \"masked\", expected one of causal-lm, flow-matching"));
   EXPECT_THAT(error_with({{"optimizer", {{"beta1", 1}}}}), HasSubstr("run.json: optimizer: beta1 is 1, expected 0 to"));
   EXPECT_THAT(error_with({{"optimizer", {{"no_weight_decay", "("}}}}), HasSubstr("("));
   EXPECT_THAT(error_with({{"optimizer", 3}}), HasSubstr("run.json: optimizer is 3, but an object was expected"));
-  EXPECT_THAT(error_with({{"schedule", {{"kind", "step"}}}}), HasSubstr("kind is \"step\", expected constant"));
+  EXPECT_THAT(error_with({{"schedule", {{"kind", "step"}}}}), HasSubstr("kind is \"step\", expected one of constant"));
   EXPECT_THAT(error_with({{"schedule", {{"warmup", 101}}}}), HasSubstr("warmup is 101, expected 0 to 100"));
   EXPECT_THAT(error_with({{"validation", {{"every", 5}}}}), HasSubstr("data"));
   EXPECT_THAT(error_with({{"initialization", json::array({{{"names", "x"}}})}}), HasSubstr("expected either normal"));
+  EXPECT_THAT(error_with({{"precision", "fp8"}}), HasSubstr("precision is \"fp8\", expected one of f32, bf16, f16"));
+  EXPECT_THAT(error_with({{"frozen", "bias"}}), HasSubstr("frozen needs trained weights: give the folder of a model"));
+  EXPECT_THAT(error_with({{"averages", {{"decay", 1}}}}), HasSubstr("averages: decay is 1, expected"));
+  EXPECT_THAT(error_with({{"loss_scaling", {{"initial", 0.5}}}}),
+              HasSubstr("loss_scaling: initial is 0.5, expected 1"));
+  EXPECT_THAT(error_with({{"objective", {{"kind", "causal-lm"}, {"patch", 2}}}}),
+              HasSubstr("causal-lm has no options"));
+  EXPECT_THAT(error_with({{"objective", "classification"}}), HasSubstr("data is \"data.bin\", but an object was"));
+}
+
+TEST(TrainingConfig, ReadsThatOfImages) {
+  const json file = {{"model", {{"_class_name", "FluxTransformer2DModel"}}},
+                     {"objective", {{"kind", "flow-matching"}, {"text_tokens", 4}, {"no_prompt", 0.5}}},
+                     {"data", {{"images", "a.gz"}, {"labels", "b.gz"}, {"pad", 2}}},
+                     {"batch", 4},
+                     {"steps", 100},
+                     {"precision", "f16"},
+                     {"loss_scaling", {{"interval", 7}}},
+                     {"averages", {{"decay", 0.9}}},
+                     {"validation", {{"data", {{"images", "c.gz"}, {"labels", "d.gz"}}}}}};
+  const TrainingConfig config = parse_training_config(file, "run.json");
+  EXPECT_EQ(config.objective, ObjectiveKind::kFlowMatching);
+  EXPECT_EQ(config.flow, (FlowOptions{.text_tokens = 4, .no_prompt = 0.5}));
+  EXPECT_EQ(config.data.images.images, "a.gz");
+  EXPECT_EQ(config.data.pad, 2);
+  EXPECT_EQ(config.validation_data.images.labels, "d.gz");
+  EXPECT_EQ(config.precision, Precision::kF16);
+  EXPECT_EQ(config.loss_scaling.value(), (LossScaling{.interval = 7}));
+  EXPECT_EQ(config.optimizer.average, 0.9);
+  json with_tokens = file;
+  with_tokens["tokens"] = 5;
+  EXPECT_THAT(error_of([&] { static_cast<void>(parse_training_config(with_tokens, "run.json")); }),
+              HasSubstr("tokens is of the objective causal-lm alone"));
 }
 
 TEST(TrainingConfig, IsChangedByKey) {
@@ -85,6 +125,17 @@ TEST(InitialWeights, FollowTheFirstRuleThatMatches) {
   EXPECT_NE(one.at(0), initial_weight("b.weight", {4}, config.initialization, 8, 1).at(0));
   EXPECT_NE(one.at(0), initial_weight("a.weight", {4}, config.initialization, 8, 2).at(0));
   EXPECT_EQ(one.at(0), initial_weight("a.weight", {4}, config.initialization, 8, 1).at(0));
+  const std::vector<InitialValues> xavier = {{.names = "", .xavier = true}};
+  const HostTensor convolution = initial_weight("a", {8, 4, 3, 3}, xavier, 8, 1);
+  double largest = 0, sum = 0;
+  for (std::int64_t i = 0; i < convolution.numel(); ++i) {
+    largest = std::max(largest, std::abs(convolution.at(i)));
+    sum += convolution.at(i);
+  }
+  EXPECT_NEAR(largest, std::sqrt(6.0 / (12 * 9)), 0.01);
+  EXPECT_NEAR(sum / static_cast<double>(convolution.numel()), 0, 0.02);
+  EXPECT_THAT(error_of([&] { static_cast<void>(initial_weight("a", {8}, xavier, 8, 1)); }),
+              HasSubstr("xavier is for matrices, and a is [8]"));
   const std::vector<InitialValues> few = {{.names = "^b"}};
   EXPECT_THAT(error_of([&] { static_cast<void>(initial_weight("a", {4}, few, 8, 1)); }),
               HasSubstr("no rule of `initialization` matches the weight a"));

@@ -19,7 +19,8 @@ nlohmann::json number_or_null(double value) { return std::isfinite(value) ? nloh
 
 class TrainingRun {
  public:
-  TrainingRun(Trainer& trainer, const RunOptions& options) : trainer_(trainer), options_(options) {}
+  TrainingRun(Trainer& trainer, const RunOptions& options)
+      : trainer_(trainer), options_(options), memory_bytes_(trainer.need().total()) {}
 
   RunOutcome run() {
     begin();
@@ -54,13 +55,18 @@ class TrainingRun {
 
   void step(TrainingLog& log) {
     const StepRecord record = trainer_.step();
-    nlohmann::json line = {
-        {"step", record.step},
-        {"loss", number_or_null(record.loss)},
-        {"norm", number_or_null(record.norm)},
-        {"rate", record.rate},
-        {"ms", record.ms},
-        {"tokens_per_s", 1e3 * static_cast<double>(trainer_.config().size.total_tokens()) / record.ms}};
+    const Objective& objective = trainer_.objective();
+    const double units = static_cast<double>(trainer_.config().size.samples() * objective.units_of_sample());
+    const double seconds = record.ms / 1e3;
+    nlohmann::json line = {{"step", record.step},
+                           {"loss", number_or_null(record.loss)},
+                           {"norm", number_or_null(record.norm)},
+                           {"rate", record.rate},
+                           {"ms", record.ms},
+                           {fmt::format("{}s_per_s", objective.unit()), units / seconds},
+                           {"memory_bytes", memory_bytes_}};
+    if (options_.peak_flops > 0) line["mfu"] = trainer_.flops() / seconds / options_.peak_flops;
+    if (record.loss_scale) line["loss_scale"] = *record.loss_scale;
     if (record.is_skipped()) line["skipped"] = true;
     log.append(line);
     if (options_.on_step) options_.on_step(record);
@@ -73,7 +79,7 @@ class TrainingRun {
 
   [[nodiscard]] bool is_validation_due() const {
     const TrainingConfig& config = trainer_.config();
-    return !config.validation_data.empty() &&
+    return trainer_.objective().has_validation() &&
            (trainer_.done() % config.validation_every == 0 || trainer_.done() == config.steps);
   }
 
@@ -97,6 +103,7 @@ class TrainingRun {
 
   Trainer& trainer_;
   const RunOptions& options_;
+  std::size_t memory_bytes_;
   RunOutcome outcome_;
 };
 

@@ -15,6 +15,8 @@ struct RunOptions {
   bool resume = false;             ///< from the last checkpoint in `out`, if there is one
   /// The last step of this call; later ones are left to a call that resumes. The learning rate is that of all steps.
   std::optional<std::int64_t> last_step = std::nullopt;
+  /// FLOPs per second that the device can do, for the share of them that the log tells; 0 if unknown.
+  double peak_flops = 0;
   std::function<void(const StepRecord& record)> on_step = {};
   std::function<void(std::int64_t step, double loss)> on_validation = {};
   /// Asked after each step; if true, the run ends with a checkpoint.

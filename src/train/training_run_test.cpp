@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
 
+#include "base/target.hpp"
 #include "base/test_util.hpp"
 #include "base/text/json.hpp"
+#include "io/safetensors.hpp"
+#include "io/token_file.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
 #include "train/training_log.hpp"
@@ -160,6 +164,110 @@ TEST_F(TrainingRunTest, WritesAModelThatOpens) {
     loss += std::log(sum) - logits.at(i * kIds + data.ids()[static_cast<std::size_t>(i) + 1]);
   }
   EXPECT_NEAR(loss / 24, outcome.validation.value(), 1e-5);
+}
+
+/// The files of weights hold the running means, and a run goes on from the weights themselves.
+TEST_F(TrainingRunTest, AveragesWeights) {
+  static_cast<void>(train("plain"));
+  config_["averages"] = {{"decay", 0.9}};
+  config_["loss_scaling"] = {{"initial", 1024}, {"interval", 3}};
+  static_cast<void>(train("whole"));
+  static_cast<void>(train("parts", {.last_step = 5}));
+  static_cast<void>(train("parts", {.resume = true}));
+  expect_same("whole", "parts");
+  const fs::path last = checkpoint_name(kSteps);
+  const SafetensorsFile plain = SafetensorsFile::open(folder_ / "plain" / last / "model.safetensors");
+  const SafetensorsFile averages = SafetensorsFile::open(folder_ / "whole" / last / "model.safetensors");
+  const SafetensorsFile rest = SafetensorsFile::open(folder_ / "whole" / last / "optimizer.safetensors");
+  EXPECT_EQ(rest.read("loss_scale").at(0), 16384) << "doubled every third step";
+  const std::string name = "transformer.h.0.mlp.c_fc.weight";
+  const HostTensor trained = rest.read(name);
+  EXPECT_LT(relative_l2(trained, plain.read(name)), 1e-5) << "neither changes what is learned";
+  EXPECT_GT(relative_l2(trained, averages.read(name)), 1e-3);
+  EXPECT_LT(relative_l2(trained, averages.read(name)), 0.5);
+}
+
+TEST_F(TrainingRunTest, ValidatesWithTheAverages) {
+  config_["averages"] = {{"decay", 1e-6}};  // which are then the weights
+  const RunOutcome same = train("same");
+  config_.erase("averages");
+  const RunOutcome plain = train("plain");
+  EXPECT_NEAR(same.validation.value(), plain.validation.value(), 1e-5);
+  config_["averages"] = {{"decay", 0.999}};
+  EXPECT_GT(train("slow").validation.value(), plain.validation.value() + 0.01);
+}
+
+TEST_F(TrainingRunTest, StartsFromAFolderAndKeepsWhatIsFrozen) {
+  const fs::path start = train("first").checkpoint;
+  const double before = train("first", {.resume = true}).validation.value_or(0);
+  EXPECT_EQ(before, 0) << "nothing was to be done";
+  config_["model"] = start.string();
+  config_["frozen"] = "\\.h\\.0\\.|wte";
+  config_["schedule"]["learning_rate"] = 1e-3;
+  double first_loss = 0;
+  RunOptions options;
+  options.on_step = [&](const StepRecord& record) {
+    if (record.step == 1) first_loss = record.loss;
+  };
+  static_cast<void>(train("second", options));
+  EXPECT_LT(first_loss, std::log(kIds) - 0.1) << "it knows what the first run learned";
+  const SafetensorsFile old = SafetensorsFile::open(start / "model.safetensors");
+  const SafetensorsFile now = SafetensorsFile::open(folder_ / "second" / checkpoint_name(kSteps) / "model.safetensors");
+  EXPECT_EQ(now.entries().size(), old.entries().size());
+  for (const auto& [name, entry] : old.entries()) {
+    const bool is_frozen = name.find(".h.0.") != std::string::npos || name.find("wte") != std::string::npos;
+    EXPECT_EQ(std::ranges::equal(old.bytes(name), now.bytes(name)), is_frozen) << name;
+  }
+  const SafetensorsFile optimizer =
+      SafetensorsFile::open(folder_ / "second" / checkpoint_name(kSteps) / "optimizer.safetensors");
+  EXPECT_FALSE(optimizer.has(first_moment_name("transformer.wte.weight")));
+
+  static_cast<void>(train("parts", {.last_step = 5}));
+  static_cast<void>(train("parts", {.resume = true}));
+  expect_same("second", "parts");
+  static_cast<void>(train("moved", {.last_step = 5}));
+  config_["model"] = (folder_ / "second" / checkpoint_name(kSteps)).string();
+  EXPECT_EQ(error("moved", {.resume = true, .last_step = 6}), "(no error)") << "that has the same frozen weights";
+  const std::map<std::string, HostTensor> zeros = [&] {
+    std::map<std::string, HostTensor> tensors;
+    for (const auto& [name, entry] : old.entries()) tensors.emplace(name, HostTensor(entry.dtype, entry.shape));
+    return tensors;
+  }();
+  fs::copy(start, folder_ / "zeros", fs::copy_options::recursive);
+  write_safetensors(folder_ / "zeros/model.safetensors", zeros);
+  config_["model"] = (folder_ / "zeros").string();
+  EXPECT_THAT(error("moved", {.resume = true}), HasSubstr("was trained with another frozen transformer."));
+  std::map<std::string, HostTensor> integers = zeros;
+  integers.insert_or_assign("transformer.ln_f.bias", HostTensor(DType::kI8, {16}));
+  write_safetensors(folder_ / "zeros/model.safetensors", integers);
+  EXPECT_THAT(error("third"), HasSubstr("transformer.ln_f.bias is i8, and only floats are trained"));
+  config_["frozen"] = "nothing";
+  EXPECT_THAT(error("third"), HasSubstr("frozen: \"nothing\" matches no weight"));
+}
+
+TEST_F(TrainingRunTest, LearnsInBf16) {
+  if (const std::string obstacle = obstacle_to(Capability::kBf16, cpu_->properties().target); !obstacle.empty())
+    GTEST_SKIP() << obstacle;
+  config_["precision"] = "bf16";
+  static_cast<void>(train("whole"));
+  static_cast<void>(train("parts", {.last_step = 5}));
+  const RunOutcome half = train("parts", {.resume = true});
+  expect_same("whole", "parts");
+  config_["precision"] = "f32";
+  EXPECT_NEAR(half.validation.value(), train("single").validation.value(), 0.02);
+  EXPECT_THAT(error("parts", {.resume = true}), HasSubstr("was trained with another 'precision'"));
+  config_["precision"] = "f16";
+  EXPECT_THAT(error("half"), HasSubstr("precision f16: float16 runs on NVIDIA GPUs"));
+}
+
+/// transformers warns of a configuration whose tokens are not in the vocabulary.
+TEST_F(TrainingRunTest, NamesTheTokenOfADocumentsBeginning) {
+  const fs::path checkpoint = train("out", {.last_step = 1}).checkpoint;
+  const nlohmann::json config = read_json(checkpoint / "config.json");
+  EXPECT_EQ(config.at("eos_token_id"), 0);
+  EXPECT_EQ(config.at("bos_token_id"), 0);
+  config_["model"]["eos_token_id"] = 3;
+  EXPECT_EQ(read_json(train("other", {.last_step = 1}).checkpoint / "config.json").at("eos_token_id"), 3);
 }
 
 TEST_F(TrainingRunTest, RefusesToContinueAnotherRun) {

@@ -2,48 +2,46 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "models/component.hpp"
+#include "base/target.hpp"
+#include "ir/graph.hpp"
 #include "train/adamw.hpp"
+#include "train/loss_scaling.hpp"
 
 namespace headroom {
 
-/// The sequences of a step.
-struct StepSize {
-  std::int64_t micro_batches = 1;  ///< whose gradients are added up before the update
-  std::int64_t batch = 1;          ///< sequences of a micro-batch
-  std::int64_t tokens = 1;         ///< of a sequence that are predicted
+/// The dtype of a loss's products, and of what lies between them. Weights, their gradients' sums, moments and the loss
+/// are f32 in any case.
+enum class Precision : std::uint8_t { kF32, kBF16, kF16 };
+/// Converts the graph of a loss in f32 by the pass of that name. Throws Error if the target cannot compute in it.
+void apply_precision(Graph& loss, Precision precision, const Target& target);
 
-  [[nodiscard]] std::int64_t total_tokens() const { return micro_batches * batch * tokens; }
-};
-
-/// The input of a step: i32 [micro_batches, batch, tokens + 1].
-inline constexpr std::string_view kTokensInput = "tokens";
-
-/// A language model to be trained: a component whose first pass makes `logits` of `input_ids`.
-struct LanguageModel {
-  const ComponentClass* kind = nullptr;
-  const nlohmann::json* config = nullptr;
-
-  /// The graph of its pass in f32, for sequences of this size.
-  [[nodiscard]] Graph forward(std::int64_t batch, std::int64_t tokens) const;
+/// How a step is made of a loss.
+struct StepRecipe {
+  std::int64_t micro_batches = 1;
+  AdamW adamw = {};
+  std::optional<LossScaling> loss_scaling = std::nullopt;
+  /// Whether a weight is trained; if unset, all are. The others stay params.
+  std::function<bool(const std::string& name)> is_trained = {};
+  /// Whether a weight decays; if unset, all do.
+  std::function<bool(const std::string& name, const Shape& shape)> decays = {};
 };
 
 /// One step of training as a graph: forward and backward passes of each micro-batch, and the update. Weights are states
-/// in f32 with the names of the checkpoint's tensors. Outputs are scalars in f32: `loss`, the mean over all tokens of
-/// the step; `norm` of the gradient before clipping; and `rate`.
+/// in f32 with the names of the checkpoint's tensors. Inputs are those of the loss, each with a leading axis of
+/// micro-batches. Outputs are scalars in f32: `loss`, the sum over all micro-batches; `norm` of the gradient before
+/// clipping; `rate`; and with loss scaling `loss_scale`, the one that the step used.
 struct TrainingStep {
   Graph graph{"training_step"};
   std::vector<TrainedWeight> weights;
 };
-/// `decays` says which weights decay.
-[[nodiscard]] TrainingStep build_training_step(const LanguageModel& model, const StepSize& size, const AdamW& adamw,
-                                               const std::function<bool(const std::string&, const Shape&)>& decays);
+/// `loss` is a straight line over params, with a scalar `loss` in f32 as its output.
+[[nodiscard]] TrainingStep build_training_step(const Graph& loss, const StepRecipe& recipe);
 
-/// The loss alone over one micro-batch, with the same states: the output `loss`.
-[[nodiscard]] Graph build_loss(const LanguageModel& model, const StepSize& size);
+/// The loss alone of one micro-batch, with the same states, and inputs with a leading axis of 1.
+[[nodiscard]] Graph build_validation(const Graph& loss, const StepRecipe& recipe);
 
 }  // namespace headroom

@@ -7,6 +7,9 @@ adamw.json: weights and moments after each update by given gradients, with rates
 gpt2.safetensors: GPT-2 of the folder text/gpt2 after STEPS steps of two micro-batches each: `tokens` [steps, micro-batches, batch, tokens + 1],
 `losses` (the mean over all tokens of a step), `norms` (before clipping), and the weights at the end under their names. Needs PyTorch and
 transformers.
+flow.safetensors: a tiny FLUX and its table of prompts, trained by flow matching for STEPS steps: `start.NAME`, the weights at the
+beginning; of every step `images` (pixels in patches, u8), `prompts` (rows of the table), `sigmas` and `noise`, `losses` and `norms`;
+the weights at the end under their names, and `average.NAME`, their running means. Needs diffusers.
 """
 
 import argparse
@@ -16,11 +19,17 @@ import os
 import torch
 from safetensors.torch import load_file, save_file
 
+from diffusers import FluxTransformer2DModel
 from transformers import GPT2Config, GPT2LMHeadModel
+
+from make_gradients import true_double
 
 BETAS, EPSILON, DECAY, CLIP = (0.9, 0.95), 1e-8, 0.1, 1.0
 RATES = [2e-3, 4e-3, 3e-3, 1e-3]
 STEPS, MICRO, BATCH, TOKENS = 4, 2, 3, 9
+FLUX = dict(patch_size=1, in_channels=4, num_layers=1, num_single_layers=1, attention_head_dim=8, num_attention_heads=2,
+            joint_attention_dim=6, pooled_projection_dim=5, guidance_embeds=False, axes_dims_rope=[2, 2, 4])
+SIDE, TEXT, CLASSES, AVERAGE = 3, 2, 3, 0.25  # tokens of a side, tokens of a prompt
 
 
 def optimizer_of(weights):
@@ -88,6 +97,52 @@ def make_gpt2(text, out):
     print(f"losses {losses}, norms {norms}")
 
 
+def train_flow(model, named, averages, images, prompts, sigmas, noise, image_ids):
+    states, pooled = named["prompts.encoder_hidden_states"], named["prompts.pooled_projections"]
+    optimizer = optimizer_of(list(named.values()))
+    losses, norms = [], []
+    for step in range(STEPS):
+        x, e, s = images[step] / 127.5 - 1, noise[step], sigmas[step]
+        velocity = model(hidden_states=(1 - s[:, None, None]) * x + s[:, None, None] * e, encoder_hidden_states=states[prompts[step]],
+                         pooled_projections=pooled[prompts[step]], timestep=s, img_ids=image_ids.reshape(-1, 3),
+                         txt_ids=torch.zeros(TEXT, 3), return_dict=False)[0]
+        loss = torch.nn.functional.mse_loss(velocity, e - x)
+        loss.backward()
+        losses.append(loss.item())
+        norms.append(update(optimizer, list(named.values()), RATES[step]))
+        share = 1 - min(AVERAGE, (2 + step) / (11 + step))
+        for name, weight in named.items():
+            averages[name] += share * (weight.detach() - averages[name])
+    return losses, norms
+
+
+def make_flow(out):
+    torch.manual_seed(9)
+    model = FluxTransformer2DModel.from_config(FLUX).double().train()
+    draw = torch.Generator().manual_seed(10)
+    for weight in model.parameters():  # so that no gradient is 0, as behind a modulation of 0
+        weight.data = (torch.randn(weight.shape, generator=draw) * 0.2 + (weight.ndim == 1)).float().double()
+    states = torch.nn.Parameter(torch.randn(CLASSES + 1, TEXT, FLUX["joint_attention_dim"], generator=draw).float().double())
+    pooled = torch.nn.Parameter(torch.randn(CLASSES + 1, FLUX["pooled_projection_dim"], generator=draw).float().double())
+    named = {"prompts.encoder_hidden_states": states, "prompts.pooled_projections": pooled, **dict(model.named_parameters())}
+    tensors = {f"start.{name}": weight.detach().float() for name, weight in named.items()}
+    averages = {name: weight.detach().clone() for name, weight in named.items()}
+    images = torch.randint(256, (STEPS, BATCH, SIDE * SIDE, 4), generator=draw, dtype=torch.uint8)
+    prompts = torch.randint(CLASSES + 1, (STEPS, BATCH), generator=draw)
+    sigmas = torch.rand(STEPS, BATCH, generator=draw).float()
+    noise = torch.randn(STEPS, BATCH, SIDE * SIDE, 4, generator=draw).float()
+    image_ids = torch.zeros(SIDE, SIDE, 3)
+    image_ids[..., 1], image_ids[..., 2] = torch.arange(SIDE)[:, None], torch.arange(SIDE)[None, :]
+    with true_double():
+        losses, norms = train_flow(model, named, averages, images.double(), prompts, sigmas.double(), noise.double(), image_ids)
+    tensors |= {name: weight.detach().clone() for name, weight in named.items()}
+    tensors |= {f"average.{name}": average for name, average in averages.items()}
+    tensors |= {"images": images, "prompts": prompts, "sigmas": sigmas, "noise": noise, "losses": torch.tensor(losses, dtype=torch.float64),
+                "norms": torch.tensor(norms, dtype=torch.float64)}
+    save_file(tensors, os.path.join(out, "flow.safetensors"), metadata={"config": json.dumps(FLUX | {"_class_name": "FluxTransformer2DModel"})})
+    print(f"losses {losses}, norms {norms}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--text", required=True, help="the folder of the goldens of text, which has gpt2")
@@ -97,6 +152,7 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     make_adamw(args.out)
     make_gpt2(args.text, args.out)
+    make_flow(args.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/interrupt.hpp"
 #include "base/output.hpp"
@@ -11,8 +14,13 @@
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
+#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/without_effect.hpp"
+#include "measure/probes/floor.hpp"
+#include "measure/protocol/submissions.hpp"
+#include "measure/results/describe.hpp"
+#include "models/config.hpp"
 #include "train/training_run.hpp"
 
 namespace headroom {
@@ -24,7 +32,8 @@ struct TrainArguments {
   std::string config, out;
   std::vector<std::string> settings;
   std::int64_t steps = 0;
-  bool resume = false, dry_run = false;
+  bool resume = false, dry_run = false, mfu = false;
+  std::string save;
 };
 
 TrainingConfig read_training_config(const TrainArguments& arguments) {
@@ -36,27 +45,69 @@ TrainingConfig read_training_config(const TrainArguments& arguments) {
 /// What a run consists of, and the memory that it takes.
 void print_run(const Trainer& trainer) {
   const TrainingConfig& config = trainer.config();
-  const StepSize& size = config.size;
+  const Objective& objective = trainer.objective();
   const MemoryNeed need = trainer.need();
-  const std::int64_t sequences = size.micro_batches * size.batch;
-  print_out("{} of {}, {} of {} each: {} epochs of the data\n", format_count(trainer.parameters(), "parameter"),
-            get_string_or(config.model, "model_type", "a model", "model"), format_count(config.steps, "step"),
-            format_count(size.total_tokens(), "token"),
-            format_significant(static_cast<double>(config.steps * sequences) /
-                               static_cast<double>(trainer.sequences_per_epoch())));
+  const std::int64_t samples = config.size.samples();
+  const std::string frozen = trainer.frozen_parameters() == 0
+                                 ? std::string()
+                                 : fmt::format(" ({} more are frozen)", trainer.frozen_parameters());
+  print_out("{}{} of {}, {} of {} each: {} epochs of the data\n", format_count(trainer.parameters(), "parameter"),
+            frozen, config::class_name(config.model), format_count(config.steps, "step"),
+            format_count(samples * objective.units_of_sample(), objective.unit()),
+            format_significant(static_cast<double>(config.steps * samples) /
+                               static_cast<double>(objective.samples_per_epoch())));
   print_out("memory {}: weights, moments and sums {}, activations {}, constants and inputs {}\n",
             format_bytes(need.total()), format_bytes(need.state), format_bytes(need.activations),
             format_bytes(need.total() - need.state - need.activations));
 }
 
+/// FLOPs per second of bare products in the arithmetic of the run.
+double measure_peak(const TrainingConfig& config, Backend& backend) {
+  constexpr double kSeconds = 1;
+  MachineRates rates(backend, short_protocol(backend, kSeconds));
+  const Yardstick& gemm = rates.gemm(config.precision == Precision::kF32    ? "f32"
+                                     : config.precision == Precision::kBF16 ? "bf16"
+                                                                            : "f16");
+  return gemm.work / (gemm.ms / 1e3);
+}
+
+/// A result file of the times of the steps, without the first ones, which warm up.
+ResultFile result_of(const Trainer& trainer, const SwitchSet& switches, const Backend& backend,
+                     std::vector<double> step_ms) {
+  const TrainingConfig& config = trainer.config();
+  const StepSize& size = config.size;
+  nlohmann::json request = {{"pass", "training step"}, {"batch", size.batch}, {"micro_batches", size.micro_batches}};
+  if (config.objective == ObjectiveKind::kCausalLm) request["tokens"] = size.tokens;
+  if (config.precision != Precision::kF32) request["precision"] = config.precision == Precision::kBF16 ? "bf16" : "f16";
+  const Subject subject{.kind = SubjectKind::kModel,
+                        .name = config::class_name(config.model),
+                        .request = std::move(request),
+                        .parameters = trainer.parameters() + trainer.frozen_parameters()};
+  ResultFile file = begin_result_file();
+  Result result =
+      begin_result(switches.to_string(), subject, describe_configuration(switches, trainer.compiled(), backend));
+  constexpr std::ptrdiff_t kWarmUp = 3;
+  const std::ptrdiff_t warmup = std::min(kWarmUp, std::ssize(step_ms) - 1);
+  step_ms.erase(step_ms.begin(), step_ms.begin() + warmup);
+  result.trials.push_back(make_series("step", Trials{.wall_ms = std::move(step_ms), .warmup = warmup}));
+  add_plan_and_memory(result, file.plans, trainer.session(), trainer.store(), backend);
+  file.results.push_back(std::move(result));
+  return file;
+}
+
 void train(const TrainArguments& arguments) {
+  if (!arguments.save.empty()) {
+    check_clock();
+    check_writable(arguments.save);
+  }
   const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
   ModelArguments on_cpu = arguments.device;
   if (on_cpu.device == "auto") on_cpu.device = "cpu";
   if (on_cpu.device != "cpu") fail_usage("train runs on a CPU so far, not on {}", on_cpu.device);
   const TrainingConfig config = read_training_config(arguments);
   const std::unique_ptr<Backend> backend = open_backend(on_cpu);
-  Trainer trainer(config, switches.for_target(backend->properties().target), *backend);
+  const SwitchSet applicable = switches.for_target(backend->properties().target);
+  Trainer trainer(config, applicable, *backend);
   const Log log(arguments.device.quiet);
   WithoutEffect(log, arguments.switches).say(trainer.compiled().declined);
   if (arguments.dry_run) return print_run(trainer);
@@ -65,10 +116,13 @@ void train(const TrainArguments& arguments) {
   const Interruptible until_saved;  // an interruption ends the run with a checkpoint
   std::optional<Interrupted> interrupted;
   double loss = 0;
+  std::vector<double> step_ms;
   RunOptions options{.out = arguments.out, .resume = arguments.resume};
   if (arguments.steps > 0) options.last_step = arguments.steps;
+  if (arguments.mfu) options.peak_flops = measure_peak(config, *backend);
   options.on_step = [&](const StepRecord& record) {
     loss = record.loss;
+    step_ms.push_back(record.ms);
     progress.set(record.step);
     if (record.is_skipped()) log.warning("step {} was skipped: the norm of its gradient is not finite", record.step);
   };
@@ -91,13 +145,15 @@ void train(const TrainArguments& arguments) {
     print_out("wrote {}: {} of {}, loss {:.4f}{}\n", outcome.checkpoint.native(),
               format_count(outcome.last_step, "step"), config.steps, loss,
               outcome.validation ? fmt::format(", validation {:.4f}", *outcome.validation) : std::string());
+  if (!arguments.save.empty() && !step_ms.empty())
+    write_results(arguments.save, result_of(trainer, applicable, *backend, std::move(step_ms)));
   if (interrupted) throw *interrupted;
 }
 
 }  // namespace
 
 void add_train_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "train a language model on a file of tokens");
+  CLI::App* command = app.add_subcommand("train", "train a language model on tokens, or an image model on images");
   const auto arguments = std::make_shared<TrainArguments>();
   command->add_option("config", arguments->config, "the run: model, data, sizes, optimizer (JSON)")
       ->required()
@@ -115,6 +171,11 @@ void add_train_command(CLI::App& app) {
   command->add_option("--set", arguments->settings, "replace a value of CONFIG: optimizer.clip=0.5; may be repeated")
       ->type_name("KEY=VALUE");
   command->add_flag("--dry-run", arguments->dry_run, "only say what the run consists of, and the memory that it takes");
+  command->add_flag("--mfu", arguments->mfu,
+                    "first measure the rate of bare products; the log then tells each step's share of it");
+  command->add_option("--save", arguments->save, "write the times of the steps and their memory to a result file")
+      ->check(written_as({".json"}))
+      ->type_name("FILE");
   add_switches(*command, arguments->switches, "lossless");
   add_device_arguments(*command, arguments->device);
   command->footer(

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/files/gzip.hpp"
 #include "base/files/hash.hpp"
 #include "base/text/json.hpp"
-#include "measure/results/gzip.hpp"
 #include "measure/results/result_json.hpp"
 
 namespace headroom {

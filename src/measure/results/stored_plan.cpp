@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/files/gzip.hpp"
 #include "base/text/json.hpp"
 #include "base/text/printable.hpp"
-#include "measure/results/gzip.hpp"
 
 namespace headroom {
 namespace {

@@ -20,7 +20,7 @@ class Gpt2 {
     ValueId x = kNoValue;
     {
       const auto scope = b_.scope(has_bare_names() ? "" : "transformer");
-      const ValueId bias = causal_bias(b_.shape(ids)[1]);
+      const ValueId bias = text_encoder::causal_bias(b_, b_.shape(ids)[1], params_.compute);
       x = embeddings(ids);
       for (std::int64_t i = 0; i < config_.n_layer; ++i) {
         const auto block = b_.block("h." + std::to_string(i));
@@ -52,16 +52,6 @@ class Gpt2 {
                                 : has_bare_names()           ? "wte"
                                                              : "transformer.wte");
     return param("weight", {config_.vocab_size, config_.n_embd});
-  }
-
-  /// [tokens, tokens]: 0 for keys up to the query's own position, kUnseen after it. Compared rather than listed, as the
-  /// list grows with the square of the tokens.
-  ValueId causal_bias(std::int64_t tokens) {
-    std::vector<double> places;
-    for (std::int64_t i = 0; i < tokens; ++i) places.push_back(static_cast<double>(i));
-    const ValueId keys = b_.constant(places, {tokens}), queries = b_.constant(places, {tokens, 1});
-    return b_.where(b_.less_equal(keys, queries), b_.constant({0}, {}, params_.compute),
-                    b_.constant({text_encoder::kUnseen}, {}, params_.compute));
   }
 
   ValueId attend(ValueId x, ValueId bias) {

@@ -1,6 +1,6 @@
 #include "models/text_encoders/text_encoder.hpp"
 
-#include <utility>
+#include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
@@ -19,11 +19,13 @@ ValueId add_ids(Graph& graph, const InputShapes& given, std::int64_t most) {
   return graph.add_input("input_ids", TensorType{.dtype = DType::kI32, .shape = shape});
 }
 
+/// Compared rather than listed, as the list grows with the square of the tokens.
 ValueId causal_bias(Builder& builder, std::int64_t tokens, DType dtype) {
-  std::vector<double> bias;
-  for (std::int64_t query = 0; query < tokens; ++query)
-    for (std::int64_t key = 0; key < tokens; ++key) bias.push_back(key <= query ? 0 : kUnseen);
-  return builder.constant(std::move(bias), {tokens, tokens}, dtype);
+  std::vector<double> places(static_cast<std::size_t>(tokens));
+  std::iota(places.begin(), places.end(), 0.0);
+  const ValueId keys = builder.constant(places, {tokens}), queries = builder.constant(places, {tokens, 1});
+  return builder.where(builder.less_equal(keys, queries), builder.constant({0}, {}, dtype),
+                       builder.constant({kUnseen}, {}, dtype));
 }
 
 }  // namespace headroom::text_encoder

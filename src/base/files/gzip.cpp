@@ -1,4 +1,4 @@
-#include "measure/results/gzip.hpp"
+#include "base/files/gzip.hpp"
 
 #include <zlib.h>
 

@@ -1,0 +1,121 @@
+#include "train/loss_scaling.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ir/verify.hpp"
+#include "train/test_util.hpp"
+
+namespace headroom {
+namespace {
+
+using namespace train_test;
+
+/// The scale before each step, for good steps ('.') and bad ones ('x').
+std::vector<double> scales(const LossScaling& scaling, const std::string& steps) {
+  Graph graph("scaling");
+  Builder b(graph);
+  const ValueId is_good = graph.add_input("is_good", TensorType{.dtype = DType::kBool, .shape = {}});
+  const ValueId scale = add_loss_scale(graph);
+  append_loss_scaling(b, scaling, scale, is_good);
+  graph.add_output("scale", b.mul_scalar(scale, 1));
+  verify(graph);
+  HostTensor first(DType::kF32, {});
+  first.set(0, scaling.initial);
+  SessionSteps session(graph,
+                       {{std::string(kLossScaleState), first},
+                        {std::string(kGoodStepsState), HostTensor(DType::kI32, {})},
+                        {std::string(kBadStepsState), HostTensor(DType::kI32, {})}},
+                       "lossless");
+  std::vector<double> before;
+  for (const char step : steps) {
+    HostTensor good(DType::kBool, {});
+    good.set(0, step == '.' ? 1 : 0);
+    before.push_back(session.run({{"is_good", good}}).at("scale").at(0));
+  }
+  return before;
+}
+
+using Scales = std::vector<double>;
+
+TEST(LossScaling, DoublesAfterGoodStepsAndHalvesAfterABadOne) {
+  const LossScaling scaling{.initial = 8, .interval = 3, .least = 2, .most = 32};
+  EXPECT_EQ(scales(scaling, "...."), (Scales{8, 8, 8, 16}));
+  EXPECT_EQ(scales(scaling, "..x...."), (Scales{8, 8, 8, 4, 4, 4, 8})) << "a bad step begins the count again";
+  EXPECT_EQ(scales(scaling, "xxxxx"), (Scales{8, 4, 2, 2, 2})) << "not below the least";
+  EXPECT_EQ(scales(scaling, ".........."), (Scales{8, 8, 8, 16, 16, 16, 32, 32, 32, 32})) << "nor above the most";
+}
+
+TEST(LossScaling, MayWaitForASecondBadStep) {
+  const LossScaling scaling{.initial = 8, .interval = 3, .patience = 2};
+  EXPECT_EQ(scales(scaling, "x.x.xx."), (Scales{8, 8, 8, 8, 8, 8, 4}));
+  EXPECT_EQ(scales(scaling, "xxxx."), (Scales{8, 8, 4, 4, 2}));
+}
+
+/// A loss w x, whose gradient's square overflows in f32 where that of x times the scale does.
+class ScaledStep {
+ public:
+  explicit ScaledStep(const StepRecipe& recipe) {
+    Graph loss("loss");
+    Builder b(loss);
+    const ValueId x = loss.add_input("x", TensorType{.shape = {2}});
+    loss.add_output("loss", b.sum(b.mul(loss.add_param("w", TensorType{.shape = {2}}), x), {0}));
+    graph_ = build_training_step(loss, recipe).graph;
+    verify(graph_);
+  }
+  [[nodiscard]] SessionSteps session(double scale) const {
+    NamedTensors states;
+    for (const ValueId state : graph_.values_of(ValueKind::kState)) {
+      const auto& [kind, name, type] = graph_.value(state);
+      states.emplace(name, HostTensor(type.dtype, type.shape));
+    }
+    if (states.contains(kLossScaleState)) states.find(kLossScaleState)->second.set(0, scale);
+    return SessionSteps(graph_, states, "lossless");
+  }
+
+ private:
+  Graph graph_{"step"};
+};
+
+HostTensor row_of(double a, double b) {
+  HostTensor tensor(DType::kF32, {1, 2});
+  tensor.set(0, a);
+  tensor.set(1, b);
+  return tensor;
+}
+
+/// Overflow is forced at ten steps: each is skipped, and the others are those of a run without them, to the bit of a
+/// power of 2.
+TEST(LossScaling, ASkippedStepAdvancesNothing) {
+  StepRecipe plain{.adamw = {.clip = 1, .schedule = {.warmup = 3, .updates = 40}}};
+  StepRecipe scaled = plain;
+  const double largest = std::ldexp(1, 60);
+  scaled.loss_scaling = LossScaling{.initial = largest, .interval = 1, .least = 1, .most = largest};
+  const ScaledStep step(scaled), reference(plain);
+  SessionSteps with = step.session(largest), without = reference.session(1);
+  const HostTensor rates = rate_table(plain.adamw);
+  int skipped = 0, updates = 0;
+  for (int i = 0; i < 30; ++i) {
+    // The square of 2^60 is finite, and that of 2^66 is not; every third step is such a one.
+    const bool overflows = i % 3 == 1;
+    const HostTensor x = overflows ? row_of(64, 0.25) : row_of(0.5 + i / 64.0, -0.25);
+    const NamedTensors found = with.run({{"x", x}, {std::string(kRatesInput), rates}});
+    skipped += static_cast<int>(!std::isfinite(found.at("norm").at(0)));
+    EXPECT_EQ(std::isfinite(found.at("norm").at(0)), !overflows) << i;
+    if (!overflows) {
+      const NamedTensors expected = without.run({{"x", x}, {std::string(kRatesInput), rates}});
+      EXPECT_EQ(found.at("rate").at(0), expected.at("rate").at(0)) << i;
+      EXPECT_NEAR(found.at("norm").at(0), expected.at("norm").at(0), 1e-6) << i;
+      ++updates;
+    }
+    for (int k = 0; k < 2; ++k) EXPECT_NEAR(with.state("w").at(k), without.state("w").at(k), 1e-7) << i;
+    EXPECT_EQ(with.state(std::string(kUpdatesState)).at(0), updates);
+  }
+  EXPECT_EQ(skipped, 10);
+}
+
+}  // namespace
+}  // namespace headroom
