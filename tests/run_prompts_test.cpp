@@ -237,7 +237,7 @@ TEST_F(RunPromptsTest, BadRequestsAreOneSentence) {
   expect_error(schnell_ + " --prompt x --text-tokens 513", 2, HasSubstr("text tokens is 513, expected 1 to 512"));
   expect_error(schnell_ + " --prompt '\xff'", 1, HasSubstr("UTF-8"));
   expect_error(schnell_ + " --prompts /nonexistent.txt", 1, HasSubstr("cannot read /nonexistent.txt"));
-  expect_error(golden("flux-schnell") + "/transformer --prompt x", 1, HasSubstr("is a denoiser alone"));
+  expect_error(golden("flux-schnell") + "/transformer --prompt x", 1, HasSubstr("lacks 6 parts of a FluxPipeline: "));
   write_png(file("plain.png"), make_image(16, 16, 3));
   expect_error(schnell_ + " --like " + file("plain.png").string(), 1, HasSubstr("does not say how it was made"));
   write_file_atomically(file("noise.safetensors"), "no tensors");
