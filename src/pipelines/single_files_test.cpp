@@ -141,7 +141,7 @@ Tensors tensors_in(const fs::path& path, const std::string& prefix = {}) {
   return tensors;
 }
 
-class FluxFile : public testing::Test {
+class SingleFileTest : public testing::Test {
  protected:
   static OpenOptions axes() { return {.config = {{"axes_dims_rope", {4, 2, 6}}}}; }
   static Component original() { return open_component((pipeline_folder("flux-dev") / "transformer").string()); }
@@ -152,7 +152,7 @@ class FluxFile : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(FluxFile, OfATransformerHasItsWeightsUnderEachPrefix) {
+TEST_F(SingleFileTest, OfFluxHasItsWeightsUnderEachPrefix) {
   const Component folder = original();
   for (const char* const prefix : {"", "model.diffusion_model.", "diffusion_model."}) {
     const Component ours = open_component(write(tensors_in(single_file("flux-dev.safetensors"), prefix)), axes());
@@ -165,7 +165,7 @@ TEST_F(FluxFile, OfATransformerHasItsWeightsUnderEachPrefix) {
   }
 }
 
-TEST_F(FluxFile, WithAllNetworksComputesTheSameAsTheFolder) {
+TEST_F(SingleFileTest, WithAllNetworksComputesTheSameAsTheFolder) {
   Tensors whole = tensors_in(single_file("flux-dev.safetensors"), "model.diffusion_model.");
   whole.merge(tensors_in(single_file("ae.safetensors"), "vae."));
   const fs::path folder = pipeline_folder("flux-dev");
@@ -176,7 +176,7 @@ TEST_F(FluxFile, WithAllNetworksComputesTheSameAsTheFolder) {
   expect_equal_pipelines(write(whole), "flux-dev");
 }
 
-TEST_F(FluxFile, OfATransformerIsCompletedByParts) {
+TEST_F(SingleFileTest, OfATransformerIsCompletedByParts) {
   const std::string file = single_file("flux-dev.safetensors").string();
   EXPECT_FALSE(is_pipeline(file));
   EXPECT_THAT(
@@ -196,7 +196,7 @@ TEST_F(FluxFile, OfATransformerIsCompletedByParts) {
 }
 
 /// Numbers in blocks are those that the reader of GGUF unpacks.
-TEST_F(FluxFile, OfGgufHasTheNumbersOfItsBlocks) {
+TEST_F(SingleFileTest, OfGgufHasTheNumbersOfItsBlocks) {
   const GgufFile packed = GgufFile::open(single_file("flux-dev.gguf"));
   Tensors values;
   int blocks = 0;
@@ -210,7 +210,7 @@ TEST_F(FluxFile, OfGgufHasTheNumbersOfItsBlocks) {
 }
 
 /// Matrices of blocks in e4m3: raw casts, and of ComfyUI's two forms with a scale for all numbers of a matrix.
-TEST_F(FluxFile, InEightBitFloatsHasTheirNumbersTimesTheScale) {
+TEST_F(SingleFileTest, InEightBitFloatsHasTheirNumbersTimesTheScale) {
   const Tensors original = tensors_in(single_file("flux-dev.safetensors"));
   std::vector<HostTensor> raw;
   for (const std::string& scale_name : {std::string(), std::string("scale_weight"), std::string("weight_scale")}) {
@@ -250,7 +250,7 @@ TEST_F(FluxFile, InEightBitFloatsHasTheirNumbersTimesTheScale) {
   EXPECT_EQ(relative_l2(raw[1], raw[2]), 0.0) << "both forms mean the same";
 }
 
-TEST_F(FluxFile, TellsTheSourceOfEachValue) {
+TEST_F(SingleFileTest, TellsTheSourceOfEachValue) {
   const SingleFile file = SingleFile::open(single_file("flux-dev.safetensors"));
   ASSERT_EQ(file.networks().size(), 1U);
   EXPECT_EQ(file.family()->name, "FLUX.1-dev");
@@ -263,7 +263,7 @@ TEST_F(FluxFile, TellsTheSourceOfEachValue) {
   EXPECT_THAT(file.unread(file.networks().front(), axes()), testing::IsEmpty());
 }
 
-TEST_F(FluxFile, WithOtherTensorsIsRefused) {
+TEST_F(SingleFileTest, WithOtherTensorsIsRefused) {
   Tensors tensors = tensors_in(single_file("flux-dev.safetensors"));
   tensors.emplace("double_blocks.0.img_attn.qkv.lora", HostTensor(DType::kF32, {2, 2}));
   EXPECT_THAT(error_of([&] { static_cast<void>(open_component(write(tensors), axes())); }),
@@ -279,12 +279,27 @@ TEST_F(FluxFile, WithOtherTensorsIsRefused) {
               HasSubstr("of another shape: double_blocks.1.txt_attn.qkv.weight is [71, 24] instead of [72, 24]"));
 }
 
-TEST_F(FluxFile, OfAnotherModelIsRefusedByName) {
+TEST_F(SingleFileTest, OfAnotherModelIsRefusedByName) {
   Tensors fill = tensors_in(single_file("flux-dev.safetensors"));
   fill.insert_or_assign("img_in.weight", HostTensor(DType::kF32, {24, 384}));
   EXPECT_THAT(
       error_of([&] { static_cast<void>(open_component(write(fill))); }),
       EndsWith("holds no network that can be opened from a file alone; it holds FLUX.1-Fill transformer (BFL names)"));
+}
+
+TEST_F(SingleFileTest, OfStableDiffusionTellsWhatItsUNetPredicts) {
+  const auto prediction = [&](const char* name, const char* tensor, double deviation) {
+    Tensors tensors = tensors_in(single_file(name));
+    HostTensor values(DType::kF32, {320});
+    for (std::int64_t i = 0; i < values.numel(); ++i) values.set(i, i % 2 == 0 ? deviation : -deviation);
+    tensors.emplace(tensor, values);
+    return SingleFile::open(write(tensors)).scheduler().at("prediction_type").get<std::string>();
+  };
+  const char* const bias = "model.diffusion_model.output_blocks.11.1.transformer_blocks.0.norm1.bias";
+  EXPECT_EQ(prediction("sd-2.1.safetensors", bias, 0.2), "v_prediction");
+  EXPECT_EQ(prediction("sd-2.1.safetensors", bias, 0.05), "epsilon");
+  EXPECT_EQ(prediction("sdxl.safetensors", "v_pred", 0), "v_prediction");
+  EXPECT_EQ(prediction("sdxl.safetensors", "other", 0), "epsilon");
 }
 
 /// A source of names and shapes alone.

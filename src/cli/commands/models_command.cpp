@@ -92,6 +92,8 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
 }
 
 void list_models_in(const std::string& name_or_folder, bool as_json) {
+  if (is_there(name_or_folder) && !is_folder(name_or_folder))
+    fail_usage("{} is a file: `headroom inspect` shows its networks", name_or_folder);
   const std::filesystem::path folder = find_model_folder(name_or_folder);
   if (folder.empty()) static_cast<void>(open_component(name_or_folder));  // throws an Error that says what is missing
   const std::vector<FoundComponent> models = find_models(folder);

@@ -47,9 +47,14 @@ FileReport report_single_file(const std::filesystem::path& path, const WeightsLi
     for (const SingleFile::Network& network : file.networks())
       note_errors(report, [&] { add_network(file, network, report); });
     if (file.family() == nullptr) return;
-    for (const auto& [key, value] : file.scheduler().items())
-      report.configuration.push_back(
-          {.part = "scheduler", .key = key, .value = value, .source = std::string(file.family()->name)});
+    const nlohmann::json own = values_of(*file.family(), "scheduler"), scheduler = file.scheduler();
+    for (const auto& [key, value] : scheduler.items()) {
+      const bool is_own = own.contains(key) && own.at(key) == value;
+      report.configuration.push_back({.part = "scheduler",
+                                      .key = key,
+                                      .value = value,
+                                      .source = is_own ? std::string(file.family()->name) : "the file's tensors"});
+    }
     require_whole_pipeline(path.native(), {});
   });
   return report;
