@@ -596,7 +596,9 @@ TEST_F(CliTest, MissingThingsAreNamed) {
                HasSubstr("device 'gpu': expected auto, cpu, cuda, or cuda:N"));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --out x", 1, HasSubstr("/nowhere.safetensors"));
-  expect_error("run " + golden("tiny-guidance").string(), 1, HasSubstr("is a denoiser alone"));
+  expect_error(
+      "run " + golden("tiny-guidance").string(), 1,
+      HasSubstr("lacks 6 parts of a FluxPipeline: scheduler (scheduler_config.json, --part scheduler=PATH), "));
 }
 
 TEST_F(CliTest, WhatDoesNotFitIsReportedBeforeItIsLoaded) {

@@ -110,7 +110,7 @@ TEST_F(HostileFolder, OfAnotherLibrarysWeightsSaysWhose) {
   fs::rename(network_ / "diffusion_pytorch_model.safetensors", network_ / "flux1-dev-Q4_0.gguf");
   EXPECT_THAT(refusal_of_model(), HasSubstr("has no config.json, which a checkpoint folder needs; it holds flux1-"));
   EXPECT_THAT(refusal("plan " + (network_ / "flux1-dev-Q4_0.gguf").string() + " -q"),
-              HasSubstr("is a GGUF file, which does not configure its network: put it into a folder"));
+              HasSubstr("holds no network that can be opened from a file alone; it holds not recognized"));
   write_json(network_ / "config.json", config);
   EXPECT_THAT(refusal_of_model(), HasSubstr("flux1-dev-Q4_0.gguf is not a GGUF file: it begins with"));
 }

@@ -51,7 +51,7 @@ const std::vector<Case> kCases = {
 };
 
 Component open_random(const Case& each) {
-  return open_component((source_dir(kSourceDir) / "tests/goldens" / each.folder).string(), 0);
+  return open_component((source_dir(kSourceDir) / "tests/goldens" / each.folder).string(), {.random_seed = 0});
 }
 
 /// The outputs of one run, and how it was compiled.

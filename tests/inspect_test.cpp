@@ -36,6 +36,36 @@ TEST_F(InspectTest, ShowsAFolderAndAFile) {
   EXPECT_EQ(shown["metadata"]["type.string"], "a \xC3\xA9 \"b\"\n");
 }
 
+TEST_F(InspectTest, ListsTheNetworksOfAPipelinesFolder) {
+  const Outcome tables = headroom("inspect " + golden("pipelines/sdxl"));
+  EXPECT_EQ(tables.code, 0) << tables.err;
+  EXPECT_THAT(tables.out,
+              AllOf(HasSubstr("part"), HasSubstr("\ntext_encoder_2"), HasSubstr("\nunet"), HasSubstr("\nvae")));
+  const Outcome file = headroom("inspect --json " + golden("pipelines/sdxl"));
+  EXPECT_EQ(file.code, 0) << file.err;
+  const json parts = parse_json(file.out, "output").at("parts");
+  EXPECT_EQ(parts.size(), 4U);
+  EXPECT_EQ(parts.at("vae").at("networks").at(0).at("network"), "Stable Diffusion autoencoder");
+}
+
+TEST_F(InspectTest, ShowsTheConfigurationOfAFile) {
+  const Outcome shown = headroom("inspect --json " + golden("single_files/flux-dev.safetensors"));
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  const json listing = parse_json(shown.out, "output");
+  const auto value_of = [&](const char* part, const char* key) {
+    for (const json& each : listing.at("configuration"))
+      if (each.at("part") == part && each.at("key") == key) return each;
+    return json();
+  };
+  EXPECT_EQ(value_of("transformer", "num_layers").at("value"), 2);
+  EXPECT_EQ(value_of("transformer", "num_layers").at("from"), "names and shapes");
+  EXPECT_EQ(value_of("scheduler", "shift").at("value"), 3.0);
+  EXPECT_EQ(value_of("scheduler", "shift").at("from"), "FLUX.1-dev");
+  EXPECT_THAT(listing.at("notes").dump(), HasSubstr("lacks 5 parts of a FluxPipeline: text_encoder (CLIPTextModel, "));
+  const Outcome tables = headroom("inspect " + golden("single_files/ae.safetensors"));
+  EXPECT_THAT(tables.out, AllOf(HasSubstr("vae.scaling_factor"), HasSubstr("0.3611")));
+}
+
 TEST_F(InspectTest, RefusesInOneSentence) {
   const Outcome missing = headroom("inspect " + file("none"));
   EXPECT_EQ(missing.code, 1);

@@ -110,7 +110,7 @@ TEST(MemoryTestCounter, SeesAnAllocation) {
 TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
   const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
-  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
+  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", {.random_seed = 0});
   for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"arena", "arena,fuse", "lossless"})
       for (const std::int64_t images : {1, 10}) {
@@ -126,7 +126,7 @@ TEST(Plan, ArenaIsWithinFivePercentOfTheBound) {
 TEST(Plan, DoubleBlocksJoinTheValuesOfOneRequestWithoutACopy) {
   const DeviceTarget target = make_backend(DeviceKind::kCpu)->properties().target;
   const std::unique_ptr<Pipeline> shipped = open_pipeline(std::string(kSourceDir) + "/models/fashion-flux");
-  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", 0);
+  const std::unique_ptr<Pipeline> dev = open_pipeline("flux-dev", {.random_seed = 0});
   for (const Pipeline* each : {shipped.get(), dev.get()})
     for (const char* switches : {"lossless", "fast"})
       for (const std::int64_t batch : {1, 2}) {

@@ -117,7 +117,7 @@ struct OpenedPipeline {
 
   OpenedPipeline(const std::filesystem::path& folder, DeviceKind device,
                  std::optional<std::uint64_t> random_seed = std::nullopt)
-      : pipeline(open_pipeline(folder.string(), random_seed)),
+      : pipeline(open_pipeline(folder.string(), {.random_seed = random_seed})),
         backend(make_backend(device)),
         weights(std::make_unique<WeightStore>(*backend, pipeline->components())) {}
 };

@@ -157,8 +157,7 @@ TEST(QwenImagePipelines, StepCachesTakeGuidanceByTextsOfAnyLength) {
 }
 
 TEST(QwenImagePipelines, OfATransformerAloneReadRandomTexts) {
-  const std::unique_ptr<Pipeline> pipeline =
-      open_pipeline((golden_folder(kQwenFolder) / "transformer").string(), std::nullopt);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline((golden_folder(kQwenFolder) / "transformer").string());
   const Request request = pipeline->resolve({.images = 2, .text_tokens = 9, .switches = {}});
   EXPECT_THAT(request.text_lengths, ElementsAre(9, 9));
   Request more = request;

@@ -230,6 +230,26 @@ TEST_F(RunPromptsTest, AnImageIsEditedInTheSizeThatTheModelLikes) {
   expect_error(schnell_ + " --prompt x --image " + in, 2, HasSubstr("edits no images"));
 }
 
+/// A file with all networks of a folder, and with what its tokens and sizes do not tell: the PNG is the folder's.
+TEST_F(RunPromptsTest, AFileMakesTheSamePngAsItsFolder) {
+  const std::string folder = golden("sd-1.5");
+  const std::string single = (fs::path(kSourceDir) / "tests/goldens/single_files/sd-1.5.safetensors").string();
+  const std::string request = " --prompt fox --seed 7 --height 32 --width 32 --out ";
+  const std::string options = " --part tokenizer=" + folder +
+                              "/tokenizer --config attention_head_dim=2 --config norm_num_groups=4 --config "
+                              "vae.norm_num_groups=4 --config text_encoder.num_attention_heads=2";
+  ASSERT_EQ(run(folder + request + file("folder.png").string()).code, 0);
+  const Outcome made = run(single + options + request + file("file.png").string());
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(read_file(file("file.png")), read_file(file("folder.png")));
+  expect_error(single + " --prompt x", 1,
+               HasSubstr("lacks 1 part of a StableDiffusionPipeline: tokenizer (CLIPTokeniz"));
+  expect_error(single + options + " --part vea=x --prompt x", 2,
+               HasSubstr("--part vea: a StableDiffusionPipeline has no"));
+  expect_error(single + options + " --part vae --prompt x", 2, HasSubstr("--part is 'vae', expected PART=PATH"));
+  expect_error(single + options + " --config vae.width=3 --prompt x", 2, HasSubstr("AutoencoderKL has no such value"));
+}
+
 TEST_F(RunPromptsTest, BadRequestsAreOneSentence) {
   expect_error(schnell_, 2, HasSubstr("has no labels and needs a prompt: give --prompt TEXT"));
   expect_error(schnell_ + " --prompt x --height 8", 2, HasSubstr("--height is 8, expected a multiple of 16"));
@@ -237,7 +257,7 @@ TEST_F(RunPromptsTest, BadRequestsAreOneSentence) {
   expect_error(schnell_ + " --prompt x --text-tokens 513", 2, HasSubstr("text tokens is 513, expected 1 to 512"));
   expect_error(schnell_ + " --prompt '\xff'", 1, HasSubstr("UTF-8"));
   expect_error(schnell_ + " --prompts /nonexistent.txt", 1, HasSubstr("cannot read /nonexistent.txt"));
-  expect_error(golden("flux-schnell") + "/transformer --prompt x", 1, HasSubstr("is a denoiser alone"));
+  expect_error(golden("flux-schnell") + "/transformer --prompt x", 1, HasSubstr("lacks 6 parts of a FluxPipeline: "));
   write_png(file("plain.png"), make_image(16, 16, 3));
   expect_error(schnell_ + " --like " + file("plain.png").string(), 1, HasSubstr("does not say how it was made"));
   write_file_atomically(file("noise.safetensors"), "no tensors");

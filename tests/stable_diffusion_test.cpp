@@ -224,7 +224,7 @@ TEST(StableDiffusion, PartsThatDoNotFitAreRefused) {
     nlohmann::json json = read_json(copy.path() / file);
     json[key] = value;
     write_json(copy.path() / file, json);
-    return error_of([&] { static_cast<void>(open_pipeline(copy.path().string(), 1)); });
+    return error_of([&] { static_cast<void>(open_pipeline(copy.path().string(), {.random_seed = 1})); });
   };
   EXPECT_THAT(error_with("sd-1.5", "unet/config.json", "cross_attention_dim", 24),
               HasSubstr("last_hidden_state is 20 wide, but the unet's encoder_hidden_states are 24"));
@@ -250,7 +250,7 @@ TEST(StableDiffusion, ASchedulerThatIsReplacedKeepsNoFolderShut) {
     nlohmann::json config = own;
     config.update(keys);
     const Rescheduled copy("sd-1.5", config);
-    const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+    const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), {.random_seed = 1});
     const Request request = pipeline->resolve({.steps = 4, .switches = {}});
     EXPECT_NE(pipeline->forward_pass(request).component, nullptr);
     const std::string message = error_of([&] { static_cast<void>(pipeline->build_denoise(request)); });
@@ -267,7 +267,7 @@ TEST(StableDiffusion, CallsAreThoseThatTheSchedulerMakes) {
   nlohmann::json config = read_json(golden_folder("sd-1.5") / "scheduler/scheduler_config.json");
   config["timestep_spacing"] = "trailing";
   const Rescheduled copy("sd-1.5", config);
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), {.random_seed = 1});
   for (const char* sampler : {"euler", "ddim", "heun", "dpm++sde", "plms", "deis", "dpm++2s"})
     for (const std::int64_t steps : {4, 60, 61}) {
       const Request request =
@@ -287,7 +287,7 @@ TEST(StableDiffusion, NullsInConfigsAreKeysThatAreNotThere) {
       const auto outcome = [&](const nlohmann::json& config) {
         write_json(copy.path() / file, config);
         return error_of([&] {
-          const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), 1);
+          const std::unique_ptr<Pipeline> pipeline = open_pipeline(copy.path().string(), {.random_seed = 1});
           static_cast<void>(pipeline->build_denoise(pipeline->resolve({.steps = 2, .switches = {}})));
         });
       };

@@ -168,7 +168,7 @@ TEST(StepCaches, EqualRequestsGiveEqualImages) {
 }
 
 TEST(StepCaches, OfRandomWeightsNeedASchedule) {
-  const auto pipeline = open_pipeline("flux-128x1+1", 0);
+  const auto pipeline = open_pipeline("flux-128x1+1", {.random_seed = 0});
   const auto backend = make_backend(DeviceKind::kCpu);
   WeightStore weights(*backend, pipeline->components());
   RequestOptions options{

@@ -50,7 +50,7 @@ Component::Impl::Impl(const Device& on, Backend& backend, headroom::Component op
 Component::Component(const Device& device, const std::string& name_or_folder, const ComponentOptions& options)
     : impl_(translated([&] {
         Backend& backend = device.impl_->here();
-        headroom::Component network = open_component(name_or_folder, options.random_seed);
+        headroom::Component network = open_component(name_or_folder, {.random_seed = options.random_seed});
         network.baseline = baseline_on(backend, options, network.checkpoint);
         return std::make_shared<Impl>(device, backend, std::move(network));
       })) {}

@@ -20,7 +20,8 @@ Pipeline::Impl::Impl(const Device& on, Backend& backend, std::unique_ptr<headroo
 Pipeline::Pipeline(const Device& device, const std::string& name_or_folder, const ComponentOptions& options)
     : impl_(translated([&] {
         Backend& backend = device.impl_->here();
-        std::unique_ptr<headroom::Pipeline> pipeline = open_pipeline(name_or_folder, options.random_seed);
+        std::unique_ptr<headroom::Pipeline> pipeline =
+            open_pipeline(name_or_folder, {.random_seed = options.random_seed});
         pipeline->choose_baselines(
             [&](const Checkpoint& checkpoint) { return baseline_on(backend, options, checkpoint); });
         return std::make_shared<Impl>(device, backend, std::move(pipeline));

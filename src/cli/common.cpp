@@ -34,9 +34,10 @@ CLI::Validator device_name() {
 void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
   command
       .add_option("MODEL", arguments.model,
-                  "a name that `headroom models` lists, a checkpoint folder in diffusers layout, or ORG/NAME in the "
-                  "Hugging Face cache")
+                  "a name that `headroom models` lists, a checkpoint folder in diffusers layout, a safetensors or GGUF "
+                  "file, or ORG/NAME in the Hugging Face cache")
       ->required();
+  add_parts_arguments(command, arguments);
   command
       .add_option("--random-weights", arguments.random_weights,
                   "use random weights with this seed instead of the checkpoint; quality is then not reported")
@@ -48,6 +49,59 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "dtype on a GPU")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   add_device_arguments(command, arguments);
+}
+
+void add_parts_arguments(CLI::App& command, ModelArguments& arguments) {
+  const auto add_list = [&](const char* option, std::vector<std::string>& list, const char* help, const char* type) {
+    command.add_option(option, list, help)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(type);
+  };
+  add_list(
+      "--part", arguments.parts,
+      "replace or complete a part of a pipeline by a folder or file: vae=ae.safetensors; may be given several times",
+      "PART=PATH");
+  add_list(
+      "--config", arguments.config,
+      "replace a value of a network's configuration: vae.scaling_factor=0.13025, or of the denoiser KEY=VALUE; may "
+      "be given several times",
+      "[PART.]KEY=VALUE");
+  command
+      .add_option("--variant", arguments.variant,
+                  "variant of the weights in a folder, such as fp16 for model.fp16.safetensors; default: files without "
+                  "one, or the only variant")
+      ->type_name("NAME");
+}
+
+namespace {
+
+/// "vae" and "ae.safetensors" of "vae=ae.safetensors"
+std::pair<std::string, std::string> split_assignment(std::string_view option, const std::string& text) {
+  const std::size_t equal = text.find('=');
+  if (equal == std::string::npos || equal == 0 || equal + 1 == text.size())
+    fail_usage("{} is '{}', expected {}", option, text, option == "--part" ? "PART=PATH" : "KEY=VALUE");
+  return {text.substr(0, equal), text.substr(equal + 1)};
+}
+
+}  // namespace
+
+OpenOptions open_options(const ModelArguments& arguments) {
+  OpenOptions options{.random_seed = arguments.random_weights, .variant = arguments.variant};
+  if (options.variant.find('/') != std::string::npos)
+    fail_usage("--variant is '{}', expected a name such as fp16", options.variant);
+  for (const std::string& part : arguments.parts) {
+    auto [role, path] = split_assignment("--part", part);
+    if (!options.parts.emplace(role, std::move(path)).second) fail_usage("--part {} is given twice", role);
+  }
+  for (const std::string& value : arguments.config) {
+    auto [key, text] = split_assignment("--config", value);
+    // Numbers, lists, true, false and null are JSON; other texts need no quotes.
+    nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) json = text;
+    if (!options.config.emplace(key, std::move(json)).second) fail_usage("--config {} is given twice", key);
+  }
+  return options;
 }
 
 void add_device_arguments(CLI::App& command, ModelArguments& arguments) {
@@ -203,10 +257,12 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
   const auto baseline = [&](const Checkpoint& checkpoint) {
     return choose_baseline(arguments, *engine.backend, checkpoint);
   };
-  if (must_be_pipeline || is_pipeline(arguments.model)) {
-    engine.pipeline = open_pipeline(arguments.model, arguments.random_weights);
-    if (is_pipeline(arguments.model)) engine.folder = find_model_folder(arguments.model);
-  } else if (Component network = open_component(arguments.model, arguments.random_weights); is_denoiser(network)) {
+  const OpenOptions options = open_options(arguments);
+  const bool is_whole = is_pipeline(arguments.model, options);
+  if (must_be_pipeline || is_whole) {
+    engine.pipeline = open_pipeline(arguments.model, options);
+    if (is_whole) engine.folder = find_model_folder(arguments.model);
+  } else if (Component network = open_component(arguments.model, options); is_denoiser(network)) {
     engine.pipeline = make_pipeline(std::move(network));
   } else {
     network.baseline = baseline(network.checkpoint);

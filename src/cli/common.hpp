@@ -33,9 +33,16 @@ struct ModelArguments {
   int threads = 0;              ///< 0: all CPUs of the affinity mask
   std::string cpu_isa;          ///< the widest vector units to use; empty: all of the CPU
   bool quiet = false;
-  std::vector<std::string> loras = {};  ///< "FILE:WEIGHT", added to the weights when the network is opened
+  std::string variant = {};              ///< of weights in folders: "fp16"
+  std::vector<std::string> parts = {};   ///< "ROLE=PATH"
+  std::vector<std::string> config = {};  ///< "KEY=VALUE"
+  std::vector<std::string> loras = {};   ///< "FILE:WEIGHT", added to the weights when the network is opened
 };
 void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+/// Adds those that are also for commands which only look at a model: --part, --config and --variant.
+void add_parts_arguments(CLI::App& command, ModelArguments& arguments);
+/// How the arguments open the model. Throws a usage Error for parts and values that are not of their form.
+[[nodiscard]] OpenOptions open_options(const ModelArguments& arguments);
 /// Adds those that open_backend() reads, and --quiet.
 void add_device_arguments(CLI::App& command, ModelArguments& arguments);
 /// Adds --lora, which may be given several times.

@@ -14,6 +14,7 @@
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/random.hpp"
 #include "io/safetensors.hpp"
+#include "io/tensor_source.hpp"
 
 namespace headroom {
 
@@ -26,11 +27,17 @@ class Checkpoint {
   /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards listed by `<name>.index.json`
   /// (tensors that it does not list are ignored). A folder with both, because it was saved twice, is read as the
   /// library of that file name does: the shards for diffusers, the whole file for transformers. Missing shards are
-  /// never chosen. notes() says which were chosen. Without any of these, the folder's only GGUF file is opened: its
-  /// tensors have the network's names, and numbers in blocks are unpacked to f32 when they are read.
+  /// never chosen. notes() says which were chosen. With a `variant` ("fp16") its files are read
+  /// (`model.fp16.safetensors`); without one, they are read if the folder has only one variant. Without any of these,
+  /// the folder's only GGUF file is opened: its tensors have the network's names, and numbers in blocks are unpacked to
+  /// f32 when they are read.
   /// Throws Error for missing files (it lists the existing ones), for a broken file (it names file and tensor), and
   /// for weights in another library's quantized format (it names the library).
-  [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder);
+  [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder, std::string_view variant = {});
+
+  /// The tensors of a source, without a folder. `description` is the name in messages.
+  [[nodiscard]] static Checkpoint of(nlohmann::json config, std::string description,
+                                     std::shared_ptr<TensorSource> source, std::vector<std::string> notes = {});
 
   /// Random weights that need no files. Every tensor is normal with standard deviation 0.02, around 1 for a rank-1
   /// `*.weight` (the gain of a normalization layer) and around 0 otherwise. A tensor depends only on `seed`, its
@@ -42,11 +49,13 @@ class Checkpoint {
   Checkpoint& operator=(Checkpoint&&) noexcept;
 
   [[nodiscard]] const nlohmann::json& config() const noexcept;
-  /// The folder with config.json; empty for random weights.
+  /// The folder with config.json; empty for random weights, and for a network of a file that holds its configuration.
   [[nodiscard]] const std::filesystem::path& folder() const noexcept;
-  /// The name in messages: the folder's path, or "random weights (seed 7)".
+  /// The name in messages: the path of the folder or file, or "random weights (seed 7)".
   [[nodiscard]] const std::string& description() const noexcept;
   [[nodiscard]] bool is_random() const noexcept;
+  /// The files of its weights; none for random weights.
+  [[nodiscard]] std::vector<std::filesystem::path> files() const;
 
   /// Facts for the user about how the weights were found, a sentence each.
   [[nodiscard]] std::span<const std::string> notes() const noexcept;
@@ -59,6 +68,8 @@ class Checkpoint {
   [[nodiscard]] bool has(std::string_view name) const;
   /// Throws Error if there is no such tensor, or if its type is not supported; so do the functions below.
   [[nodiscard]] const TensorSpec& entry(std::string_view name) const;
+  /// Whether an element takes at most two bytes in the file.
+  [[nodiscard]] bool is_narrow(std::string_view name) const;
   /// The elements, row-major and possibly unaligned; valid until release(name) or the end of the checkpoint.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
   /// A copy of the tensor, independent of release().
@@ -71,8 +82,6 @@ class Checkpoint {
   [[nodiscard]] std::uint64_t total_bytes() const noexcept;
   /// The elements of all tensors but the scales of quantized weights.
   [[nodiscard]] std::int64_t parameter_count() const noexcept;
-
-  class Source;  // the source of bytes: files or a generator; private to checkpoint.cpp
 
  private:
   struct State;

@@ -123,6 +123,40 @@ TEST_F(CheckpointFolder, OpensShardsOfModelSafetensors) {
   EXPECT_EQ(checkpoint.read("b").at(5), 5.0);
 }
 
+TEST_F(CheckpointFolder, OpensAVariantThatIsAskedForOrTheOnlyOne) {
+  add_config();
+  add_weights("model.fp16.safetensors", {{"a", counting({4}, 10)}});
+  EXPECT_THAT(open().notes(), ElementsAre(path() + " has only weights of the variant fp16: the weights are those of "
+                                                   "model.fp16.safetensors"));
+  EXPECT_EQ(open().read("a").at(0), 10.0);
+  EXPECT_TRUE(has_weights(folder_.path()));
+  add_weights("model.non_ema.safetensors", {{"a", counting({4}, 20)}});
+  EXPECT_EQ(error(), path() + " has weights of several variants, fp16, non_ema: choose one, such as --variant fp16");
+  EXPECT_EQ(Checkpoint::open(folder_.path(), "non_ema").read("a").at(0), 20.0);
+  add_weights("model.safetensors", {{"a", counting({4}, 30)}});
+  EXPECT_EQ(open().read("a").at(0), 30.0) << "files without a variant come first";
+  EXPECT_THAT(open().notes(), ElementsAre());
+  EXPECT_EQ(Checkpoint::open(folder_.path(), "fp16").read("a").at(0), 10.0);
+  EXPECT_THAT(error_of([&] { (void)Checkpoint::open(folder_.path(), "fp8"); }),
+              HasSubstr(" has no weights of the variant fp8 (such as diffusion_pytorch_model.fp8.safetensors); it "));
+}
+
+/// The name of an index now, and that of older files.
+TEST_F(CheckpointFolder, OpensShardsOfAVariant) {
+  for (const char* const index :
+       {"diffusion_pytorch_model.safetensors.index.fp16.json", "diffusion_pytorch_model.fp16.safetensors.index.json"}) {
+    add_config();
+    add_weights("diffusion_pytorch_model.fp16-00001-of-00002.safetensors", {{"a", counting({4}, 10)}});
+    add_weights("diffusion_pytorch_model.fp16-00002-of-00002.safetensors", {{"b", counting({2, 3}, 0)}});
+    write_json(folder_ / index, {{"weight_map",
+                                  {{"a", "diffusion_pytorch_model.fp16-00001-of-00002.safetensors"},
+                                   {"b", "diffusion_pytorch_model.fp16-00002-of-00002.safetensors"}}}});
+    EXPECT_EQ(open().read("b").at(5), 5.0);
+    EXPECT_EQ(Checkpoint::open(folder_.path(), "fp16").read("a").at(3), 13.0);
+    fs::remove(folder_ / index);
+  }
+}
+
 /// diffusers leaves such a folder when it saves a whole file over shards: it removes the shards, but not their
 /// index.
 TEST_F(CheckpointFolder, TakesTheWholeFileWhereShardsAreNotThere) {
@@ -288,7 +322,8 @@ TEST_F(CheckpointFolder, SaysWhatIsThereInstead) {
       error(),
       path() +
           " has no weights (diffusion_pytorch_model.safetensors or model.safetensors, the "
-          ".index.json of their shards, or a GGUF file); it holds a.bin, a/, b.bin, c.bin, config.json and 4 more");
+          ".index.json of their shards, a variant of these such as diffusion_pytorch_model.fp16.safetensors, or a GGUF "
+          "file); it holds a.bin, a/, b.bin, c.bin, config.json and 4 more");
   EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "a.bin"); }),
             path("a.bin") + " is a file, but a checkpoint folder was expected");
   EXPECT_EQ(error_of([&] { (void)Checkpoint::open(folder_ / "none"); }),

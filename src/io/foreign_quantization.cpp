@@ -131,12 +131,4 @@ void refuse_foreign_files(const fs::path& folder, const json& config) {
     refuse(folder, {*method, sign_of(*method)});
 }
 
-void refuse_foreign_file(const fs::path& file) {
-  if (file.native().ends_with(".gguf"))
-    fail(
-        "{} is a GGUF file, which does not configure its network: put it into a folder with the network's config.json, "
-        "and give that folder",
-        file.native());
-}
-
 }  // namespace headroom

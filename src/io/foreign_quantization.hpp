@@ -35,7 +35,4 @@ void refuse_foreign_tensors(const std::filesystem::path& folder, const nlohmann:
 /// The same for a folder without supported weights, by its files and its config.json (null if there is none).
 void refuse_foreign_files(const std::filesystem::path& folder, const nlohmann::json& config);
 
-/// Throws Error for a single GGUF file given as a model: it says what to do.
-void refuse_foreign_file(const std::filesystem::path& file);
-
 }  // namespace headroom

@@ -22,7 +22,11 @@ struct Family {
   std::string_view network;
   std::string_view names;
   std::array<Sign, 3> signs;  ///< those without a name say nothing
+  std::string_view class_name = {};
 };
+
+constexpr std::string_view kUNet = "UNet2DConditionModel", kFlux = "FluxTransformer2DModel", kVae = "AutoencoderKL",
+                           kClip = "CLIPTextModel", kT5 = "T5EncoderModel";
 
 // The first family whose signs are all there. Names of LDM are those of CompVis' and Stability AI's checkpoints, names
 // of BFL those of Black Forest Labs.
@@ -32,11 +36,18 @@ constexpr Family kFamilies[] = {
     {"U-Net of InstructPix2Pix", "LDM", {{{"input_blocks.0.0.weight", 1, 8}, {"middle_block.0.in_layers.0.weight"}}}},
     {"SDXL U-Net",
      "LDM",
-     {{{"label_emb.0.0.weight", 1, 2816}, {"input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight", 1, 2048}}}},
+     {{{"label_emb.0.0.weight", 1, 2816}, {"input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight", 1, 2048}}},
+     kUNet},
     {"SDXL refiner U-Net", "LDM", {{{"label_emb.0.0.weight", 1, 2560}, {"middle_block.0.in_layers.0.weight"}}}},
-    {"Stable Diffusion 2.x U-Net", "LDM", {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 1024}}}},
-    {"Stable Diffusion 1.x U-Net", "LDM", {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 768}}}},
-    {"U-Net of another size", "LDM", {{{"input_blocks.0.0.weight"}, {"middle_block.0.in_layers.0.weight"}}}},
+    {"Stable Diffusion 2.x U-Net",
+     "LDM",
+     {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 1024}}},
+     kUNet},
+    {"Stable Diffusion 1.x U-Net",
+     "LDM",
+     {{{"input_blocks.2.1.transformer_blocks.0.attn2.to_k.weight", 1, 768}}},
+     kUNet},
+    {"U-Net of another size", "LDM", {{{"input_blocks.0.0.weight"}, {"middle_block.0.in_layers.0.weight"}}}, kUNet},
     {"SDXL U-Net",
      "diffusers",
      {{{"add_embedding.linear_1.weight", 1, 2816},
@@ -63,8 +74,9 @@ constexpr Family kFamilies[] = {
      {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"img_in.weight", 1, 128}}}},
     {"FLUX.1-dev transformer",
      "BFL",
-     {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"guidance_in.in_layer.bias"}}}},
-    {"FLUX.1-schnell transformer", "BFL", {{{"double_blocks.0.img_attn.norm.key_norm.scale"}}}},
+     {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"guidance_in.in_layer.bias"}}},
+     kFlux},
+    {"FLUX.1-schnell transformer", "BFL", {{{"double_blocks.0.img_attn.norm.key_norm.scale"}}}, kFlux},
     {"FLUX.1-dev transformer",
      "diffusers",
      {{{"x_embedder.weight"}, {"context_embedder.weight"}, {"time_text_embed.guidance_embedder.linear_1.weight"}}}},
@@ -77,8 +89,11 @@ constexpr Family kFamilies[] = {
      {{{"layers.0.adaLN_modulation.0.weight"}, {"cap_embedder.1.weight", 0, 3840}, {"x_embedder.weight"}}}},
     {"Z-Image transformer", "diffusers", {{{"all_x_embedder.2-1.weight"}, {"cap_embedder.1.weight"}}}},
     // autoencoders
-    {"Stable Diffusion autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 4}}}},
-    {"FLUX.1 autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 16}}}},
+    {"Stable Diffusion autoencoder",
+     "LDM",
+     {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 4}}},
+     kVae},
+    {"FLUX.1 autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 16}}}, kVae},
     {"FLUX.2 autoencoder", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight", 1, 32}}}},
     {"Stable Diffusion autoencoder",
      "diffusers",
@@ -89,7 +104,7 @@ constexpr Family kFamilies[] = {
     {"FLUX.2 autoencoder",
      "diffusers",
      {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight", 1, 32}}}},
-    {"autoencoder of another size", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight"}}}},
+    {"autoencoder of another size", "LDM", {{{"decoder.mid.block_1.norm1.weight"}, {"decoder.conv_in.weight"}}}, kVae},
     {"autoencoder of another size",
      "diffusers",
      {{{"decoder.mid_block.resnets.0.norm1.weight"}, {"decoder.conv_in.weight"}}}},
@@ -98,16 +113,17 @@ constexpr Family kFamilies[] = {
      "diffusers",
      {{{"decoder.up_blocks.0.resnets.0.norm1.gamma"}, {"post_quant_conv.weight"}, {"decoder.conv_in.weight"}}}},
     // text encoders
-    {"CLIP-L text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 768}}}},
-    {"CLIP-H text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1024}}}},
-    {"CLIP-bigG text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1280}}}},
-    {"CLIP text encoder of another size", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight"}}}},
-    {"CLIP-L text encoder", "transformers", {{{"encoder.layers.0.mlp.fc1.weight", 1, 768}}}},
-    {"CLIP text encoder of another size", "transformers", {{{"encoder.layers.0.mlp.fc1.weight"}}}},
-    {"CLIP-H text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1024}}}},
-    {"CLIP-bigG text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1280}}}},
-    {"T5-XXL text encoder", "transformers", {{{"encoder.block.23.layer.1.DenseReluDense.wi_1.weight", 1, 4096}}}},
-    {"T5 text encoder of another size", "transformers", {{{"encoder.block.0.layer.0.SelfAttention.q.weight"}}}},
+    {"CLIP-L text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 768}}}, kClip},
+    {"CLIP-H text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1024}}}, kClip},
+    {"CLIP-bigG text encoder", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight", 1, 1280}}}, kClip},
+    {"CLIP text encoder of another size", "transformers", {{{"text_model.encoder.layers.0.mlp.fc1.weight"}}}, kClip},
+    {"CLIP-L text encoder", "transformers", {{{"encoder.layers.0.mlp.fc1.weight", 1, 768}}}, kClip},
+    {"CLIP text encoder of another size", "transformers", {{{"encoder.layers.0.mlp.fc1.weight"}}}, kClip},
+    {"CLIP-H text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1024}}}, kClip},
+    {"CLIP-bigG text encoder", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight", 1, 1280}}}, kClip},
+    {"CLIP text encoder of another size", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight"}}}, kClip},
+    {"T5-XXL text encoder", "transformers", {{{"encoder.block.23.layer.1.DenseReluDense.wi_1.weight", 1, 4096}}}, kT5},
+    {"T5 text encoder of another size", "transformers", {{{"encoder.block.0.layer.0.SelfAttention.q.weight"}}}, kT5},
     {"T5 text encoder", "llama.cpp", {{{"enc.blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
     {"Qwen2.5-VL 7B",
      "transformers",
@@ -125,6 +141,7 @@ struct Prefix {
 };
 constexpr Prefix kPrefixes[] = {
     {"model.diffusion_model."},
+    {"diffusion_model."},
     {"first_stage_model."},
     {"vae."},
     {"cond_stage_model.transformer."},
@@ -139,15 +156,6 @@ constexpr Prefix kPrefixes[] = {
 constexpr std::string_view kTextEncoders = "text_encoders.", kTransformer = ".transformer.";
 
 constexpr std::string_view kNotRecognized = "not recognized";
-
-/// The prefix of a tensor's part: "text_encoders.t5xxl.transformer." is one of many.
-std::string_view prefix_of(std::string_view name) {
-  for (const Prefix& prefix : kPrefixes)
-    if (name.starts_with(prefix.text)) return prefix.text;
-  if (!name.starts_with(kTextEncoders)) return {};
-  const std::size_t end = name.find(kTransformer, kTextEncoders.size());
-  return end == std::string_view::npos ? std::string_view() : name.substr(0, end + kTransformer.size());
-}
 
 bool has_sign(std::span<const StoredTensor> tensors, std::string_view prefix, const Sign& sign) {
   if (sign.name.empty()) return true;
@@ -180,6 +188,7 @@ void recognize(std::span<const StoredTensor> tensors, NetworkPart& part) {
     if (std::ranges::all_of(family.signs, [&](const Sign& sign) { return has_sign(tensors, part.prefix, sign); })) {
       part.network = family.network;
       part.names = family.names;
+      part.class_name = family.class_name;
       return;
     }
   part.network = kNotRecognized;
@@ -187,11 +196,20 @@ void recognize(std::span<const StoredTensor> tensors, NetworkPart& part) {
 
 }  // namespace
 
+std::string_view part_prefix(std::string_view name) {
+  for (const Prefix& prefix : kPrefixes)
+    if (name.starts_with(prefix.text)) return prefix.text;
+  // "text_encoders.t5xxl.transformer." is one of many.
+  if (!name.starts_with(kTextEncoders)) return {};
+  const std::size_t end = name.find(kTransformer, kTextEncoders.size());
+  return end == std::string_view::npos ? std::string_view() : name.substr(0, end + kTransformer.size());
+}
+
 std::vector<NetworkPart> recognize_networks(std::span<const StoredTensor> tensors) {
   const bool is_adapter = are_adapters(tensors);
   std::map<std::string, NetworkPart, std::less<>> parts;
   for (const StoredTensor& tensor : tensors) {
-    const std::string_view prefix = is_adapter ? std::string_view() : prefix_of(tensor.name);
+    const std::string_view prefix = is_adapter ? std::string_view() : part_prefix(tensor.name);
     auto part = parts.find(prefix);
     if (part == parts.end()) part = parts.emplace(prefix, NetworkPart{.prefix = std::string(prefix)}).first;
     ++part->second.tensors;

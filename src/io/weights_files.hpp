@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Finds the files of a network's weights in its folder.
@@ -16,11 +17,16 @@ struct FoundWeights {
   std::string note = {};  ///< a sentence about a choice
 };
 /// By the names that diffusers and transformers give. Of a whole file and shards it takes what the library of that name
-/// prefers, but no index with a missing shard. Empty if there are none.
-[[nodiscard]] std::optional<FoundWeights> find_weights(const std::filesystem::path& folder);
+/// prefers, but no index with a missing shard. With a `variant` ("fp16") it looks for that alone. Otherwise
+/// it prefers files without a variant, or takes the only variant, which the note says. Empty if there are none. Throws
+/// Error if there are several variants, and none is asked for.
+[[nodiscard]] std::optional<FoundWeights> find_weights(const std::filesystem::path& folder,
+                                                       std::string_view variant = {});
 
-/// The names of files that find_weights() looks for.
-[[nodiscard]] std::vector<std::string> weights_file_names();
+/// The names of whole files and indices of a variant, or of files without one.
+[[nodiscard]] std::vector<std::string> weights_file_names(std::string_view variant = {});
+/// Whether the folder has a file of such a name, of any variant.
+[[nodiscard]] bool has_weights_file(const std::filesystem::path& folder);
 
 /// The shards that an index lists, by tensor: plain names of files in its folder.
 [[nodiscard]] std::map<std::string, std::string> read_index(const std::filesystem::path& index);

@@ -16,6 +16,7 @@
 #include "io/foreign_quantization.hpp"
 #include "io/gguf.hpp"
 #include "io/safetensors.hpp"
+#include "io/tensor_source.hpp"
 #include "io/weights_files.hpp"
 
 namespace headroom {
@@ -147,12 +148,6 @@ class Lister {
   json config_;                      // null if there is none
 };
 
-/// PyTorch's own files are zip archives, or pickles of an older version.
-bool is_pickle(std::span<const std::byte> file) {
-  const std::string_view begin(reinterpret_cast<const char*>(file.data()), std::min<std::size_t>(file.size(), 4));
-  return begin == "PK\3\4" || begin.starts_with("\x80\x02");
-}
-
 }  // namespace
 
 WeightsListing list_weights(const fs::path& path) {
@@ -168,11 +163,7 @@ WeightsListing list_weights(const fs::path& path) {
       return lister.finish();
     }
     const MappedFile file(path);
-    if (is_pickle(file.bytes()))
-      fail(
-          "{} is a pickle of PyTorch, which may run any program when it is opened, and is not read: give the model as "
-          "safetensors",
-          path.native());
+    if (is_pickle(file.bytes())) refuse_pickle(path);
     is_gguf(file.bytes()) ? lister.add_gguf(path) : lister.add_safetensors(path);
     return lister.finish();
   } catch (const fs::filesystem_error& error) {

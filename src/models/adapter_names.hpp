@@ -12,11 +12,14 @@ namespace headroom {
 struct ModuleAlias {
   std::string name;  ///< "double_blocks.0.img_attn.qkv"
   std::vector<std::string> modules;
-  bool swaps_halves = false;  ///< the second half of its output comes first in the checkpoint
+  bool swaps_halves = false;                            ///< the second half of its output comes first in the checkpoint
+  std::string_view weight = ".weight", bias = ".bias";  ///< the ends of its params' names in authors' checkpoints
+  bool is_transposed = false;                           ///< its weight is stored as [in, out]
 };
 
-/// The module names of a network in adapter files: one of the prefixes, then the checkpoint's name or an alias, with
-/// dots or with underscores in place of dots.
+/// The module names of a network in other files. In adapter files: one of the prefixes, then the checkpoint's name or
+/// an alias, with dots or with underscores in place of dots. In its authors' checkpoints: the checkpoint's name or an
+/// alias. A class that no adapter file names has no prefixes.
 struct AdapterNames {
   /// A suffix of module names, and its spelling in adapter files.
   struct End {

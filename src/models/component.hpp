@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/adapter_names.hpp"
+#include "models/named_shapes.hpp"
 #include "models/params.hpp"
 
 namespace headroom {
@@ -69,8 +70,11 @@ struct ComponentClass {
   bool (*is_unread)(std::string_view tensor) = nullptr;
   /// The configuration for a name such as "flux-512x4+8"; nothing for other names.
   std::optional<nlohmann::json> (*sized)(const std::string& name) = nullptr;
-  /// The names of its modules in adapter files; empty if there are no such files.
+  /// The names of its modules in adapter files and in its authors' checkpoints; empty if there are no such files.
   AdapterNames adapters = {};
+  /// The configuration of a checkpoint in its authors' names, as far as names and shapes tell it. A value is null that
+  /// they do not tell and that has no default. Null if it is not opened from such a file.
+  nlohmann::json (*infer)(const NamedShapes& shapes) = nullptr;
 };
 
 [[nodiscard]] std::span<const ComponentClass> component_classes();

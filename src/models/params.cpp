@@ -31,6 +31,9 @@ ValueId read_param(Builder& builder, const ParamSource& params, std::string_view
     const ValueId scale =
         builder.param(std::string(name) + "_scale", TensorType{.shape = {extents[0]}}, params.checkpoint);
     param = builder.dequantize_rows(param, scale);
+  } else if (size_of(stored) == 1 && params.has && params.has(full + "_scale")) {
+    const ValueId scale = builder.param(std::string(name) + "_scale", TensorType{.shape = {1}}, params.checkpoint);
+    param = builder.mul(builder.cast(param, DType::kF32), scale);
   }
   if (extents != shape) param = builder.reshape(param, {shape.dims().begin(), shape.dims().end()});
   return builder.cast(param, params.compute);

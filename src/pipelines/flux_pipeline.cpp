@@ -176,30 +176,28 @@ std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer) {
   return std::make_unique<FluxPipeline>(std::move(parts), kind, flux);
 }
 
-std::unique_ptr<Pipeline> open_flux_pipeline(const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
-  PipelineParts parts = open_parts(index, "transformer", kFluxTransformer, random_seed);
+std::unique_ptr<Pipeline> open_flux_pipeline(const PartsSource& source) {
+  PipelineParts parts = open_parts(source, {"transformer", kFluxTransformer});
   const FluxConfig flux = parse_flux_config(parts.components.front().config);
   require_flux(parts, flux);
-  add_reader(parts, index,
+  add_reader(parts, source,
              {.part = "text_encoder",
               .class_name = "CLIPTextModel",
               .tokenizer = "tokenizer",
-              .readings = {{{"pooler_output", "pooled_projections"}, flux.pooled_projection_dim}}},
-             random_seed);
-  add_reader(parts, index,
+              .readings = {{{"pooler_output", "pooled_projections"}, flux.pooled_projection_dim}}});
+  add_reader(parts, source,
              {.part = "text_encoder_2",
               .class_name = "T5EncoderModel",
               .tokenizer = "tokenizer_2",
               .readings = {{{"last_hidden_state", "encoder_hidden_states"}, flux.joint_attention_dim}},
-              .has_request_tokens = true},
-             random_seed);
+              .has_request_tokens = true});
   if (!parts.defaults.pixels) {
-    const std::int64_t channels = 4 * add_autoencoder(parts, index, random_seed).latent_channels;
+    const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels;
     if (channels != flux.in_channels)
-      fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}",
-           parts.find("vae")->folder.string(), channels, flux.in_channels);
+      fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
+           channels, flux.in_channels);
   }
-  const DiffusionKind kind = kind_of(parts, flux, index.class_name() == "FluxKontextPipeline");
+  const DiffusionKind kind = kind_of(parts, flux, source.class_name() == "FluxKontextPipeline");
   return std::make_unique<FluxPipeline>(std::move(parts), kind, flux);
 }
 

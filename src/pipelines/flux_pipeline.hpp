@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 
-#include "pipelines/model_index.hpp"
+#include "pipelines/parts_source.hpp"
 #include "pipelines/pipeline.hpp"
 
 namespace headroom {
@@ -13,10 +11,9 @@ namespace headroom {
 /// transformer alone.
 [[nodiscard]] std::unique_ptr<Pipeline> make_flux_pipeline(Component transformer);
 
-/// Opens a folder in diffusers' layout: `transformer`, `scheduler`, `text_encoder` (CLIP) and `tokenizer`,
-/// `text_encoder_2` (T5) and `tokenizer_2`, and `vae` unless it works on pixels. Throws Error if a part is missing,
-/// broken, or does not fit the transformer.
-[[nodiscard]] std::unique_ptr<Pipeline> open_flux_pipeline(const ModelIndex& index,
-                                                           std::optional<std::uint64_t> random_seed);
+/// Opens the parts `transformer`, `scheduler`, `text_encoder` (CLIP) and `tokenizer`,
+/// `text_encoder_2` (T5) and `tokenizer_2`, and `vae` unless it works on pixels. Throws Error if a part is broken or
+/// does not fit the transformer.
+[[nodiscard]] std::unique_ptr<Pipeline> open_flux_pipeline(const PartsSource& source);
 
 }  // namespace headroom

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
 
 TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
   LimitedBackend backend(1000);
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline("flux-128x1+1", 0);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline("flux-128x1+1", {.random_seed = 0});
   WeightStore weights(backend, pipeline->components());
   EXPECT_EQ(memory_for(backend, weights), 1000U);
   backend.set_limit(std::size_t{1} << 30);

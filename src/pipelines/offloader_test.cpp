@@ -30,7 +30,7 @@ class Random {
     std::filesystem::copy(golden, folder_ / "flux", std::filesystem::copy_options::recursive);
     widen("text_encoder_2/config.json", {{"d_ff", 40'000}});
     widen("transformer/config.json", {{"num_layers", 1}, {"num_single_layers", 1}, {"num_attention_heads", 64}});
-    pipeline_ = open_pipeline((folder_ / "flux").string(), 1);
+    pipeline_ = open_pipeline((folder_ / "flux").string(), {.random_seed = 1});
   }
   [[nodiscard]] const Pipeline& pipeline() const { return *pipeline_; }
 

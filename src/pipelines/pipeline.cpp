@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/file.hpp"
 #include "ir/param_name.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/transformers/qwen_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/flux_pipeline.hpp"
-#include "pipelines/model_index.hpp"
+#include "pipelines/parts_source.hpp"
+#include "pipelines/pipeline_parts.hpp"
 #include "pipelines/qwen_image_pipeline.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"
@@ -21,22 +23,56 @@
 namespace headroom {
 namespace {
 
-/// A kind of pipeline: its class in model_index.json, and the class of its denoiser.
+constexpr const char* kClip = "CLIPTextModel";
+constexpr const char* kAutoencoders = "AutoencoderKL or AutoencoderTiny";
+constexpr const char* kClipTokenizer = "CLIPTokenizer";
+constexpr const char* kAnyScheduler = "scheduler_config.json";
+
+// The denoiser first.
+constexpr PartNeed kFluxNeeds[] = {{"transformer", kFluxTransformer},
+                                   {"scheduler", kAnyScheduler},
+                                   {"text_encoder", kClip},
+                                   {"tokenizer", kClipTokenizer},
+                                   {"text_encoder_2", "T5EncoderModel"},
+                                   {"tokenizer_2", "T5Tokenizer"},
+                                   {"vae", kAutoencoders}};
+constexpr PartNeed kQwenImageNeeds[] = {{"transformer", kQwenImageTransformer},
+                                        {"scheduler", kAnyScheduler},
+                                        {"text_encoder", "Qwen2_5_VLForConditionalGeneration"},
+                                        {"tokenizer", "Qwen2Tokenizer"},
+                                        {"vae", "AutoencoderKLQwenImage"}};
+constexpr PartNeed kStableDiffusionNeeds[] = {{"unet", kUNet2DCondition},
+                                              {"scheduler", kAnyScheduler},
+                                              {"text_encoder", kClip},
+                                              {"tokenizer", kClipTokenizer},
+                                              {"vae", kAutoencoders}};
+constexpr PartNeed kXlNeeds[] = {{"unet", kUNet2DCondition},
+                                 {"scheduler", kAnyScheduler},
+                                 {"text_encoder", kClip},
+                                 {"tokenizer", kClipTokenizer},
+                                 {"text_encoder_2", "CLIPTextModelWithProjection"},
+                                 {"tokenizer_2", kClipTokenizer},
+                                 {"vae", kAutoencoders}};
+
+/// A kind of pipeline: its class in model_index.json, the class of its denoiser, and the parts that it needs.
 struct PipelineClass {
   std::string_view name;
   std::string_view denoiser;
-  std::unique_ptr<Pipeline> (*open)(const ModelIndex& index, std::optional<std::uint64_t> random_seed);
+  std::span<const PartNeed> needs;
+  std::unique_ptr<Pipeline> (*open)(const PartsSource& source);
   std::unique_ptr<Pipeline> (*make)(Component denoiser);
 };
 constexpr PipelineClass kPipelines[] = {
-    {"FluxPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
-    {"FluxKontextPipeline", kFluxTransformer, open_flux_pipeline, make_flux_pipeline},
-    {"QwenImagePipeline", kQwenImageTransformer, open_qwen_image_pipeline, make_qwen_image_pipeline},
-    {"StableDiffusionPipeline", kUNet2DCondition, open_stable_diffusion_pipeline, make_stable_diffusion_pipeline},
-    {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, open_stable_diffusion_pipeline,
+    {"FluxPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
+    {"FluxKontextPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
+    {"QwenImagePipeline", kQwenImageTransformer, kQwenImageNeeds, open_qwen_image_pipeline, make_qwen_image_pipeline},
+    {"StableDiffusionPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
-    {"StableDiffusionXLPipeline", kUNet2DCondition, open_stable_diffusion_pipeline, make_stable_diffusion_pipeline},
-    {"StableDiffusionXLImg2ImgPipeline", kUNet2DCondition, open_stable_diffusion_pipeline,
+    {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,
+     make_stable_diffusion_pipeline},
+    {"StableDiffusionXLPipeline", kUNet2DCondition, kXlNeeds, open_stable_diffusion_pipeline,
+     make_stable_diffusion_pipeline},
+    {"StableDiffusionXLImg2ImgPipeline", kUNet2DCondition, kXlNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
 };
 
@@ -45,12 +81,39 @@ const PipelineClass* find_class(const Component& component) {
   return found == std::end(kPipelines) ? nullptr : found;
 }
 
-const PipelineClass& class_of(const ModelIndex& index) {
-  const auto* const found = std::ranges::find(kPipelines, index.class_name(), &PipelineClass::name);
+const PipelineClass& class_of(const PartsSource& source) {
+  const auto* const found = std::ranges::find(kPipelines, source.class_name(), &PipelineClass::name);
   if (found == std::end(kPipelines))
-    fail("{} is a {}, which is not supported; expected one of {}", index.folder().string(), index.class_name(),
+    fail("{} is a {}, which is not supported; expected one of {}", source.place(), source.class_name(),
          fmt::join(kPipelines | std::views::transform(&PipelineClass::name), ", "));
   return *found;
+}
+
+/// The class of pipelines that the user completes by parts; empty for a network that is no denoiser.
+std::string class_with_denoiser(const Component& denoiser) {
+  const PipelineClass* const found = find_class(denoiser);
+  if (found == nullptr) return {};
+  const bool is_xl =
+      found->denoiser == kUNet2DCondition && parse_unet2d_condition_config(denoiser.config).has_text_time;
+  return is_xl ? "StableDiffusionXLPipeline" : std::string(found->name);
+}
+
+/// The parts that a model has by itself. Null for a network that is no denoiser.
+std::unique_ptr<PartsSource> open_source(const std::string& name_or_path, const OpenOptions& options) {
+  const std::filesystem::path folder = find_model_folder(name_or_path);
+  if (!folder.empty() && is_pipeline_folder(folder)) return open_parts_folder(folder, options);
+  return open_parts_of_networks(name_or_path, options, class_with_denoiser);
+}
+
+/// The same with the given parts. Throws Error if parts are missing.
+std::unique_ptr<PartsSource> complete(std::unique_ptr<PartsSource> source, const OpenOptions& options) {
+  std::vector<PartNeed> needs(class_of(*source).needs.begin(), class_of(*source).needs.end());
+  // A transformer on pixels has no autoencoder.
+  if (read_defaults(source->folder()).pixels)
+    std::erase_if(needs, [](const PartNeed& need) { return need.role == "vae"; });
+  std::unique_ptr<PartsSource> whole = with_given_parts(std::move(source), options, needs);
+  require_parts(*whole, needs);
+  return whole;
 }
 
 }  // namespace
@@ -97,19 +160,33 @@ std::unique_ptr<Pipeline> make_pipeline(Component denoiser) {
   return found->make(std::move(denoiser));
 }
 
-bool is_pipeline(const std::string& name_or_folder) {
-  const std::filesystem::path folder = find_model_folder(name_or_folder);
-  return !folder.empty() && ModelIndex::is_in(folder);
+bool is_pipeline(const std::string& name_or_path, const OpenOptions& options) {
+  const std::filesystem::path folder = find_model_folder(name_or_path);
+  if (!folder.empty() && is_pipeline_folder(folder)) return true;
+  if (!options.parts.empty()) return true;
+  if (!is_there(name_or_path) || is_folder(name_or_path)) return false;
+  const std::unique_ptr<PartsSource> source = open_source(name_or_path, options);
+  if (source == nullptr) return false;
+  const std::span<const PartNeed> needs = class_of(*source).needs;
+  return std::ranges::any_of(needs.subspan(1),
+                             [&](const PartNeed& need) { return need.role != "scheduler" && source->has(need.role); });
+}
+
+void require_whole_pipeline(const std::string& name_or_path, const OpenOptions& options) {
+  if (std::unique_ptr<PartsSource> source = open_source(name_or_path, options))
+    static_cast<void>(complete(std::move(source), options));
 }
 
 bool is_pipeline_class(std::string_view class_name) {
   return std::ranges::find(kPipelines, class_name, &PipelineClass::name) != std::end(kPipelines);
 }
 
-std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
-  if (!is_pipeline(name_or_folder)) return make_pipeline(open_component(name_or_folder, random_seed));
-  const ModelIndex index(find_model_folder(name_or_folder));
-  return class_of(index).open(index, random_seed);
+std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_path, const OpenOptions& options) {
+  if (!is_pipeline(name_or_path, options)) return make_pipeline(open_component(name_or_path, options));
+  std::unique_ptr<PartsSource> source = open_source(name_or_path, options);
+  if (source == nullptr) fail_usage("{} is no denoiser of a pipeline, which --part would complete", name_or_path);
+  source = complete(std::move(source), options);
+  return class_of(*source).open(*source);
 }
 
 std::optional<std::string> negative_prompt_of(const ImageRequest& image, std::size_t reader) {

@@ -149,13 +149,14 @@ class Pipeline {
 /// The pipeline of a denoiser alone, which makes latents of random prompts. Throws a usage Error if the component is
 /// no denoiser.
 [[nodiscard]] std::unique_ptr<Pipeline> make_pipeline(Component denoiser);
-/// Opens a folder with a model_index.json, a shipped model, or whatever open_component() opens for make_pipeline().
-/// With `random_seed`, random weights replace all checkpoints. Throws Error for an unknown pipeline class, and if a
-/// part is missing, broken or does not fit the others.
-[[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_folder,
-                                                      std::optional<std::uint64_t> random_seed = std::nullopt);
-/// Whether it names the folder of a whole pipeline.
-[[nodiscard]] bool is_pipeline(const std::string& name_or_folder);
+/// Opens a folder with a model_index.json, a file with a denoiser and its other networks, a denoiser to which
+/// `options.parts` gives the others, or whatever open_component() opens for make_pipeline(). Throws Error for an
+/// unknown pipeline class, if parts are missing (it names all), and if a part is broken or does not fit the others.
+[[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_path, const OpenOptions& options = {});
+/// Whether open_pipeline() opens a whole pipeline rather than a denoiser alone.
+[[nodiscard]] bool is_pipeline(const std::string& name_or_path, const OpenOptions& options = {});
+/// Throws an Error that names the parts which a pipeline of this denoiser alone lacks.
+void require_whole_pipeline(const std::string& name_or_path, const OpenOptions& options);
 /// Whether a pipeline of that class, as in model_index.json, can be opened.
 [[nodiscard]] bool is_pipeline_class(std::string_view class_name);
 

@@ -7,7 +7,6 @@
 #include "base/text/json.hpp"
 #include "models/config.hpp"
 #include "pipelines/schedules/scheduler.hpp"
-#include "run/hub_cache.hpp"
 
 namespace headroom {
 namespace {
@@ -22,10 +21,36 @@ std::vector<std::string> read_names(const nlohmann::json& names, const std::stri
   return names.get<std::vector<std::string>>();
 }
 
+std::vector<std::string> read_labels(const fs::path& folder, const GenerationDefaults& defaults) {
+  if (folder.empty()) return {};
+  const fs::path path = folder / "labels.json";
+  if (!fs::exists(path)) return {};
+  std::vector<std::string> labels = read_names(read_json(path), path.string());
+  if (labels.size() != defaults.prompts.size())
+    fail("{} has {} names, but generation_config.json has {} prompts", path.string(), labels.size(),
+         defaults.prompts.size());
+  return labels;
+}
+
+/// A network of the class.
+Component open_part(const PartsSource& source, std::string_view role, std::string_view class_name) {
+  Component component = source.open_network(role);
+  if (component.kind->name != class_name)
+    fail("{} is a {}, expected a {} for the part {}", component.place(), component.kind->name, class_name, role);
+  return component;
+}
+
+}  // namespace
+
+const Component* PipelineParts::find(std::string_view part) const {
+  const auto found = std::ranges::find(components, part, &Component::part);
+  return found == components.end() ? nullptr : &*found;
+}
+
 GenerationDefaults read_defaults(const fs::path& folder) {
   GenerationDefaults defaults;
   const fs::path path = folder / "generation_config.json";
-  if (!fs::exists(path)) return defaults;
+  if (folder.empty() || !fs::exists(path)) return defaults;
   const nlohmann::json generation = read_json(path);
   const std::string context = path.string();
   if (!generation.is_object()) fail("{}: expected an object, got {}", context, generation.type_name());
@@ -39,32 +64,8 @@ GenerationDefaults read_defaults(const fs::path& folder) {
   return defaults;
 }
 
-std::vector<std::string> read_labels(const fs::path& folder, const GenerationDefaults& defaults) {
-  const fs::path path = folder / "labels.json";
-  if (!fs::exists(path)) return {};
-  std::vector<std::string> labels = read_names(read_json(path), path.string());
-  if (labels.size() != defaults.prompts.size())
-    fail("{} has {} names, but generation_config.json has {} prompts", path.string(), labels.size(),
-         defaults.prompts.size());
-  return labels;
-}
-
-Component open_part(const ModelIndex& index, std::string_view part, std::string_view expected,
-                    std::optional<std::uint64_t> random_seed) {
-  Component component = open_component(index.part(part, expected).string(), random_seed);
-  component.part = part;
-  return component;
-}
-
-}  // namespace
-
-const Component* PipelineParts::find(std::string_view part) const {
-  const auto found = std::ranges::find(components, part, &Component::part);
-  return found == components.end() ? nullptr : &*found;
-}
-
 PipelineParts parts_of(Component denoiser, nlohmann::json scheduler) {
-  PipelineParts parts{.folder = denoiser.folder, .scheduler = std::move(scheduler)};
+  PipelineParts parts{.folder = denoiser.folder, .place = denoiser.place(), .scheduler = std::move(scheduler)};
   if (!parts.folder.empty()) {
     if (fs::exists(parts.folder / kScheduler)) parts.scheduler = read_scheduler_config(parts.folder / kScheduler);
     parts.defaults = read_defaults(parts.folder);
@@ -73,29 +74,28 @@ PipelineParts parts_of(Component denoiser, nlohmann::json scheduler) {
   return parts;
 }
 
-PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std::string_view class_name,
-                         std::optional<std::uint64_t> random_seed) {
-  PipelineParts parts{.folder = index.folder()};
-  parts.scheduler = read_scheduler_config(index.part("scheduler") / kScheduler);
-  Component opened = open_part(index, denoiser, class_name, random_seed);
-  opened.name = model_name_of(index.folder());
+PipelineParts open_parts(const PartsSource& source, const PartNeed& denoiser) {
+  PipelineParts parts{.folder = source.folder(), .place = source.place()};
+  parts.scheduler = source.scheduler();
+  Component opened = open_part(source, denoiser.role, denoiser.class_name);
+  opened.name = source.name();
   parts.components.push_back(std::move(opened));
-  parts.defaults = read_defaults(index.folder());
-  parts.labels = read_labels(index.folder(), parts.defaults);
+  parts.defaults = read_defaults(parts.folder);
+  parts.labels = read_labels(parts.folder, parts.defaults);
   return parts;
 }
 
 void require_flow_matching(const PipelineParts& parts) {
-  config::read_in(parts.folder.string(), [&] {
+  config::read_in(parts.place, [&] {
     if (is_flow_matching(parts.scheduler) == false)
       fail("scheduler_config.json: _class_name is {}, expected a scheduler of flow matching",
            config::class_name(parts.scheduler));
   });
 }
 
-Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
-  const Component& vae = parts.components.emplace_back(open_part(index, "vae", /*expected=*/{}, random_seed));
-  return config::read_in(vae.folder.string(), [&] { return parse_autoencoder(vae.config); });
+Autoencoder add_autoencoder(PipelineParts& parts, const PartsSource& source) {
+  const Component& vae = parts.components.emplace_back(source.open_network("vae"));
+  return config::read_in(vae.place(), [&] { return parse_autoencoder(vae.config); });
 }
 
 std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output) {
@@ -105,13 +105,12 @@ std::int64_t output_width(const Component& encoder, std::string_view pass, std::
   return graph.type(found->value).shape[-1];
 }
 
-TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const EncoderPart& encoder,
-                       std::optional<std::uint64_t> random_seed) {
-  const fs::path folder = index.part(encoder.tokenizer);
-  Component opened = open_part(index, encoder.part, encoder.class_name, random_seed);
+TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder) {
+  const fs::path folder = source.tokenizer_folder(encoder.tokenizer);
+  Component opened = open_part(source, encoder.part, encoder.class_name);
   TextReader reader{.encoder = opened.part,
                     .pass = std::string(encoder.pass),
-                    .tokenizer = open_tokenizer(folder, index.class_of(encoder.tokenizer)),
+                    .tokenizer = open_tokenizer(folder, source.class_of(encoder.tokenizer)),
                     .readings = {},
                     .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config),
                     .before = std::string(encoder.before),
@@ -122,7 +121,7 @@ TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const Enco
   for (const auto& [reading, expected] : encoder.readings) {
     if (const std::int64_t width = output_width(opened, encoder.pass, reading.output);
         expected != 0 && width != expected)
-      fail("{}: {} is {} wide, but the {}'s {} are {}", opened.folder.string(), reading.output, width,
+      fail("{}: {} is {} wide, but the {}'s {} are {}", opened.place(), reading.output, width,
            parts.components.front().part, reading.input, expected);
     reader.readings.push_back(reading);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/autoencoders/autoencoder.hpp"
-#include "pipelines/model_index.hpp"
+#include "pipelines/parts_source.hpp"
 #include "pipelines/stages/pixel_format.hpp"
 #include "pipelines/stages/text_reader.hpp"
 #include "run/component.hpp"
@@ -27,7 +27,8 @@ struct GenerationDefaults {
 
 /// All parts of a pipeline.
 struct PipelineParts {
-  std::filesystem::path folder = {};       ///< empty for a configuration alone
+  std::filesystem::path folder = {};       ///< of the pipeline's own files; empty for a configuration and a file
+  std::string place = {};                  ///< of the pipeline, in messages
   std::vector<Component> components = {};  ///< the denoiser, then text encoders and autoencoder if present
   std::vector<TextReader> readers = {};
   nlohmann::json scheduler = {};  ///< of scheduler_config.json
@@ -42,16 +43,18 @@ struct PipelineParts {
 /// present. `scheduler` is the default scheduler config.
 [[nodiscard]] PipelineParts parts_of(Component denoiser, nlohmann::json scheduler);
 
-/// The parts common to all folders in diffusers' layout: the denoiser (part and class by name), scheduler, defaults
-/// and labels. Throws Error, like the functions below, if a part is missing or broken.
-[[nodiscard]] PipelineParts open_parts(const ModelIndex& index, std::string_view denoiser, std::string_view class_name,
-                                       std::optional<std::uint64_t> random_seed);
+/// The parts common to all sources: the denoiser, scheduler, defaults and labels. Throws Error, like the functions
+/// below, if a part is missing or broken.
+[[nodiscard]] PipelineParts open_parts(const PartsSource& source, const PartNeed& denoiser);
+
+/// The defaults of a pipeline's folder; none if it is empty.
+[[nodiscard]] GenerationDefaults read_defaults(const std::filesystem::path& folder);
 
 /// Throws Error unless the parts' scheduler is one of flow matching.
 void require_flow_matching(const PipelineParts& parts);
 
 /// Adds the part `vae`, an autoencoder of any supported class.
-Autoencoder add_autoencoder(PipelineParts& parts, const ModelIndex& index, std::optional<std::uint64_t> random_seed);
+Autoencoder add_autoencoder(PipelineParts& parts, const PartsSource& source);
 
 /// A text encoder, its tokenizer, and the outputs that a denoiser reads.
 struct EncoderPart {
@@ -71,8 +74,7 @@ struct EncoderPart {
   bool pads = true;
 };
 /// Throws Error if it does not fit the denoiser.
-TextReader& add_reader(PipelineParts& parts, const ModelIndex& index, const EncoderPart& encoder,
-                       std::optional<std::uint64_t> random_seed);
+TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder);
 
 /// The width of an output of a pass of a text encoder.
 [[nodiscard]] std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output);

@@ -155,10 +155,10 @@ std::unique_ptr<Pipeline> make_qwen_image_pipeline(Component transformer) {
                                                             {"shift_terminal", 0.02}}));
 }
 
-std::unique_ptr<Pipeline> open_qwen_image_pipeline(const ModelIndex& index, std::optional<std::uint64_t> random_seed) {
-  PipelineParts parts = open_parts(index, "transformer", kQwenImageTransformer, random_seed);
+std::unique_ptr<Pipeline> open_qwen_image_pipeline(const PartsSource& source) {
+  PipelineParts parts = open_parts(source, {"transformer", kQwenImageTransformer});
   const QwenImageConfig config = parse_qwen_image_config(parts.components.front().config);
-  add_reader(parts, index,
+  add_reader(parts, source,
              {.part = "text_encoder",
               .class_name = kQwen25Vl,
               .tokenizer = "tokenizer",
@@ -167,11 +167,9 @@ std::unique_ptr<Pipeline> open_qwen_image_pipeline(const ModelIndex& index, std:
               .before = kQwenBefore,
               .after = kQwenAfter,
               .dropped_tokens = kQwenDroppedTokens,
-              .pads = false},
-             random_seed);
-  if (const std::int64_t channels = 4 * add_autoencoder(parts, index, random_seed).latent_channels;
-      channels != config.in_channels)
-    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->folder.string(),
+              .pads = false});
+  if (const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels; channels != config.in_channels)
+    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
          channels, config.in_channels);
   return make_pipeline_of(std::move(parts));
 }

@@ -134,12 +134,12 @@ ForwardPass StableDiffusionPipeline::forward_pass(const Request& request) const 
 bool must_upcast(const PipelineParts& parts) {
   const Component* const vae = parts.find("vae");
   return vae != nullptr && vae->kind->name == "AutoencoderKL" &&
-         get_bool_or(vae->config, "force_upcast", true, vae->folder.string());
+         get_bool_or(vae->config, "force_upcast", true, vae->place());
 }
 
 std::unique_ptr<Pipeline> make(PipelineParts parts, UNet2DConditionConfig unet, TextWidths texts,
                                std::int64_t max_prompt) {
-  config::read_in(parts.folder.string(), [&] {
+  config::read_in(parts.place, [&] {
     if (is_flow_matching(parts.scheduler) == true)
       fail("scheduler_config.json: _class_name is {}, expected a scheduler of diffusion",
            config::class_name(parts.scheduler));
@@ -170,20 +170,19 @@ std::unique_ptr<Pipeline> make_stable_diffusion_pipeline(Component unet) {
               kPromptTokens);
 }
 
-std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index,
-                                                         std::optional<std::uint64_t> random_seed) {
-  PipelineParts parts = open_parts(index, "unet", kUNet2DCondition, random_seed);
+std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const PartsSource& source) {
+  PipelineParts parts = open_parts(source, {"unet", kUNet2DCondition});
   const UNet2DConditionConfig unet = parse_unet2d_condition_config(parts.components.front().config);
   TextWidths texts{.states = {}, .pooled = unet.pooled_dim()};
   const auto read = [&](const EncoderPart& encoder) -> TextReader& {
-    TextReader& reader = add_reader(parts, index, encoder, random_seed);
+    TextReader& reader = add_reader(parts, source, encoder);
     texts.states.push_back(
         output_width(parts.components.back(), encoder.pass, encoder.readings.front().reading.output));
     return reader;
   };
   if (unet.has_text_time) {
     constexpr const char* kState = "penultimate_hidden_state";
-    const bool zeros = index.flag("force_zeros_for_empty_prompt", true);
+    const bool zeros = source.flag("force_zeros_for_empty_prompt", true);
     read({.part = "text_encoder",
           .class_name = "CLIPTextModel",
           .tokenizer = "tokenizer",
@@ -199,8 +198,8 @@ std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index
           .has_request_tokens = true})
         .no_text_is_zeros = zeros;
     if (const std::int64_t width = texts.states[0] + texts.states[1]; width != unet.cross_attention_dim)
-      fail("{}: the text encoders' states are {} wide together, but the unet's {} are {}", index.folder().string(),
-           width, kText, unet.cross_attention_dim);
+      fail("{}: the text encoders' states are {} wide together, but the unet's {} are {}", source.place(), width, kText,
+           unet.cross_attention_dim);
   } else {
     read({.part = "text_encoder",
           .class_name = "CLIPTextModel",
@@ -216,10 +215,10 @@ std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index
     const Component& encoder = *parts.find(reader.encoder);
     max_prompt = std::min(max_prompt, encoder.kind->text_tokens(encoder.config));
   }
-  if (const std::int64_t channels = add_autoencoder(parts, index, random_seed).latent_channels;
+  if (const std::int64_t channels = add_autoencoder(parts, source).latent_channels;
       channels != unet.in_channels || channels != unet.out_channels)
-    fail("{}: latents have {} channels, but the unet takes {} and makes {}", parts.find("vae")->folder.string(),
-         channels, unet.in_channels, unet.out_channels);
+    fail("{}: latents have {} channels, but the unet takes {} and makes {}", parts.find("vae")->place(), channels,
+         unet.in_channels, unet.out_channels);
   return make(std::move(parts), unet, std::move(texts), max_prompt);
 }
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 
-#include "pipelines/model_index.hpp"
+#include "pipelines/parts_source.hpp"
 #include "pipelines/pipeline.hpp"
 
 namespace headroom {
@@ -13,10 +11,9 @@ namespace headroom {
 /// image, and image to image. The pipeline of a U-Net alone.
 [[nodiscard]] std::unique_ptr<Pipeline> make_stable_diffusion_pipeline(Component unet);
 
-/// Opens a folder in diffusers' layout: `unet`, `scheduler`, `text_encoder` (CLIP), `tokenizer` and `vae`; for SDXL
+/// Opens the parts `unet`, `scheduler`, `text_encoder` (CLIP), `tokenizer` and `vae`; for SDXL
 /// also `text_encoder_2` and `tokenizer_2`. Other parts (`safety_checker`) are not read. Throws Error if a part is
-/// missing, broken, or does not fit the U-Net.
-[[nodiscard]] std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const ModelIndex& index,
-                                                                       std::optional<std::uint64_t> random_seed);
+/// broken or does not fit the U-Net.
+[[nodiscard]] std::unique_ptr<Pipeline> open_stable_diffusion_pipeline(const PartsSource& source);
 
 }  // namespace headroom

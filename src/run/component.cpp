@@ -15,10 +15,11 @@
 #include "base/files/file.hpp"
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
-#include "io/foreign_quantization.hpp"
+#include "base/text/printable.hpp"
 #include "models/config.hpp"
 #include "run/hub_cache.hpp"
 #include "run/model_folders.hpp"
+#include "run/single_file.hpp"
 
 namespace headroom {
 namespace {
@@ -70,23 +71,6 @@ std::string description_of(const fs::path& folder) {
   return is_there(path) ? get_string_or(read_json(path), "description", "", path.native()) : "";
 }
 
-/// Every param of the component's passes, as stored according to `params`.
-std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
-                                        const ParamSource& params) {
-  constexpr PassSize kSmall{.batch = 1, .height = 128, .width = 128, .text_tokens = 1};
-  std::map<std::string, TensorType> types;
-  std::set<std::vector<std::string_view>> seen;
-  for (const ComponentPass& pass : kind.passes) {
-    if (!seen.insert(pass.inputs).second) continue;  // another pass with the same purpose and weights
-    const Graph graph = pass.build(config, pass.shapes(config, kSmall), params);
-    for (const ValueId param : graph.values_of(ValueKind::kParam))
-      types.emplace(graph.value(param).name, graph.type(param));
-  }
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, type] : types) specs.push_back({.name = name, .dtype = type.dtype, .shape = type.shape});
-  return specs;
-}
-
 /// The params of a network with random weights, as current checkpoints store them.
 std::vector<TensorSpec> stand_in_params(const ComponentClass& kind, const nlohmann::json& config) {
   return expected_params(kind, config, {.dtype = [](std::string_view) { return DType::kBF16; }});
@@ -134,16 +118,23 @@ Component make_random(std::string name, nlohmann::json config, fs::path folder, 
           .folder = std::move(folder)};
 }
 
-Component open_folder(const fs::path& given, std::string name, std::optional<std::uint64_t> random_seed) {
+Component open_folder(const fs::path& given, std::string name, const OpenOptions& options) {
   const fs::path folder = find_config_folder(given);
   const auto read = [&](const auto& body) { return config::read_in(folder.string(), body); };
-  if (random_seed) {
+  if (options.random_seed) {
     nlohmann::json config = read_config(folder);
-    return read([&] { return make_random(std::move(name), std::move(config), folder, *random_seed); });
+    return read([&] {
+      set_config(class_of(config), config, options);
+      return make_random(std::move(name), std::move(config), folder, *options.random_seed);
+    });
   }
-  Checkpoint checkpoint = Checkpoint::open(folder);
+  Checkpoint checkpoint = Checkpoint::open(folder, options.variant);
   nlohmann::json config = checkpoint.config();
-  const auto* const kind = read([&] { return &class_of(config); });
+  const auto* const kind = read([&] {
+    const ComponentClass& found = class_of(config);
+    set_config(found, config, options);
+    return &found;
+  });
   require_params(checkpoint, read([&] { return expected_params(*kind, config, unverified_params_of(checkpoint)); }),
                  kind->is_unread);
   return {.name = std::move(name),
@@ -154,11 +145,11 @@ Component open_folder(const fs::path& given, std::string name, std::optional<std
 }
 
 /// The folder of a path, or of ORG/NAME in the hub's cache; for a model's folder in such a cache, its snapshot.
-/// Nothing for another name. Throws Error for a file in a format from which weights cannot be read.
+/// Nothing for another name and for a file.
 std::optional<fs::path> given_folder(const std::string& name_or_folder) {
   const fs::path path(name_or_folder);
   if (is_folder(path)) return is_hub_folder(path) ? hub_snapshot(path) : path;
-  if (is_there(path)) refuse_foreign_file(path);
+  if (is_there(path)) return std::nullopt;
   const std::optional<fs::path> cached = find_in_hub_cache(name_or_folder);
   return cached ? std::optional(hub_snapshot(*cached)) : std::nullopt;
 }
@@ -230,36 +221,75 @@ Graph Component::build(const ComponentPass& pass, const InputShapes& given) cons
   return pass.build(config, given, params());
 }
 
-Component open_component(const std::string& name_or_folder, std::optional<std::uint64_t> random_seed) {
-  if (const std::optional<fs::path> folder = given_folder(name_or_folder))
-    return open_folder(*folder, model_name_of(*folder), random_seed);
-  if (const std::optional<nlohmann::json> stated = find_config(name_or_folder)) {
-    if (!random_seed)
-      fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_folder);
-    return config::read_in(name_or_folder, [&] { return make_random(name_or_folder, *stated, {}, *random_seed); });
+std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
+                                        const ParamSource& params) {
+  constexpr PassSize kSmall{.batch = 1, .height = 128, .width = 128, .text_tokens = 1};
+  std::map<std::string, TensorType> types;
+  std::set<std::vector<std::string_view>> seen;
+  for (const ComponentPass& pass : kind.passes) {
+    if (!seen.insert(pass.inputs).second) continue;  // another pass with the same purpose and weights
+    const Graph graph = pass.build(config, pass.shapes(config, kSmall), params);
+    for (const ValueId param : graph.values_of(ValueKind::kParam))
+      types.emplace(graph.value(param).name, graph.type(param));
+  }
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, type] : types) specs.push_back({.name = name, .dtype = type.dtype, .shape = type.shape});
+  return specs;
+}
+
+void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options) {
+  for (const auto& [key, value] : options.config) {
+    // Every class refuses an object where it reads a number, a text or a list.
+    nlohmann::json probe = config;
+    probe[key] = {{"headroom", "probe"}};
+    bool is_read = false;
+    try {
+      static_cast<void>(expected_params(kind, probe, {.dtype = [](std::string_view) { return DType::kF32; }}));
+    } catch (const Error&) {
+      is_read = true;
+    }
+    if (!is_read) fail_usage("--config {}: {} has no such value", printable_name(key), kind.name);
+    config[key] = value;
+  }
+}
+
+Component open_component(const std::string& name_or_path, const OpenOptions& options) {
+  if (const std::optional<fs::path> folder = given_folder(name_or_path))
+    return open_folder(*folder, model_name_of(*folder), options);
+  if (is_there(name_or_path)) return open_single_file(name_or_path, {}, options);
+  if (const std::optional<nlohmann::json> stated = find_config(name_or_path)) {
+    if (!options.random_seed)
+      fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_path);
+    return config::read_in(name_or_path, [&] {
+      nlohmann::json config = *stated;
+      set_config(class_of(config), config, options);
+      return make_random(name_or_path, std::move(config), {}, *options.random_seed);
+    });
   }
   std::vector<std::string> names;
   for (const auto& [name, folder] : shipped_folders()) {
-    if (name == name_or_folder) return open_folder(folder, name, random_seed);
+    if (name == name_or_path) return open_folder(folder, name, options);
     names.push_back(name);
   }
-  if (name_or_folder.find('/') != std::string::npos) refuse_missing_folder(name_or_folder, names);
-  refuse_unknown_name(name_or_folder, std::move(names));
+  if (name_or_path.find('/') != std::string::npos) refuse_missing_folder(name_or_path, names);
+  refuse_unknown_name(name_or_path, std::move(names));
 }
 
 fs::path find_model_folder(const std::string& name_or_folder) {
   if (const std::optional<fs::path> folder = given_folder(name_or_folder)) return *folder;
-  if (find_config(name_or_folder)) return {};
+  if (is_there(name_or_folder) || find_config(name_or_folder)) return {};
   const std::map<std::string, fs::path> shipped = shipped_folders();
   const auto found = shipped.find(name_or_folder);
   return found == shipped.end() ? fs::path() : found->second;
 }
 
 DType checkpoint_baseline(const Checkpoint& checkpoint) {
-  std::size_t narrow = 0;
-  for (const TensorSpec& tensor : checkpoint.tensors())
-    if (tensor.dtype == DType::kBF16) narrow += static_cast<std::size_t>(tensor.shape.numel()) * size_of(DType::kBF16);
-  return 2 * narrow > checkpoint.total_bytes() ? DType::kBF16 : DType::kF32;
+  std::int64_t narrow = 0, all = 0;
+  for (const TensorSpec& tensor : checkpoint.tensors()) {
+    all += tensor.shape.numel();
+    if (is_float(tensor.dtype) && checkpoint.is_narrow(tensor.name)) narrow += tensor.shape.numel();
+  }
+  return 2 * narrow > all ? DType::kBF16 : DType::kF32;
 }
 
 std::vector<ShippedModel> list_shipped_models() {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,7 +21,8 @@ struct Component {
   const ComponentClass* kind = nullptr;
   nlohmann::json config;
   Checkpoint checkpoint;
-  std::filesystem::path folder;  ///< the folder of its config.json and other files; empty for a configuration alone
+  /// The folder of its config.json and other files; empty for a configuration alone and for a network of a file.
+  std::filesystem::path folder;
   /// The dtype of its baseline: f32 or bf16. Code that opens it for a device sets it.
   DType baseline = DType::kF32;
   /// The name of its checkpoint in a store that holds a whole pipeline: "vae". Empty if it is alone.
@@ -27,6 +30,8 @@ struct Component {
   /// Updates of its params in addition to the checkpoint, by their names in such a store.
   ParamUpdates updates = {};
 
+  /// The place of its configuration in messages.
+  [[nodiscard]] std::string place() const { return folder.empty() ? checkpoint.description() : folder.string(); }
   /// The number of weight elements, independent of how the checkpoint stores them.
   [[nodiscard]] std::int64_t parameters() const;
   /// The source of a graph's params, for computation in f32. Valid as long as the component.
@@ -35,19 +40,37 @@ struct Component {
   [[nodiscard]] Graph build(const ComponentPass& pass, const InputShapes& given) const;
 };
 
-/// Opens one of: a shipped name; a checkpoint folder whose config.json names a registered class; ORG/NAME in the
-/// cache of the Hugging Face hub, or a model's folder there (run/hub_cache.hpp); or a name that includes a size
-/// (ComponentClass::sized), which has random weights only. With `random_seed`, random weights replace the checkpoint;
-/// config.json is still read if there is a folder. Throws Error for an unknown network, a missing checkpoint, and
-/// tensors that are missing, unexpected or of a wrong shape.
-[[nodiscard]] Component open_component(const std::string& name_or_folder,
-                                       std::optional<std::uint64_t> random_seed = std::nullopt);
-/// The folder that the argument refers to: itself, that of a shipped model, or a snapshot in the hub's cache. Empty
-/// for a configuration without a folder, and for an unknown name.
-[[nodiscard]] std::filesystem::path find_model_folder(const std::string& name_or_folder);
+/// How a model is opened, other than by its name.
+struct OpenOptions {
+  /// Random weights from this seed replace those of all networks; configurations are still read.
+  std::optional<std::uint64_t> random_seed = {};
+  std::string variant = {};  ///< of weights in folders: "fp16"
+  /// Paths that replace or complete the parts of a pipeline: {"vae": "sdxl_vae.safetensors"}.
+  std::map<std::string, std::string, std::less<>> parts = {};
+  /// Values that replace those of configurations: of a network by itself and of a pipeline's denoiser "KEY", of a
+  /// pipeline's parts "PART.KEY".
+  std::map<std::string, nlohmann::json, std::less<>> config = {};
+};
 
-/// The dtype of the baseline on a device that keeps the precision of the checkpoint: bf16 if most bytes are bf16,
-/// otherwise f32.
+/// Opens one of: a shipped name; a checkpoint folder whose config.json names a registered class; ORG/NAME in the
+/// cache of the Hugging Face hub, or a model's folder there (run/hub_cache.hpp); a file with one network or with a
+/// denoiser among others (run/single_file.hpp); or a name that includes a size (ComponentClass::sized), which has
+/// random weights only. Throws Error for an unknown network, a missing checkpoint, tensors that are missing, unexpected
+/// or of a wrong shape, and for a value of a configuration that its class does not have.
+[[nodiscard]] Component open_component(const std::string& name_or_path, const OpenOptions& options = {});
+/// The params that a network reads, as a checkpoint stores them. Throws Error for a configuration that is not one of
+/// its class.
+[[nodiscard]] std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
+                                                      const ParamSource& params);
+/// Replaces values of a configuration. Throws a usage Error for a key that its class does not read.
+void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options);
+
+/// The folder that the argument refers to: itself, that of a shipped model, or a snapshot in the hub's cache. Empty
+/// for a configuration without a folder, for a file and for an unknown name.
+[[nodiscard]] std::filesystem::path find_model_folder(const std::string& name_or_path);
+
+/// The dtype of the baseline on a device that keeps the precision of the checkpoint: bf16 if most elements are
+/// floating-point numbers that take at most two bytes in the file, otherwise f32.
 [[nodiscard]] DType checkpoint_baseline(const Checkpoint& checkpoint);
 
 /// An entry of `headroom models`.

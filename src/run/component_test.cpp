@@ -94,7 +94,7 @@ TEST_F(ComponentFolder, OfAGgufFileWithOtherNamesIsRefused) {
   EXPECT_THAT(error_of([&] { static_cast<void>(open_component(folder_.path().string())); }),
               AllOf(HasSubstr(" lacks 20 tensors that the model needs: "), HasSubstr("that the model does not know")));
   EXPECT_THAT(error_of([&] { static_cast<void>(open_component((folder_ / "a.gguf").string())); }),
-              HasSubstr("a.gguf is a GGUF file, which does not configure its network: put it into a folder"));
+              HasSubstr("a.gguf holds no network that can be opened from a file alone; it holds not recognized"));
 }
 
 }  // namespace

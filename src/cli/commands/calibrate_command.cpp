@@ -108,6 +108,8 @@ void calibrate(const CalibrateArguments& arguments) {
       arguments.batch != 0 ? arguments.batch : std::clamp<std::int64_t>(kTokensAtOnce / tokens, 1, asked_images);
   const std::vector<PassNote> losses = report_denoiser(engine, options, without_effect, log);
   // Before hours of work: the existing file must be readable, and its folder writable.
+  if (arguments.out.empty() && calibration_file(pipeline).empty())
+    fail_usage("{} is in no folder that would keep its calibration: give --out FILE", pipeline.name());
   const std::filesystem::path file =
       arguments.out.empty() ? calibration_file(pipeline) : std::filesystem::path(arguments.out);
   static_cast<void>(read_calibrations(pipeline, file));
@@ -131,7 +133,7 @@ void calibrate(const CalibrateArguments& arguments) {
   if (arguments.out.empty()) return;
   const std::filesystem::path known = calibration_file(pipeline);
   std::error_code ignored;
-  if (std::filesystem::equivalent(file, known, ignored)) return;
+  if (known.empty() || std::filesystem::equivalent(file, known, ignored)) return;
   log.info("copy it to {}{} for meancache=K to find it", known.string(),
            std::filesystem::exists(known) ? ", whose schedules it replaces," : "");
 }

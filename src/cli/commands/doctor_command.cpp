@@ -55,8 +55,7 @@ struct DoctorArguments {
 std::vector<std::filesystem::path> weight_files_of(const Engine& engine) {
   std::vector<std::filesystem::path> files;
   for (const Component& component : engine.components())
-    for (std::filesystem::path& file : doctor::weight_files(component.checkpoint.folder()))
-      files.push_back(std::move(file));
+    for (std::filesystem::path& file : component.checkpoint.files()) files.push_back(std::move(file));
   std::ranges::sort(files);
   files.erase(std::ranges::unique(files).begin(), files.end());
   return files;

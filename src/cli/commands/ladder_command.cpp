@@ -102,6 +102,8 @@ nlohmann::json describe_options(const LadderArguments& arguments, const Engine& 
           {"pass", subject.pass()},
           {"weights", engine.network().checkpoint.description()},
           {"LoRA files", arguments.model.loras},
+          {"parts", arguments.model.parts},
+          {"config", arguments.model.config},
           {"device", name_of(target.device)},
           {"GPU", gpu_of(*engine.backend).value_or(GpuIdentity{}).uuid},
           {"threads", target.threads},

@@ -17,7 +17,7 @@
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
-#include "pipelines/model_index.hpp"
+#include "pipelines/parts_source.hpp"
 #include "pipelines/pipeline.hpp"
 #include "run/component.hpp"
 #include "run/model_folders.hpp"
@@ -54,8 +54,8 @@ void list_models(bool as_json) {
 
 /// A whole pipeline; its parameters are added up later.
 FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
-  const ModelIndex index(folder);
-  FoundComponent found{.folder = folder, .class_name = index.class_name(), .parameters = {}, .passes = {}};
+  FoundComponent found{
+      .folder = folder, .class_name = open_parts_folder(folder)->class_name(), .parameters = {}, .passes = {}};
   if (is_pipeline_class(found.class_name)) found.passes.emplace_back(kWholeRequest);
   return found;
 }
@@ -75,7 +75,7 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
     }
   };
   for (const std::filesystem::path& each : find_model_folders(folder)) {
-    if (ModelIndex::is_in(each)) pipelines.insert(each);
+    if (is_pipeline_folder(each)) pipelines.insert(each);
     look(each, "model_index.json", look_at_pipeline);
     look(each, "config.json", look_at_component);
   }
@@ -92,6 +92,8 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
 }
 
 void list_models_in(const std::string& name_or_folder, bool as_json) {
+  if (is_there(name_or_folder) && !is_folder(name_or_folder))
+    fail_usage("{} is a file: `headroom inspect` shows its networks", name_or_folder);
   const std::filesystem::path folder = find_model_folder(name_or_folder);
   if (folder.empty()) static_cast<void>(open_component(name_or_folder));  // throws an Error that says what is missing
   const std::vector<FoundComponent> models = find_models(folder);

@@ -230,7 +230,10 @@ void run(const RunArguments& arguments) {
   if (arguments.prompts_file != "-") out.emplace(arguments.out);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
-  if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) fail("{}", obstacle);
+  if (const std::string obstacle = pipeline.obstacle_to_images(); !obstacle.empty()) {
+    require_whole_pipeline(arguments.model.model, open_options(arguments.model));
+    fail("{}", obstacle);
+  }
   if (arguments.prompts_file == "-") {
     for (const std::string& option : arguments.idle_of_requests)
       without_effect.say(option +

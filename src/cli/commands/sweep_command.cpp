@@ -117,6 +117,9 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
                                       fmt::format("--threads={}", model.threads)};
   if (arguments.floors) command.emplace_back("--floors");
   if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
+  if (!model.variant.empty()) command.push_back("--variant=" + model.variant);
+  for (const std::string& part : model.parts) command.push_back("--part=" + part);
+  for (const std::string& value : model.config) command.push_back("--config=" + value);
   if (!model.baseline.empty()) command.push_back("--baseline=" + model.baseline);
   if (!model.cpu_isa.empty()) command.push_back("--cpu-isa=" + model.cpu_isa);
   return command;
@@ -172,7 +175,7 @@ void run_sweep(const SweepArguments& arguments) {
   check_writable(arguments.out);
   if (!arguments.model.cpu_isa.empty()) limit_cpu_isa(*parse_cpu_isa(arguments.model.cpu_isa));
   const Device device = find_device(arguments.model.device);
-  const std::unique_ptr<Pipeline> pipeline = open_pipeline(arguments.model.model, arguments.model.random_weights);
+  const std::unique_ptr<Pipeline> pipeline = open_pipeline(arguments.model.model, open_options(arguments.model));
   const SweepTask task{.model = pipeline->name(),
                        .cells = list_cells(arguments.grid),
                        .setting = setting_of(arguments.model, device),

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -68,15 +67,6 @@ ModelFiles look_at_files(std::span<const fs::path> files) {
     model.cached_bytes = model.cached_bytes && cached ? std::optional(*model.cached_bytes + *cached) : std::nullopt;
   }
   return model;
-}
-
-std::vector<fs::path> weight_files(const fs::path& model) {
-  if (!fs::is_directory(model)) return {model};
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(model))
-    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
 }
 
 }  // namespace headroom::doctor

@@ -22,7 +22,4 @@ struct ModelFiles {
 /// Throws Error if one of the files cannot be read.
 [[nodiscard]] ModelFiles look_at_files(std::span<const std::filesystem::path> files);
 
-/// The *.safetensors below a folder, followed through links as those of the hub's cache, in order; or the file itself.
-[[nodiscard]] std::vector<std::filesystem::path> weight_files(const std::filesystem::path& model);
-
 }  // namespace headroom::doctor

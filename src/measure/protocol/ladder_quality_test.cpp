@@ -96,7 +96,7 @@ TEST_F(ImageLadder, RefusesQualityWhereThereAreNoImages) {
   prompted.prompts = {"a red fox"};
   EXPECT_THAT(error_of([&] { (void)run_rounds_here(*alone, *backend_, prompted, 0); }), HasSubstr("reads no text"));
   const std::unique_ptr<Pipeline> random =
-      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5", 0);
+      open_pipeline(std::string(kSourceDir) + "/tests/goldens/pipelines/sd-1.5", {.random_seed = 0});
   EXPECT_THAT(error_of([&] { (void)run_rounds_here(*random, *backend_, options(3), 0); }), HasSubstr("are random"));
 }
 

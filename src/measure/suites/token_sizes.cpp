@@ -19,7 +19,7 @@ std::optional<std::int64_t> known_token_pixels(const std::string& name, std::opt
   if (found == models.end() && parameters) found = std::ranges::find(models, *parameters, &ShippedModel::parameters);
   if (found == models.end()) return {};
   try {
-    return open_pipeline(found->name, /*random_seed=*/0)->token_pixels();
+    return open_pipeline(found->name, {.random_seed = 0})->token_pixels();
   } catch (const Error&) {  // a network by itself
     return {};
   }

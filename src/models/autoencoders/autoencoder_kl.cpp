@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "models/autoencoders/autoencoder.hpp"
+#include "models/autoencoders/autoencoder_kl_names.hpp"
 #include "models/image_layers.hpp"
 
 namespace headroom {
@@ -196,7 +197,9 @@ ComponentClass autoencoder_kl_class() {
                  {"encode-tiled", {"image"}, autoencoder_image_shapes, build_encode<Tiling::kOn>}},
       .named = {{"flux-vae", "FLUX.1's autoencoder; its checkpoint does not ship: give a folder or --random-weights",
                  flux_vae_config}},
-      .range = autoencoder_range};
+      .range = autoencoder_range,
+      .adapters = autoencoder_kl_names(),
+      .infer = infer_autoencoder_kl_config};
 }
 
 }  // namespace headroom

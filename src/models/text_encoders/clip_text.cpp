@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/attention.hpp"
+#include "models/text_encoders/clip_text_names.hpp"
 #include "models/text_encoders/text_encoder.hpp"
 
 namespace headroom {
@@ -166,17 +167,8 @@ ComponentClass class_named(std::string_view name) {
                  {"hidden-states", {"input_ids"}, id_shapes, build_hidden_states}},
       .range = clip_input_range,
       .text_tokens = [](const nlohmann::json& json) { return parse_clip_text_config(json).max_position_embeddings; },
-      .is_unread = is_unread_by_clip};
-}
-
-/// Files of 2023 name attention's LoRA factors like diffusers' attention processors.
-AdapterNames adapter_names(std::vector<std::string_view> prefixes) {
-  return {.prefixes = std::move(prefixes),
-          .ends = {{"self_attn.q_proj", "self_attn.to_q_lora"},
-                   {"self_attn.k_proj", "self_attn.to_k_lora"},
-                   {"self_attn.v_proj", "self_attn.to_v_lora"},
-                   {"self_attn.out_proj", "self_attn.to_out_lora"}},
-          .optional_front = "text_model."};
+      .is_unread = is_unread_by_clip,
+      .infer = infer_clip_text_config};
 }
 
 }  // namespace
@@ -187,7 +179,7 @@ ClipText build_clip_text(Builder& builder, const ClipTextConfig& config, ValueId
 
 ComponentClass clip_text_class() {
   ComponentClass plain = class_named(kClipText);
-  plain.adapters = adapter_names({"text_encoder.", "lora_te1_", "lora_te_", "text_encoders.clip_l.transformer.", ""});
+  plain.adapters = clip_text_names({"text_encoder.", "lora_te1_", "lora_te_", "text_encoders.clip_l.transformer.", ""});
   plain.named = {{"clip-l",
                   "FLUX.1's CLIP text encoder; its checkpoint does not ship: give a folder or --random-weights",
                   clip_l_config}};
@@ -196,7 +188,7 @@ ComponentClass clip_text_class() {
 
 ComponentClass clip_text_with_projection_class() {
   ComponentClass projected = class_named(kClipTextWithProjection);
-  projected.adapters = adapter_names({"text_encoder_2.", "lora_te2_", "text_encoders.clip_g.transformer.", ""});
+  projected.adapters = clip_text_names({"text_encoder_2.", "lora_te2_", "text_encoders.clip_g.transformer.", ""});
   return projected;
 }
 

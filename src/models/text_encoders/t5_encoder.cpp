@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "models/attention.hpp"
 #include "models/text_encoders/text_encoder.hpp"
 
@@ -131,6 +132,28 @@ bool is_unread_by_t5(std::string_view tensor) {
   return tensor.starts_with("decoder.") || tensor == "lm_head.weight" || tensor == "encoder.embed_tokens.weight";
 }
 
+/// Of a checkpoint in transformers' names. Networks with gates have the activation of T5 v1.1, others that of T5.
+nlohmann::json infer_t5_config(const NamedShapes& shapes) {
+  const char* const table = shapes.has("shared.weight") ? "shared.weight" : "encoder.embed_tokens.weight";
+  const std::string block = "encoder.block.0.layer.";
+  const std::string biases = block + "0.SelfAttention.relative_attention_bias.weight";
+  const std::int64_t heads = shapes.extent(biases, 1), inner = shapes.extent(block + "0.SelfAttention.q.weight", 0);
+  if (inner % heads != 0)
+    fail("{}: {} has {} heads, expected a divisor of the {} rows of its queries", shapes.context(), biases, heads,
+         inner);
+  const bool is_gated = shapes.has(block + "1.DenseReluDense.wi_0.weight");
+  return {
+      {"architectures", {kT5Encoder}},
+      {"vocab_size", shapes.extent(table, 0)},
+      {"d_model", shapes.extent(table, 1)},
+      {"d_kv", inner / heads},
+      {"d_ff", shapes.extent(block + (is_gated ? "1.DenseReluDense.wi_0.weight" : "1.DenseReluDense.wi.weight"), 0)},
+      {"num_layers", shapes.count("encoder.block.{}.layer.0.SelfAttention.q.weight")},
+      {"num_heads", heads},
+      {"relative_attention_num_buckets", shapes.extent(biases, 0)},
+      {"feed_forward_proj", is_gated ? "gated-gelu" : "relu"}};
+}
+
 }  // namespace
 
 std::int64_t t5_position_bucket(const T5Config& config, std::int64_t distance) {
@@ -159,7 +182,8 @@ ComponentClass t5_encoder_class() {
       .range = t5_input_range,
       .text_tokens = [](const nlohmann::json&) { return kTokens; },
       .is_unread = is_unread_by_t5,
-      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}}};
+      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}},
+      .infer = infer_t5_config};
 }
 
 }  // namespace headroom

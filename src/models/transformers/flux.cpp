@@ -160,7 +160,8 @@ ComponentClass flux_transformer_class() {
                  flux_dev_config}},
       .is_modulation = is_modulation,
       .sized = flux_config_of_size,
-      .adapters = flux_adapter_names()};
+      .adapters = flux_adapter_names(),
+      .infer = infer_flux_config};
 }
 
 }  // namespace headroom

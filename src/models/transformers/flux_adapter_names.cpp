@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.hpp"
 #include "models/transformers/flux.hpp"
 
 namespace headroom {
@@ -14,6 +15,12 @@ class Aliases {
  public:
   void add(std::string name, std::vector<std::string> modules) {
     all_.push_back({.name = std::move(name), .modules = std::move(modules)});
+  }
+
+  /// The norm of queries or keys, whose weight authors call its scale.
+  void add_norm(std::string name, std::string module) {
+    add(std::move(name), {std::move(module)});
+    all_.back().weight = ".scale";
   }
 
   /// One stream of a double block: `stream` is "img" or "txt".
@@ -29,8 +36,8 @@ class Aliases {
     const std::string norm = ours + (is_image ? "attn.norm_" : "attn.norm_added_");
     add(theirs + "attn.qkv", qkv);
     add(theirs + "attn.proj", {out});
-    add(theirs + "attn.norm.query_norm", {norm + "q"});
-    add(theirs + "attn.norm.key_norm", {norm + "k"});
+    add_norm(theirs + "attn.norm.query_norm", norm + "q");
+    add_norm(theirs + "attn.norm.key_norm", norm + "k");
     add(theirs + "mlp.0", {mlp + ".net.0.proj"});
     add(theirs + "mlp.2", {mlp + ".net.2"});
     add(theirs + "mod.lin", {ours + (is_image ? "norm1.linear" : "norm1_context.linear")});
@@ -46,8 +53,8 @@ class Aliases {
     add(theirs + "linear1", {q, k, v, ours + "proj_mlp"});
     add(theirs + "linear2", {ours + "proj_out"});
     add(theirs + "modulation.lin", {ours + "norm.linear"});
-    add(theirs + "norm.query_norm", {ours + "attn.norm_q"});
-    add(theirs + "norm.key_norm", {ours + "attn.norm_k"});
+    add_norm(theirs + "norm.query_norm", ours + "attn.norm_q");
+    add_norm(theirs + "norm.key_norm", ours + "attn.norm_k");
     add(theirs + "processor.qkv_lora", {q, k, v});
     add(theirs + "processor.proj_lora", {ours + "proj_out"});
   }
@@ -72,7 +79,7 @@ class Aliases {
   std::vector<ModuleAlias> all_;
 };
 
-std::vector<ModuleAlias> aliases(const nlohmann::json& json) {
+std::vector<ModuleAlias> flux_aliases(const nlohmann::json& json) {
   const FluxConfig config = parse_flux_config(json);
   Aliases aliases;
   for (std::int64_t i = 0; i < config.num_layers; ++i)
@@ -84,10 +91,28 @@ std::vector<ModuleAlias> aliases(const nlohmann::json& json) {
 
 }  // namespace
 
+nlohmann::json infer_flux_config(const NamedShapes& shapes) {
+  const std::string first = "double_blocks.0.img_attn.norm.query_norm.scale";
+  const std::int64_t width = shapes.extent("img_in.weight", 0), head_dim = shapes.extent(first, 0);
+  if (head_dim == 0 || width % head_dim != 0)
+    fail("{}: {} has {} elements, expected a divisor of the {} rows of img_in.weight", shapes.context(), first,
+         head_dim, width);
+  return {{"_class_name", kFluxTransformer},
+          {"in_channels", shapes.extent("img_in.weight", 1)},
+          {"out_channels", shapes.extent("final_layer.linear.weight", 0)},
+          {"num_layers", shapes.count("double_blocks.{}.img_attn.qkv.weight")},
+          {"num_single_layers", shapes.count("single_blocks.{}.linear1.weight")},
+          {"attention_head_dim", head_dim},
+          {"num_attention_heads", width / head_dim},
+          {"joint_attention_dim", shapes.extent("txt_in.weight", 1)},
+          {"pooled_projection_dim", shapes.extent("vector_in.in_layer.weight", 1)},
+          {"guidance_embeds", shapes.has("guidance_in.in_layer.weight")}};
+}
+
 AdapterNames flux_adapter_names() {
   return {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_", "lora_transformer_",
                        "lycoris_", ""},
-          .aliases = aliases};
+          .aliases = flux_aliases};
 }
 
 }  // namespace headroom

@@ -180,7 +180,8 @@ ComponentClass unet2d_condition_class() {
             sdxl_unet_config}},
       .range = condition_range,
       .own_size = condition_size,
-      .adapters = unet2d_condition_adapter_names()};
+      .adapters = unet2d_condition_adapter_names(),
+      .infer = infer_unet2d_condition_config};
 }
 
 }  // namespace headroom

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.hpp"
 #include "models/unets/unet2d_condition.hpp"
 
 namespace headroom {
@@ -107,7 +109,77 @@ std::vector<ModuleAlias> unet_aliases(const nlohmann::json& json) {
   return UNetAliases(config).take();
 }
 
+/// The levels of a U-Net, read off its input blocks in order.
+struct InferredLevels {
+  std::vector<std::int64_t> widths, layers, transformers;  ///< transformers of an attention; 0 if the level has none
+};
+
+constexpr std::int64_t kMostInputBlocks = 1024;
+
+InferredLevels infer_levels(const NamedShapes& shapes) {
+  InferredLevels levels;
+  bool is_new = true;
+  for (std::int64_t i = 1; i < kMostInputBlocks; ++i) {
+    const std::string block = fmt::format("input_blocks.{}.", i);
+    if (shapes.has(block + "0.op.weight")) {
+      is_new = true;
+      continue;
+    }
+    if (!shapes.has(block + "0.out_layers.3.weight")) break;
+    if (std::exchange(is_new, false)) {
+      levels.widths.push_back(shapes.extent(block + "0.out_layers.3.weight", 0));
+      levels.layers.push_back(0);
+      levels.transformers.push_back(shapes.count(block + "1.transformer_blocks.{}.norm1.weight"));
+    }
+    ++levels.layers.back();
+  }
+  if (levels.widths.empty())
+    fail("{} has no input_blocks.1.0.out_layers.3.weight, from which the network is inferred", shapes.context());
+  return levels;
+}
+
 }  // namespace
+
+nlohmann::json infer_unet2d_condition_config(const NamedShapes& shapes) {
+  const InferredLevels levels = infer_levels(shapes);
+  const std::int64_t middle = shapes.count("middle_block.1.transformer_blocks.{}.norm1.weight");
+  std::vector<std::string> down, up;
+  std::vector<std::int64_t> transformers;
+  std::string attention;  // the first transformer of the input blocks
+  for (std::size_t level = 0; level < levels.widths.size(); ++level) {
+    const bool attends = levels.transformers[level] > 0;
+    down.emplace_back(attends ? "CrossAttnDownBlock2D" : "DownBlock2D");
+    up.emplace_back(attends ? "CrossAttnUpBlock2D" : "UpBlock2D");
+    transformers.push_back(attends ? levels.transformers[level] : 1);
+  }
+  // The middle block has as many as the last level, if that has any.
+  if (middle > 0 && levels.transformers.back() == 0) transformers.back() = middle;
+  std::ranges::reverse(up);
+  for (std::int64_t i = 1; i < kMostInputBlocks && attention.empty(); ++i) {
+    const std::string block = fmt::format("input_blocks.{}.1.", i);
+    if (shapes.has(block + "proj_in.weight")) attention = block;
+    if (!shapes.has(fmt::format("input_blocks.{}.0.out_layers.3.weight", i)) &&
+        !shapes.has(fmt::format("input_blocks.{}.0.op.weight", i)))
+      break;
+  }
+  if (attention.empty()) fail("{} has no attention in its input blocks, which a text needs", shapes.context());
+  const Shape* const projection = shapes.find(attention + "proj_in.weight");
+  nlohmann::json config = {
+      {"_class_name", kUNet2DCondition},
+      {"in_channels", shapes.extent("input_blocks.0.0.weight", 1)},
+      {"out_channels", shapes.extent("out.2.weight", 0)},
+      {"block_out_channels", levels.widths},
+      {"layers_per_block", levels.layers},
+      {"down_block_types", down},
+      {"up_block_types", up},
+      {"transformer_layers_per_block", transformers},
+      {"cross_attention_dim", shapes.extent(attention + "transformer_blocks.0.attn2.to_k.weight", 1)},
+      {"use_linear_projection", projection->rank() == 2}};
+  if (shapes.has("label_emb.0.0.weight"))
+    config.update({{"addition_embed_type", "text_time"},
+                   {"projection_class_embeddings_input_dim", shapes.extent("label_emb.0.0.weight", 1)}});
+  return config;
+}
 
 AdapterNames unet2d_condition_adapter_names() {
   return {.prefixes = {"unet.", "lora_unet_", "lycoris_", "diffusion_model.", "model.diffusion_model.", ""},

@@ -131,7 +131,7 @@ CalibratedRequest calibrated_request(const Pipeline& pipeline, const Request& re
 
 fs::path calibration_file(const Pipeline& pipeline) {
   const Checkpoint& checkpoint = pipeline.denoiser().checkpoint;
-  return checkpoint.is_random() ? fs::path() : checkpoint.folder() / kCalibrationFile;
+  return checkpoint.folder().empty() ? fs::path() : checkpoint.folder() / kCalibrationFile;
 }
 
 std::optional<std::vector<StepCalibration>> read_calibrations(const Pipeline& pipeline, fs::path file) {

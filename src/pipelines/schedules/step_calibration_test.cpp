@@ -132,7 +132,7 @@ TEST_F(StepCalibrationTest, WhereTheyDoNotFitStepsAreSpreadAndANoteSaysWhy) {
 }
 
 TEST_F(StepCalibrationTest, OfRandomWeightsThereAreNone) {
-  pipeline_ = open_pipeline(folder_.path().string(), /*random_seed=*/0);
+  pipeline_ = open_pipeline(folder_.path().string(), {.random_seed = 0});
   EXPECT_EQ(note_of(compile(6, "meancache=3")), "the steps are spread evenly: random weights have no calibration");
 }
 

@@ -32,7 +32,7 @@ class Loras : public testing::Test {
                                          {"joint_attention_dim", 6},
                                          {"pooled_projection_dim", 6},
                                          {"axes_dims_rope", {2, 2, 4}}});
-    components_.push_back(open_component(folder_.path().string(), 7));
+    components_.push_back(open_component(folder_.path().string(), {.random_seed = 7}));
   }
   std::string write(const std::string& name, const Tensors& tensors) {
     write_safetensors(folder_ / name, tensors);
@@ -237,7 +237,7 @@ TEST(QwenImageLoras, FindModulesByEveryPrefix) {
                                       {"out_channels", 1},
                                       {"joint_attention_dim", 6},
                                       {"axes_dims_rope", {2, 2, 4}}});
-  const Component component = open_component(folder.path().string(), 7);
+  const Component component = open_component(folder.path().string(), {.random_seed = 7});
   for (const auto& [name, param] : {
            std::pair("transformer.transformer_blocks.0.attn.add_q_proj", "attn.add_q_proj"),
            std::pair("transformer.base_model.model.transformer_blocks.0.attn.to_out.0", "attn.to_out.0"),
@@ -286,7 +286,7 @@ TEST(UNetLoras, FindModulesByDiffusersAndByStabilitysNames) {
               {"addition_embed_type", "text_time"},
               {"addition_time_embed_dim", 2},
               {"projection_class_embeddings_input_dim", 16}});
-  const Component component = open_component(folder.path().string(), 7);
+  const Component component = open_component(folder.path().string(), {.random_seed = 7});
   const std::pair<const char*, const char*> names[] = {
       {"lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn1_to_q",
        "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q"},
@@ -347,7 +347,7 @@ class TextLoras : public testing::Test {
                                         {"num_attention_heads", 2},
                                         {"max_position_embeddings", 8},
                                         {"hidden_act", "gelu"}});
-    components_.push_back(open_component(folder.string(), 7));
+    components_.push_back(open_component(folder.string(), {.random_seed = 7}));
     components_.back().part = components_.back().name = part;
   }
   std::string param_of(const std::string& module, std::int64_t width, std::span<const Component> components) {

@@ -1,4 +1,4 @@
-#include "cli/commands/inspect_output.hpp"
+#include "cli/inspect/inspect_output.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,6 +51,28 @@ TEST(InspectOutput, HasATableForEachQuestion) {
             "note: IQ2_XS is not read: the model is needed in another type\n");
 }
 
+FileReport report() {
+  return {.configuration = {{.part = "transformer", .key = "num_layers", .value = 2, .source = "names and shapes"}},
+          .notes = {"a.gguf lacks 1 part"}};
+}
+
+TEST(InspectOutput, ShowsConfigurationsWithTheirSources) {
+  const std::string text = inspect_tables(example(), 0, report()).text();
+  EXPECT_THAT(text, HasSubstr("configuration           value  from\n"
+                              "----------------------  -----  ----------------\n"
+                              "transformer.num_layers  2      names and shapes\n"));
+  EXPECT_THAT(text, HasSubstr("note: a.gguf lacks 1 part\n"));
+}
+
+TEST(InspectOutput, HasARowForEachPartOfAPipeline) {
+  EXPECT_EQ(parts_tables({{"transformer", example()}}).text(),
+            "part         network                     names of  dtypes             tensors     bytes\n"
+            "-----------  --------------------------  --------  -----------------  -------  --------\n"
+            "transformer  FLUX.1-schnell transformer  BFL       F32, IQ2_XS, Q4_0        3  2.82 KiB\n"
+            "\n"
+            "note: IQ2_XS is not read: the model is needed in another type\n");
+}
+
 TEST(InspectOutput, LeavesOutEmptyTables) {
   WeightsListing nothing;
   nothing.format = "safetensors";
@@ -90,8 +112,9 @@ TEST(InspectOutput, IsOneJsonObject) {
       {"largest", {{{"name", "img_in.weight"}, {"dtype", "Q4_0"}, {"shape", {64, 64}}, {"bytes", 2304}}}},
       {"metadata",
        {{"general.architecture", "flux"}, {"tokens", {{"type", "text"}, {"count", 9}, {"first", {"a", "b\n"}}}}}},
-      {"notes", {"IQ2_XS is not read: the model is needed in another type"}}};
-  EXPECT_EQ(inspect_json(example(), 1), expected);
+      {"configuration", {{{"part", "transformer"}, {"key", "num_layers"}, {"value", 2}, {"from", "names and shapes"}}}},
+      {"notes", {"IQ2_XS is not read: the model is needed in another type", "a.gguf lacks 1 part"}}};
+  EXPECT_EQ(inspect_json(example(), 1, report()), expected);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/commands/inspect_output.hpp"
+#include "cli/inspect/inspect_output.hpp"
 
 #include <fmt/ranges.h>
 
@@ -110,6 +110,23 @@ Table largest_table(const WeightsListing& listing, std::size_t largest) {
   return table;
 }
 
+std::vector<std::string> all_notes(const WeightsListing& listing, const FileReport& report) {
+  std::vector<std::string> notes = listing.notes;
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+  return notes;
+}
+
+Table configuration_table(const FileReport& report) {
+  Table table;
+  table.add_column("configuration", Align::kLeft);
+  table.add_column("value", Align::kLeft);
+  table.add_column("from", Align::kLeft);
+  for (const ConfigValue& each : report.configuration)
+    table.add_row(
+        {fmt::format("{}.{}", each.part, each.key), shortened(printable_name(each.value.dump()), 100), each.source});
+  return table;
+}
+
 Table metadata_table(const WeightsListing& listing) {
   Table table;
   table.add_column("metadata", Align::kLeft);
@@ -121,7 +138,7 @@ Table metadata_table(const WeightsListing& listing) {
 
 }  // namespace
 
-Printout inspect_tables(const WeightsListing& listing, std::size_t largest) {
+Printout inspect_tables(const WeightsListing& listing, std::size_t largest, const FileReport& report) {
   std::int64_t elements = 0;
   for (const StoredTensor& tensor : listing.tensors) elements += tensor.shape.numel();
   std::string head;
@@ -137,17 +154,42 @@ Printout inspect_tables(const WeightsListing& listing, std::size_t largest) {
   };
   add(network_table(listing));
   add(dtype_table(listing));
+  add(configuration_table(report));
   add(largest_table(listing, largest));
   add(metadata_table(listing));
   if (listing.metadata.size() > kMostMetadata)
     printout.add(fmt::format("and {} more metadata, which --json lists\n", listing.metadata.size() - kMostMetadata));
   std::string notes;
-  for (const std::string& note : listing.notes) notes += fmt::format("note: {}\n", printable_name(note));
+  for (const std::string& note : all_notes(listing, report)) notes += fmt::format("note: {}\n", printable_name(note));
   printout.add(std::move(notes));
   return printout;
 }
 
-nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest) {
+Printout parts_tables(const std::map<std::string, WeightsListing>& parts) {
+  Table table;
+  table.add_column("part", Align::kLeft);
+  table.add_column("network", Align::kLeft);
+  table.add_column("names of", Align::kLeft);
+  table.add_column("dtypes", Align::kLeft);
+  table.add_column("tensors");
+  table.add_column("bytes");
+  std::string notes;
+  for (const auto& [part, listing] : parts) {
+    std::vector<std::string> dtypes;
+    for (const auto& [dtype, sum] : sum_by_dtype(listing)) dtypes.push_back(dtype);
+    for (const NetworkPart& network : recognize_networks(listing.tensors))
+      table.add_row({shown_name(part), network.network, network.names.empty() ? "-" : network.names,
+                     fmt::format("{}", fmt::join(dtypes, ", ")), count_cell(network.tensors),
+                     cell_of_bytes(network.size_bytes)});
+    for (const std::string& note : listing.notes) notes += fmt::format("note: {}\n", printable_name(note));
+  }
+  Printout printout;
+  printout.add(std::move(table));
+  printout.add(std::string("\n") + notes);
+  return printout;
+}
+
+nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, const FileReport& report) {
   nlohmann::json files = nlohmann::json::array(), networks = nlohmann::json::array(), dtypes = nlohmann::json::array(),
                  tensors = nlohmann::json::array();
   for (const std::filesystem::path& file : listing.files) files.push_back(printable_name(file.native()));
@@ -168,11 +210,21 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest) 
                        {"dtype", tensor->dtype},
                        {"shape", tensor->shape.dims()},
                        {"bytes", tensor->size_bytes}});
+  nlohmann::json configuration = nlohmann::json::array();
+  for (const ConfigValue& each : report.configuration)
+    configuration.push_back({{"part", each.part}, {"key", each.key}, {"value", each.value}, {"from", each.source}});
   nlohmann::json metadata = nlohmann::json::object();
   for (const auto& [key, value] : listing.metadata) metadata[key] = value;
-  return {{"format", listing.format},          {"files", std::move(files)},       {"bytes", listing.file_bytes},
-          {"tensors", listing.tensors.size()}, {"networks", std::move(networks)}, {"dtypes", std::move(dtypes)},
-          {"largest", std::move(tensors)},     {"metadata", std::move(metadata)}, {"notes", listing.notes}};
+  return {{"format", listing.format},
+          {"files", std::move(files)},
+          {"bytes", listing.file_bytes},
+          {"tensors", listing.tensors.size()},
+          {"networks", std::move(networks)},
+          {"dtypes", std::move(dtypes)},
+          {"largest", std::move(tensors)},
+          {"metadata", std::move(metadata)},
+          {"configuration", std::move(configuration)},
+          {"notes", all_notes(listing, report)}};
 }
 
 }  // namespace headroom
