@@ -77,6 +77,16 @@ TEST(GeneratorRanks, FluxOfOddTokensInEveryForm) {
                                      {"2", "2:ulysses", "2:ring", "3", "3:ring", "4", "4:ring", "4:2x2"});
 }
 
+TEST(GeneratorRanks, QwenImageOfTextsOfAnyLength) {
+  SharedLoop loop("tests/goldens/pipelines/qwen-image");
+  const RequestOptions one{.images = 1, .token_rows = 3, .token_columns = 5, .steps = 3, .switches = {}};
+  RequestOptions several = one;  // texts of several lengths
+  several.images = 3;
+  RequestOptions guided = one;
+  guided.true_cfg_scale = 4;
+  for (const RequestOptions& options : {one, several, guided}) loop.expect_equal(options, "lossless", {"2", "3:ring"});
+}
+
 TEST(GeneratorRanks, FluxWithoutOtherSwitches) {
   SharedLoop(kTinyFlux).expect_equal(odd_tokens(), "steps=4", {"2", "3:ring"});  // eager
 }

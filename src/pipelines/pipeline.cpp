@@ -152,7 +152,7 @@ Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const
   Compiled compiled = compile(std::move(graph), calibrated.switches, target,
                               {.steps_applied = true,
                                .baseline = pipeline.denoiser().baseline,
-                               .sharing = TokenSharing{.rank = rank, .tokens = pipeline.token_inputs()}});
+                               .sharing = TokenSharing{.rank = rank, .tokens = pipeline.token_inputs(request)}});
   if (calibrated.note.empty()) return compiled;
   for (PassRecord& pass : compiled.passes)
     if (pass.name == "meancache" && pass.rewrites > 0) pass.notes.push_back({.reason = calibrated.note, .nodes = {}});

@@ -123,9 +123,8 @@ class Pipeline {
   /// The whole denoise loop. State `latents` [images, ...] f32 starts as noise, or as an image with noise, and ends
   /// as the output `latents`.
   [[nodiscard]] virtual Graph build_denoise(const Request& request) const = 0;
-  /// The inputs and states of the loop whose entries are tokens, which ranks can share. None if there are none, or if
-  /// nobody has tried.
-  [[nodiscard]] virtual std::vector<TokenInput> token_inputs() const { return {}; }
+  /// The inputs and states of the loop whose entries are tokens, which ranks can share.
+  [[nodiscard]] virtual std::vector<TokenInput> token_inputs(const Request& /*request*/) const { return {}; }
   /// The updates of the loop's sampler, call by call.
   [[nodiscard]] virtual SamplerTables sampler_tables(const Request& request) const = 0;
 

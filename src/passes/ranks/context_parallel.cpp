@@ -47,12 +47,13 @@ class SharingAnalysis {
     for (const ValueId state : graph.values_of(ValueKind::kState)) sharings_[index_of(state)] = {.kind = kUnknown};
     for (const Region& region : graph.regions())
       for (const RegionResult& result : region.results) sharings_[index_of(result.value)] = {.kind = kUnknown};
-    for (const auto& [name, axis] : sharing.tokens) {
+    for (const auto& [name, axis, stretches] : sharing.tokens) {
       for (const ValueKind kind : {ValueKind::kInput, ValueKind::kState}) {
         const ValueId tokens = graph.find(kind, name);
         if (tokens == kNoValue) continue;
         is_whole_.push_back(tokens);
-        sharings_[index_of(tokens)] = {.kind = kShared, .axis = axis, .stretches = {graph.type(tokens).shape[axis]}};
+        const Ints all = {graph.type(tokens).shape[axis]};
+        sharings_[index_of(tokens)] = {.kind = kShared, .axis = axis, .stretches = stretches.empty() ? all : stretches};
       }
     }
     do {
@@ -393,7 +394,7 @@ std::string why_no_tokens(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (node.op == Op::kConv2d)
       return fmt::format("{} is a convolution over pixels, which ranks cannot share", describe(node));
-  return "ranks share the tokens of FLUX's transformers, and this model names none";
+  return "the pipeline names no tokens that ranks can share";
 }
 
 }  // namespace

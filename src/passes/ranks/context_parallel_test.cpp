@@ -142,6 +142,22 @@ TEST(ContextParallel, RanksComputeWhatOneRankDoes) {
   }
 }
 
+// Texts one after the other, which the network takes apart.
+TEST(ContextParallel, SharesEachOfSeveralTexts) {
+  std::string text(kLoop);
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("input %text: f32[2, 5, 4]", "input %texts: f32[10, 4]");
+  replace("%2: f32[2, 5, 6] = linear(%text, %wt)",
+          "%100: f32[2, 5, 4] = reshape(%texts) {shape = [2, 5, 4]}\n    %2: f32[2, 5, 6] = linear(%100, %wt)");
+  const std::vector<TokenInput> tokens = {{"latents", 1}, {"texts", 0, {5, 5}}};
+  for (const char* argument : {"3:ulysses", "4:ring"})
+    EXPECT_LE(distance_of_ranks(text, ranks_of(text, argument, {}, tokens)), 1e-12) << argument;
+  EXPECT_EQ(refusal(text, "2", std::vector<TokenInput>{{"latents", 1}, {"texts", 0}}),
+            "reshape splits or merges the axis of tokens, which ranks cannot share");
+}
+
 TEST(ContextParallel, StaysInOrderThroughAllPasses) {
   for (const char* argument : {"2", "3:ulysses", "3:ring", "4:2x2"})
     for (const char* switches : {"arena", "fuse", "hoist", "flash,fuse,hoist"}) {
@@ -192,8 +208,7 @@ TEST(ContextParallel, EachRankHasItsShareOfTheTokens) {
 TEST(ContextParallel, SaysWhyItDeclines) {
   EXPECT_EQ(refusal(kLoop, "1"), "one rank has all tokens already");
   EXPECT_EQ(refusal(kLoop, "2", std::nullopt), "ranks share the denoise loop of a request, and this is none");
-  EXPECT_EQ(refusal(kLoop, "2", std::vector<TokenInput>{}),
-            "ranks share the tokens of FLUX's transformers, and this model names none");
+  EXPECT_EQ(refusal(kLoop, "2", std::vector<TokenInput>{}), "the pipeline names no tokens that ranks can share");
   EXPECT_EQ(refusal(kLoop, "6"), "6 ranks cannot share 5 tokens");
   EXPECT_EQ(refusal(kLoop, "4:ulysses"),
             "attention at attn has 3 heads, which 4 ranks cannot exchange for tokens: give cp=4:ring");

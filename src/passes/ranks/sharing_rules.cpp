@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "ir/op_definition.hpp"
@@ -99,7 +100,17 @@ class NodeRule {
     return of_first(x.axis);
   }
 
-  /// The axis of tokens may be kept, or merged with axes before it.
+  /// The first of `times` equal runs of stretches; nothing if they are not equal.
+  [[nodiscard]] static std::optional<Ints> one_of(const Ints& stretches, std::int64_t times) {
+    const auto length = std::ssize(stretches) / times;
+    const Ints first(stretches.begin(), stretches.begin() + length);
+    if (length * times != std::ssize(stretches)) return std::nullopt;
+    for (std::int64_t i = 0; i < times; ++i)
+      if (!std::equal(first.begin(), first.end(), stretches.begin() + i * length)) return std::nullopt;
+    return first;
+  }
+
+  /// The axis of tokens may be kept, merged with axes before it, or split into rows with equal stretches.
   [[nodiscard]] SharedNode reshape() const {
     const Sharing& x = first();
     const auto behind = [](const Shape& shape, int axis) {
@@ -107,7 +118,10 @@ class NodeRule {
     };
     const std::int64_t extent = in_[0].shape[x.axis], after = behind(in_[0].shape, x.axis);
     for (int axis = out_.rank() - 1; axis >= 0; --axis) {
-      if (behind(out_, axis) != after || out_[axis] == 1 || out_[axis] % extent != 0) continue;
+      if (behind(out_, axis) != after || out_[axis] == 1) continue;
+      if (extent % out_[axis] == 0)
+        if (std::optional<Ints> row = one_of(x.stretches, extent / out_[axis])) return of_first(axis, std::move(*row));
+      if (out_[axis] % extent != 0) continue;
       Ints stretches;
       for (std::int64_t times = 0; times < out_[axis] / extent; ++times)
         stretches.insert(stretches.end(), x.stretches.begin(), x.stretches.end());

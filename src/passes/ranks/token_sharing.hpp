@@ -11,6 +11,9 @@ namespace headroom {
 struct TokenInput {
   std::string name;
   int axis = 0;
+  /// Tokens that belong together and follow each other, such as those of one text: of each stretch every rank has a
+  /// share. Empty if all are one stretch.
+  std::vector<std::int64_t> stretches = {};
 };
 
 /// What ranks share of a graph, and which rank's graph it becomes.
