@@ -24,7 +24,7 @@ MemoryUse Device::memory() const {
   return translated([&] {
     const Backend& backend = impl_->here();
     const DeviceProperties properties = backend.properties();
-    const headroom::MemoryUse& use = backend.memory_use();
+    const headroom::MemoryUse use = backend.memory_use();
     return MemoryUse{.installed = properties.memory_bytes,
                      .available = properties.available_bytes,
                      .used = use.total,

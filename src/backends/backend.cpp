@@ -89,7 +89,10 @@ std::size_t Backend::reserved_size(std::size_t bytes) const {
 Buffer Backend::make_buffer(void* handle, std::size_t bytes, MemoryCategory category, bool can_unload) {
   HR_CHECK(handle != nullptr);
   book(bytes, category);
-  ++use_.allocations;
+  {
+    const std::scoped_lock lock(use_mutex_);
+    ++use_.allocations;
+  }
   return {*this, handle, bytes, category, can_unload};
 }
 
@@ -113,13 +116,25 @@ std::shared_ptr<void> Backend::find_context(std::type_index type, std::shared_pt
   return made;
 }
 
+MemoryUse Backend::memory_use() const noexcept {
+  const std::scoped_lock lock(use_mutex_);
+  return use_;
+}
+
+void Backend::reset_peak() noexcept {
+  const std::scoped_lock lock(use_mutex_);
+  use_.peak = use_.total;
+}
+
 void Backend::book(std::size_t bytes, MemoryCategory category) noexcept {
+  const std::scoped_lock lock(use_mutex_);
   use_.used[static_cast<std::size_t>(category)] += bytes;
   use_.total += bytes;
   use_.peak = std::max(use_.peak, use_.total);
 }
 
 void Backend::unbook(std::size_t bytes, MemoryCategory category) noexcept {
+  const std::scoped_lock lock(use_mutex_);
   use_.used[static_cast<std::size_t>(category)] -= bytes;
   use_.total -= bytes;
 }

@@ -22,6 +22,7 @@
 namespace headroom {
 
 class Backend;
+class Communicator;  // backends/communicator.hpp
 
 /// The purpose of device memory; every byte is booked under one category.
 enum class MemoryCategory : std::uint8_t { kWeights, kActivations, kWorkspace, kState, kInputs };
@@ -152,6 +153,8 @@ struct DeviceTarget : Target {
 
   NewWork new_work = NewWork::kMeasure;
   Backend* backend = nullptr;  ///< null if no kernel asks the device, as on a CPU
+  /// The links of this rank to the others; null if there is one rank alone.
+  std::shared_ptr<Communicator> communicator = nullptr;
 };
 
 struct DeviceProperties {
@@ -179,6 +182,9 @@ class Backend {
   /// Makes the GPU current in the calling thread. Opening the backend does so in the opening thread; every other
   /// thread must call this before it uses the backend.
   virtual void make_current() const {}
+  /// On a CPU: at most this many threads do what the calling thread submits from now on; kernels have their own number,
+  /// that of the target they were prepared for. Ranks that share a CPU call this on their threads.
+  virtual void limit_threads(int /*threads*/) const {}
   /// Uninitialized memory. Throws Error when there is not enough.
   [[nodiscard]] Buffer allocate(std::size_t bytes, MemoryCategory category);
   /// Like allocate(), with an address range of its own, so that the buffer can be unloaded and reloaded. For large
@@ -229,16 +235,16 @@ class Backend {
   }
 
   /// Device memory taken from the system: memory_use().total, and what a pool keeps for reuse.
-  [[nodiscard]] virtual std::size_t reserved_bytes() const { return use_.total; }
+  [[nodiscard]] virtual std::size_t reserved_bytes() const { return memory_use().total; }
   /// Returns reserved memory that is not in use to the system, and waits for work that still uses it. Without this
   /// call, freed or unloaded memory stays reserved in addition to its replacement until memory is short.
   virtual void release_unused() {}
   /// All memory that a device has given up since the backend was opened, its context not counted: what is reserved
   /// here, by libraries and for recordings (and by other programs, if there are any). Nothing on a CPU.
   [[nodiscard]] virtual std::optional<std::size_t> taken_bytes() const { return std::nullopt; }
-  [[nodiscard]] const MemoryUse& memory_use() const noexcept { return use_; }
+  [[nodiscard]] MemoryUse memory_use() const noexcept;
   /// Resets the peak to the current use.
-  void reset_peak() noexcept { use_.peak = use_.total; }
+  void reset_peak() noexcept;
 
  protected:
   /// Returns the backend's handle of a buffer.
@@ -258,6 +264,7 @@ class Backend {
   void unbook(std::size_t bytes, MemoryCategory category) noexcept;
   std::shared_ptr<void> find_context(std::type_index type, std::shared_ptr<void> (*make)(Backend&));
 
+  mutable std::mutex use_mutex_;  // ranks that share a CPU allocate from their own threads
   MemoryUse use_;
   std::recursive_mutex contexts_mutex_;  // recursive: making one context may request another
   std::map<std::type_index, std::shared_ptr<void>> contexts_;

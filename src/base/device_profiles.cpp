@@ -33,6 +33,7 @@ std::string obstacle_on_cpu(Capability capability, const Target& target) {
     case Capability::kLanes:
       return "a CPU runs one step at a time, each on all threads";
     case Capability::kFusedBodies:
+    case Capability::kRanks:
       return {};
     case Capability::kGeneratedKernels:
       return "on a CPU kernels are compiled ahead";
@@ -66,6 +67,8 @@ std::string obstacle_on_cuda(Capability capability, const Target& target) {
     case Capability::kFusedBodies:
     case Capability::kGeneratedKernels:
       return target.has_compiler ? "" : "NVRTC, which compiles kernels as a program runs, is not there";
+    case Capability::kRanks:
+      return "ranks share the threads of a CPU, and cannot exchange what is on GPUs yet";
     case Capability::kTiles:
       return "a GPU's processors share one second-level cache";
   }

@@ -131,7 +131,7 @@ TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
   EXPECT_EQ(usage_error("setps=4"), "unknown switch 'setps=4'; did you mean 'steps'?");
   EXPECT_EQ(usage_error("losless"), "unknown switch 'losless'; did you mean 'lossless'?");
   EXPECT_THAT(usage_error("fuse,warp"), AllOf(HasSubstr("unknown switch 'warp': there are "),
-                                              HasSubstr("arena, flash, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
+                                              HasSubstr("arena, flash, cp, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
                                                         "attn8, align, channels-last, tile, streams, graph, sampler, "
                                                         "steps"),
                                               HasSubstr("baseline, lossless, fast")));

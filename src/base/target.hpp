@@ -9,7 +9,8 @@
 
 namespace headroom {
 
-class FusionRules;  // ir/fusion_rules.hpp
+class FusionRules;    // ir/fusion_rules.hpp
+struct TokenSharing;  // passes/ranks/token_sharing.hpp
 struct Target;
 
 /// Capabilities that only some targets have.
@@ -25,6 +26,7 @@ enum class Capability : std::uint8_t {
   kLanes,               ///< runs several steps concurrently
   kFusedBodies,         ///< runs fused ops with any body
   kGeneratedKernels,    ///< with kernels generated for them
+  kRanks,               ///< several ranks share its work
   kTiles,               ///< has per-core caches, for samples that a thread takes through several steps
 };
 
@@ -85,6 +87,8 @@ struct Target {
   int multiprocessors = 0;              ///< of a GPU
   bool has_compiler = false;            ///< of a GPU: kernels can be compiled at run time
   const FusionRules* fusion = nullptr;  ///< what its kernels take, for passes; null: nothing is fused
+  /// For passes: what ranks may share, and which one this is; null if there is one rank alone.
+  const TokenSharing* sharing = nullptr;
 };
 
 /// The reason why the target lacks the capability, for `headroom plan`; empty if it has it.

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "ir/infer.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 
@@ -201,6 +202,10 @@ void Graph::drop_region_results(const std::vector<bool>& is_read) {
     std::erase_if(region.results, [&](const RegionResult& result) { return !is_read[index_of(result.value)]; });
 }
 
+void Graph::set_shape(ValueId id, const Shape& shape) {
+  HR_CHECK_LT(index_of(id), values_.size());
+  values_[index_of(id)].type.shape = shape;
+}
 void Graph::set_dtype(ValueId id, DType dtype) {
   HR_CHECK_LT(index_of(id), values_.size());
   values_[index_of(id)].type.dtype = dtype;
@@ -260,6 +265,7 @@ std::vector<bool> find_weight_values(const Graph& graph) {
   for (const ValueId param : graph.values_of(ValueKind::kParam)) is_weight[index_of(param)] = true;
   for (const Node& node : graph.nodes()) {
     const bool from_weights =
+        !definition_of(node.op).is_collective &&
         std::ranges::all_of(node.inputs, [&](ValueId input) { return is_weight[index_of(input)]; });
     for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights;
   }

@@ -177,6 +177,8 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   /// Removes the region results whose entry in `is_read`, indexed by value, is false.
   void drop_region_results(const std::vector<bool>& is_read);
+  /// Changes a value's extents; ranks that have a share of a tensor use this. verify() checks the result.
+  void set_shape(ValueId id, const Shape& shape);
   /// Changes a value's dtype. The precision passes use this on results and states.
   void set_dtype(ValueId id, DType dtype);
   /// Changes the memory layout of a value; infer() only proposes a layout.

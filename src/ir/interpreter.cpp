@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/rank_team.hpp"
 #include "ir/builder.hpp"
 #include "ir/expand.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_definition.hpp"
+#include "ir/ranks/collectives.hpp"
 #include "ir/schedule.hpp"
 #include "ir/verify.hpp"
 
@@ -50,10 +52,42 @@ HostTensor store(const OracleTensor& tensor) {
   return stored;
 }
 
+std::span<const std::byte> bytes_of(const OracleTensor& tensor) {
+  return tensor.reals.empty() ? std::as_bytes(std::span(tensor.integers)) : std::as_bytes(std::span(tensor.reals));
+}
+std::span<std::byte> bytes_of(OracleTensor& tensor) {
+  return tensor.reals.empty() ? std::as_writable_bytes(std::span(tensor.integers))
+                              : std::as_writable_bytes(std::span(tensor.reals));
+}
+
+/// A collective of the rank that this thread is in `team`: computed from the operands of all ranks of its group.
+OracleTensor interpret_collective(RankTeam& team, const Node& node, const OracleTensor& own, const TensorType& type) {
+  const Ints& group = node.attributes[attr::kGroup];
+  const auto own_member = static_cast<std::size_t>(node.attributes[attr::kRank]);
+  std::vector<OracleTensor> others;
+  for (std::size_t member = 0; member < group.size(); ++member)
+    others.push_back(make_tensor(operand_of_member(node.op, node.attributes, own.type, member)));
+  std::vector<RankTeam::Sent> sent;
+  std::vector<RankTeam::Received> received;
+  std::vector<const OracleTensor*> operands;
+  for (std::size_t member = 0; member < group.size(); ++member) {
+    operands.push_back(member == own_member ? &own : &others[member]);
+    if (member == own_member) continue;
+    sent.push_back({.to = static_cast<int>(group[member]), .bytes = bytes_of(own)});
+    received.push_back({.from = static_cast<int>(group[member]), .bytes = bytes_of(others[member])});
+  }
+  team.exchange(static_cast<int>(group[own_member]), sent, received);
+  OracleTensor result = make_tensor(type);
+  definition_of(node.op).evaluate(node.attributes, operands, std::span(&result, 1));
+  return result;
+}
+
 /// A graph and the current contents of its values.
 class Interpreter {
  public:
-  explicit Interpreter(const Graph& graph) : graph_(graph), schedule_(graph), values_(graph.value_count()) {}
+  /// `team` runs the graph's collectives with other ranks; null for a rank alone.
+  explicit Interpreter(const Graph& graph, RankTeam* team = nullptr)
+      : graph_(graph), schedule_(graph), values_(graph.value_count()), team_(team) {}
 
   /// Fills every value of `kind` from the tensor of its name.
   void bind(ValueKind kind, const NamedTensors& given) {
@@ -111,6 +145,11 @@ class Interpreter {
     std::vector<const OracleTensor*> operands;
     for (const ValueId input : node.inputs) operands.push_back(&values_[index_of(input)]);
     std::vector<OracleTensor> results;
+    if (team_ != nullptr && definition_of(node.op).is_collective) {
+      values_[index_of(node.results[0])] =
+          interpret_collective(*team_, node, *operands[0], graph_.type(node.results[0]));
+      return;
+    }
     try {
       results = interpret_node(node.op, node.attributes, operands);
     } catch (const Error& error) {
@@ -130,6 +169,7 @@ class Interpreter {
   const Graph& graph_;
   Schedule schedule_;
   std::vector<OracleTensor> values_;
+  RankTeam* team_;
 };
 
 /// Runs the plain ops of a fused one.
@@ -157,6 +197,8 @@ std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes, Op
   for (const TensorType& type : infer(op, attributes, types)) out.push_back(make_tensor(type));
   if (is_fused(op, attributes)) return interpret_fused(op, attributes, in);
 
+  if (definition_of(op).is_collective && attributes[attr::kGroup].size() != 1)
+    fail("{} is of {} ranks, and one was given", name_of(op), attributes[attr::kGroup].size());
   definition_of(op).evaluate(attributes, in, out);
   return out;
 }
@@ -171,10 +213,12 @@ std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes, co
   return interpret_node(op, attributes, operands);
 }
 
-OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
-                       const NamedTensors& states) {
+namespace {
+
+OracleResult interpret_with(RankTeam* team, const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                            const NamedTensors& states) {
   verify(graph);
-  Interpreter interpreter(graph);
+  Interpreter interpreter(graph, team);
   interpreter.bind(ValueKind::kInput, inputs);
   interpreter.bind(ValueKind::kParam, params);
   interpreter.bind(ValueKind::kState, states);
@@ -184,6 +228,27 @@ OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const Nam
   for (const ValueId state : graph.values_of(ValueKind::kState))
     result.states.emplace(graph.value(state).name, store(interpreter[state]));
   return result;
+}
+
+}  // namespace
+
+OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
+                       const NamedTensors& states) {
+  return interpret_with(nullptr, graph, inputs, params, states);
+}
+
+std::vector<OracleResult> interpret_ranks(std::span<const Graph> graphs, std::span<const RankTensors> given) {
+  HR_CHECK_EQ(graphs.size(), given.size());
+  std::vector<const Graph*> pointers;
+  for (const Graph& graph : graphs) pointers.push_back(&graph);
+  require_equal_collectives(pointers);
+  std::vector<OracleResult> results(graphs.size());
+  RankTeam team(static_cast<int>(graphs.size()));
+  team.run([&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    results[at] = interpret_with(&team, graphs[at], given[at].inputs, given[at].params, given[at].states);
+  });
+  return results;
 }
 
 }  // namespace headroom

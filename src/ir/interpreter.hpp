@@ -33,6 +33,15 @@ struct OracleResult {
 [[nodiscard]] OracleResult interpret(const Graph& graph, const NamedTensors& inputs, const NamedTensors& params,
                                      const NamedTensors& states = {});
 
+/// The tensors of one rank.
+struct RankTensors {
+  NamedTensors inputs = {}, params = {}, states = {};
+};
+/// Runs the graphs of all ranks together, that of rank 0 first, each with its own tensors: collectives exchange their
+/// operands. Throws Error if the graphs have other collectives or another order, and the first error of a rank.
+[[nodiscard]] std::vector<OracleResult> interpret_ranks(std::span<const Graph> graphs,
+                                                        std::span<const RankTensors> given);
+
 /// Evaluates one node on oracle tensors, fused ops through their definition. Kernel tests compare with this.
 [[nodiscard]] std::vector<OracleTensor> interpret_node(Op op, const Attributes& attributes,
                                                        const std::vector<OracleTensor>& inputs);

@@ -113,6 +113,9 @@ struct OpDefinition {
   /// A row of the result depends on one row of the operands alone, so that bodies of fused ops may contain it next to
   /// elementwise ops. row_program_of() says in which form.
   bool goes_along_rows = false;
+  /// The result depends on operands of other ranks (ir/ranks/collectives.hpp); `evaluate` gets those of the whole
+  /// group. The op stays in its place among the graph's collectives, and is never folded as a weight.
+  bool is_collective = false;
   bool commutative = false;
   bool reads_part = false;  ///< reads only as much of operand 0 as it produces
   /// bf16 and fp16 do not convert the op. Set for positions and timesteps, which need more than 16 bits; for random

@@ -79,7 +79,7 @@ PassOutcome outcome_of(int rewrites, std::string reason) {
 PassOutcome Pass::run(Graph& graph, const Target& target, std::string_view argument, bool assume_capable) const {
   std::string obstacle = needs && !assume_capable ? obstacle_to(*needs, target) : std::string();
   if (!obstacle.empty()) return outcome_of(0, std::move(obstacle));
-  return rewrite_as != nullptr ? rewrite_as(graph, argument) : rewrite(graph, target);
+  return rewrite_as != nullptr ? rewrite_as(graph, target, argument) : rewrite(graph, target);
 }
 
 OptimizeReport optimize(Graph& graph, const SwitchSet& switches, const Target& target, const OptimizeOptions& options) {

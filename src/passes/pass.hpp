@@ -47,7 +47,7 @@ struct Pass {
   std::optional<Capability> needs = {};  ///< of the target; a target without it declines the pass
   /// Used instead of `rewrite` by a pass that depends on the argument of its switch. Throws a usage Error for an
   /// invalid argument.
-  PassOutcome (*rewrite_as)(Graph& graph, std::string_view argument) = nullptr;
+  PassOutcome (*rewrite_as)(Graph& graph, const Target& target, std::string_view argument) = nullptr;
 
   /// `assume_capable`: whether or not the target has what it needs.
   PassOutcome run(Graph& graph, const Target& target, std::string_view argument = {},

@@ -8,12 +8,13 @@ namespace headroom {
 // half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, attn8 in quantize_attention.cpp, fuse-conditioning in
 // fuse_qkv.cpp, fuse-token-epilogue in fuse_epilogue.cpp.
 PassOutcome inline_loops(Graph& graph, const Target& target);
-PassOutcome fbcache(Graph& graph, std::string_view argument);
-PassOutcome teacache(Graph& graph, std::string_view argument);
-PassOutcome meancache(Graph& graph, std::string_view argument);
+PassOutcome fbcache(Graph& graph, const Target& target, std::string_view argument);
+PassOutcome teacache(Graph& graph, const Target& target, std::string_view argument);
+PassOutcome meancache(Graph& graph, const Target& target, std::string_view argument);
 PassOutcome weights_first(Graph& graph, const Target& target);
 PassOutcome dead_rows(Graph& graph, const Target& target);
 PassOutcome flash_attention(Graph& graph, const Target& target);
+PassOutcome context_parallel(Graph& graph, const Target& target, std::string_view argument);
 PassOutcome fuse_upsample(Graph& graph, const Target& target);
 PassOutcome fuse_qkv(Graph& graph, const Target& target);
 PassOutcome fuse_concats(Graph& graph, const Target& target);
@@ -27,8 +28,8 @@ PassOutcome fp16(Graph& graph, const Target& target);
 PassOutcome bf16(Graph& graph, const Target& target);
 PassOutcome tf32(Graph& graph, const Target& target);
 PassOutcome int8(Graph& graph, const Target& target);
-PassOutcome fp8(Graph& graph, std::string_view argument);
-PassOutcome attn8(Graph& graph, std::string_view argument);
+PassOutcome fp8(Graph& graph, const Target& target, std::string_view argument);
+PassOutcome attn8(Graph& graph, const Target& target, std::string_view argument);
 PassOutcome merge_rows(Graph& graph, const Target& target);
 PassOutcome align(Graph& graph, const Target& target);
 PassOutcome channels_last(Graph& graph, const Target& target);
@@ -43,7 +44,8 @@ PassOutcome fuse_rows(Graph& graph, const Target& target);
 namespace {
 
 /// A pass that depends on its switch's argument.
-constexpr Pass with_argument(std::string_view name, PassOutcome (*rewrite)(Graph& graph, std::string_view argument)) {
+constexpr Pass with_argument(std::string_view name,
+                             PassOutcome (*rewrite)(Graph& graph, const Target& target, std::string_view argument)) {
   return {.name = name, .switch_name = name, .rewrite = nullptr, .rewrite_as = rewrite};
 }
 
@@ -67,6 +69,14 @@ constexpr std::array kPipeline = {
     // more than fuse-attention-scale's scaling of the norm's weight, and leaves the weight unchanged. Before bf16, so
     // that scores and probabilities are never rounded to be stored in memory.
     Pass{"flash-attention", "flash", flash_attention},
+
+    // After dead-rows, which drops tokens that ranks need not share, and flash-attention, which it runs itself if that
+    // is off. Before the fusions, because it knows plain ops.
+    Pass{.name = "context-parallel",
+         .switch_name = "cp",
+         .rewrite = nullptr,
+         .needs = Capability::kRanks,
+         .rewrite_as = context_parallel},
 
     // Before fuse-epilogue, which gives a convolution a residual; a transposed convolution cannot have one.
     Pass{"fuse-upsample", "fuse", fuse_upsample},

@@ -45,6 +45,9 @@ class FluxPipeline final : public DiffusionPipeline {
     return is_kontext() ? kontext_output_size(asked, token_pixels()) : asked;
   }
   [[nodiscard]] ForwardPass forward_pass(const Request& request) const override;
+  [[nodiscard]] std::vector<TokenInput> token_inputs(const Request& /*request*/) const override {
+    return {{"latents", 1}, {"reference", 1}, {"encoder_hidden_states", 1}};
+  }
 
  private:
   [[nodiscard]] bool is_kontext() const { return image_use() == ImageUse::kReference; }

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "ir/ranks/collectives.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/stages/stacks.hpp"
 #include "run/fit.hpp"
@@ -87,6 +88,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (options.drops_other_weights) {
     std::vector<const Program*> used;
     for (const DeviceStage* stage : device_stages()) used.push_back(stage->compiled.program.get());
+    for (const DeviceStage& loop : other_loops_) used.push_back(loop.compiled.program.get());
     weights.keep_only(used);
   }
   if (offloader_ == nullptr) offloader_ = std::make_shared<Offloader>(backend, weights, options.memory_limit);
@@ -98,15 +100,58 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
 }
 
 void Generator::compile_loop(const RequestOptions& options) {
+  other_loops_.clear();
+  const std::optional<std::string_view> shared = options.switches.argument("cp");
+  const int count = shared ? ContextParallel::parse(*shared).ranks : 1;
+  if (count > 1 && obstacle_to(Capability::kRanks, target_of(backend_, options)).empty()) compile_ranks(options, count);
+  if (ranks_ != nullptr) return;
   denoise_ = {.name = "denoise",
               .compiled = compile_denoise(pipeline_, request_, options.switches, target_of(backend_, options),
                                           options.records_velocities)};
 }
 
+/// Compiles the loop of every rank; leaves no ranks if it cannot be shared.
+void Generator::compile_ranks(const RequestOptions& options, int count) {
+  if (ranks_ == nullptr) ranks_ = std::make_unique<Ranks>(backend_, count);
+  std::vector<const Graph*> graphs;
+  for (int rank = 0; rank < count; ++rank) {
+    DeviceTarget target = ranks_->target(rank);
+    target.new_work = rank == 0 ? options.new_work : NewWork::kTakeOver;
+    Compiled compiled =
+        compile_denoise(pipeline_, request_, options.switches, target, options.records_velocities, rank);
+    if (std::ranges::find(compiled.declined, "cp", &Declined::switch_name) != compiled.declined.end()) {
+      if (rank != 0) fail("rank 0 shares the loop of {}, and rank {} cannot", pipeline_.name(), rank);
+      ranks_.reset();
+      return;
+    }
+    DeviceStage& loop = rank == 0 ? denoise_ : other_loops_.emplace_back();
+    loop = {.name = "denoise", .compiled = std::move(compiled)};
+    graphs.push_back(&loop.compiled.program->graph);
+  }
+  require_equal_collectives(graphs);
+}
+
+std::vector<DeviceStage*> Generator::loops() {
+  std::vector<DeviceStage*> loops = {&denoise_};
+  for (DeviceStage& loop : other_loops_) loops.push_back(&loop);
+  return loops;
+}
+
 void Generator::load_loop() {
-  offloader_->load(denoise_);
-  clear_added_states(session());
-  pipeline_.set_request_inputs(session(), request_);
+  for (DeviceStage* const loop : loops()) {
+    offloader_->load(*loop);
+    clear_added_states(*loop->session);
+    pipeline_.set_request_inputs(*loop->session, request_);
+  }
+}
+
+void Generator::run_loop(const IterationObserver& observer) {
+  const std::vector<DeviceStage*> loops = this->loops();
+  offloader_->begin(loops);
+  if (ranks_ == nullptr) return session().run(observer);
+  ranks_->run([&](int rank) {
+    loops[static_cast<std::size_t>(rank)]->session->run(rank == 0 ? observer : IterationObserver());
+  });
 }
 
 /// Compiles the loop again if the texts of these images have other lengths.
@@ -114,7 +159,7 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
   std::vector<std::int64_t> lengths = pipeline_.text_lengths(request_, images);
   if (lengths == request_.text_lengths) return;
   request_.text_lengths = std::move(lengths);
-  offloader_->forget(denoise_);
+  for (const DeviceStage* loop : loops()) offloader_->forget(*loop);
   RequestOptions options = options_;
   options.new_work = NewWork::kTakeOver;  // the caller waits
   compile_loop(options);
@@ -130,7 +175,7 @@ Generator::~Generator() {
 std::vector<DeviceStage*> Generator::own_stages() {
   std::vector<DeviceStage*> stages;
   if (encode_) stages.push_back(&*encode_);
-  stages.push_back(&denoise_);
+  for (DeviceStage* const loop : loops()) stages.push_back(loop);
   if (decode_) stages.push_back(&*decode_);
   return stages;
 }
@@ -151,9 +196,15 @@ void Generator::require_memory(const RequestOptions& options) const {
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // the largest need is reported first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
-    const std::size_t need = memory_need(program, weights_).total();
+    std::size_t need = memory_need(program, weights_).total(), stays = lasting_bytes(program, weights_);
+    if (stage == &denoise_)
+      for (const DeviceStage& loop : other_loops_) {  // they read the weights of the first
+        const MemoryNeed other = memory_need(*loop.compiled.program, weights_);
+        need += other.activations + other.state + other.inputs;
+        stays += other.state + other.inputs;
+      }
     all += need;
-    lasting += lasting_bytes(program, weights_);
+    lasting += stays;
     by_need.emplace(need, stage);
   }
   if (all <= offloader_->limit()) return;
@@ -218,12 +269,13 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
   took_.clear();
   fit_texts(images);
   const Conditioning conditioning = make_conditioning(images);
-  run_stage("inputs", 0, [&] { pipeline_.set_image_inputs(session(), request_, images, conditioning); });
-  offloader_->expect(decode_ ? &*decode_ : nullptr);
-  run_stage("denoise", session().activation_reserved_bytes(), [&] {
-    offloader_->begin(denoise_);
-    session().run(observer);
+  run_stage("inputs", 0, [&] {
+    for (DeviceStage* const loop : loops()) pipeline_.set_image_inputs(*loop->session, request_, images, conditioning);
   });
+  offloader_->expect(decode_ ? &*decode_ : nullptr);
+  std::size_t bytes = 0;
+  for (const DeviceStage* loop : loops()) bytes += loop->session->activation_reserved_bytes();
+  run_stage("denoise", bytes, [&] { run_loop(observer); });
   return session().output(kLatents);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "pipelines/pipeline.hpp"
 #include "pipelines/stages/device_stage.hpp"
 #include "pipelines/stages/prompt_reader.hpp"
+#include "run/ranks.hpp"
 #include "run/weights/weight_store.hpp"
 
 namespace headroom {
@@ -25,7 +27,8 @@ struct SharedStages {
 
 /// A pipeline compiled for one request: it makes latents, and pixels where it decodes, from prompts and seeds. Equal
 /// requests use equal noise under every set of switches, so images of two generators can be compared. If texts are not
-/// padded, the loop is compiled again for texts of other lengths.
+/// padded, the loop is compiled again for texts of other lengths. Under `cp` ranks share the loop: each has a program
+/// and a session of its own, and the same inputs. All other stages run once.
 class Generator {
  public:
   /// Compiles every stage and loads its weights. Pipeline, backend and store must outlive the generator; the store
@@ -54,7 +57,7 @@ class Generator {
   [[nodiscard]] std::span<const StageRun> stages() const noexcept { return took_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
   [[nodiscard]] const Shape& latents_shape() const;
-  /// The denoise loop; but `applied` and `declined` cover all stages.
+  /// The denoise loop, of rank 0 if ranks share it; but `applied` and `declined` cover all stages.
   [[nodiscard]] const Compiled& compiled() const noexcept { return denoise_.compiled; }
   [[nodiscard]] const Session& session() const noexcept { return *denoise_.session; }
   [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
@@ -68,7 +71,11 @@ class Generator {
   [[nodiscard]] std::vector<DeviceStage*> own_stages();
   void require_memory(const RequestOptions& options) const;
   void compile_loop(const RequestOptions& options);
+  void compile_ranks(const RequestOptions& options, int count);
   void load_loop();
+  /// The loop of every rank, that of rank 0 first.
+  [[nodiscard]] std::vector<DeviceStage*> loops();
+  void run_loop(const IterationObserver& observer);
   void fit_texts(std::span<const ImageRequest> images);
   template <class Body>
   void run_stage(std::string name, std::size_t bytes, const Body& body);
@@ -82,7 +89,9 @@ class Generator {
   std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;
   std::optional<DeviceStage> encode_;
-  DeviceStage denoise_;
+  std::unique_ptr<Ranks> ranks_;         // null if one rank runs the loop
+  DeviceStage denoise_;                  // of rank 0
+  std::deque<DeviceStage> other_loops_;  // of ranks 1, 2, ...
   std::optional<DeviceStage> decode_;
   std::vector<StageRun> took_;
 };

@@ -26,18 +26,27 @@ Offloader::Offloader(Backend& backend, WeightStore& weights, std::size_t limit)
 
 void Offloader::load(DeviceStage& stage) {
   const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
-  make_room(need.total() - need.held, &stage);
+  DeviceStage* const kept = &stage;
+  make_room(need.total() - need.held, std::span(&kept, 1));
   stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
   backend_.release_unused();  // memory in which weights were folded
   ran_.push_back(&stage);
 }
 
 void Offloader::begin(DeviceStage& stage) {
-  bring(stage);
-  ran_.erase(std::ranges::find(ran_, &stage));
-  ran_.push_back(&stage);
-  if (expected_ == nullptr || expected_ == &stage || is_here(*expected_)) return;  // avoids a query to the device
-  if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_);
+  DeviceStage* const alone = &stage;
+  begin(std::span(&alone, 1));
+}
+
+void Offloader::begin(std::span<DeviceStage* const> together) {
+  for (DeviceStage* const stage : together) {
+    bring(*stage, together);
+    ran_.erase(std::ranges::find(ran_, stage));
+    ran_.push_back(stage);
+  }
+  const bool is_among = std::ranges::find(together, expected_) != together.end();
+  if (expected_ == nullptr || is_among || is_here(*expected_)) return;  // avoids a query to the device
+  if (missing_bytes(*expected_) <= free_bytes()) bring(*expected_, together);
 }
 
 void Offloader::forget(const DeviceStage& stage) noexcept {
@@ -45,9 +54,9 @@ void Offloader::forget(const DeviceStage& stage) noexcept {
   if (expected_ == &stage) expected_ = nullptr;
 }
 
-void Offloader::bring(DeviceStage& stage) {
+void Offloader::bring(DeviceStage& stage, std::span<DeviceStage* const> keep) {
   if (is_here(stage)) return;
-  if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, &stage);
+  if (const std::size_t missing = missing_bytes(stage); missing > 0) make_room(missing, keep);
   weights_.reload(*stage.compiled.program);
   if (stage.is_arena_away) stage.session->reload();
   stage.is_arena_away = false;
@@ -78,18 +87,18 @@ void Offloader::make_room_for(std::size_t bytes) {
     if (free_bytes() < bytes) drop();
 }
 
-void Offloader::make_room(std::size_t bytes, const DeviceStage* keep) {
+void Offloader::make_room(std::size_t bytes, std::span<DeviceStage* const> keep) {
   make_room_for(bytes);
   for (auto other = ran_.rbegin(); other != ran_.rend() && free_bytes() < bytes; ++other) {
     DeviceStage& stage = **other;
-    if (&stage == keep) continue;
+    if (std::ranges::find(keep, &stage) != keep.end()) continue;
     const Program& program = *stage.compiled.program;
     if (has_arena_here(stage)) {
       stage.session->unload();
       stage.is_arena_away = true;
     }
     if (const std::size_t free = free_bytes(); free < bytes)
-      weights_.unload(program, bytes - free, keep == nullptr ? nullptr : keep->compiled.program.get());
+      weights_.unload(program, bytes - free, keep.empty() ? nullptr : keep.front()->compiled.program.get());
   }
   backend_.release_unused();  // a limit counts memory until the device has released it
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,8 @@ class Offloader {
   void load(DeviceStage& stage);
   /// Called before a stage runs.
   void begin(DeviceStage& stage);
+  /// The same for stages that run at the same time, as the loops of ranks, whose weights are the same.
+  void begin(std::span<DeviceStage* const> together);
   /// Sets the stage that runs after the next one to begin; null for none.
   void expect(DeviceStage* next) noexcept { expected_ = next; }
   /// Called when a stage is destroyed.
@@ -37,7 +40,7 @@ class Offloader {
   void remove_spare(const void* owner) noexcept { spares_.erase(owner); }
   /// Called before a temporary allocation of this many bytes while no stage runs. Unloads stages as far as needed.
   void make_room(std::size_t bytes) {
-    if (free_bytes() < bytes) make_room(bytes, nullptr);
+    if (free_bytes() < bytes) make_room(bytes, {});
   }
   /// Called before a permanent allocation of this many bytes outside the stages.
   void make_room_for(std::size_t bytes);
@@ -47,8 +50,8 @@ class Offloader {
   [[nodiscard]] std::size_t arena_bytes() const;
 
  private:
-  void bring(DeviceStage& stage);
-  void make_room(std::size_t bytes, const DeviceStage* keep);
+  void bring(DeviceStage& stage, std::span<DeviceStage* const> keep);
+  void make_room(std::size_t bytes, std::span<DeviceStage* const> keep);
   [[nodiscard]] std::size_t free_bytes() const;
   [[nodiscard]] std::size_t missing_bytes(const DeviceStage& stage) const;
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,11 +48,11 @@ class Random {
 /// Makes images with a pool of generators of two sizes, under a memory limit.
 class Maker {
  public:
-  Maker(const Pipeline& pipeline, Backend& backend, std::size_t limit)
+  Maker(const Pipeline& pipeline, Backend& backend, std::size_t limit, std::string_view switches = "lossless")
       : pipeline_(pipeline),
         backend_(backend),
         weights_(backend, pipeline.components()),
-        pool_(pipeline, backend, weights_, SwitchSet::parse("lossless"), limit) {}
+        pool_(pipeline, backend, weights_, SwitchSet::parse(switches), limit) {}
 
   HostTensor draw(std::int64_t rows, const std::string& prompt) {
     Generator& generator =
@@ -74,18 +75,18 @@ class Maker {
 
 bool are_equal(const HostTensor& a, const HostTensor& b) { return std::ranges::equal(a.bytes(), b.bytes()); }
 
-void expect_offloading(DeviceKind device) {
+void expect_offloading(DeviceKind device, std::string_view switches = "lossless") {
   const Random random;
   const std::unique_ptr<Backend> backend = make_backend(device);
   std::size_t all = 0;
   std::vector<HostTensor> expected;
   {
-    Maker whole(random.pipeline(), *backend, 0);
+    Maker whole(random.pipeline(), *backend, 0, switches);
     for (const std::int64_t rows : {2, 3}) expected.push_back(whole.draw(rows, "a fox"));
     all = whole.most();
   }
   const std::size_t limit = all - all / 4;
-  Maker maker(random.pipeline(), *backend, limit);
+  Maker maker(random.pipeline(), *backend, limit, switches);
   backend->reset_peak();
   for (int round = 0; round < 3; ++round) {
     const std::string prompt = "hare " + std::to_string(round);
@@ -99,6 +100,8 @@ void expect_offloading(DeviceKind device) {
 }
 
 TEST(Offloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(DeviceKind::kCpu); }
+
+TEST(Offloader, LoopsOfRanksLeaveAndComeBackTogether) { expect_offloading(DeviceKind::kCpu, "lossless,cp=2"); }
 
 using GpuOffloader = GpuTest;
 TEST_F(GpuOffloader, StagesLeaveAndComeBackWithinTheLimit) { expect_offloading(DeviceKind::kCuda); }

@@ -220,14 +220,16 @@ std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::
 }
 
 Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                         const DeviceTarget& target, bool records_velocities) {
+                         const DeviceTarget& target, bool records_velocities, int rank) {
   Graph graph = pipeline.build_denoise(request);
   if (records_velocities)
     if (const std::optional<std::string> reason = record_velocities(graph))
       fail("the velocities of {} cannot be recorded: {}", pipeline.name(), *reason);
   const CalibratedSwitches calibrated = with_calibration(pipeline, request, switches);
   Compiled compiled = compile(std::move(graph), calibrated.switches, target,
-                              {.steps_applied = true, .baseline = pipeline.denoiser().baseline});
+                              {.steps_applied = true,
+                               .baseline = pipeline.denoiser().baseline,
+                               .sharing = TokenSharing{.rank = rank, .tokens = pipeline.token_inputs(request)}});
   if (calibrated.note.empty()) return compiled;
   for (PassRecord& pass : compiled.passes)
     if (pass.name == "meancache" && pass.rewrites > 0) pass.notes.push_back({.reason = calibrated.note, .nodes = {}});

@@ -123,6 +123,8 @@ class Pipeline {
   /// The whole denoise loop. State `latents` [images, ...] f32 starts as noise, or as an image with noise, and ends
   /// as the output `latents`.
   [[nodiscard]] virtual Graph build_denoise(const Request& request) const = 0;
+  /// The inputs and states of the loop whose entries are tokens, which ranks can share.
+  [[nodiscard]] virtual std::vector<TokenInput> token_inputs(const Request& /*request*/) const { return {}; }
   /// The updates of the loop's sampler, call by call.
   [[nodiscard]] virtual SamplerTables sampler_tables(const Request& request) const = 0;
 
@@ -177,9 +179,9 @@ void require_whole_pipeline(const std::string& name_or_path, const OpenOptions& 
 
 /// Compiles the denoise loop under the switches, in the denoiser's baseline. A note of the pass `meancache` says
 /// whether its steps are calibrated (pipelines/schedules/step_calibration.hpp). `records_velocities` adds the output
-/// kVelocities; it throws Error if there is no velocity.
+/// kVelocities; it throws Error if there is no velocity. Under `cp` it is the program of rank `rank`.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,
-                                       const DeviceTarget& target, bool records_velocities = false);
+                                       const DeviceTarget& target, bool records_velocities = false, int rank = 0);
 
 /// `count` images from number `first` on: image i takes prompt i, modulo their number, and seed `seed` + i.
 [[nodiscard]] std::vector<ImageRequest> make_image_requests(const Pipeline& pipeline, std::int64_t first,

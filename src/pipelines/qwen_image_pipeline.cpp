@@ -54,6 +54,9 @@ class QwenImagePipeline final : public DiffusionPipeline {
     return request;
   }
   [[nodiscard]] ForwardPass forward_pass(const Request& request) const override;
+  [[nodiscard]] std::vector<TokenInput> token_inputs(const Request& request) const override {
+    return {{"latents", 1}, {kQwenText, 0, request.text_lengths}};
+  }
 
  private:
   [[nodiscard]] Request default_request() const override {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/op_definition.hpp"
 #include "plan/arena.hpp"
 
 namespace headroom {
@@ -92,6 +93,7 @@ class Stretch {
     done_.assign(static_cast<std::size_t>(last - first), Seen(lanes_, -1));
     finished_.assign(static_cast<std::size_t>(last - first), 0);
     first_ = first;
+    last_collective_ = -1;
     for (int i = first; i < last; ++i) assign_step(i);
   }
 
@@ -145,6 +147,10 @@ class Stretch {
       known.push_back({i, writes, bytes});
     };
     const Step& current = step(i);
+    if (definition_of(current.op).is_collective) {  // all ranks have theirs in the same order
+      if (last_collective_ >= 0) needed.push_back(last_collective_);
+      last_collective_ = i;
+    }
     for (std::size_t k = 0; k < current.inputs.size(); ++k)
       access(current.input_places[k], program_.graph.type(current.inputs[k]), false);
     for (std::size_t k = 0; k < current.outputs.size(); ++k)
@@ -175,6 +181,7 @@ class Stretch {
   std::size_t lanes_;
   int window_;
   int first_ = 0;
+  int last_collective_ = -1;
   std::vector<std::vector<Access>> accesses_;  // by storage
   std::vector<int> tails_;                     // by lane: its last step, -1 for none
   std::vector<int> behind_window_;             // by lane: its last step that is at least window_ places back

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
@@ -57,6 +58,25 @@ TEST(Lanes, OneLaneIsTheSchedule) {
   EXPECT_EQ(program.lanes, 1);
   EXPECT_EQ(lanes_of(program), std::vector<int>(7, 0));
   for (const Step& step : program.steps) EXPECT_TRUE(step.waits.empty());
+}
+
+TEST(Lanes, CollectivesKeepTheirOrder) {
+  const Program program = plan_lanes(R"(graph ranks {
+  input %a: f32[1, 3, 8]
+  input %b: f32[1, 5, 8]
+  %1: f32[1, 3, 8] = silu(%a)
+  %2: f32[1, 3, 8] = all_reduce(%1) {group = [0, 1], rank = 0}
+  %3: f32[1, 5, 8] = silu(%b)
+  %4: f32[1, 5, 8] = all_reduce(%3) {group = [0, 1], rank = 0}
+  output x = %2
+  output y = %4
+})",
+                                     2);
+  EXPECT_EQ(program.lanes, 2);
+  const Step &first = program.steps[1], &second = program.steps[3];
+  ASSERT_EQ(second.op, Op::kAllReduce);
+  EXPECT_TRUE(first.lane == second.lane || std::ranges::count(second.waits, 1) == 1)
+      << "independent of each other, but all ranks have them in this order";
 }
 
 TEST(Lanes, AChainOfStepsIsLeftAlone) {

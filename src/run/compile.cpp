@@ -41,6 +41,7 @@ Compiled compile(Graph graph, const SwitchSet& switches, const DeviceTarget& tar
   const auto optimize_start = std::chrono::steady_clock::now();
   Target with_rules = target;
   with_rules.fusion = &kernel_rules();
+  with_rules.sharing = options.sharing ? &*options.sharing : nullptr;
   OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, with_rules);
   std::optional<Graph> setup;
   if (switches.has("hoist") && !options.fresh_inputs.empty()) setup = split_setup(graph, options.fresh_inputs);

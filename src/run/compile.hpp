@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "base/switches.hpp"
 #include "ir/graph.hpp"
 #include "passes/pass.hpp"
+#include "passes/ranks/token_sharing.hpp"
 #include "plan/program.hpp"
 
 namespace headroom {
@@ -39,6 +41,8 @@ struct CompileOptions {
   /// computations that depend on none of them become Program::setup (passes/split_setup.hpp). Empty if nothing is
   /// known of the runs.
   std::vector<std::string> fresh_inputs = {};
+  /// For `cp`: the tokens that ranks share, and the rank whose program it is. Nothing if there is one rank alone.
+  std::optional<TokenSharing> sharing = std::nullopt;
 };
 
 /// Optimizes and plans a graph in f32 under the switches.

@@ -37,6 +37,8 @@ std::string obstacle_on_imaginary(Capability capability, const Target& /*target*
       return "an imaginary device records nothing";
     case Capability::kGeneratedKernels:
       return "kernels of an imaginary device are compiled ahead";
+    case Capability::kRanks:
+      return "imaginary devices are not joined";
     case Capability::kTiles:
       return "an imaginary device has no caches";
   }

@@ -80,6 +80,12 @@ constexpr std::array kRules = {
     Rule{Op::kArgmax, argmax_errors, Stored::kAsIs},
     Rule{Op::kTopk, topk_errors, Stored::kAsIs},
     Rule{Op::kCumsum, reduced_sum_errors},
+    // Of a rank alone, as in random graphs.
+    Rule{Op::kAllGather, moved_errors, Stored::kAsIs},
+    Rule{Op::kReduceScatter, moved_errors, Stored::kAsIs},
+    Rule{Op::kAllReduce, moved_errors, Stored::kAsIs},
+    Rule{Op::kAllToAll, moved_errors, Stored::kAsIs},
+    Rule{Op::kShift, moved_errors, Stored::kAsIs},
 };
 
 void add_rounding(const Site& site, const OracleTensor& result, Field& error) {

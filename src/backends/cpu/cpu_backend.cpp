@@ -146,6 +146,8 @@ class CpuBackend final : public Backend {
             .available_bytes = memory.available_bytes};
   }
 
+  void limit_threads(int threads) const override { omp_set_num_threads(std::min(threads, threads_)); }
+
   void copy_from_host(Stream& /*stream*/, DevicePointer device, const void* host, std::size_t bytes) override {
     copy(device.address(), host, bytes);
   }
@@ -160,7 +162,7 @@ class CpuBackend final : public Backend {
                    const NormalStream& from) override {
     constexpr std::uint64_t kPiece = 1 << 16;  // elements; results do not depend on the cut
     const auto pieces = static_cast<std::int64_t>((count + kPiece - 1) / kPiece);
-#pragma omp parallel for schedule(static) num_threads(threads_)
+#pragma omp parallel for schedule(static) num_threads(team_size())
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       const std::uint64_t begin = static_cast<std::uint64_t>(piece) * kPiece;
       store_normal((device + begin * size_of(dtype)).address(), dtype, std::min(kPiece, count - begin), from, begin);
@@ -216,17 +218,21 @@ class CpuBackend final : public Backend {
   void free_reserved_bytes(void* data, std::size_t bytes) noexcept override { munmap(data, bytes); }
 
  private:
+  /// Threads of the calling thread's work.
+  [[nodiscard]] int team_size() const { return std::min(threads_, omp_get_max_threads()); }
+
   /// One thread cannot saturate the memory bandwidth of a server, so large copies are split among threads. Copies
   /// larger than the last-level cache use non-temporal stores (memcpy decides so by one thread's share alone).
   void copy(void* to, const void* from, std::size_t bytes) const {
     if (bytes == 0) return;
-    const auto team = static_cast<int>(std::min(bytes / kCopyPerThread, static_cast<std::size_t>(threads_)));
+    const int threads = team_size();
+    const auto team = static_cast<int>(std::min(bytes / kCopyPerThread, static_cast<std::size_t>(threads)));
     if (team <= 1 || omp_in_parallel() != 0) {
       std::memcpy(to, from, bytes);
       return;
     }
     const bool streams = cache_bytes_ > 0 && 2 * bytes > cache_bytes_;
-#pragma omp parallel num_threads(threads_)
+#pragma omp parallel num_threads(threads)
     {
       const auto parts = static_cast<std::size_t>(omp_get_num_threads());
       const auto part = static_cast<std::size_t>(omp_get_thread_num());

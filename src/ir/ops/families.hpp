@@ -18,6 +18,7 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> positions();
 [[nodiscard]] std::span<const OpDefinition> movements();
 [[nodiscard]] std::span<const OpDefinition> indexing();
+[[nodiscard]] std::span<const OpDefinition> collectives();
 [[nodiscard]] std::span<const OpDefinition> convolutions();
 [[nodiscard]] std::span<const OpDefinition> sampling();
 [[nodiscard]] std::span<const OpDefinition> transformers();
@@ -38,6 +39,9 @@ namespace headroom::ops {
 
 /// `value` rounded to the dtype; integers saturate.
 [[nodiscard]] double round_to(DType dtype, double value);
+/// Copies `size` steps of `axis` from step `from` of x to step `to` of out, for every outer index.
+void copy_steps(const OracleTensor& x, std::int64_t from, OracleTensor& out, std::int64_t to, std::int64_t size,
+                int axis);
 [[nodiscard]] std::size_t extent(const OracleTensor& x, int axis);
 [[nodiscard]] double dot(const double* a, const double* b, std::size_t count);
 [[nodiscard]] double mean_of(std::span<const double> values);

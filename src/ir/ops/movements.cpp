@@ -15,6 +15,33 @@
 namespace headroom::ops {
 namespace {
 
+/// Elements in one step along `axis`: the extents after it, multiplied.
+std::size_t inner_size(const Shape& shape, int axis) {
+  return static_cast<std::size_t>(Shape(shape.dims().subspan(static_cast<std::size_t>(axis) + 1)).numel());
+}
+
+}  // namespace
+
+void copy_steps(const OracleTensor& x, std::int64_t from, OracleTensor& out, std::int64_t to, std::int64_t size,
+                int axis) {
+  const std::size_t inner = inner_size(x.type.shape, axis);
+  const std::size_t x_pitch = inner * static_cast<std::size_t>(x.type.shape[axis]);
+  const std::size_t out_pitch = inner * static_cast<std::size_t>(out.type.shape[axis]);
+  const std::size_t outer = static_cast<std::size_t>(x.type.shape.numel()) / x_pitch;
+  const std::size_t count = inner * static_cast<std::size_t>(size);
+  const auto copy = [&](const auto& source, auto& target) {
+    if (target.empty()) return;
+    for (std::size_t o = 0; o < outer; ++o) {
+      const auto* first = source.data() + o * x_pitch + inner * static_cast<std::size_t>(from);
+      std::copy_n(first, count, target.data() + o * out_pitch + inner * static_cast<std::size_t>(to));
+    }
+  };
+  copy(x.reals, out.reals);
+  copy(x.integers, out.integers);
+}
+
+namespace {
+
 std::vector<TensorType> reshape_types(const TypeQuery& given) {
   const std::vector<std::int64_t>& extents = given.attributes[attr::kShape];
   const bool positive = std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; });
@@ -105,30 +132,6 @@ template <typename Source>
 void gather(const OracleTensor& x, OracleTensor& out, Source source) {
   for (std::size_t i = 0; i < out.reals.size(); ++i) out.reals[i] = x.reals[source(i)];
   for (std::size_t i = 0; i < out.integers.size(); ++i) out.integers[i] = x.integers[source(i)];
-}
-
-/// Elements in one step along `axis`: the extents after it, multiplied.
-std::size_t inner_size(const Shape& shape, int axis) {
-  return static_cast<std::size_t>(Shape(shape.dims().subspan(static_cast<std::size_t>(axis) + 1)).numel());
-}
-
-/// Copies `size` steps of `axis` from step `from` of x to step `to` of out, for every outer index.
-void copy_steps(const OracleTensor& x, std::int64_t from, OracleTensor& out, std::int64_t to, std::int64_t size,
-                int axis) {
-  const std::size_t inner = inner_size(x.type.shape, axis);
-  const std::size_t x_pitch = inner * static_cast<std::size_t>(x.type.shape[axis]);
-  const std::size_t out_pitch = inner * static_cast<std::size_t>(out.type.shape[axis]);
-  const std::size_t outer = static_cast<std::size_t>(x.type.shape.numel()) / x_pitch;
-  const std::size_t count = inner * static_cast<std::size_t>(size);
-  const auto copy = [&](const auto& source, auto& target) {
-    if (target.empty()) return;
-    for (std::size_t o = 0; o < outer; ++o) {
-      const auto* first = source.data() + o * x_pitch + inner * static_cast<std::size_t>(from);
-      std::copy_n(first, count, target.data() + o * out_pitch + inner * static_cast<std::size_t>(to));
-    }
-  };
-  copy(x.reals, out.reals);
-  copy(x.integers, out.integers);
 }
 
 void reshape(const Attributes& /*attributes*/, Operands in, std::span<OracleTensor> out) {

@@ -146,7 +146,7 @@ class AttentionQuantization {
 
 }  // namespace
 
-PassOutcome attn8(Graph& graph, std::string_view argument) {
+PassOutcome attn8(Graph& graph, const Target& /*target*/, std::string_view argument) {
   AttentionQuantization quantization(argument);
   const int rewrites =
       rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });

@@ -336,6 +336,8 @@ PassOutcome quantize_matmuls(Graph& graph, const QuantizedForm& form, std::strin
 }  // namespace
 
 PassOutcome int8(Graph& graph, const Target&) { return quantize_matmuls(graph, kInt8, ""); }
-PassOutcome fp8(Graph& graph, std::string_view argument) { return quantize_matmuls(graph, kFp8, argument); }
+PassOutcome fp8(Graph& graph, const Target& /*target*/, std::string_view argument) {
+  return quantize_matmuls(graph, kFp8, argument);
+}
 
 }  // namespace headroom

@@ -19,7 +19,7 @@
 
 namespace headroom {
 
-PassOutcome fbcache(Graph& graph, std::string_view argument) {
+PassOutcome fbcache(Graph& graph, const Target& /*target*/, std::string_view argument) {
   const StepCacheOptions options = parse_step_cache("fbcache", argument);
   const std::variant<BlockLoop, std::string> found = find_block_loop(graph);
   if (const auto* reason = std::get_if<std::string>(&found)) return outcome_of(0, *reason);

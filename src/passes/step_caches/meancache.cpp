@@ -85,7 +85,7 @@ std::string as_schedule(const std::vector<bool>& computed) {
 
 }  // namespace
 
-PassOutcome meancache(Graph& graph, std::string_view argument) {
+PassOutcome meancache(Graph& graph, const Target& /*target*/, std::string_view argument) {
   const VelocityCacheOptions options = parse_velocity_cache("meancache", argument);
   const std::variant<RegionId, std::string> loop = find_step_loop(graph);
   if (const auto* reason = std::get_if<std::string>(&loop)) return outcome_of(0, *reason);

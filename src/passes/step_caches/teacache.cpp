@@ -60,7 +60,7 @@ ValueId evaluate(Builder& b, std::span<const double> coefficients, ValueId x) {
 
 }  // namespace
 
-PassOutcome teacache(Graph& graph, std::string_view argument) {
+PassOutcome teacache(Graph& graph, const Target& /*target*/, std::string_view argument) {
   const StepCacheOptions options = parse_step_cache("teacache", argument, {.last = 1, .fit = {1, 0}});
   const std::variant<BlockLoop, std::string> found = find_block_loop(graph);
   if (const auto* reason = std::get_if<std::string>(&found)) return outcome_of(0, *reason);
