@@ -23,7 +23,8 @@ class DoctorCommand : public ProgramTest {
  protected:
   /// The report of `headroom doctor ARGUMENTS --json` behind a prefix such as "taskset -c 0 ".
   [[nodiscard]] nlohmann::json report(const std::string& arguments, const std::string& prefix = "") {
-    outcome_ = run(prefix + program() + " doctor --device cpu " + arguments + " --json");
+    const std::string device = arguments.starts_with("--trace") ? "" : "--device cpu ";
+    outcome_ = run(prefix + program() + " doctor " + device + arguments + " --json");
     return parse_json(outcome_.out, outcome_.err);
   }
   [[nodiscard]] static std::vector<std::string> ids_in(const nlohmann::json& report) {
@@ -93,6 +94,16 @@ TEST_F(DoctorCommand, ExitsByTheChecksThatAreNamed) {
   const Outcome unknown = run(omp + "omp-spining");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("--fail-on: 'omp-spining' is no check; did you mean 'omp-spinning'?"));
+  const auto refused = [&](const std::string& arguments) {
+    const Outcome outcome = headroom("doctor " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("--quick --fail-on scores-in-memory"), HasSubstr("a check of a model: give MODEL"));
+  EXPECT_THAT(refused("--quick --fail-on trace-syncs"), HasSubstr("a check of a trace: give --trace FILE"));
+  EXPECT_THAT(refused("--trace x.json --fail-on steal"), HasSubstr("a check that --trace does not make"));
+  EXPECT_THAT(refused("--trace x.json --threads 7"), HasSubstr("--threads"));
+  EXPECT_THAT(refused("--list --json"), HasSubstr("--json"));
 }
 
 TEST_F(DoctorCommand, LooksAtAModelsPlanWithoutRunningIt) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -172,6 +174,7 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
   table.add_column("launches");
   if (is_timed)
     for (const char* const header : {"time", "share", "floor", "over it"}) table.add_column(header);
+  std::int64_t below = 0;
   for (const WorkFacts& work : facts.work) {
     std::vector<Cell> cells = {
         std::string(name_of(work.kind)),
@@ -184,19 +187,23 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
                           ? number_cell(time / *facts.step_ms, fmt::format("{:.1f}%", 100 * time / *facts.step_ms))
                           : no_value());
       cells.push_back(ms_cell(work.floor_ms));
-      cells.push_back(floor > 0 ? factor_cell(time / floor) : no_value());
+      cells.push_back(floor > 0 ? over_floor_cell(time / floor) : no_value());
+      if (floor > 0 && is_below_floor(time / floor)) ++below;
     }
     table.add_row(std::move(cells));
   }
   printout.add(std::move(table));
+  printout.add(remark_on_rows_below_floor(below, !facts.disturbances.empty()));
   if (is_timed) describe_parts(facts, printout);
   const int layers = facts.attention_in_tiles + static_cast<int>(facts.attention_in_memory.size());
   if (layers > 0)
     printout.add(fmt::format("attention: {} of {} layers tile by tile, with the switches {}\n",
                              facts.attention_in_tiles, layers, facts.switches));
+  std::set<std::string> passed_over;
   for (const WorkFacts& work : facts.work)
     for (const auto& [kernel, reason] : work.passed_over)
-      printout.add(fmt::format("{}: not {}, because {}\n", name_of(work.kind), kernel, reason));
+      passed_over.insert(fmt::format("{}: not {}: {}\n", name_of(work.kind), kernel, reason));
+  for (const std::string& line : passed_over) printout.add(line);
   describe_predictions(facts, printout);
   describe_cards(facts, printout);
 }

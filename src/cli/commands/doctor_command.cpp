@@ -61,12 +61,23 @@ std::vector<std::filesystem::path> weight_files_of(const Engine& engine) {
   return files;
 }
 
-void require_known_ids(const std::vector<std::string>& ids) {
+bool is_among(const auto& checks, const std::string& id) {
+  return std::ranges::any_of(checks, [&](const auto& check) { return check.text.id == id; });
+}
+
+/// Throws a usage Error for an id of no check, or of one that is not made of what was given.
+void require_checks(const DoctorArguments& arguments) {
   std::vector<std::string> known;
   for (const doctor::CheckText& check : doctor::all_checks()) known.emplace_back(check.id);
-  for (const std::string& id : ids)
+  for (const std::string& id : arguments.fail_on) {
     if (std::ranges::find(known, id) == known.end())
       fail_usage("--fail-on: '{}' is no check{}", id, did_you_mean(id, known));
+    if (is_among(doctor::trace_checks(), id) == arguments.trace.empty())
+      fail_usage("--fail-on: '{}' is a check {}", id,
+                 arguments.trace.empty() ? "of a trace: give --trace FILE" : "that --trace does not make");
+    if (is_among(doctor::model_checks(), id) && arguments.model.model.empty())
+      fail_usage("--fail-on: '{}' is a check of a model: give MODEL", id);
+  }
 }
 
 doctor::MachineSources sources_for(const ModelArguments& arguments) {
@@ -174,8 +185,10 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
     return prepare_request(engine, switched);
   };
   const auto look = [&](const Compiled& compiled) {
+    if (named.is_strict()) named.say(compiled.declined);
     doctor::ModelFacts facts = doctor::look_at_plan(
         compiled, switches, [&](std::string_view name) { return named.is_named(name); }, target);
+    if (!asked.automatic) facts.switches = arguments.switches.list;
     for (const std::string& key : arguments.on) facts.cards.push_back(predict_on(card_named(key), *compiled.program));
     return facts;
   };
@@ -218,8 +231,14 @@ ExitCode run_doctor(const DoctorArguments& arguments) {
   doctor::MachineFacts facts = doctor::read_machine(sources_for(arguments.model));
   const bool has_model = !arguments.model.model.empty();
   std::optional<Engine> engine;
-  if (has_model) engine = open_network(arguments.model);
-  if (has_model && !arguments.model.random_weights) facts.model = doctor::look_at_files(weight_files_of(*engine));
+  if (has_model) {
+    const std::filesystem::path folder = find_model_folder(arguments.model.model);
+    const doctor::CachedFiles cached = doctor::cached_files(folder.empty() ? arguments.model.model : folder);
+    ModelArguments model = arguments.model;
+    model.cpu_isa.clear();  // in force already
+    engine = open_network(model);
+    if (!model.random_weights) facts.model = doctor::look_at_files(weight_files_of(*engine), cached);
+  }
   if (!arguments.quick) facts.measured = doctor::measure_machine(*open_for_measuring(arguments.model));
   doctor::Report report = {.facts = doctor::describe(facts),
                            .findings = doctor::run_checks(doctor::machine_checks(), facts)};
@@ -263,27 +282,37 @@ void add_doctor_command(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   for (CLI::Option* const option : command->get_options())
     if (!is_for_machine(*option)) option->needs(model);
-  command->add_flag("--quick", arguments->quick, "measure nothing: of a model the plan alone");
+  CLI::Option* const quick =
+      command->add_flag("--quick", arguments->quick, "measure nothing: of a model the plan alone");
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "exit with 3 only if this check finds something, whatever it costs; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("ID");
-  command
-      ->add_option("--trace", arguments->trace,
-                   "look at a trace of torch.profiler instead of this machine: .json or .json.gz")
-      ->type_name("FILE")
-      ->excludes(model);
-  command->add_flag("--list", arguments->list, "list the checks as a Markdown table and look at nothing");
-  command->add_flag("--json", arguments->as_json, "machine-readable output, schema headroom.doctor/1");
+  CLI::Option* const trace =
+      command
+          ->add_option("--trace", arguments->trace,
+                       "look at a trace of torch.profiler instead of this machine: .json or .json.gz")
+          ->type_name("FILE")
+          ->excludes(model)
+          ->excludes(quick);
+  for (const char* const of_machine : {"--device", "--threads", "--cpu-isa"})
+    trace->excludes(command->get_option(of_machine));
+  CLI::Option* const json =
+      command->add_flag("--json", arguments->as_json, "machine-readable output, schema headroom.doctor/1");
+  command->add_flag("--list", arguments->list, "list the checks as a Markdown table and look at nothing")
+      ->excludes(model)
+      ->excludes(trace)
+      ->excludes(quick)
+      ->excludes(json);
   command->footer(
       "Example: headroom doctor --quick\n"
       "         headroom doctor fashion-flux --json\n"
       "         headroom doctor --trace trace.json.gz\n"
       "         headroom doctor --fail-on cpu-quota --fail-on gpu-throttled");
   command->callback([arguments, &exit_code] {
-    require_known_ids(arguments->fail_on);
+    require_checks(*arguments);
     for (const std::string& key : arguments->on) static_cast<void>(card_named(key));
     if (arguments->list)
       print_out("{}", doctor::checks_as_markdown());

@@ -56,14 +56,27 @@ std::optional<std::uint64_t> cached_bytes(const fs::path& path) {
   return cached;
 }
 
-ModelFiles look_at_files(std::span<const fs::path> files) {
+CachedFiles cached_files(const fs::path& place) {
+  CachedFiles files;
+  std::error_code error;
+  const auto add = [&](const fs::path& file) {
+    if (fs::is_regular_file(file, error)) files.emplace(fs::weakly_canonical(file, error), cached_bytes(file));
+  };
+  add(place);
+  for (fs::recursive_directory_iterator at(place, error), end; !error && at != end; at.increment(error))
+    add(at->path());
+  return files;
+}
+
+ModelFiles look_at_files(std::span<const fs::path> files, const CachedFiles& before) {
   ModelFiles model{.files = {files.begin(), files.end()}, .bytes = 0, .cached_bytes = 0};
   for (const fs::path& file : files) {
     std::error_code error;
     const std::uint64_t bytes = fs::file_size(file, error);
     if (error) fail("cannot read {}: {}", file.native(), error.message());
     model.bytes += bytes;
-    const std::optional<std::uint64_t> cached = cached_bytes(file);
+    const auto known = before.find(fs::weakly_canonical(file, error));
+    const std::optional<std::uint64_t> cached = known != before.end() ? known->second : cached_bytes(file);
     model.cached_bytes = model.cached_bytes && cached ? std::optional(*model.cached_bytes + *cached) : std::nullopt;
   }
   return model;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,7 +20,13 @@ struct ModelFiles {
 /// write it: Linux then says of every page that it is in memory.
 [[nodiscard]] std::optional<std::uint64_t> cached_bytes(const std::filesystem::path& file);
 
-/// Throws Error if one of the files cannot be read.
-[[nodiscard]] ModelFiles look_at_files(std::span<const std::filesystem::path> files);
+/// cached_bytes() of a file, or of all files below a folder, by canonical path. To be asked before a model is opened:
+/// reading a header makes the system read ahead, megabytes of each file.
+using CachedFiles = std::map<std::filesystem::path, std::optional<std::uint64_t>>;
+[[nodiscard]] CachedFiles cached_files(const std::filesystem::path& place);
+
+/// With what was cached of the files `before`, or is now of those that are not in it. Throws Error if one of the files
+/// cannot be read.
+[[nodiscard]] ModelFiles look_at_files(std::span<const std::filesystem::path> files, const CachedFiles& before = {});
 
 }  // namespace headroom::doctor
