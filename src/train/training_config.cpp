@@ -53,7 +53,11 @@ class ConfigSection {
   /// A regular expression.
   [[nodiscard]] std::string names(std::string_view key) const {
     std::string pattern = text(key, "");
-    if (!pattern.empty()) static_cast<void>(NameFilter(pattern));
+    try {
+      if (!pattern.empty()) static_cast<void>(NameFilter(pattern));
+    } catch (const Error& error) {
+      fail("{}: {}: {}", context_, key, error.what());
+    }
     return pattern;
   }
   [[nodiscard]] bool flag(std::string_view key) const { return get_bool_or(value_, key, false, context_); }

@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/files/file_lock.hpp"
 #include "train/training_log.hpp"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kLog = "log.jsonl";
 
 /// JSON has no number that is not finite.
 nlohmann::json number_or_null(double value) { return std::isfinite(value) ? nlohmann::json(value) : nullptr; }
@@ -24,7 +28,7 @@ class TrainingRun {
 
   RunOutcome run() {
     begin();
-    TrainingLog log(options_.out / "log.jsonl", trainer_.done());
+    TrainingLog log(options_.out / kLog, trainer_.done());
     const std::int64_t steps = trainer_.config().steps;
     const std::int64_t last = std::min(steps, options_.last_step.value_or(steps));
     outcome_.first_step = trainer_.done();
@@ -40,11 +44,12 @@ class TrainingRun {
 
  private:
   void begin() {
+    make_folder(options_.out);
+    lock_.emplace(options_.out / kLog);  // two runs in one folder would replace each other's log and checkpoints
     const std::map<std::int64_t, fs::path> found = list_checkpoints(options_.out);
     if (!found.empty() && !options_.resume)
       fail("{} has checkpoints of a run, the last after step {}: give --resume to continue it, or another --out",
            options_.out.native(), found.rbegin()->first);
-    make_folder(options_.out);
     if (found.empty()) {
       trainer_.initialize();
       return;
@@ -104,6 +109,7 @@ class TrainingRun {
   Trainer& trainer_;
   const RunOptions& options_;
   std::size_t memory_bytes_;
+  std::optional<FileLock> lock_;
   RunOutcome outcome_;
 };
 

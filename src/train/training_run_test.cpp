@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/files/file_lock.hpp"
 #include "base/target.hpp"
 #include "base/test_util.hpp"
 #include "base/text/json.hpp"
@@ -285,6 +286,12 @@ TEST_F(TrainingRunTest, RefusesToContinueAnotherRun) {
   EXPECT_EQ(error("out", {.resume = true, .last_step = 1}), "(no error)");
   write_token_file(folder_ / "data.bin", std::vector<std::uint16_t>(600, 1), 78);
   EXPECT_THAT(error("out", {.resume = true}), HasSubstr("was trained on other data"));
+}
+
+TEST_F(TrainingRunTest, RefusesAFolderThatAnotherRunWritesTo) {
+  fs::create_directories(folder_ / "out");
+  const FileLock other(folder_ / "out/log.jsonl");
+  EXPECT_THAT(error("out"), HasSubstr("another process is writing to " + (folder_ / "out/log.jsonl").native()));
 }
 
 TEST_F(TrainingRunTest, RefusesWhatDoesNotFit) {
