@@ -134,6 +134,10 @@ TEST_F(LadderSubjects, RefuseWhatIsForOthers) {
             "the model's own size: leave out --height and --width, or --token-rows"},
            {"ladder " + std::string(kSourceDir) + "/models/live-ink --pass warp",
             "expected one of step, blend, remember, frame"},
+           {"bench " + std::string(kSourceDir) + "/models/live-ink --pass frame --opt arena,stream-batch=2",
+            "the switch stream-batch=2 does not apply to a frame of live-ink: each frame is made of"},
+           {"bench " + kGoldens + "pipelines/sd-1.5 --reference-rows 3 --reference-columns 3",
+            "--reference-rows: sd-1.5 edits no images"},
            {"ladder " + kGoldens + "pipelines/sd-1.5 --pass warp", "text_encoder, encode, decode, frame"},
            {"ladder " + kGoldens + "vae/tiny --pass warp", "expected one of decode, encode\n"}}) {
     const Outcome outcome = headroom(arguments);

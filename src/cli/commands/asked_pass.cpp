@@ -58,9 +58,13 @@ PassMaker pipeline_passes(const Engine& engine, const std::string& pass, Request
 
 /// Frames of a stream through the engine's network; `rows` does not change their size.
 PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
-  return [stream = asked_stream(engine, request, size)](std::int64_t /*rows*/) {
-    return frame_pass(stream.model, stream.options);
-  };
+  AskedStream asked = asked_stream(engine, request, size);
+  for (const std::string& name : request.switches.names()) {
+    const std::string obstacle = asked.model->obstacle_to(name.substr(0, name.find('=')));
+    if (!obstacle.empty())
+      fail_usage("the switch {} does not apply to a frame of {}: {}", name, engine.network().name, obstacle);
+  }
+  return [stream = std::move(asked)](std::int64_t /*rows*/) { return frame_pass(stream.model, stream.options); };
 }
 
 /// The pass of that name, or the first.
