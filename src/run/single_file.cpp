@@ -317,10 +317,11 @@ SingleFile::InferredConfig SingleFile::infer(const Network& network, const OpenO
   nlohmann::json given = nlohmann::json::object();
   for (const auto& [key, value] : options.config) given[key] = value;
   take(given, "--config");
+  const bool is_part = networks_.size() > 1 && network.role != network.family->denoiser;
   for (const auto& [key, value] : inferred.values.items())
     if (value.is_null())
-      fail("{}: names and shapes do not tell {} of its {}: give --config {}=VALUE", path_.native(), key,
-           network.part.network, key);
+      fail("{}: names and shapes do not tell {} of its {}: give --config {}{}{}=VALUE", path_.native(), key,
+           network.part.network, is_part ? network.role : "", is_part ? "." : "", key);
   config::read_in(path_.native(), [&] { set_config(kind, inferred.values, options); });
   return inferred;
 }
