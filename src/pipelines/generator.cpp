@@ -98,12 +98,19 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
 }
 
 void Generator::compile_loop(const RequestOptions& options) {
-  denoise_ = {.name = "denoise",
+  denoise_ = {.name = std::string(kDenoiseStage),
               .compiled = compile_denoise(pipeline_, request_, options.switches, target_of(backend_, options),
                                           options.records_velocities)};
+  setup_.reset();
+  if (const std::shared_ptr<const Program>& setup = denoise_.compiled.program->setup) {
+    setup_.emplace().name = kSetupStage;
+    setup_->compiled.program = setup;
+    denoise_.setup = &*setup_;
+  }
 }
 
 void Generator::load_loop() {
+  if (setup_) offloader_->load(*setup_);
   offloader_->load(denoise_);
   clear_added_states(session());
   pipeline_.set_request_inputs(session(), request_);
@@ -114,6 +121,7 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
   std::vector<std::int64_t> lengths = pipeline_.text_lengths(request_, images);
   if (lengths == request_.text_lengths) return;
   request_.text_lengths = std::move(lengths);
+  if (setup_) offloader_->forget(*setup_);
   offloader_->forget(denoise_);
   RequestOptions options = options_;
   options.new_work = NewWork::kTakeOver;  // the caller waits
@@ -130,6 +138,7 @@ Generator::~Generator() {
 std::vector<DeviceStage*> Generator::own_stages() {
   std::vector<DeviceStage*> stages;
   if (encode_) stages.push_back(&*encode_);
+  if (setup_) stages.push_back(&*setup_);
   stages.push_back(&denoise_);
   if (decode_) stages.push_back(&*decode_);
   return stages;
@@ -138,6 +147,7 @@ std::vector<DeviceStage*> Generator::own_stages() {
 std::vector<const DeviceStage*> Generator::device_stages() const {
   std::vector<const DeviceStage*> stages = reader_->stages();
   if (encode_) stages.push_back(&*encode_);
+  if (setup_) stages.push_back(&*setup_);
   stages.push_back(&denoise_);
   if (decode_) stages.push_back(&*decode_);
   return stages;
@@ -151,7 +161,7 @@ void Generator::require_memory(const RequestOptions& options) const {
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // the largest need is reported first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
-    const std::size_t need = memory_need(program, weights_).total();
+    const std::size_t need = memory_need_alone(program, weights_).total();
     all += need;
     lasting += lasting_bytes(program, weights_);
     by_need.emplace(need, stage);
@@ -175,6 +185,7 @@ void Generator::require_memory(const RequestOptions& options) const {
                                          .token_pixels = pipeline_.token_pixels()},
                                 .compile = compile_other,
                                 .stage = by_need.size() == 1 ? "" : stage->name,
+                                .is_setup_apart = true,
                                 .other_stages = lasting - lasting_bytes(program, weights_),
                                 .limit = offloader_->limit(),
                                 .is_limited = options.memory_limit != 0,
@@ -194,10 +205,10 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   Conditioning conditioning;
   for (std::size_t reader = 0; reader < pipeline_.text_readers().size(); ++reader) {
     const std::vector<std::optional<std::string>> texts = texts_of(pipeline_, request_, images, reader);
-    offloader_->expect(encode_ ? &*encode_ : &denoise_);
+    offloader_->expect(encode_ ? &*encode_ : &first_of_loop());
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
-  offloader_->expect(&denoise_);
+  offloader_->expect(&first_of_loop());
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
       const auto set_inputs = pipeline_.encoder()->set_inputs;
@@ -213,14 +224,25 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   return conditioning;
 }
 
-HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
+void Generator::prepare(std::span<const ImageRequest> images) {
   HR_CHECK_EQ(static_cast<std::int64_t>(images.size()), request_.images);
   took_.clear();
   fit_texts(images);
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] { pipeline_.set_image_inputs(session(), request_, images, conditioning); });
+  if (!setup_) return;
+  offloader_->expect(&denoise_);
+  run_stage(setup_->name, setup_->session->activation_reserved_bytes(), [&] {
+    offloader_->begin(*setup_);
+    session().submit_setup();
+    session().stream().synchronize();
+  });
+}
+
+HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
+  prepare(images);
   offloader_->expect(decode_ ? &*decode_ : nullptr);
-  run_stage("denoise", session().activation_reserved_bytes(), [&] {
+  run_stage(denoise_.name, session().activation_reserved_bytes(), [&] {
     offloader_->begin(denoise_);
     session().run(observer);
   });

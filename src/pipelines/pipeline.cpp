@@ -149,8 +149,9 @@ Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const
     if (const std::optional<std::string> reason = record_velocities(graph))
       fail("the velocities of {} cannot be recorded: {}", pipeline.name(), *reason);
   const CalibratedSwitches calibrated = with_calibration(pipeline, request, switches);
-  Compiled compiled = compile(std::move(graph), calibrated.switches, target,
-                              {.steps_applied = true, .baseline = pipeline.denoiser().baseline});
+  Compiled compiled = compile(
+      std::move(graph), calibrated.switches, target,
+      {.steps_applied = true, .baseline = pipeline.denoiser().baseline, .fresh_inputs = std::vector<std::string>()});
   if (calibrated.note.empty()) return compiled;
   for (PassRecord& pass : compiled.passes)
     if (pass.name == "meancache" && pass.rewrites > 0) pass.notes.push_back({.reason = calibrated.note, .nodes = {}});

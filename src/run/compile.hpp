@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,10 @@ struct CompileOptions {
   DType baseline = DType::kF32;
   /// See PlanOptions::outputs_apart.
   bool outputs_apart = false;
-  /// Inputs that are new in each run of a repeated program, while other inputs seldom change. Under `hoist`,
-  /// computations that depend on none of them become Program::setup (passes/split_setup.hpp). Empty if nothing is
-  /// known of the runs.
-  std::vector<std::string> fresh_inputs = {};
+  /// Inputs that are new in each run of the program, while others may be kept. Under `hoist`, computations that depend
+  /// on none of them, nor on a state, become Program::setup (passes/split_setup.hpp). With an empty list that is all
+  /// that precedes the steps of a request. Nothing becomes a setup if there is no list.
+  std::optional<std::vector<std::string>> fresh_inputs = std::nullopt;
 };
 
 /// Optimizes and plans a graph in f32 under the switches.
