@@ -241,6 +241,10 @@ void Generator::prepare(std::span<const ImageRequest> images) {
 
 HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
   prepare(images);
+  return denoise(observer);
+}
+
+HostTensor Generator::denoise(const IterationObserver& observer) {
   offloader_->expect(decode_ ? &*decode_ : nullptr);
   run_stage(denoise_.name, session().activation_reserved_bytes(), [&] {
     offloader_->begin(denoise_);

@@ -40,7 +40,9 @@ class Generator {
 
   /// Everything before the loop: encodes texts and images, sets the inputs, and runs the loop's setup.
   void prepare(std::span<const ImageRequest> images);
-  /// Calls prepare() and runs the loop. Latents [images, ...] f32, for exactly request().images images.
+  /// Runs the loop on what prepare() has set, once. Latents [images, ...] f32.
+  HostTensor denoise(const IterationObserver& observer = {});
+  /// Calls both, for exactly request().images images.
   [[nodiscard]] HostTensor generate(std::span<const ImageRequest> images, const IterationObserver& observer = {});
   /// Whether decode() returns pixels.
   [[nodiscard]] bool makes_pixels() const { return pipeline_.obstacle_to_images().empty(); }

@@ -17,8 +17,9 @@ ProfiledRun ProfileSubject::run() {
     return {setup, [&setup](const IterationObserver& observer) { setup.run(observer); }, /*is_pass=*/true};
   }
   if (generator)
-    return {generator->session(),
-            [this](const IterationObserver& observer) { static_cast<void>(generator->generate(images, observer)); }};
+    return {.session = generator->session(),
+            .run = [this](const IterationObserver& observer) { static_cast<void>(generator->denoise(observer)); },
+            .prepare = [this] { generator->prepare(images); }};
   return {*session, [this](const IterationObserver& observer) { session->run(observer); }, /*is_pass=*/true};
 }
 
