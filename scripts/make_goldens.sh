@@ -39,7 +39,7 @@ make_tokens() {
 }
 
 mkdir -p "$out"
-for kind in flux qwen_image pipelines lora adapters live_stream samplers step_caches text train vae gradients gguf single_files; do mkdir -p "$out/$kind"; done
+for kind in flux qwen_image pipelines lora adapters qwen_image_adapters live_stream samplers step_caches text train vae gradients gguf single_files; do mkdir -p "$out/$kind"; done
 make_kind flux flux python3 $goldens/make_flux.py --out "$out/flux"
 make_kind qwen-image qwen_image python3 $goldens/make_qwen_image.py --out "$out/qwen_image"
 make_kind flux-pipelines pipelines python3 $goldens/make_flux_pipelines.py --out "$out/pipelines"
@@ -49,6 +49,8 @@ make_kind gguf gguf python3 $goldens/make_gguf.py --out "$out/gguf"
 make_kind single-files single_files python3 $goldens/make_single_files.py --out "$out/single_files"
 make_kind lora lora python3 $goldens/make_loras.py --folder $goldens/pipelines/flux-dev --out "$out/lora"
 make_kind adapters adapters python3 $goldens/make_adapters.py --folder $goldens/pipelines/sd-1.5 --out "$out/adapters"
+make_kind qwen-image-adapters qwen_image_adapters python3 $goldens/make_qwen_image_adapters.py --folder $goldens/pipelines/qwen-image \
+  --out "$out/qwen_image_adapters"
 make_kind live-stream live_stream python3 $goldens/make_live_stream.py --out "$out/live_stream"
 make_kind samplers samplers python3 $goldens/make_samplers.py --out "$out/samplers"
 make_kind step-caches step_caches python3 $goldens/make_step_caches.py --models models --goldens $goldens --out "$out/step_caches"

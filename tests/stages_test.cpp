@@ -103,6 +103,35 @@ TEST_F(PipelineStagesTest, AStageIsProfiledAndPlannedByItself) {
   EXPECT_EQ(command("plan", "--pass request" + size).out.find("decoder"), std::string::npos) << "the loop alone";
 }
 
+/// Under hoist the loop has a setup: a stage in results, and a program of its own in plans and profiles.
+TEST_F(PipelineStagesTest, TheSetupOfALoopIsTimedProfiledAndPlanned) {
+  const std::string work = " --height 32 --width 48 --text-tokens 8 --steps 2 --opt arena,hoist";
+  const Result request = only_result(command("bench", "--pass request --trials 3 --json" + work));
+  EXPECT_THAT(stages_of(request),
+              ElementsAre("tokenize", "text_encoder", "text_encoder_2", "inputs", "setup", "denoise", "decode"));
+  EXPECT_EQ(series_of(request, "setup").time_ms.size(), 3U);
+
+  const nlohmann::json plan = parse_json(command("plan", "--json" + work).out, "plan");
+  const auto has_modulation = [](const nlohmann::json& steps) {
+    return std::ranges::any_of(steps, [](const nlohmann::json& step) {
+      return step.at("op") == "linear" && step.at("node").get<std::string>().ends_with("norm1.linear");
+    });
+  };
+  EXPECT_TRUE(has_modulation(plan.at("setup")));
+  EXPECT_FALSE(has_modulation(plan.at("steps")));
+  EXPECT_THAT(command("plan", "--memory" + work).out, HasSubstr("its setup, which runs before it"));
+
+  const Result setup = only_result(command("profile", "--pass setup --trials 3 --json" + work));
+  EXPECT_EQ(setup.subject.request.at("pass"), "setup");
+  EXPECT_GE(series_of(setup, "setup").time_ms.size(), 3U);
+  ASSERT_TRUE(setup.profile);
+  EXPECT_EQ(setup.profile->time_ms.size(), plan.at("setup").size());
+  EXPECT_THAT(command("profile", "--trials 3" + work).out, HasSubstr("profile it by --pass setup"));
+  const Outcome without = command("profile", "--pass setup --steps 2 --opt arena");
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("has no setup under 'arena': hoist makes one"));
+}
+
 TEST_F(PipelineStagesTest, AnUnknownStageIsReportedWithTheKnownOnes) {
   for (const char* name : {"profile", "plan", "bench"}) {
     const Outcome outcome = command(name, "--pass decod");

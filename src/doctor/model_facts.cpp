@@ -83,7 +83,9 @@ ModelFacts look_at_plan(const Compiled& compiled, const SwitchSet& asked,
                         const std::function<bool(std::string_view)>& is_named, const Target& target) {
   ModelFacts facts;
   facts.switches = asked.to_string();
-  for (const Step& step : compiled.program->steps) {
+  std::vector<Step> steps = compiled.program->steps;
+  if (const auto& setup = compiled.program->setup) steps.insert(steps.end(), setup->steps.begin(), setup->steps.end());
+  for (const Step& step : steps) {
     WorkFacts& work = work_of(facts.work, step);
     ++work.launches;
     work.flops += step.cost.flops;

@@ -8,11 +8,12 @@ namespace {
 const std::vector<std::string> kFresh = {"x"};
 
 /// Expects these two graphs, and that together they compute the same as the original.
-void expect_split(std::string_view whole, std::string_view setup, std::string_view rest) {
+void expect_split(std::string_view whole, std::string_view setup, std::string_view rest,
+                  const std::vector<std::string>& fresh = kFresh) {
   const Graph original = parse_graph(whole);
   Graph graph = original;
   verify(graph);
-  const std::optional<Graph> split = split_setup(graph, kFresh);
+  const std::optional<Graph> split = split_setup(graph, fresh);
   ASSERT_TRUE(split);
   verify(graph);
   verify(*split);
@@ -74,6 +75,50 @@ TEST(SplitSetup, TakesWhatDependsOnNoFreshInput) {
       %3: f32[3, 4] = mul(%kept.0, %2)
       output y = %3
     })");
+}
+
+/// A request's loop: nothing of it is fresh but its states.
+TEST(SplitSetup, TakesAllBeforeALoopWithoutFreshInputs) {
+  expect_split(R"(graph g {
+      input %times: f32[3, 4]
+      input %x: f32[2, 4]
+      param %w: f32[4, 4]
+      state %s: f32[2, 4]
+      %1: f32[3, 4] = linear(%times, %w)
+      %2: f32[2, 4] = linear(%x, %w)
+      loop 3 %step {
+        %3: f32[4] = row(%1, %step)
+        %4: f32[2, 4] = add(%s, %3)
+        %5: f32[2, 4] = mul(%4, %2)
+        next %s = %5
+      }
+      output y = %s
+    })",
+               R"(graph g_setup {
+      input %times: f32[3, 4]
+      input %x: f32[2, 4]
+      param %w: f32[4, 4]
+      %1: f32[3, 4] = linear(%times, %w)
+      %2: f32[2, 4] = linear(%x, %w)
+      output kept.0 = %1
+      output kept.1 = %2
+    })",
+               R"(graph g {
+      input %times: f32[3, 4]
+      input %x: f32[2, 4]
+      input %kept.0: f32[3, 4]
+      input %kept.1: f32[2, 4]
+      param %w: f32[4, 4]
+      state %s: f32[2, 4]
+      loop 3 %step {
+        %1: f32[4] = row(%kept.0, %step)
+        %2: f32[2, 4] = add(%s, %1)
+        %3: f32[2, 4] = mul(%2, %kept.1)
+        next %s = %3
+      }
+      output y = %s
+    })",
+               {});
 }
 
 TEST(SplitSetup, LeavesViewsOfWhatItTakes) {

@@ -101,13 +101,19 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
 
 void Generator::compile_loop(const RequestOptions& options) {
   other_loops_.clear();
+  setup_.reset();
   const std::optional<std::string_view> shared = options.switches.argument("cp");
   const int count = shared ? ContextParallel::parse(*shared).ranks : 1;
   if (count > 1 && obstacle_to(Capability::kRanks, target_of(backend_, options)).empty()) compile_ranks(options, count);
   if (ranks_ != nullptr) return;
-  denoise_ = {.name = "denoise",
+  denoise_ = {.name = std::string(kDenoiseStage),
               .compiled = compile_denoise(pipeline_, request_, options.switches, target_of(backend_, options),
                                           options.records_velocities)};
+  if (const std::shared_ptr<const Program>& setup = denoise_.compiled.program->setup) {
+    setup_.emplace().name = kSetupStage;
+    setup_->compiled.program = setup;
+    denoise_.setup = &*setup_;
+  }
 }
 
 /// Compiles the loop of every rank; leaves no ranks if it cannot be shared.
@@ -125,7 +131,7 @@ void Generator::compile_ranks(const RequestOptions& options, int count) {
       return;
     }
     DeviceStage& loop = rank == 0 ? denoise_ : other_loops_.emplace_back();
-    loop = {.name = "denoise", .compiled = std::move(compiled)};
+    loop = {.name = std::string(kDenoiseStage), .compiled = std::move(compiled)};
     graphs.push_back(&loop.compiled.program->graph);
   }
   require_equal_collectives(graphs);
@@ -138,6 +144,7 @@ std::vector<DeviceStage*> Generator::loops() {
 }
 
 void Generator::load_loop() {
+  if (setup_) offloader_->load(*setup_);
   for (DeviceStage* const loop : loops()) {
     offloader_->load(*loop);
     clear_added_states(*loop->session);
@@ -159,6 +166,7 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
   std::vector<std::int64_t> lengths = pipeline_.text_lengths(request_, images);
   if (lengths == request_.text_lengths) return;
   request_.text_lengths = std::move(lengths);
+  if (setup_) offloader_->forget(*setup_);
   for (const DeviceStage* loop : loops()) offloader_->forget(*loop);
   RequestOptions options = options_;
   options.new_work = NewWork::kTakeOver;  // the caller waits
@@ -175,6 +183,7 @@ Generator::~Generator() {
 std::vector<DeviceStage*> Generator::own_stages() {
   std::vector<DeviceStage*> stages;
   if (encode_) stages.push_back(&*encode_);
+  if (setup_) stages.push_back(&*setup_);
   for (DeviceStage* const loop : loops()) stages.push_back(loop);
   if (decode_) stages.push_back(&*decode_);
   return stages;
@@ -183,6 +192,7 @@ std::vector<DeviceStage*> Generator::own_stages() {
 std::vector<const DeviceStage*> Generator::device_stages() const {
   std::vector<const DeviceStage*> stages = reader_->stages();
   if (encode_) stages.push_back(&*encode_);
+  if (setup_) stages.push_back(&*setup_);
   stages.push_back(&denoise_);
   if (decode_) stages.push_back(&*decode_);
   return stages;
@@ -196,10 +206,10 @@ void Generator::require_memory(const RequestOptions& options) const {
   std::multimap<std::size_t, const DeviceStage*, std::greater<>> by_need;  // the largest need is reported first
   for (const DeviceStage* stage : device_stages()) {
     const Program& program = *stage->compiled.program;
-    std::size_t need = memory_need(program, weights_).total(), stays = lasting_bytes(program, weights_);
+    std::size_t need = memory_need_alone(program, weights_).total(), stays = lasting_bytes(program, weights_);
     if (stage == &denoise_)
       for (const DeviceStage& loop : other_loops_) {  // they read the weights of the first
-        const MemoryNeed other = memory_need(*loop.compiled.program, weights_);
+        const MemoryNeed other = memory_need_alone(*loop.compiled.program, weights_);
         need += other.activations + other.state + other.inputs;
         stays += other.state + other.inputs;
       }
@@ -226,6 +236,7 @@ void Generator::require_memory(const RequestOptions& options) const {
                                          .token_pixels = pipeline_.token_pixels()},
                                 .compile = compile_other,
                                 .stage = by_need.size() == 1 ? "" : stage->name,
+                                .is_setup_apart = true,
                                 .other_stages = lasting - lasting_bytes(program, weights_),
                                 .limit = offloader_->limit(),
                                 .is_limited = options.memory_limit != 0,
@@ -245,10 +256,10 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   Conditioning conditioning;
   for (std::size_t reader = 0; reader < pipeline_.text_readers().size(); ++reader) {
     const std::vector<std::optional<std::string>> texts = texts_of(pipeline_, request_, images, reader);
-    offloader_->expect(encode_ ? &*encode_ : &denoise_);
+    offloader_->expect(encode_ ? &*encode_ : &first_of_loop());
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
-  offloader_->expect(&denoise_);
+  offloader_->expect(&first_of_loop());
   if (encode_)
     run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
       const auto set_inputs = pipeline_.encoder()->set_inputs;
@@ -264,7 +275,7 @@ Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) 
   return conditioning;
 }
 
-HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
+void Generator::prepare(std::span<const ImageRequest> images) {
   HR_CHECK_EQ(static_cast<std::int64_t>(images.size()), request_.images);
   took_.clear();
   fit_texts(images);
@@ -272,10 +283,25 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
   run_stage("inputs", 0, [&] {
     for (DeviceStage* const loop : loops()) pipeline_.set_image_inputs(*loop->session, request_, images, conditioning);
   });
+  if (!setup_) return;
+  offloader_->expect(&denoise_);
+  run_stage(setup_->name, setup_->session->activation_reserved_bytes(), [&] {
+    offloader_->begin(*setup_);
+    session().submit_setup();
+    session().stream().synchronize();
+  });
+}
+
+HostTensor Generator::generate(std::span<const ImageRequest> images, const IterationObserver& observer) {
+  prepare(images);
+  return denoise(observer);
+}
+
+HostTensor Generator::denoise(const IterationObserver& observer) {
   offloader_->expect(decode_ ? &*decode_ : nullptr);
   std::size_t bytes = 0;
   for (const DeviceStage* loop : loops()) bytes += loop->session->activation_reserved_bytes();
-  run_stage("denoise", bytes, [&] { run_loop(observer); });
+  run_stage(denoise_.name, bytes, [&] { run_loop(observer); });
   return session().output(kLatents);
 }
 

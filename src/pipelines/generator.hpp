@@ -41,7 +41,11 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  /// Latents [images, ...] f32, for exactly request().images images.
+  /// Everything before the loop: encodes texts and images, sets the inputs, and runs the loop's setup.
+  void prepare(std::span<const ImageRequest> images);
+  /// Runs the loop on what prepare() has set, once. Latents [images, ...] f32.
+  HostTensor denoise(const IterationObserver& observer = {});
+  /// Calls both, for exactly request().images images.
   [[nodiscard]] HostTensor generate(std::span<const ImageRequest> images, const IterationObserver& observer = {});
   /// Whether decode() returns pixels.
   [[nodiscard]] bool makes_pixels() const { return pipeline_.obstacle_to_images().empty(); }
@@ -57,10 +61,12 @@ class Generator {
   [[nodiscard]] std::span<const StageRun> stages() const noexcept { return took_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
   [[nodiscard]] const Shape& latents_shape() const;
-  /// The denoise loop, of rank 0 if ranks share it; but `applied` and `declined` cover all stages.
+  /// The denoise loop, with its setup, of rank 0 if ranks share it; but `applied` and `declined` cover all stages.
   [[nodiscard]] const Compiled& compiled() const noexcept { return denoise_.compiled; }
   [[nodiscard]] const Session& session() const noexcept { return *denoise_.session; }
   [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
+  /// The session of the loop's setup (Program::setup), a stage of its own; null if there is none.
+  [[nodiscard]] Session* setup() const noexcept { return setup_ ? setup_->session.get() : nullptr; }
   /// The stages that run on the device, in order.
   [[nodiscard]] std::vector<const DeviceStage*> device_stages() const;
   /// To pass to other generators.
@@ -69,6 +75,7 @@ class Generator {
 
  private:
   [[nodiscard]] std::vector<DeviceStage*> own_stages();
+  [[nodiscard]] DeviceStage& first_of_loop() { return setup_ ? *setup_ : denoise_; }
   void require_memory(const RequestOptions& options) const;
   void compile_loop(const RequestOptions& options);
   void compile_ranks(const RequestOptions& options, int count);
@@ -89,6 +96,7 @@ class Generator {
   std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;
   std::optional<DeviceStage> encode_;
+  std::optional<DeviceStage> setup_;     // of the denoise loop; none if ranks share it
   std::unique_ptr<Ranks> ranks_;         // null if one rank runs the loop
   DeviceStage denoise_;                  // of rank 0
   std::deque<DeviceStage> other_loops_;  // of ranks 1, 2, ...

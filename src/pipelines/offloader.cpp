@@ -25,10 +25,12 @@ Offloader::Offloader(Backend& backend, WeightStore& weights, std::size_t limit)
 }
 
 void Offloader::load(DeviceStage& stage) {
-  const MemoryNeed need = memory_need(*stage.compiled.program, weights_);
+  const std::shared_ptr<const Program>& program = stage.compiled.program;
+  const MemoryNeed need = memory_need_alone(*program, weights_);
   DeviceStage* const kept = &stage;
   make_room(need.total() - need.held, std::span(&kept, 1));
-  stage.session = std::make_unique<Session>(stage.compiled.program, weights_, backend_);
+  stage.session = stage.setup == nullptr ? std::make_shared<Session>(program, weights_, backend_)
+                                         : std::make_shared<Session>(program, weights_, backend_, stage.setup->session);
   backend_.release_unused();  // memory in which weights were folded
   ran_.push_back(&stage);
 }
@@ -105,7 +107,7 @@ void Offloader::make_room(std::size_t bytes, std::span<DeviceStage* const> keep)
 
 std::size_t lasting_bytes(const Program& program, const WeightStore& weights) {
   const std::size_t granularity = weights.backend().reserve_granularity();
-  const MemoryNeed need = memory_need(program, weights);
+  const MemoryNeed need = memory_need_alone(program, weights);
   std::size_t bytes = need.inputs + need.state;
   for (const WeightUse& use : program.weights)
     if (granularity == 0 || use.bytes < granularity) bytes += use.bytes;

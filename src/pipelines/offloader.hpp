@@ -63,8 +63,8 @@ class Offloader {
   std::map<const void*, std::function<void()>> spares_;
 };
 
-/// Memory of a program that is never unloaded: inputs, states, and weights smaller than the granularity of
-/// reservations.
+/// Memory of a program, without its setup, that is never unloaded: inputs, states, and weights smaller than the
+/// granularity of reservations.
 [[nodiscard]] std::size_t lasting_bytes(const Program& program, const WeightStore& weights);
 
 }  // namespace headroom

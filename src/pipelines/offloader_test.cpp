@@ -192,7 +192,7 @@ TEST(Offloader, RefusesWhatCannotFitBeforeLoading) {
     static_cast<void>(maker.draw(2, "a fox"));
     FAIL() << "it fits";
   } catch (const OutOfMemory& error) {
-    EXPECT_NE(std::string(error.what()).find("its stage denoise needs"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("its stage text_encoder_2 needs"), std::string::npos) << error.what();
   }
   EXPECT_EQ(backend->memory_use().total, 0U);
 }

@@ -226,9 +226,13 @@ Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const
     if (const std::optional<std::string> reason = record_velocities(graph))
       fail("the velocities of {} cannot be recorded: {}", pipeline.name(), *reason);
   const CalibratedSwitches calibrated = with_calibration(pipeline, request, switches);
+  // What precedes the steps is a program of its own. Ranks keep it in their loops, which share one copy of its weights.
+  std::optional<std::vector<std::string>> fresh_inputs;
+  if (target.communicator == nullptr) fresh_inputs.emplace();
   Compiled compiled = compile(std::move(graph), calibrated.switches, target,
                               {.steps_applied = true,
                                .baseline = pipeline.denoiser().baseline,
+                               .fresh_inputs = std::move(fresh_inputs),
                                .sharing = TokenSharing{.rank = rank, .tokens = pipeline.token_inputs(request)}});
   if (calibrated.note.empty()) return compiled;
   for (PassRecord& pass : compiled.passes)

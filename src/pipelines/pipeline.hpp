@@ -177,7 +177,8 @@ void require_whole_pipeline(const std::string& name_or_path, const OpenOptions& 
 /// not divide into tokens.
 [[nodiscard]] std::int64_t tokens_along(const Pipeline& pipeline, std::string_view what, std::int64_t pixels);
 
-/// Compiles the denoise loop under the switches, in the denoiser's baseline. A note of the pass `meancache` says
+/// Compiles the denoise loop under the switches, in the denoiser's baseline. Under `hoist`, what depends on no latents
+/// is the program's setup: conditions, and the modulation of all steps. A note of the pass `meancache` says
 /// whether its steps are calibrated (pipelines/schedules/step_calibration.hpp). `records_velocities` adds the output
 /// kVelocities; it throws Error if there is no velocity. Under `cp` it is the program of rank `rank`.
 [[nodiscard]] Compiled compile_denoise(const Pipeline& pipeline, const Request& request, const SwitchSet& switches,

@@ -135,6 +135,8 @@ struct Program {
   /// The program to run first if anything that it reads has changed; its outputs are inputs of this program, by name.
   /// Null if there is none.
   std::shared_ptr<const Program> setup = {};
+  /// For a setup: its outputs have no memory of their own, but that of the inputs that read them.
+  bool outputs_elsewhere = false;
 };
 
 /// The tiled run that contains a step, or null.

@@ -44,7 +44,7 @@ Compiled compile(Graph graph, const SwitchSet& switches, const DeviceTarget& tar
   with_rules.sharing = options.sharing ? &*options.sharing : nullptr;
   OptimizeReport report = optimize(graph, is_bf16 ? switches.with(SwitchSet::parse("bf16")) : switches, with_rules);
   std::optional<Graph> setup;
-  if (switches.has("hoist") && !options.fresh_inputs.empty()) setup = split_setup(graph, options.fresh_inputs);
+  if (switches.has("hoist") && options.fresh_inputs) setup = split_setup(graph, *options.fresh_inputs);
   compiled.optimize_ms = milliseconds_since(optimize_start);
   compiled.passes = std::move(report.passes);
   compiled.declined = std::move(report.declined);
@@ -78,7 +78,9 @@ Compiled compile(Graph graph, const SwitchSet& switches, const DeviceTarget& tar
   auto program = std::make_shared<Program>(plan(graph, target, plan_options));
   if (setup) {
     plan_options.outputs_apart = true;
-    program->setup = std::make_shared<Program>(plan(*setup, target, plan_options));
+    Program before = plan(*setup, target, plan_options);
+    before.outputs_elsewhere = true;
+    program->setup = std::make_shared<Program>(std::move(before));
   }
   compiled.program = std::move(program);
   compiled.plan_ms = milliseconds_since(plan_start);

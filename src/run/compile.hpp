@@ -37,10 +37,10 @@ struct CompileOptions {
   DType baseline = DType::kF32;
   /// See PlanOptions::outputs_apart.
   bool outputs_apart = false;
-  /// Inputs that are new in each run of a repeated program, while other inputs seldom change. Under `hoist`,
-  /// computations that depend on none of them become Program::setup (passes/split_setup.hpp). Empty if nothing is
-  /// known of the runs.
-  std::vector<std::string> fresh_inputs = {};
+  /// Inputs that are new in each run of the program, while others may be kept. Under `hoist`, computations that depend
+  /// on none of them, nor on a state, become Program::setup (passes/split_setup.hpp). With an empty list that is all
+  /// that precedes the steps of a request. Nothing becomes a setup if there is no list.
+  std::optional<std::vector<std::string>> fresh_inputs = std::nullopt;
   /// For `cp`: the tokens that ranks share, and the rank whose program it is. Nothing if there is one rank alone.
   std::optional<TokenSharing> sharing = std::nullopt;
 };

@@ -35,6 +35,10 @@ std::string describe(const RequestSize& size) {
   return fmt::format("{}x{} pixels", size.token_columns * size.token_pixels, size.token_rows * size.token_pixels);
 }
 
+MemoryNeed program_need(const Program& program, const FittedRequest& request, const WeightStore& weights) {
+  return request.is_setup_apart ? memory_need_alone(program, weights) : memory_need(program, weights);
+}
+
 class Suggestions {
  public:
   /// `others` is the need of the request's other stages, the same for all candidates.
@@ -61,7 +65,7 @@ class Suggestions {
       const Compiled compiled = request_.compile(candidate.switches, candidate.size);
       const auto is_new = [&](const Declined& declined) { return !request_.switches.has(declined.switch_name); };
       if (std::ranges::any_of(compiled.declined, is_new)) return std::nullopt;
-      return memory_need(*compiled.program, weights_).total() + others_;
+      return program_need(*compiled.program, request_, weights_).total() + others_;
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -136,7 +140,7 @@ std::string describe(const MemoryNeed& need, std::size_t others) {
 
 void require_fit(const Program& program, const FittedRequest& request, const WeightStore& weights,
                  const Backend& backend) {
-  const MemoryNeed need = memory_need(program, weights);
+  const MemoryNeed need = program_need(program, request, weights);
   const std::size_t available = request.limit != 0 ? request.limit : memory_for(backend, weights);
   if (need.total() + request.other_stages <= available) return;
   const DeviceProperties device = backend.properties();

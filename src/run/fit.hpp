@@ -27,7 +27,8 @@ struct FittedRequest {
   SwitchSet switches;
   RequestSize size;
   std::function<Compiled(const SwitchSet& switches, const RequestSize& size)> compile;
-  std::string stage = {};  ///< the stage that is checked, if the request has several
+  std::string stage = {};       ///< the stage that is checked, if the request has several
+  bool is_setup_apart = false;  ///< the program's setup is another of these stages
   /// Bytes that other stages keep in memory at the same time.
   std::size_t other_stages = 0;
   /// Device memory that may be used in all, in bytes; 0 is all that is available.

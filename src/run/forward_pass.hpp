@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct ForwardPass {
   std::function<void(Session& session)> set_inputs;
   /// The pass has its own loop and switches of streams, which `build` has applied.
   bool is_stream_frame = false;
-  std::vector<std::string> fresh_inputs = {};  ///< CompileOptions::fresh_inputs
+  /// CompileOptions::fresh_inputs
+  std::optional<std::vector<std::string>> fresh_inputs = std::nullopt;
   /// Intermediate values exceed the range of f16, so that `fp16` does not apply.
   bool overflows_f16 = false;
 };

@@ -90,14 +90,14 @@ class EagerRehearsal {
 
 }  // namespace
 
-MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
+MemoryNeed memory_need_alone(const Program& program, const WeightStore& weights) {
   MemoryNeed need;
   const Backend& backend = weights.backend();
   need.activations =
       program.has_arena ? backend.reserved_size(program.arena_bytes) : EagerRehearsal(program).reserved_bytes();
   for (const StepMemory& memory : memory_by_step(program)) need.workspace = std::max(need.workspace, memory.scratch);
   for (const Storage& storage : program.storages) {
-    if (storage.kind == StorageKind::kOutput) need.activations += storage.bytes;
+    if (storage.kind == StorageKind::kOutput && !program.outputs_elsewhere) need.activations += storage.bytes;
     if (storage.kind == StorageKind::kState) need.state += storage.bytes;
     if (storage.kind == StorageKind::kInput || storage.kind == StorageKind::kCounter) need.inputs += storage.bytes;
   }
@@ -107,12 +107,15 @@ MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
   // The arena exists while weights are loaded; buffers allocated during a run do not.
   const std::size_t then = program.has_arena ? load.weights : load.weights + need.activations;
   need.loading = load.peak - std::min(load.peak, then);
+  return need;
+}
+
+MemoryNeed memory_need(const Program& program, const WeightStore& weights) {
+  MemoryNeed need = memory_need_alone(program, weights);
   if (program.setup == nullptr) return need;
-  const MemoryNeed setup = memory_need(*program.setup, weights);
+  const MemoryNeed setup = memory_need_alone(*program.setup, weights);
   need.weights += setup.weights;
   need.activations += setup.activations;
-  for (const Storage& storage : program.setup->storages)  // part of the inputs
-    if (storage.kind == StorageKind::kOutput) need.activations -= storage.bytes;
   need.workspace = std::max(need.workspace, setup.workspace);
   need.inputs += setup.inputs;
   need.loading = std::max(need.loading, setup.loading);

@@ -22,7 +22,10 @@ struct MemoryNeed {
 
   [[nodiscard]] std::size_t total() const { return weights + activations + state + inputs + loading; }
 };
+/// Of a session with that of its setup, if it has one.
 [[nodiscard]] MemoryNeed memory_need(const Program& program, const WeightStore& weights);
+/// Of the program without its setup, which is loaded and unloaded separately.
+[[nodiscard]] MemoryNeed memory_need_alone(const Program& program, const WeightStore& weights);
 
 /// Device memory for a session with these weights: the available memory, unused memory in pools of this process, and
 /// the memory of the store.

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the goldens of step caches: denoise loops of FLUX in plain PyTorch, in double precision, with each cache as it
-is defined.
+"""Makes the goldens of step caches: denoise loops of FLUX and Qwen-Image in plain PyTorch, in double precision, with each
+cache as it is defined.
 
     python3 tests/goldens/make_step_caches.py --models models --goldens tests/goldens --out tests/goldens/step_caches
 
 Each case is a loop of Euler's method: fashion-flux with classifier-free guidance, both passes as one batch; the
-transformer of pipelines/flux-dev, which embeds its guidance; and that of pipelines/flux-schnell, whose noise levels are
-even.
+transformer of pipelines/flux-dev, which embeds its guidance; that of pipelines/flux-schnell, whose noise levels are
+even; and that of pipelines/qwen-image with true guidance, two passes over texts of different lengths, each of which has
+its own anchor, and one decision about both.
 
-    cases.json          by case: `model`, the request (images, token_rows, token_columns, text_tokens, steps, guidance,
-                        true_cfg: 1 for none), and `runs`: by the switch, as written for --opt, `computed`, a digit
-                        for each step, 1 where it was computed
+    cases.json          by case: `model`, the request (images, token_rows, token_columns, text_tokens or text_lengths,
+                        steps, guidance, true_cfg: 1 for none), and `runs`: by the switch, as written for --opt,
+                        `computed`, a digit for each step, 1 where it was computed
     golden.safetensors  by `<case>.<name>`: noise [images, tokens, channels], encoder_hidden_states [batch, text tokens,
-                        width], pooled_projections [batch, width] in F32, the unguided half first; and by
+                        width], pooled_projections [batch, width] in F32, the unguided half first, and texts of
+                        different lengths one after the other, [text tokens, width]; and by
                         `<case>.<switch>.<name>`: latents [images, tokens, channels] F32 and distances [steps] F64, what
                         was held against the threshold (0 where there was nothing to hold against it)
 
@@ -31,12 +33,14 @@ import math
 from pathlib import Path
 
 import torch
-from diffusers import FluxTransformer2DModel
+from diffusers import FluxTransformer2DModel, QwenImageTransformer2DModel
 from diffusers.hooks import FirstBlockCacheConfig, apply_first_block_cache
 from safetensors.torch import load_file, save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import make_flux
+from make_qwen_image import double_positions
+from make_text_encoders import InDouble
 
 TEACACHE_FITS = {"flux": [498.651651, -283.781631, 55.8554382, -3.82021401, 0.264230861], "none": [1, 0]}
 MARGIN = 1e-3  # between a distance and its threshold
@@ -49,6 +53,8 @@ CASES = {
                      steps=12, guidance=3.5, true_cfg=1, seed=51),
     "flux-schnell": dict(model="goldens/pipelines/flux-schnell", images=1, token_rows=5, token_columns=3, text_tokens=6,
                          steps=10, guidance=None, true_cfg=1, seed=52),
+    "qwen-image": dict(model="goldens/pipelines/qwen-image", images=1, token_rows=4, token_columns=6, text_lengths=[5, 9],
+                       steps=12, guidance=None, true_cfg=3.0, seed=53),
 }
 
 
@@ -65,7 +71,7 @@ def in_double():
     try:
         for owner, name, function in replaced:
             setattr(owner, name, function)
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), make_flux.OnlyDouble():
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), InDouble():
             yield
     finally:
         for owner, name, function in kept:
@@ -73,7 +79,11 @@ def in_double():
 
 
 def noise_levels(name, steps, image_tokens):
-    """From 1 down to 0, shifted as FLUX.1-dev's schedule has it."""
+    """From 1 down to 0, shifted as the schedule of FLUX.1-dev or Qwen-Image has it."""
+    if name == "qwen-image":
+        mu = 0.5 + (0.9 - 0.5) / (8192 - 256) * (image_tokens - 256)
+        shifted = [math.exp(mu) / (math.exp(mu) + steps / (steps - i) - 1) for i in range(steps)]
+        return [1 - (1 - level) * (1 - 0.02) / (1 - shifted[-1]) for level in shifted] + [0.0]
     mu = 0 if name == "flux-schnell" else 0.5 + (1.15 - 0.5) / (4096 - 256) * (image_tokens - 256)
     even = [1 - i / steps for i in range(steps)]
     return [math.exp(mu) / (math.exp(mu) + 1 / level - 1) for level in even] + [0.0]
@@ -119,9 +129,62 @@ class Model:
         unguided, guided = velocity.chunk(2)
         return unguided + self.case["true_cfg"] * (guided - unguided)
 
+    def modulated(self, image, temb):
+        """What the first block's first norm makes of the image."""
+        return self.blocks[0].norm1(image, emb=temb)[0]
+
     def whole(self, x, sigma):
         image, text, temb = self.begin(x, sigma)
         return self.end(self.run(self.blocks, image, text, temb)[0], temb)
+
+
+class QwenModel(Model):
+    """Two passes, the unguided one first, one after the other: `image` holds both, and `text` is a list."""
+
+    def __init__(self, transformer, case, tensors):
+        self.transformer, self.case, self.guided = transformer, case, True
+        self.blocks = list(transformer.transformer_blocks)
+        self.texts = tensors["encoder_hidden_states"].double().split(case["text_lengths"])
+        self.shapes = [(1, case["token_rows"], case["token_columns"])]
+        transformer.pos_embed = double_positions(transformer.config.axes_dims_rope)
+
+    def begin(self, x, sigma):
+        transformer = self.transformer
+        texts = [transformer.txt_in(transformer.txt_norm(text[None])) for text in self.texts]
+        image = transformer.img_in(x)
+        temb = transformer.time_text_embed(torch.tensor([sigma], dtype=torch.float64), image)
+        return torch.cat([image, image]), texts, temb
+
+    def run(self, blocks, image, text, temb):
+        images, text = list(image.split(1)), list(text)
+        for one, length in enumerate(self.case["text_lengths"]):
+            rotary = self.transformer.pos_embed(self.shapes, device=image.device, max_txt_seq_len=length)
+            for block in blocks:
+                text[one], images[one] = block(hidden_states=images[one], encoder_hidden_states=text[one],
+                                               encoder_hidden_states_mask=None, temb=temb, image_rotary_emb=rotary)
+        return torch.cat(images), text
+
+    def check(self, x, sigma):
+        """Stops where the pieces are not what diffusers' class computes."""
+        with in_double():
+            velocity = torch.cat([self.transformer(hidden_states=x.double(), encoder_hidden_states=text[None],
+                                                   timestep=torch.tensor([sigma], dtype=torch.float64),
+                                                   img_shapes=[self.shapes], return_dict=False)[0] for text in self.texts])
+            error = relative(self.whole(x.double(), sigma), self.guide(velocity))
+        if not error < 1e-12:
+            raise SystemExit(f"the pieces of {self.case['model']} are {error:.1e} from its whole")
+
+    def modulated(self, image, temb):
+        block = self.blocks[0]
+        shift, scale, _ = block.img_mod(temb).chunk(2, dim=-1)[0].chunk(3, dim=-1)
+        return block.img_norm1(image) * (1 + scale[:, None]) + shift[:, None]
+
+    def guide(self, velocity):
+        """The guided velocity of each token is as long as the prompt's own."""
+        guided = super().guide(velocity)
+        own = velocity.chunk(2)[1]
+        return guided * (own.norm(dim=-1, keepdim=True) / guided.norm(dim=-1, keepdim=True))
+
 
 
 def distance(now, before):
@@ -191,7 +254,7 @@ class TeaCache(StepCache):
 
     def velocity(self, model, x, sigma, step, steps):
         image, text, temb = model.begin(x, sigma)
-        modulated = model.blocks[0].norm1(image, emb=temb)[0]
+        modulated = model.modulated(image, temb)
         if step > 0:
             change = distance(modulated, self.before)
             self.sum += sum(c * change ** (len(self.fit) - 1 - i) for i, c in enumerate(self.fit))
@@ -268,7 +331,8 @@ def run_diffusers(transformer, case, tensors, threshold):
 
 def load(folder):
     config = json.loads((folder / "config.json").read_text())
-    transformer = FluxTransformer2DModel.from_config(config).eval()
+    kind = {each.__name__: each for each in (FluxTransformer2DModel, QwenImageTransformer2DModel)}[config["_class_name"]]
+    transformer = kind.from_config(config).eval()
     weights = {}
     for file in sorted(folder.glob("*.safetensors")):
         if file.name != "golden.safetensors":
@@ -289,6 +353,9 @@ def tiny_tensors(transformer, case):
     generator = torch.Generator().manual_seed(case["seed"])
     config, images = transformer.config, case["images"]
     draw = lambda *shape: torch.randn(*shape, generator=generator)  # noqa: E731
+    if "text_lengths" in case:
+        return {"noise": draw(images, case["token_rows"] * case["token_columns"], config.in_channels),
+                "encoder_hidden_states": draw(sum(case["text_lengths"]), config.joint_attention_dim)}
     return {"noise": draw(images, case["token_rows"] * case["token_columns"], config.in_channels),
             "encoder_hidden_states": draw(images, case["text_tokens"], config.joint_attention_dim),
             "pooled_projections": draw(images, config.pooled_projection_dim)}
@@ -324,8 +391,11 @@ def make_case(name, case, folder, goldens):
     at = goldens / case["model"].removeprefix("goldens/") if is_golden else folder / case["model"]
     transformer = load(at / "transformer" if (at / "transformer").is_dir() else at)
     tensors = fashion_tensors(at, case) if name == "fashion-flux" else tiny_tensors(transformer, case)
-    model = Model(transformer, case, tensors)
+    is_qwen = isinstance(transformer, QwenImageTransformer2DModel)
+    model = (QwenModel if is_qwen else Model)(transformer, case, tensors)
     noise = tensors["noise"]
+    if is_qwen:
+        model.check(noise, 0.7)
     found = {f"{name}.{key}": tensor.contiguous() for key, tensor in tensors.items()}
     runs = {}
 
@@ -348,11 +418,12 @@ def make_case(name, case, folder, goldens):
     for threshold, options in zip(thresholds, ({"warmup": 3, "last": 2}, {"run": 1}, {"run": 2, "taylor": True})):
         cache = FirstBlockCache(threshold)
         latents = add(f"fbcache={threshold:g}", cache)
-        theirs, computed = run_diffusers(transformer, case, tensors, threshold)
-        error = relative(theirs, latents)
-        if computed != cache.computed or not error < 1e-12:
-            raise SystemExit(f"{name}: diffusers computes {computed} and is {error:.1e} away")
-        print(f"  diffusers' hook agrees: {error:.1e}; from the whole loop {relative(latents, whole):.3f}", flush=True)
+        if not is_qwen:  # whose passes diffusers decides about one by one
+            theirs, computed = run_diffusers(transformer, case, tensors, threshold)
+            error = relative(theirs, latents)
+            if computed != cache.computed or not error < 1e-12:
+                raise SystemExit(f"{name}: diffusers computes {computed} and is {error:.1e} away")
+            print(f"  diffusers' hook agrees: {error:.1e}; from the whole loop {relative(latents, whole):.3f}", flush=True)
         add(f"fbcache={threshold:g}{option_texts(options)}", FirstBlockCache(threshold, **options))
     add("fbcache=0.1:schedule=1001", FirstBlockCache(0.1, schedule="1001"))
     for fit, share, sets in (("flux", 0.6, [{"warmup": 2, "last": 0}]),

@@ -37,8 +37,7 @@ struct PlanArguments {
   int trials = 1;
 };
 
-/// Device memory around every step, and its peak.
-Printout to_memory_table(const Program& program) {
+void add_memory_table(Printout& printout, const Program& program) {
   Table table;
   table.add_column(Column{.header = "node", .align = Align::kLeft, .least = 16});
   table.add_column(Column{.header = "op", .align = Align::kLeft, .priority = 1, .least = 12});
@@ -52,11 +51,20 @@ Printout to_memory_table(const Program& program) {
                    cell(memory[i].scratch), cell(memory[i].weights)});
     if (memory[i].activations + memory[i].scratch > memory[most].activations + memory[most].scratch) most = i;
   }
-  Printout printout(std::move(table));
+  printout.add(std::move(table));
   if (!memory.empty())
     printout.add(fmt::format("\nmost at {} ({}): {} of activations and {} of scratch\n", program.steps[most].label,
                              name_of(program.steps[most].op), format_bytes(memory[most].activations),
                              format_bytes(memory[most].scratch)));
+}
+
+/// Device memory around every step, and its peak; of the setup apart.
+Printout to_memory_table(const Program& program) {
+  Printout printout;
+  add_memory_table(printout, program);
+  if (program.setup == nullptr) return printout;
+  printout.add(std::string("\nits setup, which runs before it:\n\n"));
+  add_memory_table(printout, *program.setup);
   return printout;
 }
 
@@ -106,11 +114,10 @@ nlohmann::json to_json(const GeneratedKernels& generated) {
           {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
 }
 
-nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& trials,
-                       const std::vector<double>& again_ms, const GeneratedKernels& generated) {
+nlohmann::json steps_to_json(const Program& program) {
   nlohmann::json steps = nlohmann::json::array();
-  const std::vector<StepMemory> memory = memory_by_step(*compiled.program);
-  for (const Step& step : compiled.program->steps) {
+  const std::vector<StepMemory> memory = memory_by_step(program);
+  for (const Step& step : program.steps) {
     nlohmann::json entry = {
         {"node", step.label}, {"op", name_of(step.op)}, {"bytes", step.cost.bytes}, {"flops", step.cost.flops}};
     const StepMemory& held = memory[steps.size()];
@@ -118,8 +125,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
                        {"made_bytes", held.made},
                        {"scratch_bytes", held.scratch},
                        {"weights_bytes", held.weights}};
-    if (const TiledRun* const run = tiled_run_at(*compiled.program, static_cast<int>(steps.size())))
-      entry["parts"] = run->parts;
+    if (const TiledRun* const run = tiled_run_at(program, static_cast<int>(steps.size()))) entry["parts"] = run->parts;
     if (step.kernel != nullptr) {
       entry["kernel"] = step.kernel->name();
       entry["implementation"] = step.prepared->implementation();
@@ -129,6 +135,11 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
       entry["rejections"].push_back({{"kernel", rejected.kernel}, {"reason", rejected.reason}});
     steps.push_back(std::move(entry));
   }
+  return steps;
+}
+
+nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& trials,
+                       const std::vector<double>& again_ms, const GeneratedKernels& generated) {
   nlohmann::json passes = nlohmann::json::array();
   for (const PassRecord& pass : compiled.passes) {
     nlohmann::json kept = nlohmann::json::array();
@@ -141,6 +152,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
   }
   nlohmann::json tried = nlohmann::json::array();
   for (const AutoTrial& trial : trials) tried.push_back(records::auto_trial_record().write(trial));
+  const Program& program = *compiled.program;
   return {{"applied", compiled.applied},
           {"auto", std::move(tried)},
           {"passes", passes},
@@ -148,9 +160,10 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
           {"plan_ms", compiled.plan_ms},
           {"again_ms", again_ms},
           {"generated_kernels", to_json(generated)},
-          {"arena_bytes", compiled.program->arena_bytes},
-          {"live_lower_bound_bytes", compiled.program->arena_lower_bound_bytes},
-          {"steps", steps}};
+          {"arena_bytes", program.arena_bytes},
+          {"live_lower_bound_bytes", program.arena_lower_bound_bytes},
+          {"setup", program.setup ? steps_to_json(*program.setup) : nlohmann::json::array()},
+          {"steps", steps_to_json(program)}};
 }
 
 void print_plan(const PlanArguments& arguments) {

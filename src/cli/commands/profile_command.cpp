@@ -62,7 +62,9 @@ void run_profile(const ProfileArguments& arguments) {
   for (const std::string& path : {arguments.save, arguments.trace})
     if (!path.empty()) check_writable(path);
   const Engine engine = open_network(arguments.model);
-  const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
+  const bool is_setup = engine.pipeline != nullptr && arguments.pass == kSetupStage;
+  const bool is_whole =
+      engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest || is_setup);
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
@@ -74,8 +76,9 @@ void run_profile(const ProfileArguments& arguments) {
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
   const ChosenSwitches switches = choose_switches(asked, arguments.switches, *engine.backend, request, log);
   options.switches = switches.set;
-  ProfileSubject subject =
-      is_whole ? prepare_request(engine, options) : prepare_pass(engine, request.forward, switches.set);
+  ProfileSubject subject = is_setup   ? prepare_setup(engine, options)
+                           : is_whole ? prepare_request(engine, options)
+                                      : prepare_pass(engine, request.forward, switches.set);
   without_effect.say(subject.compiled.declined);
   report_notes(log, subject.compiled);
   const ProfiledRun run = subject.run();
@@ -92,10 +95,13 @@ void run_profile(const ProfileArguments& arguments) {
   const ProfileRows rows = arguments.every_launch ? ProfileRows::kLaunch
                            : arguments.by_module  ? ProfileRows::kModule
                                                   : ProfileRows::kOp;
-  if (arguments.output.is_json())
+  if (arguments.output.is_json()) {
     print_out("{}\n", dump_json(to_json(file), 2));
-  else
-    print_tables(to_profile_table(measured, plan, rows), arguments.output);
+    return;
+  }
+  Printout printout = to_profile_table(measured, plan, rows);
+  printout.add(subject.describe_setup());
+  print_tables(printout, arguments.output);
 }
 
 }  // namespace
@@ -107,9 +113,10 @@ void add_profile_command(CLI::App& app) {
   add_model_arguments(*command, arguments->model);
   add_auto_switches(*command, arguments->switches, "lossless");
   add_request_options(*command, arguments->request, arguments->size);
-  command->add_option("--pass", arguments->pass,
-                      "one pass instead of a request's denoise loop: forward, a stage of a pipeline such as "
-                      "text_encoder or decode, or for an autoencoder decode, encode, ...");
+  command->add_option(
+      "--pass", arguments->pass,
+      "one pass instead of a request's denoise loop: forward, the loop's setup, a stage of a pipeline such "
+      "as text_encoder or decode, or for an autoencoder decode, encode, ...");
   command->add_option("--trials", arguments->options.trials, "minimum number of steps or passes to time")
       ->check(whole_number(3, 100'000))
       ->capture_default_str();

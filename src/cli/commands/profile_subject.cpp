@@ -1,15 +1,34 @@
 #include "cli/commands/profile_subject.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "base/text/format.hpp"
 #include "measure/results/describe.hpp"
 
 namespace headroom {
 
 ProfiledRun ProfileSubject::run() {
+  if (is_setup) {
+    generator->prepare(images);
+    Session& setup = *generator->setup();
+    return {setup, [&setup](const IterationObserver& observer) { setup.run(observer); }, /*is_pass=*/true};
+  }
   if (generator)
-    return {generator->session(),
-            [this](const IterationObserver& observer) { static_cast<void>(generator->generate(images, observer)); }};
+    return {.session = generator->session(),
+            .run = [this](const IterationObserver& observer) { static_cast<void>(generator->denoise(observer)); },
+            .prepare = [this] { generator->prepare(images); }};
   return {*session, [this](const IterationObserver& observer) { session->run(observer); }, /*is_pass=*/true};
+}
+
+std::string ProfileSubject::describe_setup() const {
+  if (is_setup || !generator || generator->setup() == nullptr) return {};
+  const std::span<const StageRun> stages = generator->stages();
+  const auto setup = std::ranges::find(stages, kSetupStage, &StageRun::name);
+  return fmt::format("before the loop its setup, of {} launches, takes {}: profile it by --pass {}\n",
+                     generator->setup()->program().steps.size(), format_ms(setup->milliseconds), kSetupStage);
 }
 
 ProfileSubject prepare_request(const Engine& engine, const RequestOptions& options) {
@@ -21,6 +40,17 @@ ProfileSubject prepare_request(const Engine& engine, const RequestOptions& optio
   made.images = make_image_requests(*engine.pipeline, 0, made.generator->request().images, /*seed=*/0);
   made.compiled = made.generator->compiled();
   made.work = describe_request(*engine.pipeline, options);
+  return made;
+}
+
+ProfileSubject prepare_setup(const Engine& engine, const RequestOptions& options) {
+  ProfileSubject made = prepare_request(engine, options);
+  if (made.generator->setup() == nullptr)
+    fail_usage("the loop of {} has no setup under '{}': hoist makes one", engine.pipeline->name(),
+               options.switches.to_string());
+  made.is_setup = true;
+  made.work.request["pass"] = kSetupStage;
+  made.series = "setup";
   return made;
 }
 

@@ -132,11 +132,11 @@ class Profiler {
   std::optional<double> time_loop() {
     if (loop_ == nullptr) return std::nullopt;
     run_.session.record_by_step(false);
-    run_.run({});
+    run({});
     std::vector<double> steps;
     std::int64_t seen = 0;
     while (seen < options_.trials && run_.session.replays() == 1)
-      run_.run([&](std::int64_t, double milliseconds) {
+      run([&](std::int64_t, double milliseconds) {
         steps.push_back(milliseconds);
         tell("timing the loop", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
       });
@@ -153,15 +153,15 @@ class Profiler {
     std::vector<std::pair<int, std::int64_t>> ends;
     run_.session.observe_launches([&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
     std::int64_t seen = 0;
-    run([&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
+    run_traced(trace, [&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
     run_.session.observe_launches({});
     times.learn(ends, trace.collect());
-    for (int i = 0; i < 2; ++i) run_.run({});  // until `graph` has captured everything that it can
+    for (int i = 0; i < 2; ++i) run({});  // until `graph` has captured everything that it can
     (void)trace.collect();
     std::vector<DeviceActivity> activities;
     for (seen = 0; seen < options_.trials; seen += steps_of_run()) {
       tell("tracing steps", seen, options_.trials);
-      run_.run({});
+      run_traced(trace, {});
       activities = trace.collect();
       times.add(activities);
     }
@@ -208,7 +208,17 @@ class Profiler {
 
  private:
   /// Runs once; `on_step` is called after each step.
-  void run(const IterationObserver& on_step) const { run_.run(on_step); }
+  void run(const IterationObserver& on_step) const {
+    if (run_.prepare) run_.prepare();
+    run_.run(on_step);
+  }
+
+  /// The same; the trace has the work of the program alone.
+  void run_traced(DeviceTrace& trace, const IterationObserver& on_step) const {
+    if (run_.prepare) run_.prepare();
+    (void)trace.collect();
+    run_.run(on_step);
+  }
 
   const ProfiledRun& run_;
   const Segment* loop_;

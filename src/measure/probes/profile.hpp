@@ -36,6 +36,8 @@ struct ProfiledRun {
   Session& session;
   std::function<void(const IterationObserver& observer)> run;
   bool is_pass = false;  ///< it runs one pass of a network, and not a request
+  /// Called before each run; sets the inputs of a request. Its work is not that of the program.
+  std::function<void()> prepare = {};
 };
 
 /// The time of one run, launch by launch, compared with the floor of each launch.

@@ -23,9 +23,9 @@ using testing::HasSubstr;
 class ProfileTest : public testing::Test {
  protected:
   [[nodiscard]] static ProfiledRun profiled(Generator& generator, const ImageRequest& request) {
-    return {generator.session(), [&generator, request](const IterationObserver& observer) {
-              static_cast<void>(generator.generate(std::span(&request, 1), observer));
-            }};
+    return {.session = generator.session(),
+            .run = [&generator](const IterationObserver& observer) { static_cast<void>(generator.denoise(observer)); },
+            .prepare = [&generator, request] { generator.prepare(std::span(&request, 1)); }};
   }
 
   std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 1);

@@ -166,7 +166,8 @@ class RequestBench::Subject {
     }
     const std::size_t first = times_ms.size();
     static_cast<void>(generator_->generate(images_, [&](std::int64_t, double ms) { times_ms.push_back(ms); }));
-    const double share = generator_->session().outside_loops_ms() / static_cast<double>(times_ms.size() - first);
+    const double share =
+        (setup_ms() + generator_->session().outside_loops_ms()) / static_cast<double>(times_ms.size() - first);
     for (std::size_t i = first; i < times_ms.size(); ++i) times_ms[i] += share;
     if (!whole_) return;
     const double sum = std::accumulate(times_ms.begin() + static_cast<std::ptrdiff_t>(first), times_ms.end(), 0.0);
@@ -175,6 +176,12 @@ class RequestBench::Subject {
   }
 
  private:
+  /// The time of the loop's setup in the last generation.
+  [[nodiscard]] double setup_ms() const {
+    const auto setup = std::ranges::find(generator_->stages(), kSetupStage, &StageRun::name);
+    return setup == generator_->stages().end() ? 0 : setup->milliseconds;
+  }
+
   std::string name_;
   bool whole_;
   WeightStore weights_;

@@ -21,7 +21,7 @@ const StageRecord* find_stage(const Result& result, const std::string& name) {
 /// How often one generation runs a stage's program: prompts and images are processed one at a time.
 std::int64_t runs_of(const StageRun& stage, const Request& request) {
   if (stage.texts > 0) return stage.texts;
-  return stage.name == "denoise" ? 1 : request.images;
+  return stage.name == kSetupStage || stage.name == kDenoiseStage ? 1 : request.images;
 }
 
 /// Null if the result has no such stage, or no times for it.
@@ -107,7 +107,7 @@ std::optional<Table> to_stage_table(std::span<const std::pair<std::string, const
   std::vector<const Result*> of;
   for (const auto& [label, result] : results) of.push_back(result);
   const std::vector<std::string> names = stages_of(of);
-  if (std::ranges::all_of(names, [](const std::string& name) { return name == "inputs" || name == "denoise"; }))
+  if (std::ranges::all_of(names, [](const std::string& name) { return name == "inputs" || name == kDenoiseStage; }))
     return std::nullopt;
   // A narrow terminal first drops the fastest stage, with its interval before its time.
   const std::vector<std::string> longest_first = by_time(names, results);

@@ -206,7 +206,9 @@ MemoryReport describe_memory(std::span<const Session* const> sessions, const Wei
   std::size_t state = 0, inputs = 0, scratch = 0, activations = 0, reserved = 0;
   std::vector<const Session*> with_setups(sessions.begin(), sessions.end());
   for (const Session* const session : sessions)
-    if (session->setup() != nullptr) with_setups.push_back(session->setup());
+    if (const Session* const setup = session->setup();
+        setup != nullptr && std::ranges::find(sessions, setup) == sessions.end())
+      with_setups.push_back(setup);
   for (const Session* const session : with_setups) {
     const Program& program = session->program();
     std::size_t most_scratch = 0;

@@ -265,6 +265,7 @@ void Scheduler::set_shift(double shift) {
     fail_usage("switch sampler: shift={} is of flow matching, and this model's levels are of diffusion", shift);
   flow->use_dynamic_shifting = false;
   flow->shift = shift;
+  flow->shift_terminal.reset();  // a part of the model's own shift
 }
 
 void Scheduler::set_eta(double eta) {

@@ -20,8 +20,8 @@ struct Scheduler {
   std::variant<FlowSchedule, DiffusionSchedule> levels = FlowSchedule{};
   SolverOptions options = {};
 
-  /// Sets a fixed shift of flow-matching levels, independent of the image size. Throws a usage Error for diffusion
-  /// levels, which have no shift.
+  /// Sets a fixed shift of flow-matching levels, independent of the image size and without a terminal. Throws a usage
+  /// Error for diffusion levels, which have no shift.
   void set_shift(double shift);
   /// Sets the share of a step's noise that is fresh, for tcd. Throws a usage Error for flow-matching levels.
   void set_eta(double eta);

@@ -122,8 +122,8 @@ TEST(Scheduler, ANamedSamplerKeepsTheLevelsOfFlowMatching) {
 }
 
 TEST(Scheduler, AShiftTakesThePlaceOfTheModelsOwn) {
-  Scheduler flow =
-      parse_scheduler({{"_class_name", "FlowMatchEulerDiscreteScheduler"}, {"use_dynamic_shifting", true}});
+  Scheduler flow = parse_scheduler(
+      {{"_class_name", "FlowMatchEulerDiscreteScheduler"}, {"use_dynamic_shifting", true}, {"shift_terminal", 0.02}});
   flow.set_shift(1);
   for (const std::int64_t tokens : {16, 4096}) {
     const SamplerTables tables = flow.tables(4, tokens);

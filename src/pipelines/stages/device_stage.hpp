@@ -17,6 +17,9 @@
 
 namespace headroom {
 
+inline constexpr std::string_view kSetupStage = "setup";
+inline constexpr std::string_view kDenoiseStage = "denoise";
+
 /// The time and memory of a pipeline stage.
 struct StageRun {
   std::string name;         ///< "denoise"
@@ -32,8 +35,9 @@ void add(std::vector<StageRun>& runs, const StageRun& run);
 struct DeviceStage {
   std::string name;
   Compiled compiled;
-  std::unique_ptr<Session> session = {};  ///< null until Offloader::load()
+  std::shared_ptr<Session> session = {};  ///< null until Offloader::load()
   bool is_arena_away = false;             ///< whether the Offloader has unloaded the session
+  const DeviceStage* setup = nullptr;     ///< the stage of the program's setup, which is loaded before this one
 
   /// Loads the stage and submits a run on this input. A read of the session's outputs waits for the run.
   void submit(Offloader& offloader, std::string_view input, const HostTensor& value);

@@ -88,7 +88,7 @@ DeviceStage& FrameStream::stage_of(const StreamRequest& request) {
                     .stream_applied = true,
                     .baseline = model_.denoiser().baseline,
                     .outputs_apart = true,
-                    .fresh_inputs = {kFramePixels}});
+                    .fresh_inputs = std::vector<std::string>{kFramePixels}});
   };
   stage->compiled = compile_frame(switches_);
   stage->compiled.declined.insert(stage->compiled.declined.end(), declined_.begin(), declined_.end());

@@ -79,7 +79,7 @@ ForwardPass frame_pass(std::shared_ptr<const StreamModel> model, const StreamOpt
           .build = [model, request](const RequestSize& /*size*/) { return model->build_frame(request); },
           .set_inputs = set_inputs,
           .is_stream_frame = true,
-          .fresh_inputs = {kFramePixels}};
+          .fresh_inputs = std::vector<std::string>{kFramePixels}};
 }
 
 std::unique_ptr<StreamModel> make_stream_model(const Pipeline& pipeline) {

@@ -12,18 +12,26 @@ namespace headroom {
 Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
                  std::shared_ptr<Stream> stream)
     : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kMayLeave) {
-  weights_ = weights.hold(*program_, completion_);
-  for (std::size_t i = 0; i < program_->weights.size(); ++i)
-    memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->at());
+  hold(weights);
   if (program_->setup == nullptr) return;
-  setup_ = std::make_unique<Session>(program_->setup, weights, backend, stream_);
+  setup_ = std::make_shared<Session>(program_->setup, weights, backend, stream_);
+  bind_setup();
+}
+
+Session::Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
+                 std::shared_ptr<Session> setup)
+    : Session(std::move(program), backend, setup->stream_, SessionMemory::Arena::kMayLeave) {
+  HR_CHECK(setup->program_ == program_->setup);
+  hold(weights);
+  setup_ = std::move(setup);
+  is_setup_apart_ = true;
   bind_setup();
 }
 
 Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream)
     : Session(std::move(program), backend, std::move(stream), SessionMemory::Arena::kStays) {
   if (program_->setup == nullptr) return;
-  setup_ = std::make_unique<Session>(program_->setup, backend, stream_);
+  setup_ = std::make_shared<Session>(program_->setup, backend, stream_);
   bind_setup();
 }
 
@@ -37,6 +45,12 @@ Session::Session(std::shared_ptr<const Program> program, Backend& backend, std::
       executor_(*program_, backend, *stream_, memory_) {}
 
 Session::~Session() = default;
+
+void Session::hold(WeightStore& weights) {
+  weights_ = weights.hold(*program_, completion_);
+  for (std::size_t i = 0; i < program_->weights.size(); ++i)
+    memory_.set_weight(program_->weights[i].storage, weights_->weights()[i]->at());
+}
 
 /// The setup writes its outputs directly to the inputs that read them.
 void Session::bind_setup() {
@@ -54,8 +68,12 @@ Session* Session::setup_with(std::string_view input) {
   return setup_.get();
 }
 
-void Session::run_setup() {
-  if (!is_setup_due_ && !(setup_->weights_ && setup_->weights_->has_changed())) return;
+bool Session::is_own_setup_due() const {
+  return owns_setup() && (is_setup_due_ || (setup_->weights_ && setup_->weights_->has_changed()));
+}
+
+void Session::submit_setup() {
+  HR_CHECK(setup_ != nullptr);
   setup_->submit();
   is_setup_due_ = false;
   ++setups_;
@@ -215,12 +233,12 @@ void Session::unload() {
   if (!program_->has_arena) fail("{} has no arena to unload: its memory comes and goes", program_->graph.name());
   memory_.unload_arena();
   is_arena_empty_ = true;
-  if (setup_) setup_->unload();
+  if (owns_setup()) setup_->unload();
 }
 
 void Session::reload() {
   memory_.reload_arena();
-  if (setup_) setup_->reload();
+  if (owns_setup()) setup_->reload();
 }
 
 void Session::release_inputs() {
@@ -230,13 +248,14 @@ void Session::release_inputs() {
 
 bool Session::is_loaded() const noexcept {
   return memory_.is_arena_loaded() && (weights_ == nullptr || weights_->is_loaded()) &&
-         (setup_ == nullptr || setup_->is_loaded());
+         (!owns_setup() || setup_->is_loaded());
 }
 
 void Session::submit(const IterationObserver& observer) {
   require_given();
   if (!memory_.is_arena_loaded()) fail("{} is unloaded: reload it first", program_->graph.name());
-  if (setup_) run_setup();
+  if (is_own_setup_due()) submit_setup();
+  if (is_setup_apart_ && is_setup_due_) fail("the setup of {} has not run on its inputs", program_->graph.name());
   if (is_rebound_) {
     bindings_.require_apart();
     executor_.note_binding();

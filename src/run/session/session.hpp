@@ -38,6 +38,10 @@ class Session {
   /// session. It runs on its own stream, or on a given one that may be shared.
   Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
           std::shared_ptr<Stream> stream = nullptr);
+  /// With a session of the program's setup that no other session has. The caller loads and unloads it separately, and
+  /// calls submit_setup() before a run if something that it reads may have changed.
+  Session(std::shared_ptr<const Program> program, WeightStore& weights, Backend& backend,
+          std::shared_ptr<Session> setup);
   /// A program without weights that runs once: its arena cannot be unloaded.
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream = nullptr);
   ~Session();
@@ -80,6 +84,8 @@ class Session {
   /// otherwise the host waits for each iteration. A program without loops is one iteration. An exception of the
   /// observer ends the loop after the iteration in progress, and states keep the values of that iteration.
   void submit(const IterationObserver& observer = {});
+  /// Submits the setup now.
+  void submit_setup();
   /// Calls submit() and waits.
   void run(const IterationObserver& observer = {});
   /// Recorded after each submitted run, so that other streams can wait for its end.
@@ -122,7 +128,8 @@ class Session {
   [[nodiscard]] DevicePointer output_pointer(std::string_view name) const;
 
   /// Frees the memory of the arena after all previously submitted work, for a session that is offloaded. The host
-  /// does not wait; addresses and recordings stay valid. Inputs, states and outputs with their own memory are kept.
+  /// does not wait; addresses and recordings stay valid. Inputs, states and outputs with their own memory are kept. So
+  /// is a setup that the caller unloads separately.
   /// Until reload(), a run throws Error; reading an output in the arena throws Error until the next run. An arena
   /// smaller than the granularity of reservations (2 MiB) stays. The store unloads weights. Throws Error for a
   /// program without an arena, whose memory is allocated and freed as it runs.
@@ -157,9 +164,11 @@ class Session {
   Session(std::shared_ptr<const Program> program, Backend& backend, std::shared_ptr<Stream> stream,
           SessionMemory::Arena arena);
 
+  void hold(WeightStore& weights);
   void bind_setup();
   [[nodiscard]] Session* setup_with(std::string_view input);
-  void run_setup();
+  [[nodiscard]] bool owns_setup() const noexcept { return setup_ != nullptr && !is_setup_apart_; }
+  [[nodiscard]] bool is_own_setup_due() const;
   void require_given() const;
   void require_readable(const Place& place) const;
   [[nodiscard]] DevicePointer given_pointer(ValueId value);
@@ -185,7 +194,8 @@ class Session {
   bool is_arena_empty_ = false;  // unloaded since the last run
   std::vector<OutputCopy> output_copies_;
   std::size_t copied_bytes_ = 0;
-  std::unique_ptr<Session> setup_;
+  std::shared_ptr<Session> setup_;
+  bool is_setup_apart_ = false;  // the caller loads and unloads it
   bool is_setup_due_ = true;
   std::int64_t setups_ = 0;
 };

@@ -34,11 +34,16 @@ SessionMemory::SessionMemory(const Program& program, Backend& backend, Arena are
                                        : backend.allocate(program.arena_bytes, MemoryCategory::kActivations);
   for (std::size_t s = 0; s < bases_.size(); ++s) {
     const Storage& storage = program.storages[s];
-    if (has_own_buffer(storage.kind))
-      allocate(s);
-    else if (program.has_arena && is_activation(storage))
+    if (has_own_buffer(storage.kind)) {
+      if (!is_elsewhere(storage)) allocate(s);
+    } else if (program.has_arena && is_activation(storage)) {
       bases_[s] = arena_.at(storage.arena_offset);
+    }
   }
+}
+
+bool SessionMemory::is_elsewhere(const Storage& storage) const {
+  return program_.outputs_elsewhere && storage.kind == StorageKind::kOutput;
 }
 
 void SessionMemory::allocate(std::size_t storage) {

@@ -57,6 +57,7 @@ class SessionMemory {
  private:
   [[nodiscard]] std::size_t own_output_bytes() const;
   void allocate(std::size_t storage);
+  [[nodiscard]] bool is_elsewhere(const Storage& storage) const;
 
   const Program& program_;
   Backend& backend_;

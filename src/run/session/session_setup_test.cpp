@@ -35,9 +35,10 @@ Checkpoint make_checkpoint() {
   return Checkpoint::random(nlohmann::json::object(), {{.name = "w", .dtype = DType::kF32, .shape = {16, 8}}}, 7);
 }
 
+const CompileOptions kFresh{.fresh_inputs = std::vector<std::string>{"x"}};
+
 std::shared_ptr<const Program> make_program(const std::string& switches, const Backend& backend) {
-  return compile(parse_graph(kFrame), SwitchSet::parse(switches), backend.properties().target, {.fresh_inputs = {"x"}})
-      .program;
+  return compile(parse_graph(kFrame), SwitchSet::parse(switches), backend.properties().target, kFresh).program;
 }
 
 /// A session, and the expected results of its runs.
@@ -106,7 +107,7 @@ TEST(SessionSetup, IsThereUnderHoistAlone) {
   const auto backend = make_backend(DeviceKind::kCpu);
   EXPECT_EQ(make_program("arena,fuse", *backend)->setup, nullptr);
   const DeviceTarget target = backend->properties().target;
-  const Compiled hoisted = compile(parse_graph(kFrame), SwitchSet::parse("hoist"), target, {.fresh_inputs = {"x"}});
+  const Compiled hoisted = compile(parse_graph(kFrame), SwitchSet::parse("hoist"), target, kFresh);
   EXPECT_NE(hoisted.program->setup, nullptr);
   EXPECT_TRUE(hoisted.declined.empty());
   EXPECT_EQ(compile(parse_graph(kFrame), SwitchSet::parse("hoist"), target).program->setup, nullptr);
@@ -166,8 +167,52 @@ TEST(SessionSetup, CountsInWhatASessionNeeds) {
                    setup = memory_need(*program->setup, weights);
   EXPECT_EQ(need.inputs, frame.inputs + setup.inputs);
   EXPECT_EQ(need.weights, frame.weights + setup.weights);
-  EXPECT_EQ(need.activations + std::size_t{4} * 4 * 16, frame.activations + setup.activations)
-      << "what the setup makes lies in an input";
+  EXPECT_EQ(need.activations, frame.activations + setup.activations);
+  EXPECT_EQ(memory_need_alone(*program, weights).total(), frame.total());
+  EXPECT_EQ(memory_need_alone(*program->setup, weights).total(), setup.total());
+}
+
+TEST(SessionSetup, WritesOnlyToTheInputsThatReadIt) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  Checkpoint checkpoint = make_checkpoint();
+  WeightStore weights(*backend, checkpoint);
+  const auto program = make_program("arena,hoist", *backend);
+  const MemoryNeed need = memory_need(*program, weights);
+  const Session session(program, weights, *backend);
+  const auto used = [&](MemoryCategory category) {
+    return backend->memory_use().used.at(static_cast<std::size_t>(category));
+  };
+  EXPECT_EQ(used(MemoryCategory::kActivations), need.activations);
+  EXPECT_EQ(used(MemoryCategory::kInputs), need.inputs);
+  EXPECT_EQ(session.setup()->activation_peak_bytes(), program->setup->arena_bytes);
+}
+
+/// A caller that has the setup's session runs it when it wants, and may unload it in between.
+TEST(SessionSetup, BelongsToACallerThatHasItsSession) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  Checkpoint checkpoint = make_checkpoint();
+  WeightStore weights(*backend, checkpoint);
+  const auto program = make_program("arena,hoist", *backend);
+  const auto setup = std::make_shared<Session>(program->setup, weights, *backend);
+  Session session(program, weights, *backend, setup);
+  EXPECT_EQ(session.setup(), setup.get());
+  Expected expected(checkpoint);
+  for (const char* name : {"x", "text", "scale"}) expected.set(session, name, 1);
+  expected.begin(session);
+  EXPECT_EQ(message_of([&] { session.run(); }), "the setup of frame has not run on its inputs");
+  session.submit_setup();
+  setup->unload();
+  EXPECT_TRUE(session.is_loaded()) << "the setup is another's to load";
+  expected.expect_run(session);
+  expected.set(session, "x", 2);
+  expected.expect_run(session);
+  expected.set(session, "text", 3);
+  EXPECT_EQ(message_of([&] { session.submit_setup(); }), "frame_setup is unloaded: reload it first");
+  setup->reload();
+  session.unload();
+  session.reload();
+  session.submit_setup();
+  expected.expect_run(session);
 }
 
 class GpuSessionSetup : public GpuTest {};

@@ -114,13 +114,17 @@ void WeightStore::unload(const Program& program, std::size_t at_least, const Pro
 
 LoadNeed WeightStore::need_of(const Program& program) const {
   LoadNeed need;
+  const bool has_host_copies = backend_.properties().target.device->has_own_memory;
   for (const Uses& uses : list_uses(program, is_not_loaded)) {
     const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
     std::size_t made = 0;
     for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
     const std::size_t folding = folding_bytes(WeightFolding(program, uses).graph(params_), made, is_packed);
     need.peak = std::max(need.peak, need.weights + folding);
-    need.transient = std::max(need.transient, folding - std::min(folding, made));
+    // A weight that is folded again, as on a CPU, has its memory back before that.
+    const bool is_folded_again =
+        !has_host_copies && std::ranges::any_of(uses, [&](const WeightUse* use) { return find(*use) != nullptr; });
+    need.transient = std::max(need.transient, is_folded_again ? folding : folding - std::min(folding, made));
     need.weights += made;
   }
   return need;
