@@ -218,7 +218,8 @@ TEST(SafetensorsHeader, RefusesBadOffsets) {
   EXPECT_EQ(
       error("[0,9]"),
       "f: tensor \"a\": data_offsets is [0,9], but an end of at most 8, the data bytes in the file, was expected");
-  EXPECT_THAT(error("[18446744073709551608,18446744073709551615]"), HasSubstr("an end of at most 8, the data bytes in the file,"));
+  EXPECT_THAT(error("[18446744073709551608,18446744073709551615]"),
+              HasSubstr("an end of at most 8, the data bytes in the file,"));
   EXPECT_EQ(error("[0,4]"), "f: tensor \"a\": data_offsets is [0,4], but the 8 bytes of shape [2] in F32 was expected");
 }
 
@@ -233,7 +234,8 @@ TEST(SafetensorsHeader, RefusesOverlapsAndHoles) {
   EXPECT_THAT(error_in(make_file(two_tensors("1,5", "5,9"), 9)), HasSubstr("a hole"));
   EXPECT_EQ(error_in(make_file(two_tensors("0,4", "4,8"), 9)),
             "f: the tensors end at data byte 8, but the file has 9 data bytes");
-  EXPECT_THAT(error_in(make_file(two_tensors("0,4", "4,8"), 7)), HasSubstr("an end of at most 7, the data bytes in the file,"));
+  EXPECT_THAT(error_in(make_file(two_tensors("0,4", "4,8"), 7)),
+              HasSubstr("an end of at most 7, the data bytes in the file,"));
 }
 
 TEST(SafetensorsHeader, PlacesEmptyTensorsAnywhereButInside) {

@@ -232,8 +232,9 @@ ExitCode run_doctor(const DoctorArguments& arguments) {
   const bool has_model = !arguments.model.model.empty();
   std::optional<Engine> engine;
   if (has_model) {
-    const std::filesystem::path folder = find_model_folder(arguments.model.model);
-    const doctor::CachedFiles cached = doctor::cached_files(folder.empty() ? arguments.model.model : folder);
+    std::filesystem::path place = find_model_folder(arguments.model.model);
+    if (place.empty()) place = arguments.model.model;  // a file
+    const doctor::CachedFiles cached = doctor::cached_files(place);
     ModelArguments model = arguments.model;
     model.cpu_isa.clear();  // in force already
     engine = open_network(model);

@@ -22,7 +22,7 @@ void wait_ms(double ms) {
 }
 
 TEST(Settled, NeedsFiveTimes) {
-  EXPECT_FALSE(is_settled({}));
+  EXPECT_FALSE(is_settled(std::vector<double>()));
   EXPECT_FALSE(is_settled({1, 1, 1, 1}));
   EXPECT_TRUE(is_settled({1, 1, 1, 1, 1}));
 }

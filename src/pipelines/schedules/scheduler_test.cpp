@@ -43,7 +43,7 @@ json with(json config, const json& keys) {
   return config;
 }
 
-std::string error_of(const json& config, std::optional<Sampler> named = std::nullopt) {
+std::string config_error(const json& config, std::optional<Sampler> named = std::nullopt) {
   try {
     static_cast<void>(parse_scheduler(config, named));
   } catch (const Error& error) {
@@ -109,7 +109,7 @@ TEST(Scheduler, ANamedSamplerReadsTheConfigAsItsOwnClassWould) {
   EXPECT_EQ(levels.schedule(10).steps.front().timestep, 901);  // 9 * (1000 / 10) + 1
   const Scheduler dpm = parse_scheduler(stable_diffusion(), Sampler::kDpm2M);
   EXPECT_EQ(std::get<DiffusionSchedule>(dpm.levels).schedule(10).steps.front().timestep, 901);  // 10 * (1000 / 11) + 1
-  EXPECT_THAT(error_of({{"_class_name", "PNDMScheduler"}}), HasSubstr("skip_prk_steps is false, expected true"));
+  EXPECT_THAT(config_error({{"_class_name", "PNDMScheduler"}}), HasSubstr("skip_prk_steps is false, expected true"));
   EXPECT_EQ(parse_scheduler({{"_class_name", "PNDMScheduler"}}, Sampler::kUniPC).sampler, Sampler::kUniPC);
 }
 
@@ -135,30 +135,32 @@ TEST(Scheduler, AShiftTakesThePlaceOfTheModelsOwn) {
 }
 
 TEST(Scheduler, WhatIsNotKnownIsNamed) {
-  EXPECT_THAT(error_of({{"_class_name", "EDMEulerScheduler"}}), HasSubstr("_class_name is EDMEulerScheduler"));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"shiny", 1}})), HasSubstr("the key shiny is not supported"));
-  EXPECT_THAT(error_of({{"time_shift_type", "cubic"}}), HasSubstr("time_shift_type is cubic"));
-  EXPECT_THAT(error_of({{"max_image_seq_len", 256}}), HasSubstr("must be rising"));
-  EXPECT_THAT(error_of({{"invert_sigmas", true}}), HasSubstr("invert_sigmas is true, expected false"));
-  EXPECT_THAT(error_of({{"use_beta_sigmas", true}, {"use_karras_sigmas", true}}),
+  EXPECT_THAT(config_error({{"_class_name", "EDMEulerScheduler"}}), HasSubstr("_class_name is EDMEulerScheduler"));
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"shiny", 1}})), HasSubstr("the key shiny is not supported"));
+  EXPECT_THAT(config_error({{"time_shift_type", "cubic"}}), HasSubstr("time_shift_type is cubic"));
+  EXPECT_THAT(config_error({{"max_image_seq_len", 256}}), HasSubstr("must be rising"));
+  EXPECT_THAT(config_error({{"invert_sigmas", true}}), HasSubstr("invert_sigmas is true, expected false"));
+  EXPECT_THAT(config_error({{"use_beta_sigmas", true}, {"use_karras_sigmas", true}}),
               HasSubstr("use_karras_sigmas and use_beta_sigmas are both true"));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"prediction_type", "sample"}})),
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"prediction_type", "sample"}})),
               HasSubstr("prediction_type is sample, expected one of epsilon, v_prediction"));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"trained_betas", json::array({0.1})}})), HasSubstr("trained_betas"));
-  EXPECT_THAT(error_of({{"_class_name", "DPMSolverMultistepScheduler"}, {"solver_order", 3}}),
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"trained_betas", json::array({0.1})}})),
+              HasSubstr("trained_betas"));
+  EXPECT_THAT(config_error({{"_class_name", "DPMSolverMultistepScheduler"}, {"solver_order", 3}}),
               HasSubstr("solver_order is 3, expected 1 to 2"));
-  EXPECT_THAT(error_of({{"_class_name", "DPMSolverMultistepScheduler"}, {"algorithm_type", "dpmsolver"}}),
+  EXPECT_THAT(config_error({{"_class_name", "DPMSolverMultistepScheduler"}, {"algorithm_type", "dpmsolver"}}),
               HasSubstr("algorithm_type is dpmsolver"));
-  EXPECT_THAT(error_of({{"_class_name", "UniPCMultistepScheduler"}, {"use_flow_sigmas", true}}),
+  EXPECT_THAT(config_error({{"_class_name", "UniPCMultistepScheduler"}, {"use_flow_sigmas", true}}),
               HasSubstr("prediction_type is epsilon, expected flow_prediction"));
 }
 
 // DDIM's class clips unless the config turns that off, and a clipped sample is not a linear function.
 TEST(Scheduler, ClippingIsRefusedWhereItWouldHappen) {
-  EXPECT_THAT(error_of({{"_class_name", "DDIMScheduler"}}), HasSubstr("clip_sample is true, expected false"));
+  EXPECT_THAT(config_error({{"_class_name", "DDIMScheduler"}}), HasSubstr("clip_sample is true, expected false"));
   // No class reads it.
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}})), "nothing was thrown");
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"clip_sample", true}}), Sampler::kDdim), HasSubstr("clip_sample"));
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"clip_sample", true}})), "nothing was thrown");
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"clip_sample", true}}), Sampler::kDdim),
+              HasSubstr("clip_sample"));
 }
 
 /// The keys of dreamshaper-8 with an unknown class name.
@@ -180,17 +182,19 @@ TEST(Scheduler, ANamedSamplerReplacesWhatCannotRun) {
   const json fixed = with(stable_diffusion(), {{"variance_type", "fixed_small"}});
   EXPECT_EQ(parse_scheduler(fixed, Sampler::kDpm2M).sampler, Sampler::kDpm2M);
   // Without a named sampler, the error lists exactly those that would work.
-  EXPECT_THAT(error_of(unknown_class()), HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not supported"));
-  EXPECT_THAT(error_of(unknown_class()), HasSubstr("--opt sampler=NAME replaces it, NAME one of euler, heun, dpm++2m"));
-  EXPECT_THAT(error_of(order_3), HasSubstr("solver_order is 3, expected 1 to 2; --opt sampler=NAME"));
-  EXPECT_THAT(error_of(order_3), Not(HasSubstr("unipc")));
-  EXPECT_THAT(error_of(with(stable_diffusion(), {{"beta_start", -1.0}})), Not(HasSubstr("sampler=NAME")));
+  EXPECT_THAT(config_error(unknown_class()),
+              HasSubstr("_class_name is KDPM2DiscreteScheduler, which is not supported"));
+  EXPECT_THAT(config_error(unknown_class()),
+              HasSubstr("--opt sampler=NAME replaces it, NAME one of euler, heun, dpm++2m"));
+  EXPECT_THAT(config_error(order_3), HasSubstr("solver_order is 3, expected 1 to 2; --opt sampler=NAME"));
+  EXPECT_THAT(config_error(order_3), Not(HasSubstr("unipc")));
+  EXPECT_THAT(config_error(with(stable_diffusion(), {{"beta_start", -1.0}})), Not(HasSubstr("sampler=NAME")));
 }
 
 TEST(Scheduler, LevelsOfAnUnknownClassAreNotGuessed) {
   const json edm = {
       {"_class_name", "EDMEulerScheduler"}, {"sigma_min", 0.002}, {"sigma_max", 80.0}, {"sigma_data", 0.5}};
-  EXPECT_THAT(error_of(edm, Sampler::kEuler), HasSubstr("_class_name is EDMEulerScheduler"));
+  EXPECT_THAT(config_error(edm, Sampler::kEuler), HasSubstr("_class_name is EDMEulerScheduler"));
   EXPECT_EQ(is_flow_matching(edm), std::nullopt);
   EXPECT_EQ(is_flow_matching(unknown_class()), false);
   EXPECT_EQ(is_flow_matching(json::object()), true);
@@ -202,11 +206,11 @@ TEST(Scheduler, VariancesOfDdpmAreItsOwn) {
   };
   EXPECT_FALSE(parse_scheduler(ddpm("fixed_small")).options.has_large_variance);
   EXPECT_TRUE(parse_scheduler(ddpm("fixed_large")).options.has_large_variance);
-  EXPECT_THAT(error_of(ddpm("learned")), HasSubstr("variance_type is learned, expected one of fixed_small"));
+  EXPECT_THAT(config_error(ddpm("learned")), HasSubstr("variance_type is learned, expected one of fixed_small"));
   for (const char* type : {"learned", "learned_range"})
-    EXPECT_THAT(
-        error_of(with(stable_diffusion(), {{"_class_name", "DPMSolverMultistepScheduler"}, {"variance_type", type}})),
-        HasSubstr("a model that answers with the mean alone"));
+    EXPECT_THAT(config_error(with(stable_diffusion(),
+                                  {{"_class_name", "DPMSolverMultistepScheduler"}, {"variance_type", type}})),
+                HasSubstr("a model that answers with the mean alone"));
 }
 
 // A null counts as a missing key.
@@ -219,7 +223,7 @@ TEST(Scheduler, NullsAreDefaults) {
         is_flow ? json{{"_class_name", name}, {"shift", 3.0}} : with(stable_diffusion(), {{"_class_name", name}});
     for (const auto& [key, value] : config.items()) {
       const json with_null = with(config, {{key, nullptr}});
-      const std::string error = error_of(with_null);
+      const std::string error = config_error(with_null);
       if (key == "clip_sample" || key == "skip_prk_steps") continue;  // the default is unsupported here
       EXPECT_EQ(error, "nothing was thrown") << name << ' ' << key;
     }
@@ -329,7 +333,7 @@ TEST(Scheduler, RespacedLevelsBeginWhereDiffusersDo) {
 TEST(Scheduler, InfinitiesAreReadAsNothingGiven) {
   const json config =
       parse_scheduler_config(R"({"_class_name": "DPMSolverMultistepScheduler", "lambda_min_clipped": -Infinity})", "x");
-  EXPECT_EQ(error_of(config), "nothing was thrown");
+  EXPECT_EQ(config_error(config), "nothing was thrown");
   EXPECT_THROW(static_cast<void>(parse_scheduler_config("[1]", "x")), Error);
 }
 
