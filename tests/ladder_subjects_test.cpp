@@ -100,8 +100,13 @@ TEST_F(LadderSubjects, AreMeasuredInProcesses) {
   const std::string ladder =
       "ladder " + kGoldens + "vae/tiny --height 16 --width 16 --opt arena,fuse --out " + file("out") + kShort;
   ASSERT_EQ(headroom(ladder + "--pass decode --processes 2").code, 0);
-  for (const Result& result : read_results(file("out") + "/results.json").results)
-    EXPECT_THAT(series_of(result, "forward").process, AllOf(Contains(0), Contains(1))) << result.name;
+  for (const Result& result : read_results(file("out") + "/results.json").results) {
+    std::vector<std::int64_t> processes;
+    for (const TrialSeries& series : result.trials)  // visits that other work disturbed are a series of their own
+      if (series.what.starts_with("forward"))
+        processes.insert(processes.end(), series.process.begin(), series.process.end());
+    EXPECT_THAT(processes, AllOf(Contains(0), Contains(1))) << result.name;
+  }
   EXPECT_FALSE(std::filesystem::exists(file("out") + "/unfinished.json"));
 }
 

@@ -105,7 +105,7 @@ TEST_F(PipelineStagesTest, AStageIsProfiledAndPlannedByItself) {
 
 /// Under hoist the loop has a setup: a stage in results, and a program of its own in plans and profiles.
 TEST_F(PipelineStagesTest, TheSetupOfALoopIsTimedProfiledAndPlanned) {
-  const std::string work = " --height 32 --width 48 --text-tokens 8 --steps 2 --opt arena,hoist";
+  const std::string work = " --height 32 --width 48 --text-tokens 8 --opt arena,hoist,steps=2";
   const Result request = only_result(command("bench", "--pass request --trials 3 --json" + work));
   EXPECT_THAT(stages_of(request),
               ElementsAre("tokenize", "text_encoder", "text_encoder_2", "inputs", "setup", "denoise", "decode"));
@@ -127,9 +127,9 @@ TEST_F(PipelineStagesTest, TheSetupOfALoopIsTimedProfiledAndPlanned) {
   ASSERT_TRUE(setup.profile);
   EXPECT_EQ(setup.profile->time_ms.size(), plan.at("setup").size());
   EXPECT_THAT(command("profile", "--trials 3" + work).out, HasSubstr("profile it by --pass setup"));
-  const Outcome without = command("profile", "--pass setup --steps 2 --opt arena");
+  const Outcome without = command("profile", "--pass setup --opt arena,steps=2");
   EXPECT_EQ(without.code, 2);
-  EXPECT_THAT(without.err, HasSubstr("has no setup under 'arena': hoist makes one"));
+  EXPECT_THAT(without.err, HasSubstr("has no setup under 'arena,steps=2': hoist makes one"));
 }
 
 TEST_F(PipelineStagesTest, AnUnknownStageIsReportedWithTheKnownOnes) {

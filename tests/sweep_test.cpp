@@ -102,12 +102,12 @@ TEST_F(SweepCommand, SurvivesBeingKilledAtRandomMoments) {
 TEST_F(SweepCommand, RecordsWhatDoesNotFitAndGoesOn) {
   // 4000 x 4000 tokens: the activations alone would take terabytes.
   const Outcome outcome = headroom(
-      "sweep " + kTiny + " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --opt arena,hoist --out " +
+      "sweep " + kTiny + " --random-weights 0 --resolution 32,16000 --steps 1 --trials 3 -q --opt arena,graph --out " +
       file("sweep.json"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              AllOf(HasSubstr("out of memory"), HasSubstr("32x32, 1 step, batch 1, random weights 0: hoist"),
-                    Not(HasSubstr("16000x16000, 1 step, batch 1, random weights 0: hoist"))))
+              AllOf(HasSubstr("out of memory"), HasSubstr("32x32, 1 step, batch 1, random weights 0: graph"),
+                    Not(HasSubstr("16000x16000, 1 step, batch 1, random weights 0: graph"))))
       << "of a cell that was not measured";
   const ResultFile saved = read_results(file("sweep.json"));
   ASSERT_EQ(saved.results.size(), 2U);

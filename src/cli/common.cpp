@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/text/json.hpp"
 #include "cli/images/image_job.hpp"
 #include "cli/number.hpp"
 #include "kernels/core/limit_isa.hpp"
@@ -84,6 +85,15 @@ std::pair<std::string, std::string> split_assignment(std::string_view option, co
   return {text.substr(0, equal), text.substr(equal + 1)};
 }
 
+/// Numbers, lists, true, false and null are JSON; other texts need no quotes.
+nlohmann::json json_or_text(const std::string& text) {
+  try {
+    return parse_json(text, "--config");
+  } catch (const Error&) {
+    return text;
+  }
+}
+
 }  // namespace
 
 OpenOptions open_options(const ModelArguments& arguments) {
@@ -96,10 +106,7 @@ OpenOptions open_options(const ModelArguments& arguments) {
   }
   for (const std::string& value : arguments.config) {
     auto [key, text] = split_assignment("--config", value);
-    // Numbers, lists, true, false and null are JSON; other texts need no quotes.
-    nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (json.is_discarded()) json = text;
-    if (!options.config.emplace(key, std::move(json)).second) fail_usage("--config {} is given twice", key);
+    if (!options.config.emplace(key, json_or_text(text)).second) fail_usage("--config {} is given twice", key);
   }
   return options;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/text/json.hpp"
 #include "models/text_encoders/clip_text.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
@@ -127,7 +128,7 @@ FamilyRole role_in(const ModelFamily& family, const NetworkPart& part) {
 }
 
 nlohmann::json values_of(const ModelFamily& family, std::string_view role) {
-  const nlohmann::json values = nlohmann::json::parse(family.values);
+  const nlohmann::json values = parse_json(family.values, family.name);
   const auto found = values.find(role);
   return found == values.end() ? nlohmann::json::object() : *found;
 }

@@ -20,7 +20,10 @@ const SwitchInfo* switch_of(const Pass& pass) {
   return found == all_switches().end() ? nullptr : &*found;
 }
 
-bool is_exact(const Pass& pass) { return switch_of(pass) == nullptr || switch_of(pass)->exact; }
+/// Of a switch without a required argument: `cp` makes the graph of one rank, which runs only with the others.
+bool is_exact(const Pass& pass) {
+  return pass.rewrite_as == nullptr && (switch_of(pass) == nullptr || switch_of(pass)->exact);
+}
 
 Target target_of(DeviceKind device) {
   if (device == DeviceKind::kCuda) return kHopper;
@@ -49,7 +52,7 @@ PassSet make_set(std::string name, const Target& target, const std::function<boo
 std::vector<PassSet> all_pass_sets(DeviceKind device) {
   std::vector<PassSet> sets = {make_set("none", target_of(device), [](const Pass&) { return false; })};
   for (const Pass& alone : pipeline()) {
-    if (alone.rewrite_as != nullptr) continue;  // a step cache changes the program of a loop
+    if (alone.rewrite_as != nullptr) continue;  // a step cache changes the program of a loop, cp is for several ranks
     sets.push_back(make_set(std::string(alone.name), target_of(alone, device),
                             [&](const Pass& pass) { return pass.name == alone.name; }));
   }

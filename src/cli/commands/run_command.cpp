@@ -264,8 +264,10 @@ void run(const RunArguments& arguments) {
   if (subjects.are_labels) {
     std::vector<Image> images(jobs.size());
     took = make_all(maker, prepared, arguments, log, [&](std::size_t i, Image image) { images[i] = std::move(image); });
-    write_png(out->path(), image_grid(images, static_cast<int>(subjects.jobs.size()), 2),
-              jobs.size() == 1 ? text_of(jobs.front()) : PngText());
+    if (jobs.size() == 1)
+      write_png(out->path(), images.front(), text_of(jobs.front()));
+    else
+      write_png(out->path(), image_grid(images, static_cast<int>(subjects.jobs.size()), 2));
     files.push_back(out->path());
   } else {
     ImageWriter writer;
