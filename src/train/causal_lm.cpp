@@ -43,20 +43,17 @@ Graph causal_lm_loss(const nlohmann::json& model, const StepSize& size, const Pa
 
 CausalLm::CausalLm(const TrainingConfig& config)
     : model_(config.model), size_(config.size), data_(TokenFile::open(config.data.tokens)) {
-  require_fit(data_);
-  sequences_.emplace(data_.ids(), size_.tokens, config.seed);
+  sequences_.emplace(data_.ids(), size_.tokens, config.seed, data_.path().native());
+  require_ids(data_);
   if (config.validation_data.tokens.empty()) return;
   validation_data_.emplace(TokenFile::open(config.validation_data.tokens));
-  require_fit(*validation_data_);
-  validation_.emplace(validation_data_->ids(), size_.tokens, 0);
+  validation_.emplace(validation_data_->ids(), size_.tokens, 0, validation_data_->path().native());
+  require_ids(*validation_data_);
 }
 
-void CausalLm::require_fit(const TokenFile& file) const {
+void CausalLm::require_ids(const TokenFile& file) const {
   const std::int64_t known = config::read_int(model_, "vocab_size", config::kMaxExtent, 1, config::kMaxExtent);
   const std::span<const std::uint16_t> ids = file.ids();
-  if (std::ssize(ids) < 2 * size_.tokens)
-    fail("{}: there are {} tokens, expected at least two sequences of {}", file.path().native(), ids.size(),
-         size_.tokens);
   const auto largest = std::ranges::max_element(ids);
   if (largest != ids.end() && *largest >= known)
     fail("{}: has the id {}, but the model's vocab_size is {}", file.path().native(), *largest, known);

@@ -30,7 +30,7 @@ class CausalLm final : public Objective {
   [[nodiscard]] std::vector<WeightsFile> files() const override { return {{"model.safetensors", ""}}; }
 
  private:
-  void require_fit(const TokenFile& file) const;
+  void require_ids(const TokenFile& file) const;
 
   nlohmann::json model_;
   StepSize size_;

@@ -5,16 +5,17 @@
 namespace headroom {
 namespace {
 
-std::int64_t sequences_of(std::span<const std::uint16_t> ids, std::int64_t tokens) {
+std::int64_t sequences_of(std::span<const std::uint16_t> ids, std::int64_t tokens, std::string_view context) {
   const std::int64_t count = (std::ssize(ids) - tokens) / tokens;
-  if (count < 1) fail("there are {} tokens, expected at least two sequences of {}", ids.size(), tokens);
+  if (count < 1) fail("{}: there are {} tokens, expected at least two sequences of {}", context, ids.size(), tokens);
   return count;
 }
 
 }  // namespace
 
-TokenSequences::TokenSequences(std::span<const std::uint16_t> ids, std::int64_t tokens, std::uint64_t seed)
-    : ids_(ids), tokens_(tokens), order_(sequences_of(ids, tokens), seed) {}
+TokenSequences::TokenSequences(std::span<const std::uint16_t> ids, std::int64_t tokens, std::uint64_t seed,
+                               std::string_view context)
+    : ids_(ids), tokens_(tokens), order_(sequences_of(ids, tokens, context), seed) {}
 
 std::int64_t TokenSequences::start(std::int64_t number) const {
   return order_.of_epoch(number) % tokens_ + order_.sample(number) * tokens_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/tensors/host_tensor.hpp"
 #include "train/epoch_order.hpp"
@@ -12,8 +13,10 @@ namespace headroom {
 /// row; where the first begins is random too.
 class TokenSequences {
  public:
-  /// `ids` must outlive this object. Throws Error if there are less than two sequences of `tokens` tokens.
-  TokenSequences(std::span<const std::uint16_t> ids, std::int64_t tokens, std::uint64_t seed);
+  /// `ids` must outlive this object. Throws Error that names `context` if there are less than two sequences of `tokens`
+  /// tokens.
+  TokenSequences(std::span<const std::uint16_t> ids, std::int64_t tokens, std::uint64_t seed,
+                 std::string_view context = "the data");
 
   /// Sequences in an epoch.
   [[nodiscard]] std::int64_t per_epoch() const noexcept { return order_.count(); }

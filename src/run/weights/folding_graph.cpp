@@ -150,8 +150,8 @@ class FoldingGraph {
   void copy(const Node& node) {
     const bool reads_exact = std::ranges::any_of(node.inputs, [&](ValueId input) { return is_exact(input); });
     const bool keeps_exact = reads_exact && is_layout_change(node.op);
-    const auto converts = [&] { return weight_.type(node.results[0]).dtype != weight_.type(node.inputs[0]).dtype; };
-    const bool is_in_f32 = keeps_exact || (reads_exact && converts());
+    const bool converts = reads_exact && weight_.type(node.results[0]).dtype != weight_.type(node.inputs[0]).dtype;
+    const bool is_in_f32 = keeps_exact || converts;
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(is_in_f32 ? in_f32(input) : rounded(input));
     if (node.op == Op::kCast && b_.dtype(inputs[0]) == weight_.type(node.results[0]).dtype) {
