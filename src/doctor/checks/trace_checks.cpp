@@ -4,12 +4,15 @@
 
 #include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
+#include "measure/probes/known_cards.hpp"
 #include "measure/tables/table.hpp"
 
 namespace headroom::doctor {
 namespace {
 
 constexpr double kLeastShare = 0.02;  // less is not worth a sentence
+/// Fused kernels reach 35% (FlashAttention-2 on an H200) to 68% (cuDNN) of a card's bf16 peak.
+constexpr double kFusedAttentionOfPeak = 0.5;
 
 std::string count_and_time(const CountAndTime& one) {
   return fmt::format("{} in {}", one.count, format_ms(one.us / 1000));
@@ -40,12 +43,20 @@ Finding finding_of_share(std::string_view id, std::string sentence, std::vector<
 void find_math_attention(const TraceFacts& facts, std::string_view id, Findings& findings) {
   const std::int64_t math = facts.math_attention.count, all = math + facts.fast_attention.count;
   if (math == 0) return;
-  const CountAndTime& softmax = facts.of(KernelClass::kSoftmax);
-  const double factor = factor_without(facts.gpu_us(), softmax.us);
+  const CountAndTime &softmax = facts.of(KernelClass::kSoftmax), &work = facts.math_attention_work;
+  const KnownCard* card = facts.device.empty() ? nullptr : card_of(facts.device);
+  const bool is_predicted = work.count > 0 && card != nullptr && card->bf16 > 0 && facts.math_attention_flops > 0;
+  const double fused_us = is_predicted ? 1e6 * facts.math_attention_flops / (kFusedAttentionOfPeak * card->bf16) : 0;
+  const double saved_us = is_predicted ? std::max(0.0, work.us - fused_us) : softmax.us;
+  const double factor = factor_without(facts.gpu_us(), saved_us);
   std::vector<Evidence> evidence = {
       {"aten::_scaled_dot_product_attention_math", fmt::format("{} of {} calls of attention", math, all), "0"}};
   if (softmax.count > 0)
     evidence.push_back({"kernels of softmax, which a fused kernel has none of", count_and_time(softmax), "0"});
+  if (is_predicted)
+    evidence.push_back({"all kernels of these calls", count_and_time(work),
+                        fmt::format("{} at {:.0f}% of the {}'s bf16 peak", format_ms(fused_us / 1000),
+                                    100 * kFusedAttentionOfPeak, card->name)});
   findings.push_back(
       {.id = std::string(id),
        .severity = severity_of(factor),
@@ -56,13 +67,16 @@ void find_math_attention(const TraceFacts& facts, std::string_view id, Findings&
            "dtype "
            "or none, and no sdpa_kernel(SDPBackend.MATH); with sdpa_kernel(SDPBackend.FLASH_ATTENTION) PyTorch says "
            "what is against it",
-       .cost = {.words = softmax.count > 0 ? "its softmax and masks alone: " + of_the_gpu(factor)
-                                           : "memory and time that grow with the square of the tokens",
-                .factor = softmax.count > 0 ? std::optional(factor) : std::nullopt}});
+       .cost = {.words = is_predicted        ? of_the_gpu(factor)
+                         : softmax.count > 0 ? "its softmax and masks alone: " + of_the_gpu(factor)
+                                             : "memory and time that grow with the square of the tokens",
+                .factor = saved_us > 0 ? std::optional(factor) : std::nullopt}});
 }
 
 void find_fp8_storage(const TraceFacts& facts, std::string_view id, Findings& findings) {
   if (facts.fp8_casts.count == 0 || facts.scaled_matmuls.count >= facts.fp8_casts.count) return;
+  const CountAndTime& work = facts.fp8_cast_work;
+  const double factor = factor_without(facts.gpu_us(), work.us);
   findings.push_back(
       {.id = std::string(id),
        .severity = Severity::kWrong,
@@ -71,28 +85,34 @@ void find_fp8_storage(const TraceFacts& facts, std::string_view id, Findings& fi
                     {"aten::_scaled_mm", std::to_string(facts.scaled_matmuls.count), "one for each of these matmuls"}},
        .mend = "compute in FP8 (torchao Float8DynamicActivationFloat8WeightConfig, torch._scaled_mm), or keep the "
                "weights in bf16 if they fit",
-       .cost = {.words = "FP8 gains no time over bf16 here, and each cast moves the weights once more", .factor = {}}});
+       .cost = {.words = work.count > 0 ? "than with weights in bf16, " + of_the_gpu(factor)
+                                        : "FP8 gains no time over bf16 here, and each cast moves the weights once more",
+                .factor = work.count > 0 ? std::optional(factor) : std::nullopt}});
 }
 
 void find_casts(const TraceFacts& facts, std::string_view id, Findings& findings) {
   if (facts.casts.count == 0 || facts.casts.count < facts.matmuls.count) return;
+  const CountAndTime& work = facts.cast_work;
+  const double factor = factor_without(facts.gpu_us(), work.us);
   findings.push_back(
       {.id = std::string(id),
-       .severity = Severity::kCould,
+       .severity = work.count > 0 ? severity_of(factor) : Severity::kCould,
        .sentence = fmt::format("There are {} casts between float dtypes, and {} matmuls.", facts.casts.count,
                                facts.matmuls.count),
        .evidence = {{"aten::copy_ between float dtypes", count_and_time(facts.casts) + " of the host",
                      "fewer than matmuls"}},
        .mend = "load the model in the dtype that computes, model.to(torch.bfloat16), and leave out torch.autocast",
-       .cost = {.words = "a kernel and a launch for each, and weights that are read in f32", .factor = {}}});
+       .cost = {.words = work.count > 0 ? of_the_gpu(factor)
+                                        : "a kernel and a launch for each, and weights that are read in f32",
+                .factor = work.count > 0 ? std::optional(factor) : std::nullopt}});
 }
 
 void find_late_launches(const TraceFacts& facts, std::string_view id, Findings& findings) {
-  const double idle = facts.idle_of(IdleCause::kLaunch), span = facts.span_us();
+  const double idle = facts.late_us, span = facts.span_us();
   if (span <= 0 || idle <= kLeastShare * span) return;
   findings.push_back(finding_of_share(
       id, fmt::format("The GPU is idle for {:.0f}% of the time, waiting for launches.", 100 * idle / span),
-      {{"gaps before kernels whose launch began when the GPU had no work",
+      {{"gaps before kernels whose launch began when the GPU had no work, beyond those of a CUDA graph",
         fmt::format("{} of {}", format_ms(idle / 1000), format_ms(span / 1000)), "below 2%"},
        {"launches of the host", count_and_time(facts.launches), "fewer"},
        {"cudaGraphLaunch", std::to_string(facts.graph_launches),
@@ -114,9 +134,9 @@ void find_layout_changes(const TraceFacts& facts, std::string_view id, Findings&
 
 void find_syncs(const TraceFacts& facts, std::string_view id, Findings& findings) {
   const double idle = facts.idle_of(IdleCause::kSync), span = facts.span_us();
-  const bool is_idle = span > 0 && idle > kLeastShare * span;
+  const bool is_idle = span > 0 && span - facts.without_syncs_us > kLeastShare * span;
   if (!is_idle && facts.items.count <= facts.steps) return;  // one result a step is what is asked for
-  const double factor = factor_without(span, idle);
+  const double factor = factor_without(span, span - facts.without_syncs_us);
   std::vector<Evidence> evidence = {
       {"aten::_local_scalar_dense (.item(), bool(), float())", count_and_time(facts.items), "0 in the loop"}};
   if (facts.syncs.count > 0)
@@ -148,17 +168,21 @@ void find_weight_copies(const TraceFacts& facts, std::string_view id, Findings& 
 }
 
 void find_f32_matmuls(const TraceFacts& facts, std::string_view id, Findings& findings) {
-  const auto found = facts.matmul_dtypes.find("f32");
+  const CountAndTime& found = facts.f32_matmuls;
   const double gpu = facts.gpu_us();
-  if (found == facts.matmul_dtypes.end() || found->second.us <= kLeastShare * gpu) return;
-  findings.push_back(
-      {.id = std::string(id),
-       .severity = Severity::kCould,  // another precision is the user's choice
-       .sentence = fmt::format("{:.0f}% of the GPU's work are matmuls in f32 without tensor cores.",
-                               100 * found->second.us / gpu),
-       .evidence = {{"kernels of matmuls whose names say f32", count_and_time(found->second), "tf32 or bf16"}},
-       .mend = "torch.set_float32_matmul_precision(\"high\"), or model.to(torch.bfloat16)",
-       .cost = {.words = "these matmuls take several times as long as in TF32", .factor = {}}});
+  if (found.us <= kLeastShare * gpu) return;
+  const KnownCard* card = facts.device.empty() ? nullptr : card_of(facts.device);
+  const bool is_predicted = card != nullptr && card->tf32 > card->f32;
+  const double factor = is_predicted ? factor_without(gpu, found.us * (1 - card->f32 / card->tf32)) : 1;
+  findings.push_back({.id = std::string(id),
+                      .severity = Severity::kCould,  // another precision is the user's choice
+                      .sentence = fmt::format("{:.0f}% of the GPU's work are matmuls in f32 without tensor cores.",
+                                              100 * found.us / gpu),
+                      .evidence = {{"kernels of matmuls whose names say f32", count_and_time(found), "tf32 or bf16"}},
+                      .mend = "torch.set_float32_matmul_precision(\"high\"), or model.to(torch.bfloat16)",
+                      .cost = {.words = is_predicted ? "than in TF32, " + of_the_gpu(factor)
+                                                     : "these matmuls take several times as long as in TF32",
+                               .factor = is_predicted ? std::optional(factor) : std::nullopt}});
 }
 
 void find_compilations(const TraceFacts& facts, std::string_view id, Findings& findings) {

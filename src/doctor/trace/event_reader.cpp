@@ -73,9 +73,10 @@ bool EventReader::read_member(std::string_view key, int depth) {
 }
 
 bool EventReader::read_argument(std::string_view key, int depth) {
-  if (key == "correlation") return read_correlation(depth);
+  if (key == "correlation") return read_integer(event_.correlation, depth);
   if (key == "bytes") return read_number(event_.bytes, depth);
   if (key == "Input type" && *at_ == '[') return read_types(depth + 1);
+  if (key == "Input Dims" && *at_ == '[') return read_shapes(depth + 1);
   return pass_value(depth);
 }
 
@@ -86,6 +87,30 @@ bool EventReader::read_types(int depth) {
     const std::size_t at = i++;
     return at < types_.size() ? read_text(event_.input_types[at], types_[at], depth) : pass_value(depth);
   });
+}
+
+bool EventReader::read_shapes(int depth) {
+  event_.input_shapes = {};
+  std::size_t i = 0;
+  return read_elements(depth, [&] {
+    const std::size_t at = i++;
+    return at < event_.input_shapes.size() && *at_ == '[' ? read_shape(event_.input_shapes[at], depth + 1)
+                                                          : pass_value(depth);
+  });
+}
+
+bool EventReader::read_shape(TracedShape& shape, int depth) {
+  std::size_t rank = 0;
+  bool is_kept = true;
+  const bool is_whole = read_elements(depth, [&] {
+    std::optional<std::int64_t> extent;
+    if (!read_integer(extent, depth)) return false;
+    is_kept = is_kept && extent && rank < shape.extents.size();
+    if (is_kept) shape.extents[rank++] = *extent;
+    return true;
+  });
+  shape.rank = is_kept ? static_cast<int>(rank) : 0;
+  return is_whole;
 }
 
 bool EventReader::read_text(std::string_view& text, std::string& unescaped, int depth) {
@@ -102,12 +127,12 @@ bool EventReader::read_number(double& number, int depth) {
   return true;
 }
 
-bool EventReader::read_correlation(int depth) {
-  event_.correlation.reset();
+bool EventReader::read_integer(std::optional<std::int64_t>& number, int depth) {
+  number.reset();
   if (!is(kDigit, *at_)) return pass_value(depth);
   std::string_view token;
   if (!pass_scalar(token)) return false;
-  event_.correlation = parse<std::int64_t>(token);
+  number = parse<std::int64_t>(token);
   return true;
 }
 

@@ -30,8 +30,10 @@ class EventReader {
   bool read_string(std::string_view& text, std::string* unescaped);
   bool read_text(std::string_view& text, std::string& unescaped, int depth);
   bool read_number(double& number, int depth);
-  bool read_correlation(int depth);
+  bool read_integer(std::optional<std::int64_t>& number, int depth);
   bool read_types(int depth);
+  bool read_shapes(int depth);
+  bool read_shape(TracedShape& shape, int depth);
   bool read_member(std::string_view key, int depth);
   bool read_argument(std::string_view key, int depth);
   template <typename OnMember>

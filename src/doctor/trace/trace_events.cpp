@@ -17,7 +17,7 @@ constexpr std::size_t kMostEventBytes = std::size_t{4} << 20;  // call stacks ma
 }  // namespace
 
 /// Outside the list of events it follows the nesting of objects, lists and strings byte by byte, and collects the keys
-/// at depth 1. In the list it keeps the text until an event is whole.
+/// at depth 1 and the name of the first device: "deviceProperties": [{"id": 0, "name": "..."}]. In the list it keeps the text until an event is whole.
 class TraceSplitter::State {
  public:
   State(std::string context, OnEvent on_event)
@@ -32,6 +32,7 @@ class TraceSplitter::State {
     if (depth_ != 0 || !has_begun_) fail("{} is cut off: its JSON does not end", context_);
     if (!has_events_) fail("{} is no trace: it has no list \"traceEvents\"", context_);
   }
+  [[nodiscard]] const std::string& device() const { return device_; }
 
  private:
   /// Takes everything but the beginning of an event that is not yet whole.
@@ -83,6 +84,7 @@ class TraceSplitter::State {
         break;
       case ':':
         if (depth_ == 1) key_ = last_string_;
+        is_name_ = depth_ == kDeviceDepth && last_string_ == "name";
         break;
       default:
         break;
@@ -95,7 +97,10 @@ class TraceSplitter::State {
       is_escaped_ = true;
     } else if (c == '"') {
       in_string_ = false;
-    } else if (depth_ == 1 && last_string_.size() < 32) {
+      if (is_name_ && device_.empty()) device_ = last_string_;
+      is_name_ = false;
+    } else if ((depth_ == 1 || (depth_ == kDeviceDepth && key_ == "deviceProperties")) &&
+               last_string_.size() < kMostNameBytes) {
       last_string_ += c;
     }
   }
@@ -111,12 +116,16 @@ class TraceSplitter::State {
     --depth_;
   }
 
+  static constexpr int kDeviceDepth = 3;
+  static constexpr std::size_t kMostNameBytes = 64;
+
   std::string context_;
   OnEvent on_event_;
   EventReader reader_;
   std::string text_;  // not yet taken
   std::size_t next_try_bytes_ = 0;
-  std::string key_, last_string_;
+  std::string key_, last_string_, device_;
+  bool is_name_ = false;  // the next string at this depth is a device's name
   int depth_ = 0;
   bool in_events_ = false, in_string_ = false, is_escaped_ = false, has_begun_ = false, has_events_ = false;
 };
@@ -126,8 +135,9 @@ TraceSplitter::TraceSplitter(std::string context, OnEvent on_event)
 TraceSplitter::~TraceSplitter() = default;
 void TraceSplitter::add(std::string_view part) { state_->add(part); }
 void TraceSplitter::finish() { state_->finish(); }
+const std::string& TraceSplitter::device() const { return state_->device(); }
 
-void read_trace(const std::filesystem::path& path, const TraceSplitter::OnEvent& on_event) {
+std::string read_trace(const std::filesystem::path& path, const TraceSplitter::OnEvent& on_event) {
   const std::string name = path.native();
   if (!std::filesystem::is_regular_file(path)) fail("cannot read {}: it is no file", name);
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // reads plain text too
@@ -146,6 +156,7 @@ void read_trace(const std::filesystem::path& path, const TraceSplitter::OnEvent&
   static_cast<void>(gzerror(file.get(), &status));
   if (status == Z_BUF_ERROR) fail("{} is cut off or no gzip file", name);
   splitter.finish();
+  return splitter.device();
 }
 
 }  // namespace headroom::doctor

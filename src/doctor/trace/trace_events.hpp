@@ -12,6 +12,12 @@
 /// Reads traces of torch.profiler (Chrome's format, plain or gzip) event by event. Traces are untrusted.
 namespace headroom::doctor {
 
+/// The extents of an operand, outermost first; those of more than four are not kept (rank 0).
+struct TracedShape {
+  int rank = 0;
+  std::array<std::int64_t, 4> extents{};
+};
+
 /// The members of a complete event ("ph": "X") that are used; one that an event does not have is empty. Texts are valid
 /// until the function that got the event returns.
 struct TraceEvent {
@@ -20,6 +26,7 @@ struct TraceEvent {
   std::optional<std::int64_t> correlation;        ///< of a launch and its kernel
   double bytes = 0;                               ///< of a copy
   std::array<std::string_view, 2> input_types{};  ///< of the first two inputs of an op, with record_shapes
+  std::array<TracedShape, 2> input_shapes{};      ///< likewise
   [[nodiscard]] double end_us() const { return begin_us + duration_us; }
 };
 
@@ -37,13 +44,15 @@ class TraceSplitter {
   void add(std::string_view part);
   /// Call it after the last part: throws Error if the trace is cut off or has no list of events.
   void finish();
+  /// The name of the trace's first GPU ("NVIDIA H200"), "" as long as none was read.
+  [[nodiscard]] const std::string& device() const;
 
  private:
   class State;
   std::unique_ptr<State> state_;
 };
 
-/// Reads a file. Throws Error, naming it, if it cannot be read, is cut off, or is no trace.
-void read_trace(const std::filesystem::path& file, const TraceSplitter::OnEvent& on_event);
+/// Reads a file, and returns the name of its first GPU, "" if it has none. Throws Error, naming it, if it cannot be read, is cut off, or is no trace.
+std::string read_trace(const std::filesystem::path& file, const TraceSplitter::OnEvent& on_event);
 
 }  // namespace headroom::doctor

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -24,6 +25,10 @@ constexpr std::array kNames = {
 
 /// A launch takes about this long; one that begins no earlier before the GPU ran out of work came too late.
 constexpr double kLaunchUs = 10;
+/// An asynchronous copy that keeps the host for longer waits for the device: its host memory is pageable.
+constexpr double kBlockingUs = 50;
+/// Between kernels of a CUDA graph on an H200: the mean of tests/doctor/traces/h200/clean_captured.
+constexpr double kGraphGapUs = 0.8;
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -34,6 +39,15 @@ bool is_fp8(std::string_view type) { return type.find("Float8") != std::string_v
 bool is_float(std::string_view type) {  // without double, which is that of scalars
   return type == "float" || type.find("Half") != std::string_view::npos ||
          type.find("BFloat16") != std::string_view::npos || is_fp8(type);
+}
+
+/// Of queries [..., tokens, width] and keys [..., tokens, width]: two matmuls.
+double attention_flops(const TracedShape& queries, const TracedShape& keys) {
+  if (queries.rank < 2 || keys.rank != queries.rank) return 0;
+  double flops = 4 * static_cast<double>(keys.extents[static_cast<std::size_t>(keys.rank) - 2]);
+  for (int axis = 0; axis < queries.rank; ++axis)
+    flops *= static_cast<double>(std::max<std::int64_t>(0, queries.extents[static_cast<std::size_t>(axis)]));
+  return std::max(0.0, flops);
 }
 
 }  // namespace
@@ -73,9 +87,12 @@ KernelName TraceCollector::class_of(std::string_view kernel) {
 }
 
 void TraceCollector::add_gpu_work(const TraceEvent& event) {
-  work_.push_back({{event.begin_us, event.end_us()}, event.correlation.value_or(-1)});
   const bool is_kernel = event.category == "kernel";
   const KernelName name = is_kernel ? class_of(event.name) : KernelName{KernelClass::kCopy, {}};
+  work_.push_back({.begin_us = event.begin_us,
+                   .duration_us = static_cast<float>(event.duration_us),
+                   .is_f32_matmul = name.kernel_class == KernelClass::kMatmul && name.dtype == "f32",
+                   .correlation = event.correlation.value_or(-1)});
   facts_.classes[static_cast<std::size_t>(name.kernel_class)].add(event.duration_us);
   if (name.kernel_class == KernelClass::kMatmul) facts_.matmul_dtypes[std::string(name.dtype)].add(event.duration_us);
   if (is_kernel && event.name.starts_with("triton_")) ++facts_.compiled_kernels;
@@ -93,6 +110,8 @@ void TraceCollector::add_runtime_call(const TraceEvent& event) {
   if (is_graph || name.starts_with("cudaLaunchKernel") || name.starts_with("cuLaunchKernel"))
     facts_.launches.add(event.duration_us);
   if (event.correlation) launched_us_.emplace_back(*event.correlation, event.begin_us);
+  if (name == "cudaMemcpyAsync" && event.duration_us > kBlockingUs)
+    blocking_copies_.push_back({event.begin_us, event.end_us()});
   if (is_one_of(name, {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cuStreamSynchronize",
                        "cuCtxSynchronize", "cudaMemcpy"})) {
     facts_.syncs.add(event.duration_us);
@@ -105,65 +124,154 @@ void TraceCollector::add_op(const TraceEvent& event) {
   const bool is_first = facts_.ops_to_us == facts_.ops_from_us;
   facts_.ops_from_us = is_first ? event.begin_us : std::min(facts_.ops_from_us, event.begin_us);
   facts_.ops_to_us = is_first ? event.end_us() : std::max(facts_.ops_to_us, event.end_us());
-  if (name == "aten::_scaled_dot_product_attention_math") facts_.math_attention.add(event.duration_us);
+  const auto add = [&](CountAndTime& sum, Spans& spans) {
+    sum.add(event.duration_us);
+    spans.push_back({event.begin_us, event.end_us()});
+  };
+  if (name == "aten::_scaled_dot_product_attention_math") {
+    add(facts_.math_attention, math_attentions_);
+    facts_.math_attention_flops += attention_flops(event.input_shapes[0], event.input_shapes[1]);
+  }
   constexpr std::string_view kFused = "aten::_scaled_dot_product_";
   if (name.starts_with(kFused) && is_one_of(name.substr(kFused.size(), name.find("_attention") - kFused.size()),
                                             {"flash", "efficient", "cudnn", "fused", "cpp"}))
     facts_.fast_attention.add(event.duration_us);
-  if (name == "aten::_local_scalar_dense") facts_.items.add(event.duration_us);
+  if (name == "aten::_local_scalar_dense") add(facts_.items, items_);
   if (name == "aten::_scaled_mm") facts_.scaled_matmuls.add(event.duration_us);
   const auto& [to, from] = event.input_types;
   if (is_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}))
     facts_.matmuls.add(event.duration_us);
   // A cast ends in copy_(destination, source); casts around it would count again.
   if (name == "aten::copy_" && is_float(to) && is_float(from) && to != from)
-    (is_fp8(from) ? facts_.fp8_casts : facts_.casts).add(event.duration_us);
+    is_fp8(from) ? add(facts_.fp8_casts, fp8_casts_) : add(facts_.casts, casts_);
   // Other ops of a compilation are around it or in it.
-  if (name.find("compile_inner") != std::string_view::npos) facts_.compilations.add(event.duration_us);
+  if (name.find("compile_inner") != std::string_view::npos) add(facts_.compilations, compilations_);
 }
 
-void TraceCollector::find_idle_times() {
-  if (work_.empty()) return;
-  std::ranges::sort(work_, {}, [](const GpuWork& work) { return work.span.begin_us; });
-  std::ranges::sort(launched_us_);
-  std::ranges::sort(syncs_, {}, &Span::begin_us);
-  facts_.from_us = work_.front().span.begin_us;
-  double busy_until = work_.front().span.begin_us;
-  std::size_t sync = 0;
-  for (const GpuWork& work : work_) {
-    const double gap = work.span.begin_us - busy_until;
-    if (gap > 0) {
-      const auto launch = std::ranges::lower_bound(launched_us_, std::pair{work.correlation, -1e300});
-      const bool is_known = launch != launched_us_.end() && launch->first == work.correlation;
-      // A synchronization that ends within the gap or just before it held the host back.
-      while (sync < syncs_.size() && syncs_[sync].end_us < busy_until) ++sync;
-      const bool is_held =
-          sync < syncs_.size() && syncs_[sync].begin_us < busy_until + gap && syncs_[sync].end_us <= work.span.begin_us;
-      const IdleCause cause = is_held                                                ? IdleCause::kSync
-                              : is_known && launch->second >= busy_until - kLaunchUs ? IdleCause::kLaunch
-                                                                                     : IdleCause::kOther;
-      facts_.idle_us[static_cast<std::size_t>(cause)] += gap;
+std::optional<double> TraceCollector::launch_of(const GpuWork& work) const {
+  const auto launch = std::ranges::lower_bound(launched_us_, std::pair{work.correlation, -1e300});
+  return launch != launched_us_.end() && launch->first == work.correlation ? std::optional(launch->second)
+                                                                           : std::nullopt;
+}
+
+void TraceCollector::attribute(const GpuWork& work, double launch_us) {
+  const auto launched_in = [&](const Spans& spans) {
+    const auto after = std::ranges::upper_bound(spans, launch_us, {}, &Span::begin_us);
+    return after != spans.begin() && std::prev(after)->end_us >= launch_us;
+  };
+  const bool is_attention = launched_in(math_attentions_);
+  if (is_attention) {  // with the casts in it
+    facts_.math_attention_work.add(work.duration_us);
+  } else if (launched_in(fp8_casts_)) {
+    facts_.fp8_cast_work.add(work.duration_us);
+  } else if (launched_in(casts_)) {
+    facts_.cast_work.add(work.duration_us);
+  }
+  if (work.is_f32_matmul && !is_attention) facts_.f32_matmuls.add(work.duration_us);
+}
+
+/// The same launches and work, one after the other as traced, where the host does not wait: each launch comes earlier
+/// by all waits before it.
+class TraceCollector::Replay {
+ public:
+  Replay(Spans waits, double from_us) : from_us_(from_us), busy_until_us_(from_us) {
+    std::ranges::sort(waits, {}, &Span::begin_us);
+    for (const Span& wait : waits) {
+      if (waits_.empty() || wait.begin_us > waits_.back().end_us) {
+        waited_before_us_.push_back(waits_.empty() ? 0 : waited_before_us_.back() + length_of(waits_.back()));
+        waits_.push_back(wait);
+      } else {
+        waits_.back().end_us = std::max(waits_.back().end_us, wait.end_us);
+      }
     }
-    const double begins = std::max(work.span.begin_us, busy_until);
-    facts_.busy_us += std::max(0.0, work.span.end_us - begins);
-    busy_until = std::max(busy_until, work.span.end_us);
+  }
+  /// `gap_us` was idle before the work; `launch_us` only where it is known; `adds_us` of the work overlaps nothing.
+  void add(const GpuWork& work, std::optional<double> launch_us, double gap_us, IdleCause cause, double adds_us) {
+    double begins = busy_until_us_ + (cause == IdleCause::kOther ? gap_us : std::min(gap_us, kGraphGapUs));
+    if (launch_us) {
+      const double latency = std::min(work.begin_us - *launch_us, kLaunchUs);
+      const double arrives = *launch_us - waited_before(*launch_us) + latency;
+      if (cause == IdleCause::kLaunch || cause == IdleCause::kSync) late_us_ += std::max(0.0, arrives - begins);
+      if (cause != IdleCause::kOther) begins = std::max(begins, arrives);
+    }
+    busy_until_us_ = begins + adds_us;
+  }
+  [[nodiscard]] double span_us() const { return busy_until_us_ - from_us_; }
+  [[nodiscard]] double late_us() const { return late_us_; }
+
+ private:
+  static double length_of(const Span& span) { return span.end_us - span.begin_us; }
+  [[nodiscard]] double waited_before(double us) const {
+    const auto after = std::ranges::upper_bound(waits_, us, {}, &Span::begin_us);
+    if (after == waits_.begin()) return 0;
+    const auto last = static_cast<std::size_t>(after - waits_.begin()) - 1;
+    return waited_before_us_[last] + std::min(us, waits_[last].end_us) - waits_[last].begin_us;
+  }
+
+  Spans waits_;  // in order, apart from each other
+  std::vector<double> waited_before_us_;
+  double from_us_, busy_until_us_, late_us_ = 0;
+};
+
+void TraceCollector::look_at_work() {
+  if (work_.empty()) return;
+  std::ranges::sort(work_, {}, &GpuWork::begin_us);
+  std::ranges::sort(launched_us_);
+  for (Spans* spans : all_spans()) std::ranges::sort(*spans, {}, &Span::begin_us);
+  Spans waits = syncs_;
+  waits.insert(waits.end(), items_.begin(), items_.end());
+  facts_.from_us = work_.front().begin_us;
+  Replay without_syncs(waits, facts_.from_us);
+  waits.insert(waits.end(), blocking_copies_.begin(), blocking_copies_.end());
+  waits.insert(waits.end(), compilations_.begin(), compilations_.end());
+  Replay without_waits(std::move(waits), facts_.from_us);
+  double busy_until = facts_.from_us;
+  std::size_t sync = 0;
+  const auto waited_in_queue = [&](const GpuWork& work, std::optional<double> launch) {
+    return &work != &work_.front() && launch && work.begin_us - *launch > 2 * kLaunchUs;
+  };
+  // The first launches of a trace are slow; those from when the host is ahead show what it reaches.
+  bool is_warm =
+      std::ranges::none_of(work_, [&](const GpuWork& work) { return waited_in_queue(work, launch_of(work)); });
+  for (const GpuWork& work : work_) {
+    const std::optional<double> launch = launch_of(work);
+    if (launch) attribute(work, *launch);
+    const double gap = std::max(0.0, work.begin_us - busy_until);
+    is_warm = is_warm || (gap == 0 && waited_in_queue(work, launch));
+    // A synchronization that ends within the gap or just before it held the host back.
+    while (sync < syncs_.size() && syncs_[sync].end_us < busy_until) ++sync;
+    const bool is_held =
+        sync < syncs_.size() && syncs_[sync].begin_us < busy_until + gap && syncs_[sync].end_us <= work.begin_us;
+    const IdleCause cause = is_held                                                  ? IdleCause::kSync
+                            : is_warm && launch && *launch >= busy_until - kLaunchUs ? IdleCause::kLaunch
+                                                                                     : IdleCause::kOther;
+    facts_.idle_us[static_cast<std::size_t>(cause)] += gap;
+    const double end = work.begin_us + work.duration_us;
+    const double adds = std::max(0.0, end - std::max(work.begin_us, busy_until));
+    without_syncs.add(work, launch, gap, cause, adds);
+    without_waits.add(work, launch, gap, cause, adds);
+    facts_.busy_us += adds;
+    busy_until = std::max(busy_until, end);
   }
   facts_.to_us = busy_until;
+  facts_.without_syncs_us = without_syncs.span_us();
+  facts_.late_us = without_waits.late_us();
 }
 
 TraceFacts TraceCollector::take() {
-  find_idle_times();
+  look_at_work();
   work_.clear();
   launched_us_.clear();
-  syncs_.clear();
+  for (Spans* spans : all_spans()) spans->clear();
   return std::exchange(facts_, {});
 }
 
 TraceFacts look_at_trace(const std::filesystem::path& file) {
   TraceCollector collector;
-  read_trace(file, [&](const TraceEvent& event) { collector.add(event); });
+  std::string device = read_trace(file, [&](const TraceEvent& event) { collector.add(event); });
   TraceFacts facts = collector.take();
   if (facts.events == 0) fail("{} has no events with a duration", file.native());
+  facts.device = std::move(device);
   return facts;
 }
 
@@ -175,6 +283,7 @@ std::vector<Fact> describe(const TraceFacts& facts) {
   const double gpu = facts.gpu_us();
   add("events", std::to_string(facts.events));
   if (facts.steps > 0) add("steps", std::to_string(facts.steps));
+  if (!facts.device.empty()) add("device", facts.device);
   if (gpu <= 0) return all;
   add("GPU", fmt::format("busy for {} of {}", format_ms(facts.busy_us / 1000), format_ms(facts.span_us() / 1000)));
   for (std::size_t i = 0; i < kKernelClasses; ++i)

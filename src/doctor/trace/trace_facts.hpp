@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,10 @@ struct TraceFacts {
   double ops_from_us = 0, ops_to_us = 0;  ///< of the host's ops
   double busy_us = 0;                     ///< at least one stream works
   std::array<double, 3> idle_us{};        ///< by IdleCause
+  double without_syncs_us =
+      0;               ///< span_us() if the host never waited for the GPU: launches come earlier, in their order
+  double late_us = 0;  ///< idle since launches come too late even if it neither waited nor compiled
+  std::string device;  ///< the first GPU's name, "" if the trace has none
   std::array<CountAndTime, kKernelClasses> classes{};
   std::map<std::string, CountAndTime> matmul_dtypes;  ///< "" where the name does not say
   CountAndTime launches;                              ///< calls of the host that launch kernels
@@ -57,9 +62,12 @@ struct TraceFacts {
   CountAndTime fast_attention;  ///< the fused ones
   CountAndTime fp8_casts;       ///< aten::copy_ from FP8 to a wider dtype
   CountAndTime casts;           ///< between other float dtypes
-  CountAndTime scaled_matmuls;  ///< aten::_scaled_mm
-  CountAndTime matmuls;         ///< aten::mm and the like
-  CountAndTime weight_copies;   ///< host to device, of at least 1 MiB
+  CountAndTime math_attention_work, fp8_cast_work, cast_work;  ///< the GPU's work that these ops launched
+  double math_attention_flops = 0;                             ///< by the ops' shapes, without regard to masks
+  CountAndTime f32_matmuls;                                    ///< kernels of other ops than math attention
+  CountAndTime scaled_matmuls;                                 ///< aten::_scaled_mm
+  CountAndTime matmuls;                                        ///< aten::mm and the like
+  CountAndTime weight_copies;                                  ///< host to device, of at least 1 MiB
   double weight_copy_bytes = 0;
   CountAndTime compilations;          ///< torch.compile while the trace ran
   std::int64_t compiled_kernels = 0;  ///< triton_*
@@ -74,7 +82,8 @@ struct TraceFacts {
   [[nodiscard]] double idle_of(IdleCause cause) const { return idle_us[static_cast<std::size_t>(cause)]; }
 };
 
-/// Takes events in any order. Memory: 16 bytes for each launch and synchronization, 24 for each kernel and copy.
+/// Takes events in any order. Memory: 16 bytes for each launch, synchronization, cast and attention, 24 for each kernel
+/// and copy. Work belongs to an op if it was launched while the op ran, on whichever thread.
 class TraceCollector {
  public:
   void add(const TraceEvent& event);
@@ -84,20 +93,29 @@ class TraceCollector {
   struct Span {
     double begin_us, end_us;
   };
+  using Spans = std::vector<Span>;
   struct GpuWork {
-    Span span;
+    double begin_us;
+    float duration_us;
+    bool is_f32_matmul;
     std::int64_t correlation;
   };
+  class Replay;
   [[nodiscard]] KernelName class_of(std::string_view kernel);
   void add_gpu_work(const TraceEvent& event);
   void add_runtime_call(const TraceEvent& event);
   void add_op(const TraceEvent& event);
-  void find_idle_times();
+  [[nodiscard]] std::optional<double> launch_of(const GpuWork& work) const;
+  void attribute(const GpuWork& work, double launch_us);
+  void look_at_work();
 
   TraceFacts facts_;
   std::vector<GpuWork> work_;
   std::vector<std::pair<std::int64_t, double>> launched_us_;  // correlation to when the host began the launch
-  std::vector<Span> syncs_;
+  Spans syncs_, items_, blocking_copies_, compilations_, math_attentions_, fp8_casts_, casts_;
+  [[nodiscard]] std::array<Spans*, 7> all_spans() {
+    return {&syncs_, &items_, &blocking_copies_, &compilations_, &math_attentions_, &fp8_casts_, &casts_};
+  }
   std::map<std::string, KernelName, std::less<>> known_kernels_;  // a trace repeats its few hundred names
 };
 
