@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Times a forward pass of diffusers' QwenImageTransformer2DModel in PyTorch, raw trials kept, for each of several sizes.
+
+    python3 bench/peers/qwen_torch.py --device cuda --dtype bf16 --attention _native_cudnn --real-rope --compile-blocks --graph \\
+        --size 83x83 --text-tokens 256 --rounds 6 --beside "build/release/headroom bench qwen-image --random-weights 0 \\
+        --device cuda --opt lossless --token-rows 83 --token-columns 83 --text-tokens 256 --out headroom-{round}.json" \\
+        --save pytorch-{round}.json
+
+Random weights, as Headroom's stand-ins are. The text has no mask: diffusers' pipeline drops one that is all ones. --real-rope turns
+queries and keys by real tables in place of complex ones, which torch.compile cannot fuse. --fp8 computes the matmuls of tokens in the
+blocks in FP8 with a scale for each row, as torchao does. Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
+"""
+
+import argparse
+
+import torch
+
+from diffusers import QwenImageTransformer2DModel
+from diffusers.models.transformers import transformer_qwenimage
+
+import flux_peer
+import flux_torch
+import peer_result
+from launched import plan_of
+from rounds import in_rounds, tell
+
+CONFIG = {"patch_size": 2, "in_channels": 64, "out_channels": 16, "num_layers": 60, "attention_head_dim": 128,
+          "num_attention_heads": 24, "joint_attention_dim": 3584, "guidance_embeds": False, "axes_dims_rope": [16, 56, 56]}
+INPUT_SETS = 2
+
+
+class AtOneSize(torch.nn.Module):
+    """The model with the image's size fixed, so that its inputs are tensors alone."""
+
+    def __init__(self, model, rows, columns):
+        super().__init__()
+        self.model, self.shapes = model, [[(1, rows, columns)]]
+
+    def forward(self, hidden_states, encoder_hidden_states, timestep, return_dict=False):
+        return self.model(hidden_states=hidden_states, encoder_hidden_states=encoder_hidden_states, timestep=timestep,
+                          img_shapes=self.shapes, return_dict=return_dict)
+
+
+class RealTables(torch.nn.Module):
+    """The model's positions as [tokens, pairs, 2]: cosine and sine of each angle."""
+
+    def __init__(self, embed):
+        super().__init__()
+        self.embed = embed
+
+    def forward(self, *args, **kwargs):
+        return tuple(torch.view_as_real(table).contiguous() for table in self.embed(*args, **kwargs))
+
+
+def turn(x, table, use_real=True, use_real_unbind_dim=-1):
+    """apply_rotary_emb_qwen() with such a table; x [batch, tokens, heads, width]."""
+    del use_real, use_real_unbind_dim
+    cosine, sine = table[None, :, None, :, 0], table[None, :, None, :, 1]
+    even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2).type_as(x)
+
+
+def use_real_tables(model):
+    model.pos_embed = RealTables(model.pos_embed)
+    transformer_qwenimage.apply_rotary_emb_qwen = turn
+
+
+def random_model(args, device, dtype):
+    with torch.device("meta"):
+        model = QwenImageTransformer2DModel.from_config(CONFIG)
+    rope = QwenImageTransformer2DModel.from_config(CONFIG | {"num_layers": 0}).pos_embed  # plain tensors, lost on "meta"
+    model = model.to(dtype).to_empty(device=device)
+    model.pos_embed = rope
+    model = flux_peer.fill(model.eval(), args.seed)
+    if args.fp8:
+        flux_peer.quantize_fp8(model.transformer_blocks)
+    model.set_attention_backend(args.attention)
+    if args.real_rope:
+        use_real_tables(model)
+    if args.compile_blocks:
+        flux_peer.compile_blocks(model, args.compile_mode)
+    return model
+
+
+def random_inputs(args, device, dtype, generator):
+    rows, columns = args.size
+    draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
+    return {"hidden_states": draw(args.batch, rows * columns, CONFIG["in_channels"]),
+            "encoder_hidden_states": draw(args.batch, args.text_tokens, CONFIG["joint_attention_dim"]),
+            "timestep": torch.rand(args.batch, generator=generator).to(device, dtype)}
+
+
+def size_of(text):
+    """ROWSxCOLUMNS"""
+    numbers = tuple(int(n) for n in text.split("x"))
+    if len(numbers) != 2 or min(numbers) < 1:
+        raise ValueError(text)
+    return numbers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="bf16")
+    parser.add_argument("--attention", default="native", help="diffusers' name of a backend, such as _native_cudnn or _native_flash")
+    parser.add_argument("--real-rope", action="store_true", help="real tables of positions in place of complex ones")
+    parser.add_argument("--fp8", action="store_true", help="matmuls of tokens in the blocks in FP8, scales by row")
+    parser.add_argument("--compile-blocks", action="store_true", help="diffusers' compile_repeated_blocks")
+    parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune-no-cudagraphs")
+    parser.add_argument("--graph", action="store_true", help="also captured in a CUDA Graph and replayed")
+    parser.add_argument("--size", type=size_of, default=(83, 83), metavar="ROWSxCOLUMNS", help="image tokens down and across")
+    parser.add_argument("--text-tokens", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--layers", type=int, default=CONFIG["num_layers"], help="fewer, for a trial")
+    parser.add_argument("--trials", type=int, default=8)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
+    args = parser.parse_args()
+    if args.graph and args.device != "cuda":
+        parser.error("--graph needs --device cuda")
+    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
+        parser.error("--beside, --rounds and a {round} in --save go together")
+    CONFIG["num_layers"] = args.layers
+    device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
+    generator = torch.Generator().manual_seed(args.seed)
+    rows, columns = args.size
+    # What flux_torch.make_forms() and result_of() ask of their own arguments.
+    as_flux = argparse.Namespace(**vars(args), engine="pytorch", compile=False, first_block_cache=None, merge_qkv=False, tf32=False,
+                                 freeze=False, model=None, steps=0)
+    as_flux.attention = "real tables, " * args.real_rope + args.attention.strip("_").replace("native_", "")
+    with torch.inference_mode():
+        module = AtOneSize(random_model(args, device, dtype), rows, columns)
+        sets = [random_inputs(args, device, dtype, generator) for _ in range(INPUT_SETS)]
+        forms = flux_torch.make_forms(as_flux, module, sets, rows * columns)
+        clock = flux_torch.time_cuda if args.device == "cuda" else flux_torch.time_cpu
+        subject = peer_result.forward_subject("qwen-image", rows * columns, args.batch, args.text_tokens, 0)
+
+        def measure(number):
+            results = []
+            for form in forms:
+                for i in range(args.warmup):
+                    form.forward(sets[i % INPUT_SETS])
+                trials = peer_result.all_series("forward", number, clock(form.forward, sets, args.trials), args.warmup)
+                trials.append(peer_result.series("first_forward", number, [form.first_ms]))
+                result = flux_torch.result_of(as_flux, (rows, columns, args.batch), subject, form, trials)
+                results.append(result | ({"plan": form.name} if form.kernels else {}))
+            return results
+
+        plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
+        for number, results in in_rounds(args.beside, args.rounds, measure):
+            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
+            tell(results)
+
+
+if __name__ == "__main__":
+    main()
