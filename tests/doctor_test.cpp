@@ -152,8 +152,8 @@ TEST_F(DoctorCommand, ReadsATraceOfPytorch) {
   const nlohmann::json found = report("--trace " + traces + "/fp8_storage.json.gz");
   EXPECT_EQ(outcome_.code, 3);
   EXPECT_TRUE(agrees_with_schema(found));
-  EXPECT_EQ(ids_in(found), std::vector<std::string>{"trace-fp8-storage"});
-  EXPECT_EQ(headroom("doctor --trace " + traces + "/clean.json.gz").code, 0);
+  EXPECT_EQ(ids_in(found), (std::vector<std::string>{"trace-fp8-storage", "trace-evidence"}));
+  EXPECT_EQ(headroom("doctor --trace " + traces + "/clean.json.gz").code, 4) << "it has no work of a GPU";
   EXPECT_EQ(headroom("doctor fashion-flux --trace " + traces + "/clean.json.gz").code, 2);
   const Outcome none = headroom("doctor --trace " + file("none.json"));
   EXPECT_EQ(none.code, 1);

@@ -173,6 +173,10 @@ constexpr std::array kTraceChecks = {
     TraceCheck{{"trace-compilations", "trace", "`torch.compile` compiles while the trace runs", "`compile_inner`",
                 "shapes that do not change, or `dynamic=True`"},
                find_compilations},
+    TraceCheck{
+        {"trace-evidence", "trace", "the trace lacks what other checks look at: a GPU's work, or operands' dtypes",
+         "kernels, `Input type`", "`ProfilerActivity.CUDA`, `record_shapes=True`"},
+        find_missing_evidence},
 };
 
 }  // namespace

@@ -69,6 +69,7 @@ HR_MODEL_CHECK(find_disturbed_profile);
 
 // trace_checks.cpp
 #define HR_TRACE_CHECK(function) void function(const TraceFacts& facts, std::string_view id, Findings& findings)
+HR_TRACE_CHECK(find_missing_evidence);
 HR_TRACE_CHECK(find_math_attention);
 HR_TRACE_CHECK(find_fp8_storage);
 HR_TRACE_CHECK(find_casts);

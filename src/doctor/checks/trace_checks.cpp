@@ -40,6 +40,25 @@ Finding finding_of_share(std::string_view id, std::string sentence, std::vector<
 
 }  // namespace
 
+void find_missing_evidence(const TraceFacts& facts, std::string_view id, Findings& findings) {
+  const auto add = [&](std::string sentence, Evidence evidence, std::string mend, std::string words) {
+    findings.push_back({.id = std::string(id),
+                        .severity = Severity::kUnknown,
+                        .sentence = std::move(sentence),
+                        .evidence = {std::move(evidence)},
+                        .mend = std::move(mend),
+                        .cost = {.words = std::move(words), .factor = {}}});
+  };
+  if (facts.gpu_us() <= 0)
+    add("The trace has no work of a GPU.", {"kernels and copies", "0", "those of a step"},
+        "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), and the model on the GPU",
+        "what kernels, copies and gaps would show is unknown");
+  if (facts.ops > 0 && facts.ops_with_types == 0)
+    add("The trace does not have the dtypes of operands.",
+        {"aten::* with \"Input type\"", fmt::format("0 of {}", facts.ops), "all"}, "profile(record_shapes=True)",
+        "casts, and what matmuls and attention read, are unknown");
+}
+
 void find_math_attention(const TraceFacts& facts, std::string_view id, Findings& findings) {
   const std::int64_t math = facts.math_attention.count, all = math + facts.fast_attention.count;
   if (math == 0) return;

@@ -121,6 +121,10 @@ void TraceCollector::add_runtime_call(const TraceEvent& event) {
 
 void TraceCollector::add_op(const TraceEvent& event) {
   const std::string_view name = event.name;
+  if (name.starts_with("aten::")) {
+    ++facts_.ops;
+    if (!event.input_types[0].empty() || !event.input_types[1].empty()) ++facts_.ops_with_types;
+  }
   const bool is_first = facts_.ops_to_us == facts_.ops_from_us;
   facts_.ops_from_us = is_first ? event.begin_us : std::min(facts_.ops_from_us, event.begin_us);
   facts_.ops_to_us = is_first ? event.end_us() : std::max(facts_.ops_to_us, event.end_us());

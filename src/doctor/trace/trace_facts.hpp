@@ -43,6 +43,7 @@ enum class IdleCause : std::uint8_t { kLaunch, kSync, kOther };
 
 struct TraceFacts {
   std::int64_t events = 0;
+  std::int64_t ops = 0, ops_with_types = 0;  ///< aten::*; those whose operands' dtypes the trace has
   int steps = 0;                          ///< annotations ProfilerStep#N
   double from_us = 0, to_us = 0;          ///< of the GPU's work
   double ops_from_us = 0, ops_to_us = 0;  ///< of the host's ops
