@@ -110,7 +110,7 @@ void find_fp8_storage(const TraceFacts& facts, std::string_view id, Findings& fi
 }
 
 void find_casts(const TraceFacts& facts, std::string_view id, Findings& findings) {
-  if (facts.casts.count == 0 || facts.casts.count < facts.matmuls.count) return;
+  if (facts.matmuls.count == 0 || facts.casts.count < facts.matmuls.count) return;
   const CountAndTime& work = facts.cast_work;
   const double factor = factor_without(facts.gpu_us(), work.us);
   findings.push_back(

@@ -217,6 +217,16 @@ class TraceCollector::Replay {
   double from_us_, busy_until_us_, late_us_ = 0;
 };
 
+std::ptrdiff_t TraceCollector::gaps_in_order() const {
+  std::ptrdiff_t gaps = 0;
+  double busy_until = work_.front().begin_us;
+  for (const GpuWork& work : work_) {
+    if (work.begin_us - busy_until > 2 * kGraphGapUs) ++gaps;
+    busy_until = std::max(busy_until, work.begin_us + work.duration_us);
+  }
+  return gaps;
+}
+
 void TraceCollector::look_at_work() {
   if (work_.empty()) return;
   std::ranges::sort(work_, {}, &GpuWork::begin_us);
@@ -231,17 +241,14 @@ void TraceCollector::look_at_work() {
   Replay without_waits(std::move(waits), facts_.from_us);
   double busy_until = facts_.from_us;
   std::size_t sync = 0;
-  const auto waited_in_queue = [&](const GpuWork& work, std::optional<double> launch) {
-    return &work != &work_.front() && launch && work.begin_us - *launch > 2 * kLaunchUs;
-  };
-  // The first launches of a trace are slow; those from when the host is ahead show what it reaches.
-  bool is_warm =
-      std::ranges::none_of(work_, [&](const GpuWork& work) { return waited_in_queue(work, launch_of(work)); });
+  // The first launches of a trace are slow: where most work follows other work at once, gaps before the first that was
+  // launched well ahead are the trace's own.
+  bool is_warm = 2 * gaps_in_order() > std::ssize(work_);
   for (const GpuWork& work : work_) {
     const std::optional<double> launch = launch_of(work);
     if (launch) attribute(work, *launch);
     const double gap = std::max(0.0, work.begin_us - busy_until);
-    is_warm = is_warm || (gap == 0 && waited_in_queue(work, launch));
+    is_warm = is_warm || (&work != work_.data() && launch && work.begin_us - *launch > 2 * kLaunchUs && gap == 0);
     // A synchronization that ends within the gap or just before it held the host back.
     while (sync < syncs_.size() && syncs_[sync].end_us < busy_until) ++sync;
     const bool is_held =

@@ -44,11 +44,11 @@ enum class IdleCause : std::uint8_t { kLaunch, kSync, kOther };
 struct TraceFacts {
   std::int64_t events = 0;
   std::int64_t ops = 0, ops_with_types = 0;  ///< aten::*; those whose operands' dtypes the trace has
-  int steps = 0;                          ///< annotations ProfilerStep#N
-  double from_us = 0, to_us = 0;          ///< of the GPU's work
-  double ops_from_us = 0, ops_to_us = 0;  ///< of the host's ops
-  double busy_us = 0;                     ///< at least one stream works
-  std::array<double, 3> idle_us{};        ///< by IdleCause
+  int steps = 0;                             ///< annotations ProfilerStep#N
+  double from_us = 0, to_us = 0;             ///< of the GPU's work
+  double ops_from_us = 0, ops_to_us = 0;     ///< of the host's ops
+  double busy_us = 0;                        ///< at least one stream works
+  std::array<double, 3> idle_us{};           ///< by IdleCause
   double without_syncs_us =
       0;               ///< span_us() if the host never waited for the GPU: launches come earlier, in their order
   double late_us = 0;  ///< idle since launches come too late even if it neither waited nor compiled
@@ -108,6 +108,7 @@ class TraceCollector {
   void add_op(const TraceEvent& event);
   [[nodiscard]] std::optional<double> launch_of(const GpuWork& work) const;
   void attribute(const GpuWork& work, double launch_us);
+  [[nodiscard]] std::ptrdiff_t gaps_in_order() const;  ///< longer than between the kernels of a graph
   void look_at_work();
 
   TraceFacts facts_;
