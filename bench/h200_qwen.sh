@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Qwen-Image's transformer (random weights, 256 text tokens) on one GPU: forward passes here and in diffusers under PyTorch, equal work in
-# one run, and of ours the ladder of a guided loop and profiles of a step. PyTorch compiles once a match and then alternates with us, which
+# one run, and of ours the ladder of a loop and profiles of a step. PyTorch compiles once a match and then alternates with us, which
 # pairs the times. Writes a result file for each side, work and round; bench/peers/h200_ratios.py compares them.
 #
 #   bench/h200_qwen.sh HEADROOM OUT_DIR
@@ -39,7 +39,7 @@ for pixels in 1328 1024 512; do
   match "fp8-$pixels" lossless,fp8 "$pixels" --fp8
 done
 if [[ ladder =~ ${MATCHES:-.} ]]; then
-  "$headroom" ladder "${ours[@]}" --height 1328 --width 1328 --steps 4 --true-cfg-scale 4 --opt lossless,fp8 --trials 8 \
+  "$headroom" ladder "${ours[@]}" --height 1328 --width 1328 --text-tokens 256 --steps 2 --trials 6 --opt lossless,fp8 \
     --out "$out/headroom-ladder" >"$out/headroom-ladder.txt"
   mv "$out/headroom-ladder/results.json" "$out/headroom-ladder.json"
   rmdir "$out/headroom-ladder"

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from peer_ratios import (MEMORY, add_arguments, check_equal_work, check_same_run, compare, duration, markdown, memory, put, read,
                          times)
 
-MATCHES = {"bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
+MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
            "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
            "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
@@ -177,7 +177,7 @@ def error_table(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh or bench/h200_unets.sh wrote")
+    what.add_argument("folder", type=pathlib.Path, nargs="?", help="what bench/h200_peers.sh, h200_unets.sh or h200_qwen.sh wrote")
     what.add_argument("--error", type=pathlib.Path, metavar="FILE", help="what bench/peers/flux_error.py wrote")
     parser.add_argument("--stages", action="store_true", help="of requests from a prompt to pixels")
     parser.add_argument("--caches", action="store_true", help="of requests with a step cache, whose decisions a schedule makes")

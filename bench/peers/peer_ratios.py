@@ -44,9 +44,14 @@ def times(result, what):
 
 def check_same_run(ours, theirs):
     """Refuses documents that two machines or two runs may have written: their ratio would say nothing."""
-    for what in ("cpu", "kernel", "gpus", "allowed_cores"):
+    def kinds(side):  # one side may list all GPUs of the machine, the other the one that it sees
+        return sorted({(gpu["name"], gpu.get("driver")) for gpu in side["machine"]["gpus"]})
+
+    for what in ("cpu", "kernel", "allowed_cores"):
         if ours["machine"][what] != theirs["machine"][what]:
             raise SystemExit(f"two machines: {what} is {ours['machine'][what]} and {theirs['machine'][what]}")
+    if kinds(ours) != kinds(theirs):
+        raise SystemExit(f"two machines: gpus is {ours['machine']['gpus']} and {theirs['machine']['gpus']}")
     began, ended = sorted(datetime.datetime.fromisoformat(side["created"].rstrip("Z")) for side in (ours, theirs))
     if ended - began > datetime.timedelta(minutes=RUN_MINUTES):
         raise SystemExit(f"not one run: {began} and {ended} are more than {RUN_MINUTES} minutes apart")

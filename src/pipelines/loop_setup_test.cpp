@@ -26,11 +26,10 @@ std::filesystem::path golden(const std::string& name) {
   return source_dir(kSourceDir) / "tests/goldens/pipelines" / name;
 }
 
-/// Whether a step computes something of such a module, and does not only read a row of it.
-bool computes(const Program& program, const std::string& part_of_path) {
-  return std::ranges::any_of(program.steps, [&](const Step& step) {
-    return step.op != Op::kRow && step.label.find(part_of_path) != std::string::npos;
-  });
+/// Whether the program reads weights of such a module: kernels may compute several modules in one step.
+bool reads_weights_of(const Program& program, const std::string& part_of_path) {
+  return std::ranges::any_of(program.weights,
+                             [&](const WeightUse& use) { return use.key.find(part_of_path) != std::string::npos; });
 }
 
 /// Latents of a loop compiled as one program, whose setup has not been split off.
@@ -76,8 +75,8 @@ void expect_equal_bits(DeviceKind device, const std::string& folder, const std::
       of_texts.text_lengths = pipeline->text_lengths(request, {&image, 1});
       Generator generator(*pipeline, *backend, weights, of_texts);
       ASSERT_NE(generator.setup(), nullptr);
-      EXPECT_TRUE(computes(generator.setup()->program(), modulation));
-      EXPECT_FALSE(computes(generator.session().program(), modulation));
+      EXPECT_TRUE(reads_weights_of(generator.setup()->program(), modulation));
+      EXPECT_FALSE(reads_weights_of(generator.session().program(), modulation));
       expect_same(generator.generate({&image, 1}),
                   denoise_in_one_program(*pipeline, *backend, weights, of_texts, {&image, 1}));
     }
