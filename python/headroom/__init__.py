@@ -9,6 +9,10 @@ Networks, compiled under named switches, on tensors of any library that has DLPa
     compiled = network.compile(network.input_shapes(height=512, width=512), optimize="lossless")
     session = headroom.Session(compiled)
     sample = session(hidden_states=x, timestep=t, ...)
+
+A pipeline of diffusers on our networks:
+
+    headroom.accelerate(pipe)
 """
 
 from ._errors import Error, InternalError, OutOfMemory, UsageError
@@ -27,6 +31,7 @@ from ._headroom import (
 from ._image import Image
 from ._pipeline import Generator, Pipeline
 from ._session import Session, empty, plan
+from ._accelerate import accelerate, restore
 
 __version__ = version()
 
@@ -46,10 +51,12 @@ __all__ = [
     "Tensor",
     "UsageError",
     "__version__",
+    "accelerate",
     "components",
     "empty",
     "from_dlpack",
     "models",
     "plan",
+    "restore",
     "version",
 ]
