@@ -1,10 +1,12 @@
-"""The frames of a video, each made anew by a network."""
+"""The frames of a video, each made anew by a network: stream.py path/to/models/live-ink"""
+
+import sys
 
 import numpy
 
 import headroom
 
-network = headroom.Component("live-ink", "cpu")
+network = headroom.Component(sys.argv[1], "cpu")
 stream = headroom.Stream(network, height=64, width=64)
 for number in range(4):
     picture = numpy.zeros((64, 64, 3), numpy.uint8)

@@ -18,7 +18,11 @@ class Examples(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for path in examples:
                 with self.subTest(os.path.basename(path)):
-                    run = subprocess.run([sys.executable, path], cwd=folder, capture_output=True, text=True)
+                    live_ink = os.path.join(ROOT, "models", "live-ink")
+                    arguments = [live_ink] if path.endswith("stream.py") else []
+                    run = subprocess.run(
+                        [sys.executable, path, *arguments], cwd=folder, capture_output=True, text=True
+                    )
                     self.assertEqual(run.returncode, 0, run.stderr)
                     self.assertNotEqual(run.stdout, "")
             self.assertEqual(os.listdir(folder), ["boot.png"])
