@@ -26,10 +26,10 @@ class _Unsupported(Exception):
 
 
 class Call:
-    """A call of a module as one of a pass: its inputs by name, and what makes the module's result of the outputs."""
+    """A call of a module as one of passes on the same inputs: what makes the module's result of all their outputs."""
 
-    def __init__(self, name: str, inputs: Mapping[str, Any], result: Callable[[dict[str, Any]], Any]) -> None:
-        self.name, self.inputs, self.result = name, inputs, result
+    def __init__(self, passes: str, inputs: Mapping[str, Any], result: Callable[[dict[str, Any]], Any]) -> None:
+        self.passes, self.inputs, self.result = passes.split(), inputs, result
 
 
 def _refuse_others(arguments: Mapping[str, Any], known: "set[str]") -> None:
@@ -205,26 +205,31 @@ def _clip(module: Any, arguments: dict[str, Any]) -> Call:
     mask = arguments.get("attention_mask")
     if mask is not None and not bool(mask.bool().all()):
         raise _Unsupported("an attention_mask that hides tokens")
-    if arguments.get("output_hidden_states"):
-        raise _Unsupported("the argument output_hidden_states")
     projected = type(module).__name__ == "CLIPTextModelWithProjection"
 
+    has_states = bool(arguments.get("output_hidden_states"))
+
     def result(outputs: dict[str, Any]) -> Any:
+        states = tuple(outputs[f"hidden_states.{i}"] for i in range(len(outputs) - 2)) if has_states else None
         if projected:
             from transformers.models.clip.modeling_clip import CLIPTextModelOutput
 
             output = CLIPTextModelOutput(
-                text_embeds=outputs["text_embeds"], last_hidden_state=outputs["last_hidden_state"]
+                text_embeds=outputs["text_embeds"],
+                last_hidden_state=outputs["last_hidden_state"],
+                hidden_states=states,
             )
         else:
             from transformers.modeling_outputs import BaseModelOutputWithPooling
 
             output = BaseModelOutputWithPooling(
-                last_hidden_state=outputs["last_hidden_state"], pooler_output=outputs["pooler_output"]
+                last_hidden_state=outputs["last_hidden_state"],
+                pooler_output=outputs["pooler_output"],
+                hidden_states=states,
             )
         return _tuple_unless(output, arguments)
 
-    return Call("encode", {"input_ids": arguments["input_ids"]}, result)
+    return Call("encode hidden-states" if has_states else "encode", {"input_ids": arguments["input_ids"]}, result)
 
 
 Adapter = Callable[[Any, dict[str, Any]], Call]
@@ -275,8 +280,15 @@ def _obstacle(module: Any) -> str:
             return f"{parameter_name} is a {kind.__module__}.{kind.__name__}: give the module as it was before that"
         if parameter.device.type == "meta":
             return f"{parameter_name} is on the device meta: load its weights first"
-    if hooks := sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules()):
-        return f"{hooks} forward hooks are on it: remove them"
+    hooks = [
+        hook
+        for part in module.modules()
+        for hook in [*part._forward_hooks.values(), *part._forward_pre_hooks.values()]
+        # transformers collects hidden states by hooks of its own.
+        if not str(getattr(getattr(hook, "func", hook), "__module__", "")).startswith("transformers.")
+    ]
+    if hooks:
+        return f"{len(hooks)} forward hooks are on it: remove them"
     others = {type(processor).__name__ for processor in getattr(module, "attn_processors", {}).values()} - _PROCESSORS
     if others:
         return f"it has attention processors that headroom does not know: {', '.join(sorted(others))}"
@@ -302,20 +314,17 @@ def _weight_name(module: Any, name: str) -> str:
 
 
 class _Runner:
-    """A session for each shape of call, and the tensors between it and the module."""
+    """The session of a pass for one shape of call, and the tensors between it and the module."""
 
-    def __init__(self, component: Component, call: Call, optimize: str, place: Any) -> None:
+    def __init__(self, component: Component, name: str, inputs: Mapping[str, Any], optimize: str, place: Any) -> None:
         import torch
 
         self.place, self.device = place, component.device
-
-        compiled = component.compile(
-            {name: tuple(x.shape) for name, x in call.inputs.items()}, call.name, optimize=optimize
-        )
+        compiled = component.compile({one: tuple(x.shape) for one, x in inputs.items()}, name, optimize=optimize)
         # On a stream of its own, since PyTorch's default stream cannot be recorded.
         self.session = Session(compiled)
         kinds = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i32": torch.int32,
-                 "i64": torch.int64}
+                 "i64": torch.int64}  # fmt: skip
 
         def memory(dtype: str, shape: tuple[int, ...]) -> Any:
             return torch.empty(shape, dtype=kinds[dtype], device=place)
@@ -327,9 +336,9 @@ class _Runner:
         for name, x in self.outputs.items():
             self.session.bind_output(name, x)
 
-    def run(self, call: Call, dtype: Any) -> Any:
+    def run(self, inputs: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
         for name, x in self.inputs.items():
-            x.copy_(call.inputs[name])
+            x.copy_(inputs[name])
             if name in self.session.copies:
                 self.session.set_input(name, x)
         if self.place.type == "cuda":
@@ -342,7 +351,7 @@ class _Runner:
         else:
             self.session.submit()
         # Copies: the next call writes the same memory.
-        return call.result({name: x.to(dtype, copy=True) for name, x in self.outputs.items()})
+        return {name: x.to(dtype, copy=True) for name, x in self.outputs.items()}
 
 
 class Accelerated:
@@ -412,12 +421,15 @@ class Accelerated:
         except _Unsupported as reason:
             return self._fall_back(name, str(reason), args, kwargs)
         with torch.no_grad():
-            return self._runner(call).run(call, self.dtype)
+            outputs: dict[str, Any] = {}
+            for one in call.passes:
+                outputs.update(self._runner(one, call.inputs).run(call.inputs, self.dtype))
+            return call.result(outputs)
 
-    def _runner(self, call: Call) -> _Runner:
-        key = (call.name, tuple((name, tuple(x.shape)) for name, x in call.inputs.items()))
+    def _runner(self, name: str, inputs: Mapping[str, Any]) -> _Runner:
+        key = (name, tuple((one, tuple(x.shape)) for one, x in inputs.items()))
         if key not in self._runners:
-            self._runners[key] = _Runner(self.component, call, self.optimize, self.place)
+            self._runners[key] = _Runner(self.component, name, inputs, self.optimize, self.place)
         return self._runners[key]
 
     def _fall_back(self, name: str, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -127,10 +127,19 @@ class Accelerate(unittest.TestCase):
         )  # fmt: skip
         ids = torch.randint(0, 90, (2, 77))
         ids[:, 30] = 98
+        states = [lambda m, i=i: m(ids, output_hidden_states=True).hidden_states[i] for i in range(3)]
         self.check(
-            transformers.CLIPTextModel(config), lambda m: m(ids).last_hidden_state, lambda m: m(ids).pooler_output
+            transformers.CLIPTextModel(config),
+            lambda m: m(ids).last_hidden_state,
+            lambda m: m(ids).pooler_output,
+            *states,
         )
-        self.check(transformers.CLIPTextModelWithProjection(config), lambda m: m(ids).text_embeds)
+        self.check(
+            transformers.CLIPTextModelWithProjection(config),
+            lambda m: m(ids, output_hidden_states=True)[0],
+            lambda m: m(ids).text_embeds,
+            *states,
+        )
 
     def test_narrow_weights_keep_their_dtype(self):
         module, inputs = flux().to(torch.bfloat16), flux_inputs()
