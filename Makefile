@@ -9,8 +9,8 @@ BENCH ?= fashion-flux --opt lossless
 
 space := $(subst ,, )
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package demo quality images diagrams docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
-.PHONY: bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
+.PHONY: help build bench-compare bundle package wheel demo quality images diagrams docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
+.PHONY: bootstrap-python bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
 help:  ## list the commands
@@ -32,6 +32,12 @@ package: build/release/build.ninja  ## pack program, library and documents into 
 	cd build/release && cpack
 	mkdir -p dist && mv build/release/headroom_*.deb build/release/headroom-*.tar.xz dist/
 	scripts/try_package.sh dist
+
+wheel: bootstrap-python build/release/build.ninja  ## pack the Python package, with the library built for all machines, into dist/
+	$(call with_cuda,release)
+	$(call with_all_units,release)
+	cmake --build --preset release --parallel $(JOBS) --target libheadroom
+	scripts/make_wheel.sh build/release/libheadroom.so dist
 
 demo: build  ## draw from prompts, make a video from a video, and measure every optimization on the model that ships, with a dashboard, into out/demo
 	mkdir -p out/demo
@@ -111,6 +117,9 @@ bootstrap:
 
 bootstrap-test:
 	@scripts/bootstrap.sh test
+
+bootstrap-python:
+	@scripts/bootstrap.sh python
 
 bootstrap-tools:
 	@scripts/bootstrap.sh tools

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bootstrap.sh [--list] [test] [tools] [cuda] [peers]: installs the Debian 12 packages that are missing and needed to build the program,
+# bootstrap.sh [--list] [test] [python] [tools] [cuda] [peers]: installs the Debian 12 packages that are missing and needed to build the program,
 # and fetches the npm package echarts. Further arguments add to that:
-#   test   packages to build and run the tests
+#   test   packages to build and run the tests, and a virtual environment for those of the Python package
+#   python that environment alone, which the wheel is packed in too (scripts/fetch_python.sh)
 #   tools  packages for `make format lint fuzz`
 #   cuda   a CUDA toolkit from PyPI if this machine has none (scripts/fetch_cuda.sh), so that any machine builds for GPUs
 #   peers  a virtual environment with PyTorch and the other peers (scripts/fetch_peers.sh)
@@ -33,6 +34,9 @@ test=(
   chromium                        # tests open the dashboard and the page of a live stream in it
   python3 python3-jsonschema      # a test holds result files against their JSON Schema
 )
+python=(
+  python3-dev python3-venv        # the Python package: headers, and a virtual environment
+)
 tools=(
   clang-16 clang-format-16 clang-tidy-16  # 14, the default, does not take the library's std::views
   libclang-rt-16-dev                      # libFuzzer and the sanitizers' run time
@@ -50,6 +54,7 @@ list=false
 charts=true
 toolkit=false
 environment=false
+wheels=false
 for argument in "$@"; do
   case $argument in
     -h | --help)
@@ -57,13 +62,14 @@ for argument in "$@"; do
       exit 0
       ;;
     --list) list=true ;;
-    test) packages+=("${test[@]}") ;;
+    test) packages+=("${test[@]}" "${python[@]}") wheels=true ;;
+    python) packages+=("${python[@]}") wheels=true ;;
     tools) packages+=("${tools[@]}") ;;
     cuda) packages+=("${cuda[@]}") toolkit=true ;;
     peers) packages+=("${peers[@]}") environment=true ;;
     docs) packages=("${docs[@]}") charts=false ;;
     *)
-      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, tools, cuda, peers or docs" >&2
+      echo "bootstrap.sh: unknown argument '$argument'; expected --list, test, python, tools, cuda, peers or docs" >&2
       exit 2
       ;;
   esac
@@ -91,6 +97,7 @@ done
 fetch() {  # what other registries have
   ! $charts || scripts/fetch_echarts.sh
   ! $toolkit || scripts/fetch_cuda.sh
+  ! $wheels || scripts/fetch_python.sh
   ! $environment || scripts/fetch_peers.sh
 }
 if [[ ${#missing[@]} -eq 0 ]]; then

@@ -9,6 +9,6 @@ for argument in "$@"; do
   if [[ $argument == -* ]]; then options+=("$argument"); else files+=("$argument"); fi
 done
 if [[ ${#files[@]} -eq 0 ]]; then
-  mapfile -t files < <(find src tests examples -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort)
+  mapfile -t files < <(find src tests examples python -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort)
 fi
 printf '%s\0' "${files[@]}" | xargs -0 -n 8 -P "$(nproc)" clang-format-16 "${options[@]}"

@@ -1,5 +1,6 @@
 #include "api/impl.hpp"
 #include "base/error.hpp"
+#include "base/text/json.hpp"
 
 namespace headroom::v1 {
 namespace {
@@ -53,6 +54,20 @@ Component::Component(const Device& device, const std::string& name_or_folder, co
         headroom::Component network = open_component(name_or_folder, {.random_seed = options.random_seed});
         network.baseline = baseline_on(backend, options, network.checkpoint);
         return std::make_shared<Impl>(device, backend, std::move(network));
+      })) {}
+
+Component::Component(const Device& device, NetworkInMemory network, const ComponentOptions& options)
+    : impl_(translated([&] {
+        Backend& backend = device.impl_->here();
+        std::vector<TensorInMemory> tensors;
+        for (auto& [name, view] : network.weights)
+          tensors.push_back(
+              {.tensor = {.name = name, .dtype = inner(view.dtype), .shape = inner(view.shape)}, .bytes = view.bytes});
+        headroom::Component opened =
+            component_of(network.name, Checkpoint::of(parse_json(network.config, network.name), network.name,
+                                                      tensors_in_memory(std::move(tensors), std::move(network.owner))));
+        opened.baseline = baseline_on(backend, options, opened.checkpoint);
+        return std::make_shared<Impl>(device, backend, std::move(opened));
       })) {}
 
 std::string Component::name() const { return impl_->network.name; }

@@ -20,6 +20,19 @@ int Device::threads() const {
   return translated([&] { return impl_->here().properties().target.threads; });
 }
 
+std::size_t Device::alignment() const { return device_of(*impl_->backend).kind->alignment; }
+
+void Device::order(void* before, void* after) const {
+  if (!device_of(*impl_->backend).kind->has_launches) return;
+  translated([&] {
+    Backend& backend = impl_->here();
+    const std::unique_ptr<Stream> first = backend.adopt_stream(before), second = backend.adopt_stream(after);
+    const std::unique_ptr<Event> event = backend.make_event();
+    event->record(*first);
+    second->wait(*event);
+  });
+}
+
 MemoryUse Device::memory() const {
   return translated([&] {
     const Backend& backend = impl_->here();

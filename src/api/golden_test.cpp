@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
 #include <string>
 
 #include "api/impl.hpp"
+#include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "io/safetensors.hpp"
 
@@ -27,6 +31,33 @@ TEST(GoldenTest, ANetworkGivesDiffusersNumbers) {
   }
   session.run();
   EXPECT_LT(relative_l2(session.output("sample"), view(golden.read("sample"))), 5e-6);
+}
+
+TEST(GoldenTest, WeightsInMemoryAreThoseOfTheFile) {
+  const std::string folder = std::string(kSourceDir) + "/tests/goldens/flux/tiny-guidance";
+  const auto file =
+      std::make_shared<SafetensorsFile>(SafetensorsFile::open(folder + "/diffusion_pytorch_model.safetensors"));
+  NetworkInMemory network{.name = "own", .config = read_file(folder + "/config.json"), .owner = file};
+  for (const auto& [name, entry] : file->entries())
+    network.weights[name] = {.dtype = outer(entry.dtype), .shape = outer(entry.shape), .bytes = file->bytes(name)};
+  const auto sample = [](const Component& component) {
+    const Shapes shapes = component.input_shapes("forward", {.height = 32, .width = 48, .text_tokens = 3});
+    Session session(component.compile("forward", shapes, "lossless"));
+    for (const TensorInfo& input : session.pass().inputs()) {
+      Tensor ramp(input.dtype, input.shape);
+      std::ranges::generate(ramp.floats(), [i = 0]() mutable { return std::sin(static_cast<float>(i++)); });
+      session.set_input(input.name, ramp);
+    }
+    session.run();
+    return session.output("sample");
+  };
+  const Device device("cpu", 2);
+  const Tensor expected = sample(Component(device, folder));
+  EXPECT_EQ(relative_l2(sample(Component(device, network)), expected), 0);
+  network.weights.begin()->second.bytes = {};
+  EXPECT_THROW(Component(device, network), Error) << "too few bytes";
+  network.weights.erase(network.weights.begin());
+  EXPECT_THROW(Component(device, network), Error) << "a weight is missing";
 }
 
 }  // namespace

@@ -30,6 +30,7 @@
 ///     headroom::Generator generator(headroom::Pipeline(headroom::Device("cpu"), "path/to/model"), {.images = 2});
 ///     const headroom::ImageRequest requests[] = {{.label = 7, .seed = 1}, {.label = 8, .seed = 2}};
 ///     const headroom::Tensor pixels = generator.decode(generator.generate(requests));
+///     headroom::write_png("sneaker.png", headroom::to_images(pixels).front());
 ///
 /// Ownership. Device, Component, CompiledPass and Pipeline are handles: a copy costs a pointer and refers to the same
 /// object. Each handle keeps alive the object that it was made from. References that a handle returns are valid as
@@ -134,6 +135,9 @@ struct MemoryUse {
   std::size_t peak = 0;       ///< the maximum of `used` so far
 };
 
+/// A dense row-major tensor in memory of a device, which it owns.
+class DeviceTensor;
+
 /// A CPU or GPU that runs networks.
 class Device {
  public:
@@ -149,6 +153,11 @@ class Device {
   /// CPU threads that kernels use; 1 for a GPU.
   [[nodiscard]] int threads() const;
   [[nodiscard]] MemoryUse memory() const;
+  /// The alignment in bytes of memory that a session may bind.
+  [[nodiscard]] std::size_t alignment() const;
+  /// On a GPU: work submitted to the cudaStream_t `after` from now on runs after all work submitted to `before` so
+  /// far. The host does not wait. Nothing on a CPU.
+  void order(void* before, void* after) const;
 
   struct Impl;
 
@@ -157,6 +166,27 @@ class Device {
   friend class Session;
   friend class Pipeline;
   friend class Generator;
+  friend class FrameStream;
+  friend class DeviceTensor;
+  std::shared_ptr<Impl> impl_;
+};
+
+class DeviceTensor {
+ public:
+  [[nodiscard]] const Device& device() const;
+  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] Shape shape() const;
+  [[nodiscard]] std::size_t bytes() const;
+  /// Its address on the device; on a CPU in the memory of the process.
+  [[nodiscard]] void* data() const;
+  /// A copy on the host.
+  [[nodiscard]] Tensor to_host() const;
+
+  struct Impl;
+
+ private:
+  friend class Session;
+  explicit DeviceTensor(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
 
@@ -205,6 +235,15 @@ struct ComponentOptions {
   std::optional<DType> baseline = {};
 };
 
+/// A network whose weights the caller holds.
+struct NetworkInMemory {
+  std::string name;    ///< for messages
+  std::string config;  ///< the text of its config.json
+  /// By their names in a checkpoint, in host memory. They are read when a session loads them, now or later.
+  std::map<std::string, TensorView, std::less<>> weights = {};
+  std::shared_ptr<const void> owner = nullptr;  ///< keeps them alive; held as long as the component
+};
+
 class CompiledPass;
 
 /// One network of a checkpoint folder (a transformer, an autoencoder) on a device. Its weights are stored there in
@@ -215,6 +254,8 @@ class Component {
   /// Error for an unknown network, a missing checkpoint, and tensors that are missing, unexpected or of a wrong
   /// shape.
   Component(const Device& device, const std::string& name_or_folder, const ComponentOptions& options = {});
+  /// Reads the weights from the caller's memory. Throws Error likewise.
+  Component(const Device& device, NetworkInMemory network, const ComponentOptions& options = {});
 
   [[nodiscard]] std::string name() const;
   /// The `_class_name` of its config.json: "AutoencoderKL"
@@ -242,6 +283,7 @@ class Component {
  private:
   friend class CompiledPass;
   friend class Session;
+  friend class FrameStream;
   std::shared_ptr<Impl> impl_;
 };
 
@@ -367,6 +409,10 @@ class Session {
   /// A copy of an output of the last run; waits for that run. Throws Error for an unknown output, and before the
   /// first run.
   [[nodiscard]] Tensor output(std::string_view name) const;
+  /// The same on the device.
+  [[nodiscard]] DeviceTensor device_output(std::string_view name) const;
+  /// Bytes of bound outputs that the last run had to copy because no kernel writes them there.
+  [[nodiscard]] std::size_t copied_bytes() const;
 
   /// From now on, launches are synchronized, timed and reported one by one, which slows the run down. An empty
   /// observer ends this. The observer must not throw.
@@ -389,6 +435,7 @@ struct RequestOptions {
   std::optional<double> guidance_scale = std::nullopt;     ///< 0 to 100
   /// 0 to 100. Above 1: classifier-free guidance, for a model that is otherwise guided without it.
   std::optional<double> true_cfg_scale = std::nullopt;
+  bool has_negative_prompt = false;  ///< images have one: some models then choose another true_cfg_scale
 };
 
 /// One image to make.
@@ -424,10 +471,12 @@ class Pipeline {
 
  private:
   friend class Generator;
+  friend class FrameStream;
   std::shared_ptr<Impl> impl_;
 };
 
-/// Called after each step of a denoise loop with its index (from 0) and its wall time. It must not throw.
+/// Called after each step of a denoise loop with its index (from 0) and its wall time. An exception that it throws ends
+/// the loop after the step in progress.
 using StepObserver = std::function<void(std::int64_t step, double milliseconds)>;
 
 /// The time of one stage of a request: "tokenize", "text_encoder", "denoise", "decode".
@@ -453,8 +502,7 @@ class Generator {
   [[nodiscard]] const std::vector<Declined>& declined() const;
 
   /// Latents [images, tokens, channels] f32, for exactly RequestOptions::images images. The observer is called after
-  /// each step, and may throw to end the loop after the step in progress. Throws Error for another number of images
-  /// and for an unknown label.
+  /// each step. Throws Error for another number of images and for an unknown label.
   [[nodiscard]] Tensor generate(std::span<const ImageRequest> images, const StepObserver& observer = {});
   /// Pixels [images, channels, height, width] f32 of latents: white is 1 and black -1. Values outside that range are
   /// possible, because the model overshoots. Throws Error if the pipeline has no pixels, or if the latents have a
@@ -462,6 +510,65 @@ class Generator {
   [[nodiscard]] Tensor decode(const TensorView& latents);
   /// The stages that ran since the last call of generate(), in order.
   [[nodiscard]] std::vector<StageTime> stages() const;
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// An 8-bit image: pixels [height, width, channels], top row first; 1 channel is gray, 3 are RGB.
+struct Image {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  std::vector<std::uint8_t> pixels;
+};
+/// Images of Generator::decode(), clamped to black and white. Throws Error for NaN and for other tensors.
+[[nodiscard]] std::vector<Image> to_images(const TensorView& pixels);
+/// The bytes of a PNG file; equal images give equal bytes. Throws Error for an image without pixels.
+[[nodiscard]] std::string encode_png(const Image& image);
+/// Writes that file, which appears complete or not at all. Throws Error if it cannot be written.
+void write_png(const std::filesystem::path& path, const Image& image);
+
+/// How the frames of a live stream are made. The model chooses fields that are not set.
+struct FrameOptions {
+  std::int64_t height = 0;  ///< of a frame in pixels; 0 takes the model's size
+  std::int64_t width = 0;
+  std::optional<std::int64_t> steps = std::nullopt;     ///< calls of the denoiser for each frame
+  std::optional<double> strength = std::nullopt;        ///< share of noise in the frame, above 0, up to 1
+  std::optional<double> guidance_scale = std::nullopt;  ///< 0 to 100
+  std::optional<std::int64_t> text_tokens = std::nullopt;
+  std::string prompt = {};
+  std::string negative_prompt = {};
+  std::uint64_t seed = 0;
+};
+
+/// A model that makes each frame of a video anew, compiled for frames of one size.
+class FrameStream {
+ public:
+  /// The stream of a pipeline whose loop starts from each frame. Throws Error for another pipeline, an unknown switch
+  /// and invalid options.
+  explicit FrameStream(const Pipeline& pipeline, const FrameOptions& options = {},
+                       std::string_view switches = "lossless");
+  /// The stream of a network that reads frames: "live-ink".
+  explicit FrameStream(const Component& network, const FrameOptions& options = {},
+                       std::string_view switches = "lossless");
+  ~FrameStream();
+  FrameStream(FrameStream&& other) noexcept;
+  FrameStream& operator=(FrameStream&& other) noexcept;
+
+  [[nodiscard]] const Device& device() const;
+  [[nodiscard]] std::int64_t height() const;
+  [[nodiscard]] std::int64_t width() const;
+  [[nodiscard]] const std::vector<std::string>& applied() const;
+  [[nodiscard]] const std::vector<Declined>& declined() const;
+  /// The number of frames by which the result lags: 0 unless several frames are denoised together.
+  [[nodiscard]] std::int64_t delay() const;
+  /// The result for the frame given delay() calls before, from a frame of RGB bytes [height, width, 3]. The first
+  /// call, and the first after restart(), starts the stream with that frame. Throws Error for another size.
+  [[nodiscard]] Image next(std::span<const std::uint8_t> frame);
+  void restart();
 
   struct Impl;
 

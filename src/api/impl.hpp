@@ -10,9 +10,11 @@
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/shape.hpp"
 #include "pipelines/generator.hpp"
+#include "pipelines/streams/frame_stream.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
+#include "run/session/device_tensor.hpp"
 #include "run/session/session.hpp"
 #include "run/weights/weight_store.hpp"
 
@@ -30,6 +32,11 @@ struct Device::Impl {
     backend->make_current();
     return *backend;
   }
+};
+
+struct DeviceTensor::Impl {
+  Device device;  // before the memory that it frees
+  headroom::DeviceTensor tensor;
 };
 
 struct Component::Impl {
@@ -78,8 +85,25 @@ struct Session::Impl {
 
   /// The inner session, with its backend made current for the calling thread.
   [[nodiscard]] headroom::Session& here();
+  /// Throws Error before the first run.
+  void require_output(std::string_view name) const;
 };
 
+struct FrameStream::Impl {
+  Device device;
+  std::shared_ptr<const void> source;  // the pipeline or network, which has the weights
+  std::unique_ptr<StreamModel> model;
+  std::unique_ptr<headroom::FrameStream> stream;
+  std::unique_ptr<headroom::FrameStream::Slot> slot;
+  std::vector<Declined> declined;
+  bool has_begun = false;
+
+  Impl(Device on, std::shared_ptr<const void> from, std::unique_ptr<StreamModel> frames, WeightStore& weights,
+       const FrameOptions& options, std::string_view switches);
+};
+
+/// 0 if it is not given: the pipeline then decides. Throws a usage Error for an invalid count.
+[[nodiscard]] std::int64_t count(std::string_view what, const std::optional<std::int64_t>& given);
 /// The dtype of a network's baseline. Throws a usage Error for an unsupported one.
 [[nodiscard]] headroom::DType baseline_on(const Backend& backend, const ComponentOptions& options,
                                           const Checkpoint& checkpoint);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -252,6 +253,71 @@ TEST(InterfaceTest, ModelsThatShipAndFoldersAreListed) {
   EXPECT_EQ(found.front().class_name, "FluxTransformer2DModel");
   EXPECT_THAT(found.front().passes, ElementsAre("forward"));
   EXPECT_EQ(found.front().parameters, tiny_flux().parameters());
+}
+
+TEST(InterfaceTest, AnOutputMayStayOnTheDevice) {
+  Session session(compile(tiny_flux(), "lossless"));
+  set_inputs(session);
+  expect_error([&] { (void)session.device_output("sample"); }, Error::Kind::kFailed, "has not run");
+  session.run();
+  const Tensor own = session.output("sample");
+  const headroom::DeviceTensor kept = session.device_output("sample");
+  const Tensor zeros(headroom::DType::kF32,
+                     session.pass().component().input_shapes("forward", kSize).at("hidden_states"));
+  session.set_input("hidden_states", zeros);
+  session.run();
+  EXPECT_EQ(kept.device().name(), "cpu");
+  EXPECT_EQ(kept.shape(), own.shape());
+  EXPECT_EQ(kept.bytes(), own.bytes().size());
+  EXPECT_TRUE(std::ranges::equal(kept.to_host().bytes(), own.bytes())) << "later runs do not change it";
+  EXPECT_EQ(std::memcmp(kept.data(), own.bytes().data(), kept.bytes()), 0);
+}
+
+TEST(InterfaceTest, ANetworkMayHaveItsWeightsInMemory) {
+  const std::string config =
+      R"({"_class_name": "AutoencoderTiny", "in_channels": 1, "out_channels": 1, "latent_channels": 2,
+          "encoder_block_out_channels": [4], "decoder_block_out_channels": [4], "num_encoder_blocks": [1],
+          "num_decoder_blocks": [1]})";
+  const Device device("cpu", 2);
+  headroom::NetworkInMemory network{.name = "own", .config = config};
+  expect_error([&] { Component(device, network); }, Error::Kind::kFailed, "own");  // no weights
+  network.config = "{";
+  expect_error([&] { Component(device, network); }, Error::Kind::kFailed, "own");
+  network.config = R"({"_class_name": "NoSuchModel"})";
+  expect_error([&] { Component(device, network); }, Error::Kind::kFailed, "NoSuchModel");
+}
+
+TEST(InterfaceTest, ImagesBecomePngs) {
+  Tensor pixels(headroom::DType::kF32, {2, 1, 1, 3});
+  std::ranges::copy(std::array<float, 6>{-2, 0, 1, 1, 1, -1}, pixels.floats().begin());
+  const std::vector<headroom::Image> images = headroom::to_images(pixels);
+  ASSERT_EQ(images.size(), 2U);
+  EXPECT_THAT(images[0].pixels, ElementsAre(0, 128, 255));
+  EXPECT_EQ(headroom::encode_png(images[0]).substr(1, 3), "PNG");
+  EXPECT_NE(headroom::encode_png(images[0]), headroom::encode_png(images[1]));
+  const auto kind = Error::Kind::kFailed;
+  expect_error([] { (void)headroom::encode_png({.width = 2, .height = 1, .channels = 1, .pixels = {0}}); }, kind,
+               "has 1 bytes");
+  expect_error([&] { headroom::write_png("/no/such/folder/a.png", images[0]); }, kind, "/no/such/folder");
+  expect_error([] { (void)headroom::to_images(Tensor(headroom::DType::kF32, {1, 2, 1, 1})); }, kind, "[1, 2, 1, 1]");
+  pixels.floats()[0] = std::nanf("");
+  expect_error([&] { (void)headroom::to_images(pixels); }, kind, "NaN");
+}
+
+TEST(InterfaceTest, FramesOfAStreamAreMadeAnew) {
+  const Component network(Device("cpu", 2), std::string(headroom::kSourceDir) + "/models/live-ink");
+  headroom::FrameStream stream(network, {.height = 16, .width = 32});
+  EXPECT_EQ(stream.height(), 16);
+  EXPECT_EQ(stream.delay(), 0);
+  std::vector<std::uint8_t> frame(std::size_t{16} * 32 * 3);
+  std::iota(frame.begin(), frame.end(), std::uint8_t{0});
+  const headroom::Image first = stream.next(frame);
+  EXPECT_EQ(first.pixels.size(), frame.size());
+  EXPECT_NE(first.pixels, frame);
+  stream.restart();
+  EXPECT_EQ(stream.next(frame).pixels, first.pixels);
+  expect_error([&] { (void)stream.next(std::span(frame).first(3)); }, Error::Kind::kFailed, "has 3 bytes");
+  expect_error([&] { headroom::FrameStream(network, {.height = -1}); }, Error::Kind::kUsage, "-1");
 }
 
 TEST(InterfaceTest, WrongRequestsAreUsageErrors) {

@@ -2,15 +2,10 @@
 #include "base/error.hpp"
 
 namespace headroom::v1 {
-namespace {
-
-/// 0 if it is not given; the pipeline then decides. Throws a usage Error for an invalid count.
 std::int64_t count(std::string_view what, const std::optional<std::int64_t>& given) {
   if (given && *given < 1) fail_usage("{} is {}, expected at least 1", what, *given);
   return given.value_or(0);
 }
-
-}  // namespace
 
 Pipeline::Impl::Impl(const Device& on, Backend& backend, std::unique_ptr<headroom::Pipeline> opened)
     : device(on), pipeline(std::move(opened)), weights(backend, pipeline->components()) {
@@ -45,6 +40,7 @@ Generator::Generator(const Pipeline& pipeline, const RequestOptions& options, st
             .steps = count("steps", options.steps),
             .guidance_scale = options.guidance_scale,
             .true_cfg_scale = options.true_cfg_scale,
+            .has_negative_prompt = options.has_negative_prompt,
             .switches = SwitchSet::parse(switches).for_target(backend.properties().target)};
         std::unique_ptr<Impl> made(new Impl{
             .pipeline = pipeline, .generator = {*opened.pipeline, backend, opened.weights, asked}, .declined = {}});

@@ -97,12 +97,26 @@ void Session::wait() {
 
 void* Session::stream() const { return impl_->session.stream().native_handle(); }
 
+void Session::Impl::require_output(std::string_view name) const {
+  if (!has_run) fail("output '{}' was asked for, but the pass has not run", name);
+}
+
 Tensor Session::output(std::string_view name) const {
   return translated([&] {
-    if (!impl_->has_run) fail("output '{}' was asked for, but the pass has not run", name);
+    impl_->require_output(name);
     return outer(impl_->here().output(name));
   });
 }
+
+DeviceTensor Session::device_output(std::string_view name) const {
+  return translated([&] {
+    impl_->require_output(name);
+    return DeviceTensor(std::make_shared<DeviceTensor::Impl>(
+        DeviceTensor::Impl{.device = impl_->pass.component().device(), .tensor = impl_->here().device_output(name)}));
+  });
+}
+
+std::size_t Session::copied_bytes() const { return impl_->session.copied_bytes(); }
 
 void Session::observe_launches(LaunchObserver observer) {
   if (!observer) return impl_->session.observe_launches({});

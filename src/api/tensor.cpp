@@ -78,6 +78,16 @@ std::span<const float> Tensor::floats() const {
   return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
 }
 
+const Device& DeviceTensor::device() const { return impl_->device; }
+DType DeviceTensor::dtype() const { return outer(impl_->tensor.dtype); }
+Shape DeviceTensor::shape() const { return outer(impl_->tensor.shape); }
+std::size_t DeviceTensor::bytes() const { return bytes_of(dtype(), impl_->tensor.shape); }
+void* DeviceTensor::data() const { return impl_->tensor.memory.at().address(); }
+
+Tensor DeviceTensor::to_host() const {
+  return translated([&] { return outer(headroom::to_host(impl_->tensor, impl_->device.impl_->here())); });
+}
+
 double relative_l2(const TensorView& actual, const TensorView& expected) {
   return translated([&] { return headroom::relative_l2(copy_of(actual), copy_of(expected)); });
 }

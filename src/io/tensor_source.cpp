@@ -236,6 +236,40 @@ class RandomSource final : public TensorSource {
   MadeTensors made_;
 };
 
+class MemorySource final : public TensorSource {
+ public:
+  MemorySource(std::vector<TensorInMemory> tensors, std::shared_ptr<const void> owner) : owner_(std::move(owner)) {
+    for (TensorInMemory& tensor : tensors) {
+      if (tensor.bytes.size() != tensor.tensor.size_bytes())
+        fail("the weight {} has {} bytes, and as {}{} takes {}", printable_name(tensor.tensor.name),
+             tensor.bytes.size(), tensor.tensor.dtype, tensor.tensor.shape, tensor.tensor.size_bytes());
+      std::string name = tensor.tensor.name;
+      tensors_.emplace(std::move(name), std::move(tensor));
+    }
+  }
+
+  [[nodiscard]] std::vector<TensorSpec> tensors() const override {
+    std::vector<TensorSpec> specs;
+    for (const auto& [name, tensor] : tensors_) specs.push_back(tensor.tensor);
+    return specs;
+  }
+
+  std::span<const std::byte> bytes(const TensorSpec& tensor) override { return tensors_.at(tensor.name).bytes; }
+  HostTensor read(const TensorSpec& tensor) override {
+    HostTensor result(tensor.dtype, tensor.shape);
+    std::ranges::copy(bytes(tensor), result.bytes().begin());
+    return result;
+  }
+  void release(const TensorSpec& /*tensor*/) override {}
+  std::optional<std::span<const std::byte>> view_rows(const TensorSpec& tensor, TensorRows rows) override {
+    return subspan_of_rows(bytes(tensor), tensor, rows);
+  }
+
+ private:
+  std::map<std::string, TensorInMemory, std::less<>> tensors_;
+  std::shared_ptr<const void> owner_;
+};
+
 HostTensor transposed(const HostTensor& matrix, const Shape& shape) {
   HR_CHECK_EQ(matrix.shape().rank(), 2);
   const auto rows = static_cast<std::size_t>(matrix.shape()[0]), columns = static_cast<std::size_t>(matrix.shape()[1]);
@@ -346,6 +380,11 @@ std::shared_ptr<TensorSource> open_weights_file(const fs::path& path) {
 
 std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed) {
   return std::make_shared<RandomSource>(std::move(tensors), seed);
+}
+
+std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors,
+                                                std::shared_ptr<const void> owner) {
+  return std::make_shared<MemorySource>(std::move(tensors), std::move(owner));
 }
 
 std::shared_ptr<TensorSource> rename_tensors(std::shared_ptr<TensorSource> source, std::vector<RenamedTensor> tensors) {

@@ -81,6 +81,15 @@ class MadeTensors {
 /// Random weights, as Checkpoint::random() describes them.
 [[nodiscard]] std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed);
 
+/// A tensor in host memory, at any address.
+struct TensorInMemory {
+  TensorSpec tensor;
+  std::span<const std::byte> bytes;
+};
+/// `owner`, or else the caller, keeps the memory alive. Throws Error for a tensor with another number of bytes.
+[[nodiscard]] std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors,
+                                                              std::shared_ptr<const void> owner);
+
 /// A tensor of a network that a source holds under another name: rows of it in order. One range is a view of the
 /// source; several ranges, and a transposed matrix, are copied.
 struct RenamedTensor {

@@ -280,22 +280,26 @@ void check_keyword(std::string_view key) {
 
 }  // namespace
 
-void write_png(const std::filesystem::path& path, const Image& image, const PngText& text) {
+std::string encode_png(const Image& image, const PngText& text, std::string_view name) {
   check_image(image);
   std::vector<std::string> latin1;
   latin1.reserve(text.size());  // chunks point into it
   std::vector<png_text> chunks;
   for (const auto& [key, value] : text) {
     check_keyword(key);
-    if (!is_utf8(value)) fail("cannot write {}: its text '{}' is not UTF-8", path.native(), key);
-    if (value.find('\0') != std::string::npos) fail("cannot write {}: its text '{}' holds a NUL", path.native(), key);
+    if (!is_utf8(value)) fail("cannot write {}: its text '{}' is not UTF-8", name, key);
+    if (value.find('\0') != std::string::npos) fail("cannot write {}: its text '{}' holds a NUL", name, key);
     std::optional<std::string> narrow = latin1_from_utf8(value);
     if (narrow) latin1.push_back(std::move(*narrow));
     chunks.push_back(chunk_of(key, narrow ? latin1.back() : value, narrow.has_value()));
   }
   Writer writer;
-  if (!writer.write(image, chunks)) fail("cannot write {}: libpng: {}", path.native(), writer.reason());
-  write_file_atomically(path, writer.encoded());
+  if (!writer.write(image, chunks)) fail("cannot write {}: libpng: {}", name, writer.reason());
+  return writer.encoded();
+}
+
+void write_png(const std::filesystem::path& path, const Image& image, const PngText& text) {
+  write_file_atomically(path, encode_png(image, text, path.native()));
 }
 
 PngText read_png_text(const std::filesystem::path& path) {

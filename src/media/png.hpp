@@ -16,10 +16,11 @@ namespace headroom {
 /// surrounding spaces.
 using PngText = std::map<std::string, std::string, std::less<>>;
 
-/// Writes a PNG atomically; equal arguments give equal bytes. A text is stored in a tEXt chunk if Latin-1 has all
-/// its characters, else in iTXt, as in Pillow's PngInfo.add_text. Throws Error if the file cannot be written, or if
-/// a text is not UTF-8 or contains a NUL. Throws std::logic_error as check_image() does, and for an invalid
-/// keyword.
+/// The bytes of a PNG; equal arguments give equal bytes. A text is stored in a tEXt chunk if Latin-1 has all its
+/// characters, else in iTXt, as in Pillow's PngInfo.add_text. Throws Error, with `name`, if a text is not UTF-8 or
+/// contains a NUL. Throws std::logic_error as check_image() does, and for an invalid keyword.
+[[nodiscard]] std::string encode_png(const Image& image, const PngText& text = {}, std::string_view name = "a PNG");
+/// Writes it atomically. Throws Error also if the file cannot be written.
 void write_png(const std::filesystem::path& path, const Image& image, const PngText& text = {});
 
 /// The texts of a PNG (tEXt, zTXt, iTXt), the last one of a repeated keyword. Throws Error if the file is missing,

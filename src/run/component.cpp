@@ -128,20 +128,7 @@ Component open_folder(const fs::path& given, std::string name, const OpenOptions
       return make_random(std::move(name), std::move(config), folder, *options.random_seed);
     });
   }
-  Checkpoint checkpoint = Checkpoint::open(folder, options.variant);
-  nlohmann::json config = checkpoint.config();
-  const auto* const kind = read([&] {
-    const ComponentClass& found = class_of(config);
-    set_config(found, config, options);
-    return &found;
-  });
-  require_params(checkpoint, read([&] { return expected_params(*kind, config, unverified_params_of(checkpoint)); }),
-                 kind->is_unread);
-  return {.name = std::move(name),
-          .kind = kind,
-          .config = std::move(config),
-          .checkpoint = std::move(checkpoint),
-          .folder = folder};
+  return component_of(std::move(name), Checkpoint::open(folder, options.variant), options);
 }
 
 /// The folder of a path, or of ORG/NAME in the hub's cache; for a model's folder in such a cache, its snapshot.
@@ -251,6 +238,26 @@ void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOp
     if (!is_read) fail_usage("--config {}: {} has no such value", printable_name(key), kind.name);
     config[key] = value;
   }
+}
+
+Component component_of(std::string name, Checkpoint checkpoint, const OpenOptions& options) {
+  const fs::path folder = checkpoint.folder();
+  const auto read = [&](const auto& body) {
+    return config::read_in(folder.empty() ? checkpoint.description() : folder.string(), body);
+  };
+  nlohmann::json config = checkpoint.config();
+  const auto* const kind = read([&] {
+    const ComponentClass& found = class_of(config);
+    set_config(found, config, options);
+    return &found;
+  });
+  require_params(checkpoint, read([&] { return expected_params(*kind, config, unverified_params_of(checkpoint)); }),
+                 kind->is_unread);
+  return {.name = std::move(name),
+          .kind = kind,
+          .config = std::move(config),
+          .checkpoint = std::move(checkpoint),
+          .folder = folder};
 }
 
 Component open_component(const std::string& name_or_path, const OpenOptions& options) {

@@ -58,6 +58,8 @@ struct OpenOptions {
 /// random weights only. Throws Error for an unknown network, a missing checkpoint, tensors that are missing, unexpected
 /// or of a wrong shape, and for a value of a configuration that its class does not have.
 [[nodiscard]] Component open_component(const std::string& name_or_path, const OpenOptions& options = {});
+/// The network of a checkpoint. Throws Error likewise.
+[[nodiscard]] Component component_of(std::string name, Checkpoint checkpoint, const OpenOptions& options = {});
 /// The params that a network reads, as a checkpoint stores them. Throws Error for a configuration that is not one of
 /// its class.
 [[nodiscard]] std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,

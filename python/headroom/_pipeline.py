@@ -1,0 +1,208 @@
+"""Images from prompts."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypedDict, overload
+
+from . import _headroom
+from ._errors import UsageError
+from ._headroom import Device, Tensor
+from ._image import Image
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Called after each denoise step with its index and its milliseconds.
+StepCallback = Callable[[int, float], Any]
+
+_KEPT_GENERATORS = 4
+
+
+class Options(TypedDict, total=False):
+    """Further options of an image. What is not given the pipeline chooses; 0 is a value like any other."""
+
+    negative_prompt: str | list[str] | None
+    #: For the second text encoder.
+    prompt_2: str | list[str] | None
+    height: int | None
+    width: int | None
+    steps: int | None
+    #: The length that prompts are truncated or padded to.
+    text_tokens: int | None
+    guidance_scale: float | None
+    #: Above 1: classifier-free guidance, for a model that is otherwise guided without it.
+    true_cfg_scale: float | None
+    callback: StepCallback | None
+
+
+def _as_list(value: Any, count: int, name: str) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        if len(value) != count:
+            raise UsageError(f"{name} has {len(value)} values, expected {count}, one for each image")
+        return list(value)
+    return [value] * count
+
+
+def _requests(images: int | None, **values: Any) -> list[_headroom._ImageRequest]:
+    """One request for each image: a list gives a value to each, another value is that of all.
+
+    A single seed is that of the first image; each next image has the next one.
+    """
+    lengths = {len(value) for value in values.values() if isinstance(value, (list, tuple))}
+    if images is None:
+        images = max(lengths, default=1)
+    lists = {name: _as_list(value, images, name) for name, value in values.items()}
+    if not isinstance(values["seed"], (list, tuple)):
+        lists["seed"] = [values["seed"] + i for i in range(images)]
+    return [_headroom._ImageRequest(**dict(zip(lists, row))) for row in zip(*lists.values())]
+
+
+def _pictures(pixels: Tensor) -> list[Image]:
+    return [Image(image.tensor()) for image in _headroom.to_images(pixels)]
+
+
+class Generator(_headroom._Generator):
+    """A pipeline compiled for one size of request under switches, with its device memory.
+
+    What is not given the pipeline chooses; 0 is a value like any other.
+    """
+
+    def __init__(
+        self,
+        pipeline: _headroom._Pipeline,
+        *,
+        images: int = 1,
+        height: int | None = None,
+        width: int | None = None,
+        steps: int | None = None,
+        text_tokens: int | None = None,
+        guidance_scale: float | None = None,
+        true_cfg_scale: float | None = None,
+        has_negative_prompt: bool = False,
+        optimize: str = "lossless",
+    ) -> None:
+        super().__init__(
+            pipeline,
+            images=images,
+            height=height,
+            width=width,
+            steps=steps,
+            text_tokens=text_tokens,
+            guidance_scale=guidance_scale,
+            true_cfg_scale=true_cfg_scale,
+            has_negative_prompt=has_negative_prompt,
+            optimize=optimize,
+        )
+        self._images = images
+
+    def generate(
+        self,
+        prompt: str | list[str] | None = None,
+        *,
+        negative_prompt: str | list[str] | None = None,
+        prompt_2: str | list[str] | None = None,
+        label: int | list[int] = 0,
+        seed: int | list[int] = 0,
+        callback: StepCallback | None = None,
+    ) -> Tensor:
+        """Latents f32 of as many images as the generator makes. Lists give each image a value of its own."""
+        requests = _requests(
+            self._images, label=label, seed=seed, prompt=prompt, negative_prompt=negative_prompt, prompt_2=prompt_2
+        )
+        return self._generate(requests, callback)
+
+    def images(
+        self,
+        prompt: str | list[str] | None = None,
+        *,
+        negative_prompt: str | list[str] | None = None,
+        prompt_2: str | list[str] | None = None,
+        label: int | list[int] = 0,
+        seed: int | list[int] = 0,
+        callback: StepCallback | None = None,
+    ) -> list[Image]:
+        """The images of generate()."""
+        latents = self.generate(
+            prompt, negative_prompt=negative_prompt, prompt_2=prompt_2, label=label, seed=seed, callback=callback
+        )
+        return _pictures(self.decode(latents))
+
+
+class Pipeline(_headroom._Pipeline):
+    """A model that makes images on a device: a name of models(), or a folder in diffusers' layout.
+
+    `optimize` are the switches of its images: names and presets separated by commas, as for the program's --opt.
+    `random_weights` is a seed of weights in place of the checkpoint's. `baseline` is 'f32' or 'bf16'.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        device: Device | str = "auto",
+        *,
+        optimize: str = "lossless",
+        random_weights: int | None = None,
+        baseline: str | None = None,
+    ) -> None:
+        super().__init__(model, device, random_weights=random_weights, baseline=baseline)
+        self.optimize = optimize
+        self._generators: OrderedDict[Any, Generator] = OrderedDict()
+
+    @overload
+    def __call__(
+        self, prompt: str | None = None, *, label: int = 0, seed: int = 0, **options: Unpack[Options]
+    ) -> Image: ...
+    @overload
+    def __call__(
+        self, prompt: list[str], *, label: int | list[int] = 0, seed: int | list[int] = 0, **options: Unpack[Options]
+    ) -> list[Image]: ...
+    @overload
+    def __call__(
+        self, prompt: str | None = None, *, label: list[int], seed: int | list[int] = 0, **options: Unpack[Options]
+    ) -> list[Image]: ...
+    @overload
+    def __call__(
+        self, prompt: str | None = None, *, label: int = 0, seed: list[int], **options: Unpack[Options]
+    ) -> list[Image]: ...
+    def __call__(
+        self,
+        prompt: str | list[str] | None = None,
+        *,
+        label: int | list[int] = 0,
+        seed: int | list[int] = 0,
+        **options: Unpack[Options],
+    ) -> Image | list[Image]:
+        """Makes an image, or a list of them where one of the arguments is a list.
+
+        A single seed is that of the first image; each next image has the next one. What the callback raises, and
+        Ctrl-C, end the loop after the step in progress. Further options: negative_prompt, prompt_2, height, width,
+        steps, text_tokens, guidance_scale, true_cfg_scale and callback, each a keyword (class Options).
+        """
+        size: dict[str, Any] = dict(options)
+        negative_prompt, prompt_2 = size.pop("negative_prompt", None), size.pop("prompt_2", None)
+        callback = size.pop("callback", None)
+        values = {
+            "label": label,
+            "seed": seed,
+            "prompt": prompt,
+            "negative_prompt": negative_prompt,
+            "prompt_2": prompt_2,
+        }
+        requests = _requests(None, **values)
+        generator = self.generator(images=len(requests), has_negative_prompt=negative_prompt is not None, **size)
+        pictures = _pictures(generator.decode(generator._generate(requests, callback)))
+        return pictures if any(isinstance(value, (list, tuple)) for value in values.values()) else pictures[0]
+
+    def generator(self, **options: Any) -> Generator:
+        """The generator of such requests; the last four are kept, for requests of the same size."""
+        key = (self.optimize, tuple(sorted(options.items())))
+        if key in self._generators:
+            self._generators.move_to_end(key)
+        else:
+            self._generators[key] = Generator(self, optimize=self.optimize, **options)
+            if len(self._generators) > _KEPT_GENERATORS:
+                self._generators.popitem(last=False)
+        return self._generators[key]

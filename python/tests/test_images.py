@@ -1,0 +1,114 @@
+"""Images from prompts, and the frames of a stream."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import numpy
+
+import headroom
+from support import FASHION, ROOT, read_png
+
+REQUEST = {"height": 16, "width": 32, "steps": 2}
+
+
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pipeline = headroom.Pipeline(FASHION, "cpu")
+
+    def test_two_lines_make_an_image(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "boot.png")
+            image = self.pipeline("an ankle boot", seed=7, **REQUEST)
+            image.save(path)
+            numpy.testing.assert_array_equal(read_png(path), image.numpy())
+        self.assertEqual((image.width, image.height, image.channels), (32, 16, 1))
+        numpy.testing.assert_array_equal(read_png(image._repr_png_()), image.numpy())
+        self.assertGreater(image.numpy().std(), 10)
+
+    def test_an_image_is_that_of_the_program(self):
+        program = os.environ.get("HEADROOM_PROGRAM")
+        if program is None:
+            self.skipTest("HEADROOM_PROGRAM does not name the program")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.png")
+            subprocess.run(
+                [program, "run", FASHION, "--prompt", "a red dress", "--seed", "3", "--steps", "2", "--device", "cpu",
+                 "--opt", "lossless", "--quiet", "--out", path],
+                check=True, capture_output=True,
+            )  # fmt: skip
+            numpy.testing.assert_array_equal(read_png(path), self.pipeline("a red dress", seed=3, steps=2).numpy())
+
+    def test_batches_are_lists(self):
+        images = self.pipeline(["a dress", "a bag"], seed=5, **REQUEST)
+        self.assertEqual(len(images), 2)
+        self.assertNotEqual(images[0], images[1])
+        again = self.pipeline(["a dress", "a bag"], seed=[5, 6], **REQUEST)
+        self.assertEqual(images[1], again[1])
+        self.assertEqual(len(self.pipeline(label=[1, 2, 3], **REQUEST)), 3)
+        with self.assertRaisesRegex(headroom.UsageError, "prompt has 2 values, expected 3"):
+            self.pipeline(["a", "b"], seed=[1, 2, 3], **REQUEST)
+        with self.assertRaises(TypeError):
+            self.pipeline("a", hieght=3)
+
+    def test_steps_are_reported(self):
+        steps = []
+        self.pipeline("a bag", callback=lambda step, milliseconds: steps.append((step, milliseconds > 0)), **REQUEST)
+        self.assertEqual(steps, [(0, True), (1, True)])
+
+    def test_a_callback_ends_the_loop(self):
+        class Stop(Exception):
+            pass
+
+        def stop(step, milliseconds):
+            raise Stop
+
+        with self.assertRaises(Stop):
+            self.pipeline("a bag", callback=stop, **REQUEST)
+        self.pipeline("a bag", **REQUEST)
+
+    def test_ctrl_c_ends_the_loop_within_a_step(self):
+        steps = []
+
+        def press(step, milliseconds):
+            steps.append(step)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.pipeline("a bag", height=16, width=16, steps=20, callback=press)
+        self.assertLessEqual(len(steps), 2)
+
+    def test_latents_are_decoded(self):
+        generator = headroom.Generator(self.pipeline, images=2, **REQUEST)
+        latents = generator.generate(label=[1, 2], seed=4)
+        self.assertEqual((latents.dtype, latents.shape), ("f32", (2, 128, 4)))
+        pixels = generator.decode(latents)
+        self.assertEqual(pixels.shape, (2, 1, 16, 32))
+        self.assertIn("denoise", [name for name, _ in generator.stages])
+        with self.assertRaisesRegex(headroom.Error, "f32"):
+            generator.decode(headroom.from_dlpack(numpy.zeros((2, 128, 4))))
+
+    def test_images_are_of_bytes(self):
+        with self.assertRaisesRegex(headroom.Error, r"expected u8\[height, width, channels\]"):
+            headroom.Image(numpy.zeros((2, 2, 3), numpy.float32))
+        image = headroom.Image(numpy.arange(12, dtype=numpy.uint8).reshape(2, 2, 3)[::-1])
+        self.assertEqual(image.numpy()[0, 0].tolist(), [6, 7, 8])
+
+    def test_frames_of_a_stream(self):
+        network = headroom.Component(os.path.join(ROOT, "models", "live-ink"), "cpu")
+        stream = headroom.Stream(network, height=16, width=32)
+        random = numpy.random.default_rng(0)
+        frame = headroom.Image(random.integers(0, 256, (16, 32, 3), dtype=numpy.uint8))
+        first = stream.next(frame)
+        self.assertNotEqual(first, frame)
+        stream.restart()
+        self.assertEqual(stream.next(frame), first)
+        with self.assertRaisesRegex(headroom.Error, "32 x 16"):
+            stream.next(headroom.Image(random.integers(0, 256, (32, 16, 3), dtype=numpy.uint8)))
+
+
+if __name__ == "__main__":
+    unittest.main()
