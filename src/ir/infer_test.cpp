@@ -156,6 +156,11 @@ TEST(Infer, QuantizedMatmuls) {
 TEST(Infer, Matmul) {
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 4, 5, 3}), f32({2, 4, 3, 7})}), f32({2, 4, 5, 7}));
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({5, 3}), f32({7, 3})}, {{"transpose_b", integer(1)}}), f32({5, 7}));
+  EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 3, 5}), f32({2, 3, 7})}, {{"transpose_a", integer(1)}}), f32({2, 5, 7}));
+  EXPECT_EQ(
+      infer_one(Op::kMatmul, {f32({3, 5}), f32({7, 3})}, {{"transpose_a", integer(1)}, {"transpose_b", integer(1)}}),
+      f32({5, 7}));
+  expect_refused(Op::kMatmul, {f32({5, 3}), f32({3, 7})}, {{"transpose_a", integer(1)}}, "k, m");
   expect_refused(Op::kMatmul, {f32({5, 3}), f32({7, 3})});
   const Given adds = {{attr::kEpilogue, Epilogue().then(Op::kAdd)}};
   for (const TensorType& operand : {f32({2, 5, 7}), f32({7})})

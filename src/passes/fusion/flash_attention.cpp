@@ -27,10 +27,15 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   return value;
 }
 
-/// The matmul without an epilogue that makes a value without other readers; null if there is none.
+/// Whether a node multiplies rows of its first operand, and has no epilogue.
+bool is_plain_matmul(const Node& node) {
+  return node.op == Op::kMatmul && !node.attributes[attr::kTransposeA] && node.attributes[attr::kEpilogue].is_empty();
+}
+
+/// The plain matmul that makes a value without other readers; null if there is none.
 const Node* match_matmul(const Rewriter& r, ValueId value) {
   const Node* matmul = r.match_single_use(value, Op::kMatmul);
-  return matmul != nullptr && matmul->attributes[attr::kEpilogue].is_empty() ? matmul : nullptr;
+  return matmul != nullptr && is_plain_matmul(*matmul) ? matmul : nullptr;
 }
 
 /// Keys or values [b, g, t, d], if `value` [b, h, t, d] repeats each head of them h / g times; otherwise kNoValue.
@@ -78,9 +83,7 @@ ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
 
 bool fuse(Rewriter& r, const Node& weighted_sum) {
   constexpr int kRank = 4;  // [batch, heads, tokens, head_dim]
-  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes[attr::kTransposeB] ||
-      !weighted_sum.attributes[attr::kEpilogue].is_empty())
-    return false;
+  if (!is_plain_matmul(weighted_sum) || weighted_sum.attributes[attr::kTransposeB]) return false;
   if (r.shape(weighted_sum.results[0]).rank() != kRank) return false;
   const Node* softmax = r.match_single_use(weighted_sum.input(Role::kA), Op::kSoftmax);
   if (softmax == nullptr) return false;
