@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "autodiff/formula.hpp"
-#include "autodiff/replace_by_definitions.hpp"
 #include "base/error.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
@@ -190,7 +189,9 @@ class PathKeeper {
 
 /// An epilogue has no rule; a fused op may have one.
 bool is_differentiated_by_definition(const Node& node) {
-  const bool has_rule = schema_of(node.op).fused && definition_of(node.op).derive != nullptr;
+  const OpDefinition& row = definition_of(node.op);
+  const bool has_rule = schema_of(node.op).fused && row.derive != nullptr &&
+                        (row.derives == nullptr || row.derives(node.attributes, node.inputs.size()));
   return is_fused(node.op, node.attributes) && !has_rule;
 }
 
