@@ -28,8 +28,8 @@ namespace headroom {
 
 /// Kernels with the epilogues of libraries: of convolutions a residual and an activation; of matmuls an activation, or,
 /// on a GPU, a residual; of group norms an activation; of transposed convolutions, and of matmuls of two activations,
-/// nothing. Nothing computes a cross-entropy. Hopper takes a shortcut into a convolution. GPUs read channels of images in vectors of 16 bytes. Generated
-/// kernels run any body.
+/// nothing. Nothing computes a cross-entropy. Hopper takes a shortcut into a convolution. GPUs read channels of images
+/// in vectors of 16 bytes. Generated kernels run any body.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,

@@ -1,4 +1,4 @@
-// attention_backward on Hopper's tensor cores (sm_90a) for heads of up to 128: the gradients of q, k and v from those of
+// attention_backward on Hopper's tensor cores (sm_90a) for heads of up to 128: the gradients of q, k and v from that of
 // attention's result, without scores in memory.
 //
 // Shapes     q[b, h, s, d], k[b, g, t, d], v[b, g, t, e], d_out[b, h, s, e], logsumexp[b, h, s], delta[b, h, s] -> d_q,

@@ -44,8 +44,8 @@ class HopperAttentionBackward : public cuda::KernelTest {
   }
 };
 
-/// Parts of tiles and of units, several of each, heads smaller than the padded matmuls, values in heads of another size,
-/// and heads of keys that queries share.
+/// Parts of tiles and of units, several of each, heads smaller than the padded matmuls, values in heads of another
+/// size, and heads of keys that queries share.
 TEST_F(HopperAttentionBackward, AgreesForEveryShape) {
   for (const BackwardCase& c : {BackwardCase{1, 1, 1, 1, 8, 8},
                                 {2, 3, 17, 17, 40, 40},

@@ -1,5 +1,5 @@
-// matmul: c[..., i, j] = epilogue(sum_l a[..., i, l] * b[..., l, j]), or a[..., l, i] with transpose_a, b[..., j, l] with
-// transpose_b
+// matmul: c[..., i, j] = epilogue(sum_l a[..., i, l] * b[..., l, j]), or a[..., l, i] with transpose_a, b[..., j, l]
+// with transpose_b
 //
 // Shapes     a[batch..., m, k], b[batch..., k, n] or b[batch..., n, k] -> c[batch..., m, n], ranks 2 to 8.
 // Dtypes     f32; bf16 with f32 sums, where the CPU has AVX-512.
