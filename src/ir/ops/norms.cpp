@@ -199,8 +199,10 @@ std::vector<ValueId> derive_norm(Builder& builder, const Derivation& node) {
     gradients[0] = builder.cast(derive_normed_rows(builder, normed, scaled, kCentres), dtype);
   }
   if (node.in.size() > 1 && node.wanted[1])
-    gradients[1] = sum_to(builder, builder.mul(made, normed.rows), builder.graph().type(node.in[1]));
-  if (node.in.size() > 2 && node.wanted[2]) gradients[2] = sum_to(builder, made, builder.graph().type(node.in[2]));
+    gradients[1] =
+        sum_to(builder, builder.cast(builder.mul(made, normed.rows), dtype), builder.graph().type(node.in[1]));
+  if (node.in.size() > 2 && node.wanted[2])
+    gradients[2] = sum_to(builder, node.gradient(), builder.graph().type(node.in[2]));
   return gradients;
 }
 
