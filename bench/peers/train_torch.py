@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times steps of GPT training by `headroom train` and by PyTorch's torch.compile, in turns on one GPU.
+"""Times steps of training by `headroom train` and by PyTorch's torch.compile, in turns on one GPU.
 
-    python3 bench/peers/train_torch.py --program build/release/headroom --sizes gpt-125m:32 gpt-350m:16 --rounds 3 --save gpt.json
+    python3 bench/peers/train_torch.py --program build/release/headroom --works gpt-125m:32 gpt-350m:16 --rounds 3 --save gpt.json
+    python3 bench/peers/train_torch.py --program build/release/headroom --works fashion-flux:512 --data FASHION_MNIST_DIR --save flux.json
 
-Equal work: GPT-2 of the same sizes, 1,024 tokens, products in bf16 with weights, moments and the update in f32, AdamW fused, no clipping,
-and the loss read once a turn. A turn is at least --seconds of steps of each side, so that the card is at its power limit. PyTorch compiles
-once, before the first turn. Only PyTorch is needed: the model is written here.
+Equal work: products in bf16 with weights, moments and the update in f32, AdamW fused, and the loss read once a turn. GPT-2 is of the same
+sizes, with 1,024 tokens and no clipping; it is written here, so that PyTorch is all it needs. fashion-flux is that of
+bench/train_fashion_flux.py, with clipping and running means, and needs diffusers. A turn is at least --seconds of steps of each side, so
+that the card is at its power limit. PyTorch compiles once, before the first turn.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import os
 import random
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -24,6 +27,8 @@ from torch import nn
 SIZES = {  # layers, width, heads
     "gpt-125m": (12, 768, 12), "gpt-350m": (24, 1024, 16), "gpt-1.3b": (24, 2048, 16),
 }
+FASHION_FLUX = "fashion-flux"
+BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VOCABULARY = 50304
 TOKENS = 1024
 SKIPPED = 3  # steps of a turn, which load and record
@@ -63,27 +68,7 @@ class Gpt(nn.Module):
 
 
 class TorchSide:
-    """A model that stays compiled between turns."""
-
-    def __init__(self, size, batch):
-        torch.manual_seed(0)
-        self.batch = batch
-        self.model = Gpt(*SIZES[size]).cuda()
-        self.loss = torch.compile(self.model)
-        decayed = [p for p in self.model.parameters() if p.dim() > 1]
-        others = [p for p in self.model.parameters() if p.dim() == 1]
-        self.optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0}],
-                                           lr=1e-4, fused=True)
-        self.compiled_s = self.run(0)["seconds"]
-
-    def step(self):
-        tokens = torch.randint(0, VOCABULARY, (self.batch, TOKENS + 1), device="cuda")
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = self.loss(tokens)
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return loss
+    """A model that stays compiled between turns. Derived classes have a step(), which returns the loss."""
 
     def run(self, seconds):
         """Milliseconds of a step, over steps of at least that many seconds."""
@@ -101,15 +86,77 @@ class TorchSide:
         return {"ms": ms, "loss": loss.item(), "seconds": time.perf_counter() - began}
 
 
+class TorchGpt(TorchSide):
+    def __init__(self, size, batch):
+        torch.manual_seed(0)
+        self.batch = batch
+        model = Gpt(*SIZES[size]).cuda()
+        self.loss = torch.compile(model)
+        decayed = [p for p in model.parameters() if p.dim() > 1]
+        others = [p for p in model.parameters() if p.dim() == 1]
+        self.optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0}],
+                                           lr=1e-4, fused=True)
+
+    def step(self):
+        tokens = torch.randint(0, VOCABULARY, (self.batch, TOKENS + 1), device="cuda")
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = self.loss(tokens)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss
+
+
+class TorchFashionFlux(TorchSide):
+    """What bench/train_fashion_flux.py does in a step."""
+
+    def __init__(self, folder, batch):
+        sys.path.insert(0, BENCH)
+        import train_fashion_flux as flux
+        from diffusers import FluxTransformer2DModel
+
+        self.flux, self.batch, self.number = flux, batch, 0
+        torch.manual_seed(0)
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cuda.enable_cudnn_sdp(False)  # as there
+        device = torch.device("cuda")
+        images, self.labels = flux.load_split(folder, "train", device)
+        self.tokens = flux.to_tokens(images)
+        new = lambda: [FluxTransformer2DModel.from_config(flux.MODEL_CONFIG).to(device), flux.PromptTable().to(device)]  # noqa: E731
+        self.model, self.prompts = new()
+        self.ids = (flux.image_ids(flux.GRID, flux.GRID).to(device), torch.zeros(flux.TEXT_TOKENS, 3, device=device))
+        self.generator = torch.Generator(device).manual_seed(0)
+        self.compiled = flux.compile_checked(self.model, self.prompts, self.ids, self.draw(), "model")
+        flux.initialize(self.model)
+        self.averages = flux.Ema(new(), [self.model, self.prompts])
+        self.optimizer = torch.optim.AdamW(flux.parameter_groups(self.model, self.prompts, 0.01), lr=1e-3, betas=(0.9, 0.99), fused=True)
+
+    def draw(self):
+        pick = torch.randint(0, len(self.tokens), (self.batch,), device="cuda", generator=self.generator)
+        drop = torch.rand(self.batch, device="cuda", generator=self.generator) < 0.1
+        index = torch.where(drop, torch.full_like(pick, self.flux.NULL_PROMPT), self.labels[pick])
+        noise = torch.randn(self.batch, self.flux.GRID**2, 4, device="cuda", generator=self.generator)
+        return self.tokens[pick], index, self.flux.draw_sigmas(self.batch, torch.device("cuda"), self.generator), noise
+
+    def step(self):
+        loss = self.flux.velocity_loss(self.compiled, self.prompts, self.ids, *self.draw())
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.averages.live, 1.0, foreach=True)
+        self.optimizer.step()
+        self.number += 1
+        self.averages.update(self.number)
+        return loss.detach()
+
+
 class HeadroomSide:
     """A program that is started for each turn."""
 
-    def __init__(self, program, size, batch, folder):
+    def __init__(self, program, name, config, folder):
         self.program, self.folder = program, folder
-        self.config = os.path.join(folder, f"{size}.json")
+        self.config = os.path.join(folder, f"{name}.json")
         with open(self.config, "w", encoding="utf-8") as file:
-            json.dump({"model": size, "data": os.path.join(folder, "tokens.bin"), "tokens": TOKENS, "batch": batch, "steps": 100000,
-                       "precision": "bf16", "optimizer": {"clip": 0}, "schedule": {"kind": "constant", "learning_rate": 1e-4}}, file)
+            json.dump(config, file)
 
     def run(self, steps):
         began = time.perf_counter()
@@ -122,8 +169,17 @@ class HeadroomSide:
         with open(saved, encoding="utf-8") as file:
             result = json.load(file)["results"][0]
         times = next(series["time"] for series in result["trials"] if series["what"] == "step")
-        return {"ms": sum(times) / len(times), "loss": loss, "seconds": time.perf_counter() - began,
-                "bytes": result.get("memory", {}).get("device_peak_bytes")}
+        return {"ms": sum(times) / len(times), "loss": loss, "seconds": time.perf_counter() - began, "memory": result.get("memory")}
+
+
+def config_of(name, batch, folder, data):
+    if name == FASHION_FLUX:
+        with open(os.path.join(BENCH, "train_fashion_flux.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        config["data"] |= {part: os.path.join(data, f"train-{part}-idx{rank}-ubyte.gz") for part, rank in (("images", 3), ("labels", 1))}
+        return {key: value for key, value in config.items() if key != "validation"} | {"batch": batch, "checkpoints": {"every": 0}}
+    return {"model": name, "data": os.path.join(folder, "tokens.bin"), "tokens": TOKENS, "batch": batch, "steps": 100000,
+            "precision": "bf16", "optimizer": {"clip": 0}, "schedule": {"kind": "constant", "learning_rate": 1e-4}}
 
 
 def write_tokens(path, count):
@@ -137,18 +193,25 @@ def write_tokens(path, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", required=True, help="the program headroom")
-    parser.add_argument("--sizes", nargs="+", default=["gpt-125m:32", "gpt-350m:16", "gpt-1.3b:8"], metavar="NAME:BATCH")
+    parser.add_argument("--works", nargs="+", default=["gpt-125m:32", "gpt-350m:16", "gpt-1.3b:8"], metavar="NAME:BATCH")
+    parser.add_argument("--data", metavar="DIR", help="Fashion-MNIST, for fashion-flux")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5, help="of steps of a side in a turn, at least")
     parser.add_argument("--save", required=True, help="JSON file to write")
     args = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = False
+    works = [entry.rsplit(":", 1) for entry in args.works]
+    for name, _ in works:
+        if name not in SIZES and name != FASHION_FLUX:
+            parser.error(f"there is no work {name}, expected one of {', '.join([*SIZES, FASHION_FLUX])}")
+    if args.data is None and any(name == FASHION_FLUX for name, _ in works):
+        parser.error("fashion-flux needs --data")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         write_tokens(os.path.join(folder, "tokens.bin"), 600000)
-        for entry in args.sizes:
-            size, batch = entry.split(":")
-            ours, peer = HeadroomSide(args.program, size, int(batch), folder), TorchSide(size, int(batch))
+        for name, batch in ((name, int(batch)) for name, batch in works):
+            ours = HeadroomSide(args.program, name, config_of(name, batch, folder, args.data), folder)
+            peer = TorchFashionFlux(args.data, batch) if name == FASHION_FLUX else TorchGpt(name, batch)
+            compiled_s = peer.run(0)["seconds"]
             torch.cuda.reset_peak_memory_stats()
             turns, steps = [], 20
             for number in range(args.rounds):
@@ -157,9 +220,9 @@ def main():
                     sides[side] = peer.run(args.seconds) if side == "peer" else ours.run(steps)
                 steps = max(20, int(args.seconds * 1e3 / sides["ours"]["ms"]) + 1)
                 turns.append(sides)
-                print(f"{size}, batch {batch}, turn {number}: headroom {sides['ours']['ms']:.2f} ms, torch.compile "
+                print(f"{name}, batch {batch}, turn {number}: headroom {sides['ours']['ms']:.2f} ms, torch.compile "
                       f"{sides['peer']['ms']:.2f} ms, ratio {sides['peer']['ms'] / sides['ours']['ms']:.3f}", flush=True)
-            found.append({"model": size, "batch": int(batch), "tokens": TOKENS, "compiled_s": peer.compiled_s, "turns": turns,
+            found.append({"work": name, "batch": batch, "compiled_s": compiled_s, "turns": turns,
                           "peer_bytes": torch.cuda.max_memory_allocated(), "torch": torch.__version__,
                           "gpu": torch.cuda.get_device_name()})
             with open(args.save, "w", encoding="utf-8") as file:
