@@ -169,18 +169,32 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A thread for each result: joins its parts in their order.
+/// 32 results a block, whose warps share the parts: they join these in a fixed order.
 template <class How, class T>
 __global__ void __launch_bounds__(kThreads)
     join_parts(Reduction bound, int count, const typename How::Number* parts, T* y) {
   wait_for_previous();
-  const std::int64_t result = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (result >= bound.results) return;
+  constexpr int kAtOnce = 8;
+  const std::int64_t result = static_cast<std::int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  const bool exists = result < bound.results;
+  typename How::Number joined = How::neutral();
+  for (int part = static_cast<int>(threadIdx.y); part < count && exists; part += kAtOnce * kWarps) {
+    typename How::Number read[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      read[k] = part + k * kWarps < count ? parts[(part + k * kWarps) * bound.results + result] : How::neutral();
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) joined = How::join(joined, read[k]);
+  }
+  __shared__ typename How::Number partial[kWarps][32];
+  partial[threadIdx.y][threadIdx.x] = joined;
+  __syncthreads();
+  if (!exists || threadIdx.y != 0) return;
+  joined = How::neutral();
+  for (int warp = 0; warp < kWarps; ++warp) joined = How::join(joined, partial[warp][threadIdx.x]);
   const Division place = bound.columns > 0 ? divide(result, bound.columns) : Division{result, 0};
   std::int64_t at[2];
   find_row(bound.kept, place.quotient, at);
-  typename How::Number joined = How::neutral();
-  for (int part = 0; part < count; ++part) joined = How::join(joined, parts[part * bound.results + result]);
   y[at[1] + place.remainder * bound.column_stride] = result_of<How, T>(joined, bound.factor);
 }
 
@@ -233,7 +247,7 @@ void launch(cudaStream_t stream, const Reduction& bound, const T* x, typename Ho
   }
   if (blocks.parts > 1)
     launch_early(join_parts<How, T>,
-                 {blocks_along_x(divide_up<std::int64_t>(bound.results, kThreads)), kThreads, stream}, bound,
+                 {blocks_along_x(divide_up<std::int64_t>(bound.results, 32)), dim3(32, kWarps), stream}, bound,
                  blocks.parts, parts, y);
   check_launched("cuda reduction kernel");
 }
