@@ -318,6 +318,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
       hw::wait_for_wgmma<0>();
     }
     hw::settle(gradients);
+    if (left == 1 && signals) hw::arrive(barriers.empty_own);
 #pragma unroll
     for (int j = 0; j < S::kUnit / 8; ++j) {
       const float4 pair = numbers_at(units, j);
@@ -342,9 +343,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
   hw::settle(scored);
   if constexpr (S::kOwnsKeys) hw::settle(made);
   hw::settle(score_weights);
-  if (!signals) return;
-  hw::arrive(barriers.empty[(units - 1) % S::kStages]);
-  hw::arrive(barriers.empty_own);
+  if (signals) hw::arrive(barriers.empty[(units - 1) % S::kStages]);
 }
 
 #endif  // HR_HAS_HOPPER
