@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "autodiff/formula.hpp"
-#include "autodiff/replace_by_definitions.hpp"
 #include "base/error.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
@@ -115,6 +115,8 @@ class Gradients {
   [[nodiscard]] ValueId total(ValueId value) {
     std::vector<ValueId>& terms = terms_[index_of(value)];
     if (terms.empty()) return kNoValue;
+    if (terms.size() > 1)
+      if (const ValueId whole = join_parts(value, terms); whole != kNoValue) terms = {whole};
     const DType dtype = builder_.dtype(value);
     const DType working = terms.size() > 2 ? ops::summing_dtype(dtype) : dtype;
     ValueId sum = terms[0];
@@ -125,6 +127,49 @@ class Gradients {
   }
 
  private:
+  /// The only axis that a node pads, with zeros; -1 if it is no such node.
+  static int padded_axis(const Node* node) {
+    if (node == nullptr || node->op != Op::kPad || node->attributes[attr::kValue] != 0) return -1;
+    const Ints &before = node->attributes[attr::kBefore], &after = node->attributes[attr::kAfter];
+    int found = -1;
+    for (std::size_t axis = 0; axis < before.size(); ++axis) {
+      if (before[axis] == 0 && after[axis] == 0) continue;
+      if (found >= 0) return -1;
+      found = static_cast<int>(axis);
+    }
+    return found;
+  }
+
+  /// Gradients of slices that lie side by side and cover the value are concatenated instead of added; kNoValue for
+  /// others.
+  [[nodiscard]] ValueId join_parts(ValueId value, const std::vector<ValueId>& terms) {
+    std::map<std::int64_t, ValueId> parts;  // by their place
+    int axis = -1;
+    for (const ValueId term : terms) {
+      const Node* const node = maker_of(term);
+      const int own = padded_axis(node);
+      if (own < 0 || (axis >= 0 && own != axis)) return kNoValue;
+      axis = own;
+      parts.emplace(node->attributes[attr::kBefore][static_cast<std::size_t>(axis)], node->inputs[0]);
+    }
+    std::int64_t end = 0;
+    std::vector<ValueId> in_order;
+    for (const auto& [begin, part] : parts) {
+      if (begin != end) return kNoValue;
+      end += builder_.shape(part)[axis];
+      in_order.push_back(part);
+    }
+    const bool is_whole = parts.size() == terms.size() && end == builder_.shape(value)[axis];
+    return is_whole ? builder_.concat(std::move(in_order), axis) : kNoValue;
+  }
+
+  [[nodiscard]] const Node* maker_of(ValueId value) const {
+    const std::span<const Node> nodes = builder_.graph().nodes();
+    for (std::size_t i = nodes.size(); i-- > 0;)
+      if (std::ranges::count(nodes[i].results, value)) return &nodes[i];
+    return nullptr;
+  }
+
   Builder& builder_;
   std::vector<std::vector<ValueId>> terms_;
 };
@@ -144,7 +189,9 @@ class PathKeeper {
 
 /// An epilogue has no rule; a fused op may have one.
 bool is_differentiated_by_definition(const Node& node) {
-  const bool has_rule = schema_of(node.op).fused && definition_of(node.op).derive != nullptr;
+  const OpDefinition& row = definition_of(node.op);
+  const bool has_rule = schema_of(node.op).fused && row.derive != nullptr &&
+                        (row.derives == nullptr || row.derives(node.attributes, node.inputs.size()));
   return is_fused(node.op, node.attributes) && !has_rule;
 }
 

@@ -313,5 +313,52 @@ TEST(Differentiate, QueriesWithoutKeysHaveTheGradient0) {
   }
 }
 
+/// The rule of attention reads the logarithms of sums instead of probabilities; without these the definition has the
+/// same gradients.
+TEST(Differentiate, AttentionsGradientKeepsNoScores) {
+  for (const bool causal : {false, true}) {
+    std::vector<NamedTensors> made;
+    for (const bool has_logsumexp : {false, true}) {
+      LossGraph graph;
+      const ValueId q = graph.input({1, 4, 5, 4}), k = graph.input({1, 2, 6, 4}), v = graph.input({1, 2, 6, 3});
+      const Builder::Attention how{.scale = 0.5, .causal = causal, .diagonal = causal ? 1 : 0};
+      const ValueId out =
+          has_logsumexp ? graph->attention_and_logsumexp(q, k, v, how).first : graph->attention(q, k, v, how);
+      graph.differentiate(graph.weighted_sum({out}), {q, k, v});
+      const bool has_scores = std::ranges::any_of(graph.graph().nodes(), [&](const Node& node) {
+        return graph.graph().type(node.results[0]).shape == Shape{1, 4, 5, 6};
+      });
+      EXPECT_EQ(has_scores, !has_logsumexp);
+      std::vector<HostTensor> given;
+      for (const Shape& shape : {Shape{1, 4, 5, 4}, Shape{1, 2, 6, 4}, Shape{1, 2, 6, 3}}) {
+        std::vector<float> draws(static_cast<std::size_t>(shape.numel()));
+        fill_normal(draws, 3, given.size());
+        given.push_back(doubles(shape, {draws.begin(), draws.end()}));
+      }
+      made.push_back(graph.run(given));
+    }
+    for (const char* name : {"d0", "d1", "d2"}) EXPECT_LT(relative_l2(made[1].at(name), made[0].at(name)), 1e-12);
+  }
+}
+
+/// Slices that cover a value have a gradient that is copied together, not added up.
+TEST(Differentiate, ConcatenatesTheGradientsOfSlices) {
+  const auto ops_of = [](std::int64_t second) {
+    LossGraph graph;
+    const ValueId x = graph.input({3, 6});
+    const ValueId first = graph->mul_scalar(graph->slice(x, 1, 0, 2), 2);
+    const ValueId other = graph->mul_scalar(graph->slice(x, 1, second, 4), 3);
+    graph.differentiate(graph->add(graph.total(first), graph.total(other)), {x});
+    std::vector<double> expected;
+    for (int i = 0; i < 18; ++i)
+      expected.push_back((i % 6 < 2 ? 2 : 0) + (i % 6 >= second && i % 6 < second + 4 ? 3 : 0));
+    EXPECT_EQ(values_of(graph.run({doubles({3, 6}, std::vector<double>(18, 1))}).at("d0")), expected);
+    const auto count = [&](Op op) { return std::ranges::count(graph.graph().nodes(), op, &Node::op); };
+    return std::pair(count(Op::kConcat), count(Op::kPad));
+  };
+  EXPECT_EQ(ops_of(2), std::pair(1L, 0L));
+  EXPECT_EQ(ops_of(1), std::pair(0L, 2L)) << "the slices overlap";
+}
+
 }  // namespace
 }  // namespace headroom

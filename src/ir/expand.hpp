@@ -19,6 +19,10 @@ namespace headroom {
 /// copy of them. Throws Error if the attribute holds anything else.
 [[nodiscard]] const Graph& body_of(const Attributes& attributes);
 
+/// Replaces fused nodes by the plain ops that define them: those for which `replaces`, indexed like graph.nodes(), is
+/// true. The results keep their ids, so that nobody who holds one notices.
+void replace_by_definitions(Graph& graph, const std::vector<bool>& replaces);
+
 /// The graph with every fused node replaced by its definition.
 [[nodiscard]] Graph expand(const Graph& graph);
 

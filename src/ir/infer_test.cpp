@@ -153,9 +153,29 @@ TEST(Infer, QuantizedMatmuls) {
   expect_refused(Op::kScaledLinear, with(4, bf16({7})), {}, "bias[n]");
 }
 
+TEST(Infer, GradientsOfAttention) {
+  const TensorType q = bf16({2, 6, 5, 8}), k = bf16({2, 3, 7, 8}), v = bf16({2, 3, 7, 4}), made = bf16({2, 6, 5, 4});
+  const TensorType rows = f32({2, 6, 5});
+  EXPECT_EQ(infer_all(Op::kAttentionBackward, {q, k, v, made, rows, rows}), (std::vector<TensorType>{q, k, v}));
+  expect_refused(Op::kAttentionBackward, {q, k, v, q, rows, rows}, {}, "d_out");
+  expect_refused(Op::kAttentionBackward, {q, k, v, made, rows, f32({2, 6, 7})}, {}, "delta");
+}
+
+TEST(Infer, CrossEntropy) {
+  const TensorType ids{DType::kI32, {5}};
+  EXPECT_EQ(infer_all(Op::kCrossEntropy, {bf16({5, 9}), ids}), (std::vector<TensorType>{f32({5}), f32({5})}));
+  expect_refused(Op::kCrossEntropy, {f32({4, 9}), ids}, {}, "ids[rows]");
+  expect_refused(Op::kCrossEntropy, {f32({5, 9}), f32({5})}, {}, "ids[rows]");
+}
+
 TEST(Infer, Matmul) {
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 4, 5, 3}), f32({2, 4, 3, 7})}), f32({2, 4, 5, 7}));
   EXPECT_EQ(infer_one(Op::kMatmul, {f32({5, 3}), f32({7, 3})}, {{"transpose_b", integer(1)}}), f32({5, 7}));
+  EXPECT_EQ(infer_one(Op::kMatmul, {f32({2, 3, 5}), f32({2, 3, 7})}, {{"transpose_a", integer(1)}}), f32({2, 5, 7}));
+  EXPECT_EQ(
+      infer_one(Op::kMatmul, {f32({3, 5}), f32({7, 3})}, {{"transpose_a", integer(1)}, {"transpose_b", integer(1)}}),
+      f32({5, 7}));
+  expect_refused(Op::kMatmul, {f32({5, 3}), f32({3, 7})}, {{"transpose_a", integer(1)}}, "k, m");
   expect_refused(Op::kMatmul, {f32({5, 3}), f32({7, 3})});
   const Given adds = {{attr::kEpilogue, Epilogue().then(Op::kAdd)}};
   for (const TensorType& operand : {f32({2, 5, 7}), f32({7})})

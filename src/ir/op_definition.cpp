@@ -28,9 +28,9 @@ double Flops::count(const Attributes& attributes, Types in, Types out) const {
 const OpDefinition& definition_of(Op op) {
   static const std::vector<OpDefinition> table = [] {
     std::vector<OpDefinition> rows;
-    for (const auto family : {ops::elementwise, ops::matmuls, ops::attention, ops::values, ops::norms, ops::positions,
-                              ops::movements, ops::indexing, ops::collectives, ops::reductions, ops::convolutions,
-                              ops::sampling, ops::transformers, ops::fused})
+    for (const auto family : {ops::elementwise, ops::matmuls, ops::attention, ops::losses, ops::values, ops::norms,
+                              ops::positions, ops::movements, ops::indexing, ops::collectives, ops::reductions,
+                              ops::convolutions, ops::sampling, ops::transformers, ops::fused})
       rows.insert(rows.end(), family().begin(), family().end());
     std::ranges::sort(rows, {}, &OpDefinition::op);
     for (const OpSchema& schema : all_ops()) {

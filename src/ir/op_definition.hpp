@@ -129,6 +129,9 @@ struct OpDefinition {
   void (*cases)(CaseList& list) = nullptr;
   void (*benchmarks)(CaseList& list) = nullptr;
   bool takes_integers = false;  ///< the main operands may be integers, and the cases have attributes for them
+  /// Of a fused op with `derive`: whether that is for these attributes and this number of operands. Otherwise the
+  /// definition is differentiated.
+  bool (*derives)(const Attributes& attributes, std::size_t operands) = nullptr;
 };
 
 [[nodiscard]] const OpDefinition& definition_of(Op op);

@@ -35,7 +35,8 @@ TEST(OpDefinitions, SortOpsByTheirKind) {
   EXPECT_EQ(names_of_all(is_elementwise), rows + "select cast");
   EXPECT_EQ(names_of_all(is_view), "reshape transpose slice");
   EXPECT_EQ(names_of_all(is_contraction),
-            "linear matmul scaled_linear conv2d conv2d_shortcut conv_transpose2d attention scaled_attention");
+            "linear matmul scaled_linear conv2d conv2d_shortcut conv_transpose2d attention scaled_attention "
+            "attention_backward");
   EXPECT_EQ(names_of_all(is_matmul), "linear scaled_linear");
 }
 

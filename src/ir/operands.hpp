@@ -45,6 +45,8 @@ enum class Role : std::uint8_t {
   kWeight,       ///< the matrix or filter of a contraction, or the scale of a norm's channels
   kWeightScale,  ///< scales of a quantized weight's rows
   kXScale,       ///< scales of quantized data's rows
+  kDelta,        ///< sums of products of results and their gradients
+  kGradient,     ///< of a result
 };
 
 /// One operand in a row of ops.def.

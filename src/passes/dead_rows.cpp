@@ -133,7 +133,7 @@ class RowTrimmer {
       first(*axis);
     } else if (node.op == Op::kMatmul || node.op == Op::kRope) {
       if (rows.axis != to.rank() - 2) return std::nullopt;
-      first(rows.axis);
+      first(node.op == Op::kMatmul && node.attributes[attr::kTransposeA] ? rows.axis + 1 : rows.axis);
       take_rows_of_epilogue(part, node, rows);
       // The tables of a rotation have one row per position.
       if (node.op == Op::kRope)

@@ -84,13 +84,14 @@ TEST(Optimize, NotesNameEveryNode) {
 TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
   Graph graph = parse_graph(kMlp);
   EXPECT_THAT(names_of(optimize(graph, {}, kCapableCpu).passes),
-              ElementsAre("inline-loops", "weights-first", "dead-rows", "simplify-casts", "dead-code", "merge-rows"));
+              ElementsAre("write-out", "inline-loops", "weights-first", "dead-rows", "simplify-casts", "dead-code",
+                          "merge-rows"));
 
   graph = parse_graph(kMlp);
   const OptimizeReport report =
       optimize(graph, SwitchSet::parse("fuse"), kCapableCpu, {.disabled = {}, .verify = true});
   EXPECT_THAT(names_of(report.passes),
-              ElementsAre("inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns",
+              ElementsAre("write-out", "inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns",
                           "fuse-epilogue", "fuse-qkv", "fuse-concats", "fuse-qk-norm-rope", "fuse-attention-scale",
                           "fuse-common-subexpressions", "fuse-conditioning", "simplify-casts", "dead-code",
                           "fuse-token-epilogue", "merge-rows", "fuse-shortcut", "fuse-group-norm", "fuse-rows"));
@@ -133,9 +134,8 @@ TEST(Optimize, RefusesToDisableAPassThatDoesNotExist) {
     FAIL() << "an unknown pass was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUsage);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("'fuse-everything': there are inline-loops, fbcache, teacache, meancache, weights-first, dead-rows"));
+    EXPECT_THAT(error.what(), HasSubstr("'fuse-everything': there are write-out, inline-loops, fbcache, teacache, "
+                                        "meancache, weights-first, dead-rows"));
   }
 }
 

@@ -7,6 +7,7 @@ namespace headroom {
 // Each pass is defined in the file of its name, whose header describes the rewrite. Exceptions: bf16 and fp16 are in
 // half_precision.cpp, int8 and fp8 in quantize_matmuls.cpp, attn8 in quantize_attention.cpp, fuse-conditioning in
 // fuse_qkv.cpp, fuse-token-epilogue in fuse_epilogue.cpp.
+PassOutcome write_out(Graph& graph, const Target& target);
 PassOutcome inline_loops(Graph& graph, const Target& target);
 PassOutcome fbcache(Graph& graph, const Target& target, std::string_view argument);
 PassOutcome teacache(Graph& graph, const Target& target, std::string_view argument);
@@ -50,6 +51,9 @@ constexpr Pass with_argument(std::string_view name,
 }
 
 constexpr std::array kPipeline = {
+    // Before all others, which then work on the plain ops.
+    Pass{"write-out", "", write_out},
+
     // Before the step caches, which have nothing to reuse in one step and report that, and before all passes that
     // cannot match two nodes across the boundary of a loop.
     Pass{"inline-loops", "", inline_loops},

@@ -28,8 +28,8 @@ namespace headroom {
 
 /// Kernels with the epilogues of libraries: of convolutions a residual and an activation; of matmuls an activation, or,
 /// on a GPU, a residual; of group norms an activation; of transposed convolutions, and of matmuls of two activations,
-/// nothing. Hopper takes a shortcut into a convolution. GPUs read channels of images in vectors of 16 bytes. Generated
-/// kernels run any body.
+/// nothing. Nothing computes a cross-entropy. Hopper takes a shortcut into a convolution. GPUs read channels of images
+/// in vectors of 16 bytes. Generated kernels run any body.
 class LibraryRules final : public FusionRules {
  public:
   [[nodiscard]] bool runs(const Target& target, Op op, const Attributes& attributes,
@@ -38,6 +38,8 @@ class LibraryRules final : public FusionRules {
     const bool is_gpu = target.device->has_launches;
     if (op == Op::kScaledLinear && inputs[0].dtype != (is_gpu ? DType::kF8E4M3 : DType::kI8)) return false;
     if (op == Op::kFused) return target.has_compiler;
+    if (op == Op::kCrossEntropy) return false;
+    if (!attributes.has(attr::kEpilogue)) return true;
     if (op == Op::kConv2dShortcut) return target.compute_capability == 90 && takes_shortcut(inputs, result);
     const std::optional<EpilogueForm> form = form_of(attributes[attr::kEpilogue]);
     if (op == Op::kConvTranspose2d || op == Op::kMatmul) return attributes[attr::kEpilogue].is_empty();

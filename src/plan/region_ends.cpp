@@ -56,8 +56,9 @@ class RegionEnds {
   bool writes_over(int moment, ValueId next, const Place& state) const {
     const int position = draft_.timeline.moments()[static_cast<std::size_t>(moment)].node;
     if (position < 0) return false;
-    const ValueId out = draft_.node(position).results[0];
-    return index_.place(out) == index_.place(next) && index_.may_write_over(out, state);
+    return std::ranges::any_of(draft_.node(position).results, [&](ValueId out) {
+      return index_.place(out) == index_.place(next) && index_.may_write_over(out, state);
+    });
   }
 
   /// For a loop, or for an `if` given by its then and its else (if any).

@@ -166,6 +166,59 @@ TEST(RegionEnds, CopiesArePrinted) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
+/// Fused bodies, each of whose results may be written over the input at its position, if `in_place`.
+class OverInputs final : public Kernel {
+ public:
+  explicit OverInputs(bool in_place) : in_place_(in_place) {}
+  [[nodiscard]] std::string_view name() const override { return "over.fused"; }
+  [[nodiscard]] Op op() const override { return Op::kFused; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
+  [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& /*spec*/, int input, int output) const override {
+    return in_place_ && input == output;
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kF32; }
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& /*spec*/, std::span<const Operand> /*inputs*/,
+                                                        std::span<const Operand> /*outputs*/,
+                                                        const DeviceTarget& /*target*/) const override {
+    return std::make_unique<PreparedKernel>(KernelPlan{.launch = [](const LaunchArguments&) {}});
+  }
+
+ private:
+  bool in_place_;
+};
+
+/// An optimizer's update makes a weight and its moments: each state is written in place, if the kernel allows it.
+TEST(RegionEnds, EveryResultMayBeWrittenOverItsState) {
+  for (const bool in_place : {false, true}) {
+    const OverInputs kernel(in_place);
+    const Kernel* const kernels[] = {&kernel};
+    const Graph graph = parse_graph(R"(graph g {
+      input %x: f32[4, 4]
+      state %s: f32[4, 4]
+      state %t: f32[4, 4]
+      %1: f32[4, 4], %2: f32[4, 4] = fused(%s, %t, %x) {body = graph two {
+        input %a: f32[4, 4]
+        input %b: f32[4, 4]
+        input %c: f32[4, 4]
+        %0: f32[4, 4] = add(%a, %c)
+        %1: f32[4, 4] = mul(%b, %c)
+        output y0 = %0
+        output y1 = %1
+      }}
+      next %s = %1
+      next %t = %2
+    })");
+    verify(graph);
+    const Program program = plan(graph, Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true}, kernels);
+    EXPECT_EQ(copies_in(program), in_place ? 0 : 2);
+    for (const Place& place : step_of(program, Op::kFused).output_places)
+      EXPECT_EQ(kind_of(program, place), in_place ? StorageKind::kState : StorageKind::kArena);
+  }
+}
+
 /// The contents of each storage after the copies, if each held its own number before.
 std::map<int, int> run(const std::vector<StorageCopy>& copies) {
   std::map<int, int> held;

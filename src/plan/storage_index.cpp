@@ -75,12 +75,14 @@ bool StorageIndex::may_write_over(ValueId out, const Place& target) const {
   const int position = draft_.maker[index_of(out)];
   const ChosenKernel& choice = draft_.chosen[static_cast<std::size_t>(position)];
   const Node& node = draft_.node(position);
-  if (draft_.elided[static_cast<std::size_t>(position)] || node.results[0] != out) return false;
+  if (draft_.elided[static_cast<std::size_t>(position)]) return false;
+  const auto result = std::ranges::find(node.results, out) - node.results.begin();
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Place& operand = place(node.inputs[k]);
     if (operand.storage != target.storage) continue;
     const bool is_same = operand == target && draft_.graph.type(node.inputs[k]) == draft_.graph.type(out);
-    if (!is_same || !choice.kernel->may_overwrite(choice.spec, static_cast<int>(k))) return false;
+    if (!is_same || !choice.kernel->may_overwrite(choice.spec, static_cast<int>(k), static_cast<int>(result)))
+      return false;
   }
   return true;
 }

@@ -137,19 +137,27 @@ class Run {
   [[nodiscard]] const std::string& implementation() const { return prepared_->implementation(); }
 
  private:
-  /// Launches once and compares; with `overwritten`, output 0 overwrites that input.
-  Verdict launch(Tolerance tolerance, std::optional<std::size_t> overwritten);
+  /// An output that is written over an input.
+  struct InPlace {
+    std::size_t input = 0, output = 0;
+  };
+  /// Launches once and compares, with these outputs over their inputs.
+  Verdict launch(Tolerance tolerance, const std::vector<InPlace>& in_place);
+  static bool overwrites(const std::vector<InPlace>& in_place, std::size_t input) {
+    return std::ranges::count(in_place, input, &InPlace::input) > 0;
+  }
 
-  /// Whether the kernel allows output 0 over input `i`, and their types match.
-  [[nodiscard]] bool can_overwrite(std::size_t i) const {
-    return kernel_.may_overwrite(spec_, static_cast<int>(i)) && inputs_[i].type == outputs_[0].type &&
-           inputs_[i].strides == outputs_[0].strides;
+  /// Whether the kernel allows an output over an input, and their types match.
+  [[nodiscard]] bool can_overwrite(const InPlace& place) const {
+    const Operand &input = inputs_[place.input], &output = outputs_[place.output];
+    return kernel_.may_overwrite(spec_, static_cast<int>(place.input), static_cast<int>(place.output)) &&
+           input.type == output.type && input.strides == output.strides;
   }
 
   [[nodiscard]] std::string pack_weights(std::vector<DevicePointer>& places);
   void submit_late_work(TestTensor& scratch);
-  [[nodiscard]] std::string check_all(std::optional<std::size_t> overwritten, TestTensor& scratch);
-  [[nodiscard]] std::string check_same_bits(std::optional<std::size_t> overwritten);
+  [[nodiscard]] std::string check_all(const std::vector<InPlace>& in_place, TestTensor& scratch);
+  [[nodiscard]] std::string check_same_bits(bool is_apart);
 
   const Kernel& kernel_;
   const OpSpec& spec_;
@@ -161,7 +169,7 @@ class Run {
   std::vector<Operand> inputs_, outputs_;
   std::unique_ptr<PreparedKernel> prepared_;
   std::vector<std::unique_ptr<TestTensor>> input_tensors_, output_tensors_, packed_tensors_;
-  std::vector<std::uint64_t> apart_;  ///< output 0, computed out of place
+  std::vector<std::vector<std::uint64_t>> apart_;  ///< the outputs, computed out of place
 };
 
 std::string Run::pack_weights(std::vector<DevicePointer>& places) {
@@ -191,12 +199,12 @@ void Run::submit_late_work(TestTensor& scratch) {
   late_work_(*stream_, copies);
 }
 
-std::string Run::check_all(std::optional<std::size_t> overwritten, TestTensor& scratch) {
+std::string Run::check_all(const std::vector<InPlace>& in_place, TestTensor& scratch) {
   for (std::size_t i = 0; i < output_tensors_.size(); ++i)
     if (const std::string wrong = output_tensors_[i]->download_and_check(*stream_, true); !wrong.empty())
       return fmt::format("output {} {}", i, wrong);
   for (std::size_t i = 0; i < input_tensors_.size(); ++i) {
-    if (i == overwritten) continue;
+    if (overwrites(in_place, i)) continue;
     if (const std::string wrong = input_tensors_[i]->download_and_check(*stream_, false); !wrong.empty())
       return fmt::format("input {} {}", i, wrong);
   }
@@ -208,25 +216,29 @@ std::string Run::check_all(std::optional<std::size_t> overwritten, TestTensor& s
   return {};
 }
 
-std::string Run::check_same_bits(std::optional<std::size_t> overwritten) {
-  std::vector<std::uint64_t> bits = bits_of(*output_tensors_[0]);
-  if (!overwritten) {
+std::string Run::check_same_bits(bool is_apart) {
+  std::vector<std::vector<std::uint64_t>> bits;
+  for (const auto& tensor : output_tensors_) bits.push_back(bits_of(*tensor));
+  if (is_apart) {
     apart_ = std::move(bits);
     return {};
   }
-  const auto differs = std::ranges::mismatch(apart_, bits);
-  if (differs.in1 == apart_.end()) return {};
-  const std::int64_t index = differs.in1 - apart_.begin();
-  const bool is_real = is_float(output_tensors_[0]->operand().type.dtype);
-  const auto number = [&](std::uint64_t stored) {
-    return is_real ? fmt::format("{}", std::bit_cast<double>(stored))
-                   : fmt::format("{}", std::bit_cast<std::int64_t>(stored));
-  };
-  return fmt::format("output 0: {} is {}, and {} where the output lies apart", name_element(*output_tensors_[0], index),
-                     number(*differs.in2), number(*differs.in1));
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    const auto differs = std::ranges::mismatch(apart_[i], bits[i]);
+    if (differs.in1 == apart_[i].end()) continue;
+    const std::int64_t index = differs.in1 - apart_[i].begin();
+    const bool is_real = is_float(output_tensors_[i]->operand().type.dtype);
+    const auto number = [&](std::uint64_t stored) {
+      return is_real ? fmt::format("{}", std::bit_cast<double>(stored))
+                     : fmt::format("{}", std::bit_cast<std::int64_t>(stored));
+    };
+    return fmt::format("output {}: {} is {}, and {} where the output lies apart", i,
+                       name_element(*output_tensors_[i], index), number(*differs.in2), number(*differs.in1));
+  }
+  return {};
 }
 
-Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten) {
+Verdict Run::launch(Tolerance tolerance, const std::vector<InPlace>& in_place) {
   input_tensors_.clear();
   output_tensors_.clear();
   std::vector<DevicePointer> input_places, output_places;
@@ -240,12 +252,13 @@ Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten)
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     auto& tensor =
         output_tensors_.emplace_back(std::make_unique<TestTensor>(backend_, outputs_[i], TestTensor::Role::kOutput));
-    if (i == 0 && overwritten) tensor->store(values_[*overwritten]);
+    for (const InPlace& place : in_place)
+      if (place.output == i) tensor->store(values_[place.input]);
     tensor->upload(*stream_);
     output_places.push_back(tensor->device());
   }
   if (std::string wrong = pack_weights(input_places); !wrong.empty()) return {.message = std::move(wrong)};
-  if (overwritten) input_places[*overwritten] = output_places[0];
+  for (const InPlace& place : in_place) input_places[place.input] = output_places[place.output];
   TestTensor scratch(backend_, prepared_->scratch_bytes());
   scratch.upload(*stream_);
 
@@ -263,14 +276,14 @@ Verdict Run::launch(Tolerance tolerance, std::optional<std::size_t> overwritten)
   }
   prepared_->launch(arguments);
 
-  if (std::string wrong = check_all(overwritten, scratch); !wrong.empty()) return {.message = std::move(wrong)};
+  if (std::string wrong = check_all(in_place, scratch); !wrong.empty()) return {.message = std::move(wrong)};
   Verdict worst;
   for (std::size_t i = 0; i < output_tensors_.size(); ++i) {
     Verdict verdict = judge(*output_tensors_[i], references_[i], tolerance);
     if (!verdict.message.empty()) return {verdict.relative_l2, fmt::format("output {}: {}", i, verdict.message)};
     worst.relative_l2 = std::max(worst.relative_l2, verdict.relative_l2);
   }
-  if (!output_tensors_.empty()) worst.message = check_same_bits(overwritten);
+  worst.message = check_same_bits(in_place.empty());
   return worst;
 }
 
@@ -279,13 +292,26 @@ Verdict Run::compare(std::vector<OracleTensor> operands, Tolerance tolerance) {
   values_ = std::move(operands);
   references_ = interpret_node(spec_.op, spec_.attributes, values_);
   HR_CHECK_EQ(references_.size(), spec_.outputs.size());
-  Verdict verdict = launch(tolerance, std::nullopt);
-  for (std::size_t i = 0; i < spec_.inputs.size() && verdict.message.empty(); ++i) {
-    if (!can_overwrite(i)) continue;
-    const Verdict in_place = launch(tolerance, i);
-    verdict.relative_l2 = std::max(verdict.relative_l2, in_place.relative_l2);
-    if (!in_place.message.empty()) verdict.message = fmt::format("over input {}: {}", i, in_place.message);
-  }
+  Verdict verdict = launch(tolerance, {});
+  const auto launch_over = [&](const std::vector<InPlace>& in_place) {
+    const Verdict over = launch(tolerance, in_place);
+    verdict.relative_l2 = std::max(verdict.relative_l2, over.relative_l2);
+    if (over.message.empty()) return;
+    const InPlace& first = in_place.front();
+    verdict.message = in_place.size() > 1
+                          ? fmt::format("with {} outputs in place: {}", in_place.size(), over.message)
+                          : fmt::format("output {} over input {}: {}", first.output, first.input, over.message);
+  };
+  std::vector<InPlace> together;  // an input for each output that may have one, not the same twice
+  for (std::size_t output = 0; output < spec_.outputs.size(); ++output)
+    for (std::size_t input = 0; input < spec_.inputs.size() && verdict.message.empty(); ++input) {
+      const InPlace place{input, output};
+      if (!can_overwrite(place)) continue;
+      launch_over({place});
+      const bool has_one = !together.empty() && together.back().output == output;
+      if (!has_one && !overwrites(together, input)) together.push_back(place);
+    }
+  if (together.size() > 1 && verdict.message.empty()) launch_over(together);
   return verdict;
 }
 

@@ -43,7 +43,7 @@ class TestKernel final : public Kernel {
   }
   [[nodiscard]] StrideRule input_strides(const OpSpec&, int) const override { return traits_.rule; }
   [[nodiscard]] StrideRule output_strides(const OpSpec&, int) const override { return traits_.rule; }
-  [[nodiscard]] bool may_overwrite(const OpSpec&, int) const override { return traits_.in_place; }
+  [[nodiscard]] bool may_overwrite(const OpSpec&, int, int output) const override { return traits_.in_place && output == 0; }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return spec.inputs[0].dtype; }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec&, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,

@@ -81,7 +81,7 @@ class ImaginaryKernel final : public Kernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& spec, int output) const override {
     return narrowed(of_cpu_.output_strides(spec, output));
   }
-  [[nodiscard]] bool may_overwrite(const OpSpec& /*spec*/, int /*input*/) const override { return false; }
+  [[nodiscard]] bool may_overwrite(const OpSpec& /*spec*/, int /*input*/, int /*output*/) const override { return false; }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return of_cpu_.compute_type(spec); }
   [[nodiscard]] Cost cost(const OpSpec& spec) const override { return of_cpu_.cost(spec); }
 

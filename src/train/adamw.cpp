@@ -47,10 +47,14 @@ Graph update_body(const AdamW& adamw, const Shape& shape, double decay) {
   return body;
 }
 
+/// Row by row first: sums of rows are fused with what makes x.
 ValueId sum_of_squares(Builder& b, ValueId x) {
+  const int rank = b.shape(x).rank();
+  ValueId sum = b.mul(x, x);
+  if (rank > 0) sum = b.sum(sum, {rank - 1});
   std::vector<std::int64_t> axes;
-  for (int axis = 0; axis < b.shape(x).rank(); ++axis) axes.push_back(axis);
-  return b.sum(b.mul(x, x), std::move(axes));
+  for (int axis = 0; axis + 1 < rank; ++axis) axes.push_back(axis);
+  return axes.empty() ? sum : b.sum(sum, std::move(axes));
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ inline HostTensor golden_rates(double average = 0) {
   return rates;
 }
 
-/// Runs a graph again and again, with the states that the run before left: in the interpreter, or in a session on a
-/// CPU.
+/// Runs a graph again and again, with the states that the run before left: in the interpreter, or in a session.
 class Stepper {
  public:
   virtual ~Stepper() = default;
@@ -69,9 +68,11 @@ class InterpretedSteps final : public Stepper {
 
 class SessionSteps final : public Stepper {
  public:
-  SessionSteps(Graph graph, const NamedTensors& states, const std::string& switches)
-      : session_(compile(std::move(graph), SwitchSet::parse(switches), cpu_->properties().target).program, weights_,
-                 *cpu_) {
+  SessionSteps(Graph graph, const NamedTensors& states, const std::string& switches,
+               DeviceKind device = DeviceKind::kCpu)
+      : backend_(make_backend(device)),
+        session_(compile(std::move(graph), SwitchSet::parse(switches), backend_->properties().target).program, weights_,
+                 *backend_) {
     for (const auto& [name, tensor] : states) session_.set_state(name, narrowed(tensor));
   }
   NamedTensors run(const NamedTensors& inputs) override {
@@ -89,8 +90,8 @@ class SessionSteps final : public Stepper {
     return tensor.dtype() == DType::kF64 ? convert(tensor, DType::kF32) : tensor;
   }
 
-  std::unique_ptr<Backend> cpu_ = make_backend(DeviceKind::kCpu);
-  WeightStore weights_{*cpu_};
+  std::unique_ptr<Backend> backend_;
+  WeightStore weights_{*backend_};
   Session session_;
 };
 

@@ -87,7 +87,7 @@ Trainer::Trainer(TrainingConfig config, const SwitchSet& switches, Backend& back
       frozen_weights_.push_back(name);
     }
   if (frozen_ != nullptr && frozen_weights_.empty()) fail("frozen: \"{}\" matches no weight", config_.frozen);
-  apply_precision(loss_, config_.precision, backend.properties().target);
+  prepare_loss(loss_, config_.precision, backend.properties().target);
   recipe_ = {.micro_batches = config_.size.micro_batches,
              .adamw = config_.optimizer,
              .loss_scaling = config_.loss_scaling,

@@ -5,7 +5,9 @@
 #include "autodiff/differentiate.hpp"
 #include "base/error.hpp"
 #include "ir/ops/append_graph.hpp"
+#include "kernels/core/fusion_rules.hpp"
 #include "passes/pass.hpp"
+#include "passes/rewrite.hpp"
 
 namespace headroom {
 namespace {
@@ -94,13 +96,53 @@ LossAndGradients append_sums(Builder& b, LossParts& parts, std::int64_t micro_ba
   return sums;
 }
 
+/// Lets an attention give the logarithms of its sums, if the target has a kernel of the gradient that reads them.
+bool keep_logsumexp(Rewriter& r, const Node& node, const Target& target) {
+  if (node.op != Op::kAttention || node.inputs.size() != 3 || node.attributes[attr::kLogsumexp]) return false;
+  const Attributes with_sums = node.attributes.with(attr::kLogsumexp, true);
+  const Attributes of_gradient(Op::kAttentionBackward, {{attr::kScale, node.attributes[attr::kScale]},
+                                                        {attr::kCausal, node.attributes[attr::kCausal]},
+                                                        {attr::kDiagonal, node.attributes[attr::kDiagonal]},
+                                                        {attr::kTf32, node.attributes[attr::kTf32]}});
+  const TensorType &q = r.type(node.inputs[0]), &k = r.type(node.inputs[1]), &v = r.type(node.inputs[2]);
+  const TensorType& out = r.type(node.results[0]);
+  const TensorType rows{.dtype = DType::kF32, .shape = Shape(q.shape.dims().first(3))};
+  if (!target.fusion->runs(target, Op::kAttention, with_sums, {q, k, v}, out) ||
+      !target.fusion->runs(target, Op::kAttentionBackward, of_gradient, {q, k, v, out, rows, rows}, q))
+    return false;
+  r.replace(node.results[0], r.emit_like(node, node.inputs, with_sums));
+  return true;
+}
+
+/// Lets a cross-entropy, which computes in f32 in any case, read logits as they are stored.
+bool read_stored_logits(Rewriter& r, const Node& node) {
+  if (node.op != Op::kCrossEntropy) return false;
+  const Node* const rows = r.match(node.inputs[0], Op::kReshape);
+  const Node* const cast = r.match(rows != nullptr ? rows->inputs[0] : node.inputs[0], Op::kCast);
+  if (cast == nullptr || !is_float(r.type(cast->inputs[0]).dtype)) return false;
+  const ValueId stored = rows != nullptr ? r.emit_like(*rows, {cast->inputs[0]}, rows->attributes) : cast->inputs[0];
+  const std::vector<ValueId> made = r.emit_all(node.op, {stored, node.inputs[1]}, {}, node.path);
+  const std::vector<ValueId> before = node.results;
+  for (std::size_t i = 0; i < made.size(); ++i) r.replace(before[i], made[i]);
+  return true;
+}
+
 }  // namespace
 
-void apply_precision(Graph& loss, Precision precision, const Target& target) {
-  if (precision == Precision::kF32) return;
-  const bool is_bf16 = precision == Precision::kBF16;
-  const OptimizeReport report = optimize(loss, SwitchSet::parse(is_bf16 ? "bf16" : "fp16"), target);
-  for (const Declined& declined : report.declined) fail("precision {}: {}", is_bf16 ? "bf16" : "f16", declined.reason);
+void prepare_loss(Graph& loss, Precision precision, const Target& target) {
+  Target without_rules = target, with_rules = target;
+  without_rules.fusion = nullptr;  // fused ops without a kernel keep their rules
+  with_rules.fusion = &kernel_rules();
+  const std::string_view name = precision == Precision::kBF16 ? "bf16" : "fp16";
+  const bool has_16_bits = precision != Precision::kF32;
+  const OptimizeReport report =
+      optimize(loss, SwitchSet::parse(has_16_bits ? fmt::format("flash,{}", name) : "flash"), without_rules);
+  for (const Declined& declined : report.declined)
+    if (declined.switch_name == name)
+      fail("precision {}: {}", precision == Precision::kBF16 ? "bf16" : "f16", declined.reason);
+  rewrite_each(loss, [&](Rewriter& r, const Node& node) {
+    return keep_logsumexp(r, node, with_rules) || read_stored_logits(r, node);
+  });
 }
 
 TrainingStep build_training_step(const Graph& loss, const StepRecipe& recipe) {

@@ -16,8 +16,10 @@ namespace headroom {
 /// The dtype of a loss's products, and of what lies between them. Weights, their gradients' sums, moments and the loss
 /// are f32 in any case.
 enum class Precision : std::uint8_t { kF32, kBF16, kF16 };
-/// Converts the graph of a loss in f32 by the pass of that name. Throws Error if the target cannot compute in it.
-void apply_precision(Graph& loss, Precision precision, const Target& target);
+/// Prepares the graph of a loss in f32 for its derivatives: attention becomes one op, which gives the logarithms of its
+/// sums too where the target has a kernel of its gradient, and `precision` is applied by the pass of that name. Throws
+/// Error if the target cannot compute in it.
+void prepare_loss(Graph& loss, Precision precision, const Target& target);
 
 /// How a step is made of a loss.
 struct StepRecipe {

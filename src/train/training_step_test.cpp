@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "backends/cuda/gpu_test.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "io/checkpoint.hpp"
@@ -44,7 +45,7 @@ class Gpt2Training {
   }
   [[nodiscard]] Graph loss(const StepSize& size, Precision precision, const Target& target) const {
     Graph loss = causal_lm_loss(config_, size, kInF32);
-    apply_precision(loss, precision, target);
+    prepare_loss(loss, precision, target);
     return loss;
   }
   void expect_losses(Stepper& stepper, const StepSize& size, double tolerance) const {
@@ -173,6 +174,43 @@ TEST(Precision, TrainsInBf16ByKernels) {
   }
 }
 
+class GpuTraining : public GpuTest {};
+
+TEST_F(GpuTraining, TrainsAsPyTorch) {
+  const Gpt2Training training;
+  for (const char* switches : {"baseline", "lossless"}) {
+    const Graph graph = training.step(kGoldenSize).graph;
+    SessionSteps steps(graph, training.states(graph, DType::kF32), switches, DeviceKind::kCuda);
+    training.expect(steps, kGoldenSize, 2 * kSingleError);
+  }
+}
+
+/// Attention and its gradient by the kernels of 16 bits, and all else.
+TEST_F(GpuTraining, TrainsIn16Bits) {
+  const Gpt2Training training;
+  const Target target = backend().properties().target;
+  for (const auto& [precision, tolerance] : {std::tuple{Precision::kBF16, 2e-2}, std::tuple{Precision::kF16, 3e-3}})
+    for (const std::int64_t micro_batches : {1, 2}) {
+      const StepSize size{.micro_batches = micro_batches, .batch = 6 / micro_batches, .tokens = 9};
+      StepRecipe recipe = golden_recipe(size.micro_batches);
+      if (precision == Precision::kF16) recipe.loss_scaling = LossScaling();
+      const Graph graph = build_training_step(training.loss(size, precision, target), recipe).graph;
+      NamedTensors states = training.states(graph, DType::kF32);
+      if (recipe.loss_scaling) states.find(kLossScaleState)->second.set(0, recipe.loss_scaling->initial);
+      EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kAttentionBackward, &Node::op) > 0,
+                target.compute_capability == 90);
+      std::vector<NamedTensors> made;
+      for (int run = 0; run < 2; ++run) {
+        SessionSteps steps(graph, states, "lossless", DeviceKind::kCuda);
+        training.expect_losses(steps, size, tolerance);
+        NamedTensors& left = made.emplace_back();
+        for (const auto& [name, tensor] : states) left.emplace(name, steps.state(name));
+      }
+      for (const auto& [name, tensor] : made[0])
+        EXPECT_TRUE(std::ranges::equal(tensor.bytes(), made[1].at(name).bytes())) << name << " differs between runs";
+    }
+}
+
 /// The loss of 4,096 rows of which each adds `share` to the gradient of each bias, in 16 bits.
 Graph loss_of_rows(double share, Precision precision, const Target& target) {
   constexpr std::int64_t kRows = 4096;
@@ -184,7 +222,7 @@ Graph loss_of_rows(double share, Precision precision, const Target& target) {
   const ValueId hidden = b.linear(x, weight, {.bias = bias});      // [rows, 8]
   const ValueId sums = b.linear(hidden, b.constant({1}, {1, 8}));  // [rows, 1]
   loss.add_output("loss", b.mul_scalar(b.sum(b.cast(sums, DType::kF32), {0, 1}), share));
-  apply_precision(loss, precision, target);
+  prepare_loss(loss, precision, target);
   return loss;
 }
 

@@ -17,6 +17,7 @@ import sys
 WAIT_LATER = {
     "hopper_convolution_kernel": "one thread copies constant weights meanwhile, which no kernel of a run writes",
     "hopper_attention_kernel": "barriers in shared memory are made and registers change hands meanwhile",
+    "hopper_attention_backward_kernel": "barriers in shared memory are made and registers change hands meanwhile",
     "hopper8_attention_kernel": "barriers and constants in shared memory are made and registers change hands meanwhile",
     "norm_once": "a barrier in shared memory is made and addresses are brought to the second-level cache meanwhile",
     "narrow_kernel": "registers change hands and constant weights, which no kernel of a run writes, are read meanwhile",

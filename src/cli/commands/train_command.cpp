@@ -101,11 +101,8 @@ void train(const TrainArguments& arguments) {
     check_writable(arguments.save);
   }
   const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
-  ModelArguments on_cpu = arguments.device;
-  if (on_cpu.device == "auto") on_cpu.device = "cpu";
-  if (on_cpu.device != "cpu") fail_usage("train runs on a CPU so far, not on {}", on_cpu.device);
   const TrainingConfig config = read_training_config(arguments);
-  const std::unique_ptr<Backend> backend = open_backend(on_cpu);
+  const std::unique_ptr<Backend> backend = open_backend(arguments.device);
   const SwitchSet applicable = switches.for_target(backend->properties().target);
   Trainer trainer(config, applicable, *backend);
   const Log log(arguments.device.quiet);

@@ -3,11 +3,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
 #include "ir/builder.hpp"
 #include "ir/ops/families.hpp"
+#include "ir/ops/gradient_parts.hpp"
 #include "ir/test_cases/attention_sizes.hpp"
 #include "ir/test_cases/op_cases.hpp"
 
@@ -64,10 +66,11 @@ ValueId bias_of_mask(Builder& builder, ValueId sees, DType dtype) {
 
 /// The causal mask: bool [queries, keys], true for keys up to the diagonal.
 ValueId causal_mask(Builder& builder, std::int64_t queries, std::int64_t keys, std::int64_t diagonal) {
-  std::vector<double> sees;
-  for (std::int64_t query = 0; query < queries; ++query)
-    for (std::int64_t key = 0; key < keys; ++key) sees.push_back(key <= query + diagonal ? 1 : 0);
-  return builder.constant(std::move(sees), Shape{queries, keys}, DType::kBool);
+  std::vector<double> places(static_cast<std::size_t>(keys)), last(static_cast<std::size_t>(queries));
+  std::iota(places.begin(), places.end(), 0.0);
+  std::iota(last.begin(), last.end(), static_cast<double>(diagonal));
+  return builder.less_equal(builder.constant(std::move(places), Shape{keys}, DType::kI32),
+                            builder.constant(std::move(last), Shape{queries, 1}, DType::kI32));
 }
 
 /// Appends a column to the scores that matters only if all others are -inf: softmax then has a finite entry.
@@ -122,6 +125,92 @@ std::vector<ValueId> expand_attention(Builder& builder, const Attributes& attrib
   std::vector<ValueId> results = {builder.emit(Op::kMatmul, {p, v}, {{attr::kTf32, tf32}})[0]};  // [b, h, s, e]
   if (attributes[attr::kLogsumexp]) results.push_back(logsumexp(builder, scores, guarded, may_see_none));
   return results;
+}
+
+/// The rule keeps no scores: the kernel of the gradient computes them anew from the logarithms of their sums.
+bool has_gradient_kernel(const Attributes& attributes, std::size_t operands) {
+  return attributes[attr::kLogsumexp] && operands == 3;
+}
+
+std::vector<ValueId> derive_attention(Builder& builder, const Derivation& node) {
+  const DType working = summing_dtype(builder.dtype(node.in[0]));
+  const ValueId made =
+      node.gradients[0] != kNoValue ? node.gradients[0] : zeros(builder, builder.graph().type(node.out[0]));
+  ValueId delta = builder.sum(builder.mul(builder.cast(made, working), builder.cast(node.out[0], working)), {3});
+  if (node.gradients[1] != kNoValue) delta = builder.sub(delta, builder.cast(node.gradients[1], working));
+  return builder.emit(Op::kAttentionBackward,
+                      {node.in[0], node.in[1], node.in[2], made, node.out[1], builder.cast(delta, DType::kF32)},
+                      {{attr::kScale, node.attributes[attr::kScale]},
+                       {attr::kCausal, node.attributes[attr::kCausal]},
+                       {attr::kDiagonal, node.attributes[attr::kDiagonal]},
+                       {attr::kTf32, node.attributes[attr::kTf32]}});
+}
+
+std::vector<TensorType> attention_backward_types(const TypeQuery& given) {
+  const std::vector<TensorType> made =
+      attention_types({Op::kAttentionBackward,
+                       Attributes(Op::kAttention, {{attr::kScale, given.attributes[attr::kScale]},
+                                                   {attr::kCausal, given.attributes[attr::kCausal]},
+                                                   {attr::kDiagonal, given.attributes[attr::kDiagonal]},
+                                                   {attr::kLogsumexp, true}}),
+                       given.in.first(3)});
+  given.require(given.in[3] == made[0] && given.in[4] == made[1] && given.in[5] == made[1],
+                "q[b, h, s, d], k[b, g, t, d], v[b, g, t, e] and d_out[b, h, s, e] of one floating-point dtype, and "
+                "logsumexp[b, h, s] and delta[b, h, s] in f32");
+  return {given.in[0], given.in[1], given.in[2]};
+}
+
+/// x[b, h, t, d] summed over the query heads that share a head of `type`.
+ValueId sum_of_sharers(Builder& builder, ValueId x, const TensorType& type) {
+  const Shape all = builder.shape(x);
+  if (all == type.shape) return x;
+  const std::int64_t groups = type.shape[1];
+  const ValueId split = builder.reshape(x, {all[0], groups, all[1] / groups, all[2], all[3]});
+  return summed(builder, split, {2}, type.dtype);
+}
+
+std::vector<ValueId> expand_attention_backward(Builder& builder, const Attributes& attributes,
+                                               std::span<const ValueId> in) {
+  const DType dtype = builder.dtype(in[0]), working = summing_dtype(dtype);
+  const bool tf32 = attributes[attr::kTf32];
+  const double scale = attributes[attr::kScale];
+  const std::int64_t heads = builder.shape(in[0])[1];
+  const auto matmul = [&](ValueId a, ValueId b, bool transpose_a, bool transpose_b) {
+    return builder.emit(Op::kMatmul, {a, b},
+                        {{attr::kTransposeA, transpose_a}, {attr::kTransposeB, transpose_b}, {attr::kTf32, tf32}})[0];
+  };
+  const auto column = [&](ValueId rows) {  // [b, h, s, 1]
+    const Shape shape = builder.shape(rows);
+    return builder.cast(builder.reshape(rows, {shape[0], shape[1], shape[2], 1}), working);
+  };
+  const ValueId q = builder.mul_scalar(in[0], scale);     // [b, h, s, d]
+  const ValueId k = repeat_heads(builder, in[1], heads);  // [b, h, t, d]
+  const ValueId v = repeat_heads(builder, in[2], heads);  // [b, h, t, e]
+  const ValueId d_out = in[3];
+  const ValueId scores = matmul(q, k, false, true);  // [b, h, s, t]
+  const Shape shape = builder.shape(scores);
+  ValueId p = builder.exp(builder.sub(builder.cast(scores, working), column(in[4])));
+  ValueId d_s = builder.mul(p, builder.sub(builder.cast(matmul(d_out, v, false, true), working), column(in[5])));
+  if (attributes[attr::kCausal]) {  // choices, so that a NaN does not count where it is not seen
+    const std::int64_t diagonal = diagonal_of(attributes, shape[2], shape[3]);
+    const ValueId sees = causal_mask(builder, shape[2], shape[3], diagonal);
+    const ValueId zero = builder.constant({0}, Shape{}, working);
+    p = builder.where(sees, p, zero);
+    d_s = builder.where(sees, d_s, zero);
+  }
+  p = builder.cast(p, dtype);
+  d_s = builder.cast(d_s, dtype);
+  return {builder.mul_scalar(matmul(d_s, k, false, false), scale),
+          sum_of_sharers(builder, matmul(d_s, q, true, false), builder.graph().type(in[1])),
+          sum_of_sharers(builder, matmul(p, d_out, true, false), builder.graph().type(in[2]))};
+}
+
+/// Five matmuls over the visible keys.
+double attention_backward_flops(const Attributes& attributes, Types in, Types /*out*/) {
+  const Shape& q = in[0].shape;  // [b, h, s, d]
+  const Shape& v = in[2].shape;  // [b, g, t, e]
+  const double pairs = visible_pairs(q[2], v[2], diagonal_of(attributes, q[2], v[2]));
+  return 2 * static_cast<double>(q[0] * q[1]) * pairs * static_cast<double>(3 * q[3] + 2 * v[3]);
 }
 
 /// Both matmuls, over the visible keys. The softmax between them is not counted.
@@ -452,15 +541,77 @@ void scaled_attention_cases(CaseList& list) {
   }
 }
 
+/// Scores are small: their exponentials are relative to logarithms that are drawn apart from them.
+void attention_backward_cases(CaseList& list) {
+  const auto add = [&](std::string name, const TensorType& q, const TensorType& k, const TensorType& v,
+                       NamedAttributes attributes) -> OpCase& {
+    TensorType made = q;
+    made.shape.set(3, v.shape[3]);
+    const TensorType rows{DType::kF32, {q.shape[0], q.shape[1], q.shape[2]}};
+    attributes.emplace_back(attr::kScale, 0.05);
+    OpCase& added = list.add(std::move(name), {q, k, v, made, rows, rows}, std::move(attributes));
+    added.leaves_open = [](std::size_t input, Special special) {
+      // A kernel may skip what is hidden, or round infinities away where the definition subtracts them.
+      return special != Special::kZeros && (input < 4 || special == Special::kInfinities);
+    };
+    added.tolerance = attention_tolerance(list.types().data, /*has_logsumexp=*/true);
+    return added;
+  };
+  for (const std::int64_t dim : {16, 64, 72}) {
+    const TensorType q = list.data({1, 2, 9, dim}), k = list.data({1, 2, 40, dim});
+    add(fmt::format("heads of {}", dim), q, k, k, {});
+    for (const std::int64_t diagonal : {0, 20, -20})
+      add(fmt::format("heads of {}, causal, diagonal {}", dim, diagonal), k, k, k,
+          {{attr::kCausal, true}, {attr::kDiagonal, diagonal}});
+  }
+  const TensorType keys = list.data({1, 2, 128, 64});
+  add("whole tiles", list.data({1, 2, 64, 64}), keys, keys, {});
+  add("values of another size", list.data({2, 1, 9, 16}), list.data({2, 1, 12, 16}), list.data({2, 1, 12, 24}), {});
+  add("4 query heads per key head", list.data({1, 8, 64, 64}), keys, keys, {});
+}
+
+void attention_backward_benchmarks(CaseList& list) {
+  struct Size {
+    std::int64_t batch, heads, tokens, dim;
+    bool causal;
+  };
+  for (const Size& size : {Size{32, 12, 1024, 64, true},
+                           {16, 16, 1024, 64, true},
+                           {8, 16, 1024, 128, true},
+                           {4, 16, 4096, 128, true},
+                           {1, 16, 16384, 128, true},
+                           {1, kLargeHeads, 4608, 128, false},
+                           {512, 3, 272, 64, false}}) {
+    const TensorType operand{DType::kBF16, {size.batch, size.heads, size.tokens, size.dim}};
+    const TensorType rows{DType::kF32, {size.batch, size.heads, size.tokens}};
+    NamedAttributes attributes = usual_scale(size.dim);
+    attributes.emplace_back(attr::kCausal, size.causal);
+    list.add(fmt::format("attention_backward bf16 of {}x{} heads, {} tokens of {}{}", size.batch, size.heads,
+                         size.tokens, size.dim, size.causal ? ", causal" : ""),
+             {operand, operand, operand, operand, rows, rows}, std::move(attributes))
+        .is_for_gpus = true;
+  }
+}
+
 constexpr std::array kAttention = {OpDefinition{.op = Op::kAttention,
                                                 .kind = OpKind::kContraction,
                                                 .infer = attention_types,
                                                 .expand = expand_attention,
+                                                .derive = derive_attention,
                                                 .flops = attention_flops,
                                                 .samples = Samples::kEvery,
                                                 .narrow_results = 1,
                                                 .cases = attention_cases,
-                                                .benchmarks = attention_benchmarks},
+                                                .benchmarks = attention_benchmarks,
+                                                .derives = has_gradient_kernel},
+                                   OpDefinition{.op = Op::kAttentionBackward,
+                                                .kind = OpKind::kContraction,
+                                                .infer = attention_backward_types,
+                                                .expand = expand_attention_backward,
+                                                .flops = attention_backward_flops,
+                                                .samples = Samples::kEvery,
+                                                .cases = attention_backward_cases,
+                                                .benchmarks = attention_backward_benchmarks},
                                    OpDefinition{.op = Op::kMergeAttention,
                                                 .infer = merge_types,
                                                 .expand = expand_merge,

@@ -294,7 +294,10 @@ void unary_cases(CaseList& list) { add_cases_of_one(list, {}); }
 void scalar_cases(CaseList& list) { add_cases_of_one(list, {{attr::kValue, is_float(list.types().data) ? 1.5 : 3.0}}); }
 void range_cases(CaseList& list) {
   const bool is_real = is_float(list.types().data);
-  add_cases_of_one(list, {{attr::kLow, is_real ? -0.5 : -20.0}, {attr::kHigh, is_real ? 0.75 : 30.0}});
+  NamedAttributes attributes;
+  attributes.emplace_back(attr::kLow, is_real ? -0.5 : -20.0);
+  attributes.emplace_back(attr::kHigh, is_real ? 0.75 : 30.0);
+  add_cases_of_one(list, attributes);
 }
 
 void pair_cases(CaseList& list) {

@@ -12,6 +12,7 @@ namespace headroom::ops {
 [[nodiscard]] std::span<const OpDefinition> elementwise();
 [[nodiscard]] std::span<const OpDefinition> matmuls();
 [[nodiscard]] std::span<const OpDefinition> attention();
+[[nodiscard]] std::span<const OpDefinition> losses();
 [[nodiscard]] std::span<const OpDefinition> values();
 [[nodiscard]] std::span<const OpDefinition> norms();
 [[nodiscard]] std::span<const OpDefinition> reductions();

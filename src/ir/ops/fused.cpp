@@ -46,13 +46,8 @@ std::vector<ValueId> append_graph(Builder& builder, const Graph& graph, std::vec
     const auto scope = builder.scope(node.path);
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(values[index_of(input)]);
-    std::vector<ValueId> results;
-    if (is_fused(node.op, node.attributes)) {
-      results = expand_node(builder, node.op, node.attributes, inputs);
-    } else {
-      builder.graph().append(node.op, std::move(inputs), node.attributes, builder.path(), builder.region());
-      results = builder.graph().nodes().back().results;
-    }
+    builder.graph().append(node.op, std::move(inputs), node.attributes, builder.path(), builder.region());
+    const std::vector<ValueId> results = builder.graph().nodes().back().results;
     for (std::size_t i = 0; i < results.size(); ++i) values[index_of(node.results[i])] = results[i];
   }
   std::vector<ValueId> results;
@@ -82,7 +77,9 @@ std::vector<ValueId> expand_fused(Builder& builder, const Attributes& attributes
   std::vector<ValueId> values(body.value_count(), kNoValue);
   std::size_t next = 0;
   for (const ValueId input : body.values_of(ValueKind::kInput)) values[index_of(input)] = in[next++];
-  return append_graph(builder, body, std::move(values));
+  const Graph plain = expand(body);
+  values.resize(plain.value_count(), kNoValue);
+  return append_graph(builder, plain, std::move(values));
 }
 
 double fused_flops(const Attributes& attributes, Types /*in*/, Types /*out*/) {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
@@ -56,16 +55,17 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
 }
 
 std::vector<TensorType> matmul_types(const TypeQuery& given) {
-  const bool transpose_b = given.attributes[attr::kTransposeB];
+  const bool transpose_a = given.attributes[attr::kTransposeA], transpose_b = given.attributes[attr::kTransposeB];
   const Shape& a = given.in[0].shape;
   const Shape& b = given.in[1].shape;
-  const std::string_view form = transpose_b ? "a[batch..., m, k] and b[batch..., n, k] of one floating-point dtype"
-                                            : "a[batch..., m, k] and b[batch..., k, n] of one floating-point dtype";
+  const std::string form = fmt::format("a[batch..., {}] and b[batch..., {}] of one floating-point dtype",
+                                       transpose_a ? "k, m" : "m, k", transpose_b ? "n, k" : "k, n");
   given.require(is_float(given.in[0].dtype) && given.in[0].dtype == given.in[1].dtype, form);
   given.require(a.rank() >= 2 && a.rank() == b.rank(), form);
   for (int axis = 0; axis < a.rank() - 2; ++axis) given.require(a[axis] == b[axis], form);
-  given.require(a[-1] == (transpose_b ? b[-1] : b[-2]), form);
+  given.require(a[transpose_a ? -2 : -1] == b[transpose_b ? -1 : -2], form);
   TensorType made{given.in[0].dtype, a};
+  made.shape.set(-2, a[transpose_a ? -1 : -2]);
   made.shape.set(-1, transpose_b ? b[-2] : b[-1]);
   require_row_epilogue(given, made);
   return {made};
@@ -93,16 +93,19 @@ void linear(const Attributes& /*attributes*/, Operands in, std::span<OracleTenso
 }
 
 void matmul(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
-  const bool transposed = attributes[attr::kTransposeB];
+  const bool transpose_a = attributes[attr::kTransposeA], transpose_b = attributes[attr::kTransposeB];
   const std::size_t m = extent(out[0], -2);
   const std::size_t n = extent(out[0], -1);
-  const std::size_t k = extent(*in[0], -1);
+  const std::size_t k = extent(*in[0], transpose_a ? -2 : -1);
   const std::size_t batch = out[0].reals.size() / (m * n);
-  std::vector<double> b(n * k);  // [n, k]
+  std::vector<double> a(m * k), b(n * k);  // [m, k], [n, k]
+  const auto read = [&](const double* source, bool is_along_k, std::size_t rows, std::vector<double>& to) {
+    for (std::size_t j = 0; j < rows * k; ++j) to[j] = is_along_k ? source[j] : source[j % k * rows + j / k];
+  };
   for (std::size_t i = 0; i < batch; ++i) {
-    const double* source = in[1]->reals.data() + i * n * k;
-    for (std::size_t j = 0; j < n * k; ++j) b[j] = transposed ? source[j] : source[j % k * n + j / k];
-    multiply(in[0]->reals.data() + i * m * k, b.data(), out[0].reals.data() + i * m * n, m, n, k);
+    read(in[0]->reals.data() + i * m * k, !transpose_a, m, a);
+    read(in[1]->reals.data() + i * n * k, transpose_b, n, b);
+    multiply(a.data(), b.data(), out[0].reals.data() + i * m * n, m, n, k);
   }
 }
 
@@ -148,18 +151,12 @@ std::vector<ValueId> expand_scaled_linear(Builder& builder, const Attributes& at
   return {builder.cast(ended(builder, attributes, y, in), attributes[attr::kDType])};
 }
 
-/// a[m, k] b[k, n], or b[n, k] if that is transposed; both may have leading axes. As exact as the product of `node`.
-ValueId product(Builder& builder, const Derivation& node, ValueId a, ValueId b, bool transpose_b = false) {
-  const bool tf32 = node.attributes[attr::kTf32];
-  return builder.emit(Op::kMatmul, {a, b}, {{attr::kTransposeB, transpose_b}, {attr::kTf32, tf32}})[0];
-}
-
-/// x[..., m, n] -> [..., n, m]
-ValueId turned(Builder& builder, ValueId x) {
-  Ints perm(static_cast<std::size_t>(builder.shape(x).rank()));
-  std::iota(perm.begin(), perm.end(), std::int64_t{0});
-  std::swap(perm[perm.size() - 2], perm.back());
-  return builder.transpose(x, perm);
+/// a[m, k] b[k, n], each transposed if said; both may have leading axes. As exact as the product of `node`.
+ValueId product(Builder& builder, const Derivation& node, ValueId a, bool transpose_a, ValueId b, bool transpose_b) {
+  return builder.emit(Op::kMatmul, {a, b},
+                      {{attr::kTransposeA, transpose_a},
+                       {attr::kTransposeB, transpose_b},
+                       {attr::kTf32, node.attributes[attr::kTf32]}})[0];
 }
 
 std::vector<ValueId> derive_linear(Builder& builder, const Derivation& node) {
@@ -167,22 +164,24 @@ std::vector<ValueId> derive_linear(Builder& builder, const Derivation& node) {
   std::vector<ValueId> gradients(node.in.size(), kNoValue);
   if (node.wanted[0]) {
     const Shape shape = builder.shape(node.in[0]);
-    gradients[0] = with_shape(builder, product(builder, node, made, node.in[1]), shape);  // [..., k]
+    gradients[0] = with_shape(builder, product(builder, node, made, false, node.in[1], false), shape);  // [..., k]
   }
-  if (node.wanted[1])
-    gradients[1] = product(builder, node, turned(builder, made), as_rows(builder, node.in[0]));  // [n, k]
+  if (node.wanted[1]) gradients[1] = product(builder, node, made, true, as_rows(builder, node.in[0]), false);  // [n, k]
   if (node.in.size() > 2 && node.wanted[2]) gradients[2] = summed(builder, made, {0}, builder.dtype(node.in[2]));
   return gradients;
 }
 
 std::vector<ValueId> derive_matmul(Builder& builder, const Derivation& node) {
   const ValueId made = node.gradient(), a = node.in[0], b = node.in[1];  // [m, n], [m, k], [k, n]
+  const bool transpose_a = node.attributes[attr::kTransposeA];           // a is [k, m]
   const bool transpose_b = node.attributes[attr::kTransposeB];           // b is [n, k]
   std::vector<ValueId> gradients(2, kNoValue);
-  if (node.wanted[0]) gradients[0] = product(builder, node, made, b, !transpose_b);
+  if (node.wanted[0])
+    gradients[0] = transpose_a ? product(builder, node, b, transpose_b, made, true)
+                               : product(builder, node, made, false, b, !transpose_b);
   if (node.wanted[1])
-    gradients[1] = transpose_b ? product(builder, node, turned(builder, made), a)
-                               : product(builder, node, turned(builder, a), made);
+    gradients[1] = transpose_b ? product(builder, node, made, true, a, transpose_a)
+                               : product(builder, node, a, !transpose_a, made, false);
   return gradients;
 }
 
@@ -193,7 +192,8 @@ double linear_flops(const Attributes& attributes, Types in, Types out) {
 }
 
 double matmul_flops(const Attributes& attributes, Types in, Types out) {
-  return elements_of(out[0]) * (2 * static_cast<double>(in[0].shape[-1]) + flops_of(attributes[attr::kEpilogue]));
+  const std::int64_t k = in[0].shape[attributes[attr::kTransposeA] ? -2 : -1];
+  return elements_of(out[0]) * (2 * static_cast<double>(k) + flops_of(attributes[attr::kEpilogue]));
 }
 
 constexpr std::array kActivations = {Activation::kNone, Activation::kRelu, Activation::kSilu, Activation::kGeluTanh,
@@ -245,6 +245,10 @@ void matmul_cases(CaseList& list) {
   const TensorType a = list.data({2, 3, 9, 24});
   list.add("row-major b", {a, list.data({2, 3, 24, 16})});
   list.add("transposed b", {a, list.data({2, 3, 16, 24})}, {{attr::kTransposeB, true}});
+  const TensorType turned = list.data({2, 3, 24, 9});
+  list.add("transposed a", {turned, list.data({2, 3, 24, 16})}, {{attr::kTransposeA, true}});
+  list.add("both transposed", {turned, list.data({2, 3, 16, 24})},
+           {{attr::kTransposeA, true}, {attr::kTransposeB, true}});
 }
 
 void quantize_cases(CaseList& list) {

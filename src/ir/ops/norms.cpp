@@ -183,20 +183,26 @@ ValueId derive_normed_rows(Builder& builder, const NormedRows& normed, ValueId m
   return builder.mul(across, normed.inverse);
 }
 
+/// x behind views that passes do not fuse across: what is computed of it is computed anew where the gradient is, and
+/// not kept from the forward pass.
+ValueId stored(Builder& builder, ValueId x) { return with_shape(builder, as_rows(builder, x), builder.shape(x)); }
+
 template <bool kCentres>
 std::vector<ValueId> derive_norm(Builder& builder, const Derivation& node) {
   const DType dtype = builder.dtype(node.in[0]), working = summing_dtype(dtype);
   const ValueId made = builder.cast(node.gradient(), working);  // [..., d]
-  const NormedRows normed =
-      normalize_rows(builder, builder.cast(node.in[0], working), node.attributes[attr::kEps], kCentres);
+  const ValueId x = builder.cast(stored(builder, node.in[0]), working);
+  const NormedRows normed = normalize_rows(builder, x, node.attributes[attr::kEps], kCentres);
   std::vector<ValueId> gradients(node.in.size(), kNoValue);
   if (node.wanted[0]) {
     const ValueId scaled = node.in.size() > 1 ? builder.mul(made, builder.cast(node.in[1], working)) : made;
     gradients[0] = builder.cast(derive_normed_rows(builder, normed, scaled, kCentres), dtype);
   }
   if (node.in.size() > 1 && node.wanted[1])
-    gradients[1] = sum_to(builder, builder.mul(made, normed.rows), builder.graph().type(node.in[1]));
-  if (node.in.size() > 2 && node.wanted[2]) gradients[2] = sum_to(builder, made, builder.graph().type(node.in[2]));
+    gradients[1] =
+        sum_to(builder, builder.cast(builder.mul(made, normed.rows), dtype), builder.graph().type(node.in[1]));
+  if (node.in.size() > 2 && node.wanted[2])
+    gradients[2] = sum_to(builder, node.gradient(), builder.graph().type(node.in[2]));
   return gradients;
 }
 

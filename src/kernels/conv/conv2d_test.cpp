@@ -57,12 +57,12 @@ TEST(OnednnConv2d, MayBeWrittenOverItsResidualAlone) {
   const Kernel& kernel = kernel_named("onednn.conv2d");
   const ConvolutionCase c{.x = {2, 4, 6, 6}, .weight = {4, 4, 3, 3}, .how = Builder::evenly(1, 1)};
   const OpSpec spec = c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32, .has_residual = true});
-  EXPECT_TRUE(kernel.may_overwrite(spec, 3));
-  EXPECT_FALSE(kernel.may_overwrite(spec, 0));
+  EXPECT_TRUE(kernel.may_overwrite(spec, 3, 0));
+  EXPECT_FALSE(kernel.may_overwrite(spec, 0, 0));
   const OpSpec bare = c.conv2d(DType::kF32, Layout::kRowMajor, {.has_residual = true});
-  EXPECT_TRUE(kernel.may_overwrite(bare, 2)) << "which has no bias";
+  EXPECT_TRUE(kernel.may_overwrite(bare, 2, 0)) << "which has no bias";
   const OpSpec plain = c.conv2d(DType::kF32, Layout::kRowMajor, {.bias = DType::kF32});
-  for (int input = 0; input < 3; ++input) EXPECT_FALSE(kernel.may_overwrite(plain, input));
+  for (int input = 0; input < 3; ++input) EXPECT_FALSE(kernel.may_overwrite(plain, input, 0));
 }
 
 TEST(OnednnConv2d, NamesTheEpiloguesThatItLacks) {

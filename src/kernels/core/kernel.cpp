@@ -75,7 +75,7 @@ bool is_dense(const Operand& operand) {
 StrideRule Kernel::input_strides(const OpSpec& /*spec*/, int /*input*/) const { return StrideRule::kDense; }
 StrideRule Kernel::output_strides(const OpSpec& /*spec*/, int /*output*/) const { return StrideRule::kDense; }
 std::string_view Kernel::compute_name(const OpSpec& spec) const { return name_of(compute_type(spec)); }
-bool Kernel::may_overwrite(const OpSpec& /*spec*/, int /*input*/) const { return false; }
+bool Kernel::may_overwrite(const OpSpec& /*spec*/, int /*input*/, int /*output*/) const { return false; }
 
 Cost Kernel::cost(const OpSpec& spec) const {
   const double flops = definition_of(spec.op).flops.count(spec.attributes, spec.inputs, spec.outputs);

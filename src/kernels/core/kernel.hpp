@@ -151,8 +151,9 @@ class Kernel {
   /// How each operand may lie; dense unless said. A dense one at an aligned address is taken in any case.
   [[nodiscard]] virtual StrideRule input_strides(const OpSpec& spec, int input) const;
   [[nodiscard]] virtual StrideRule output_strides(const OpSpec& spec, int output) const;
-  /// Whether output 0 may be written over that input, given equal types and strides.
-  [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input) const;
+  /// Whether that output may be written over that input, given equal types and strides. Several outputs may each be
+  /// written over an input of their own at the same time.
+  [[nodiscard]] virtual bool may_overwrite(const OpSpec& spec, int input, int output) const;
   /// Of a convolution: the form in which its images are fastest.
   [[nodiscard]] virtual ImageForm best_images(const OpSpec& /*spec*/) const { return {}; }
   /// The dtype the arithmetic runs in: bf16 GEMMs accumulate in f32 and count as bf16.

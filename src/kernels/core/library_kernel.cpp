@@ -18,9 +18,10 @@ StrideRule LibraryKernel::rule(bool strided) const {
   return {strided ? StrideRule::kInnerDense : StrideRule::kDense, alignment};
 }
 
-bool LibraryKernel::may_overwrite(const OpSpec& spec, int input) const {
+bool LibraryKernel::may_overwrite(const OpSpec& spec, int input, int output) const {
   const auto at = static_cast<std::size_t>(input);
-  return traits_.overwrites_residual && at >= spec.own_operands() && spec.inputs.at(at) == spec.outputs[0];
+  return output == 0 && traits_.overwrites_residual && at >= spec.own_operands() &&
+         spec.inputs.at(at) == spec.outputs[0];
 }
 
 std::string_view LibraryKernel::compute_name(const OpSpec& spec) const {

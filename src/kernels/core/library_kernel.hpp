@@ -40,7 +40,7 @@ class LibraryKernel : public Kernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
     return rule(traits_.strides_output);
   }
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override;
   [[nodiscard]] ImageForm best_images(const OpSpec& spec) const override {
     return traits_.images == nullptr ? ImageForm{} : traits_.images(spec);
   }

@@ -22,9 +22,9 @@ Support WrittenKernel::supports(const OpSpec& spec, const Target& target) const 
   return traits_.supports(spec);
 }
 
-bool WrittenKernel::may_overwrite(const OpSpec& spec, int input) const {
+bool WrittenKernel::may_overwrite(const OpSpec& spec, int input, int output) const {
   const bool is_kept = (traits_.kept >> static_cast<unsigned>(input) & 1U) != 0;
-  return traits_.in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
+  return output == 0 && traits_.in_place && !is_kept && spec.inputs[static_cast<std::size_t>(input)] == spec.outputs[0];
 }
 
 std::unique_ptr<PreparedKernel> WrittenKernel::prepare(const OpSpec& spec, std::span<const Operand> inputs,

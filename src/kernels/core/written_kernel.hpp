@@ -48,7 +48,7 @@ class WrittenKernel : public Kernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& /*spec*/, int /*output*/) const override {
     return traits_.output_strides.value_or(traits_.strides);
   }
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override;
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override;
   /// A copy reports the dtype of its elements.
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override {
     return cost(spec).unit == ComputeUnit::kNone ? spec.outputs[0].dtype : traits_.compute;

@@ -11,12 +11,19 @@ using Step = RowProgram::Step;
 
 bool is_formula(const Step& step, Op op) { return step.what == Do::kFormula && step.op == op; }
 
+/// Whether that result may overwrite a load's operand.
+bool may_write(const BoundProgram& bound, std::size_t result, int access) {
+  const auto at = static_cast<std::size_t>(access);
+  const RowAccess& load = bound.program.loads[at];
+  return bound.loads[at] == bound.results[result] && load.axes == bound.program.results[result].axes && load.is_plain();
+}
+
 }  // namespace
 
 bool may_be_written(const BoundProgram& bound, int access) {
-  const auto at = static_cast<std::size_t>(access);
-  const RowAccess& load = bound.program.loads[at];
-  return bound.loads[at] == bound.results[0] && load.axes == bound.program.results[0].axes && load.is_plain();
+  for (std::size_t result = 0; result < bound.results.size(); ++result)
+    if (may_write(bound, result, access)) return true;
+  return false;
 }
 
 Phases::Phases(const BoundProgram& bound, bool is_reread)
@@ -32,11 +39,17 @@ Phases::Phases(const BoundProgram& bound, bool is_reread)
   }
   for (const RowProgram::Result& result : bound.program.results)
     needed_[at(result.step)].insert(is_reread ? last_ : level_[at(result.step)]);
-  const int first_stored = is_reread ? last_ : level_[at(bound.program.results[0].step)];
+  const auto first_stored = [&](int access) {  // the first phase that may write over a load's operand
+    int first = last_;
+    for (std::size_t result = 0; result < bound.results.size(); ++result)
+      if (!is_reread && may_write(bound, result, access))
+        first = std::min(first, level_[at(bound.program.results[result].step)]);
+    return first;
+  };
   for (std::size_t i = steps_.size(); i-- > 0;) {
     if (needed_[i].empty()) continue;  // steps replaced by a sum of squares
-    if (steps_[i].what == Do::kLoad && may_be_written(bound, steps_[i].access) && *needed_[i].begin() > first_stored)
-      needed_[i].insert(first_stored);
+    if (steps_[i].what == Do::kLoad && may_be_written(bound, steps_[i].access))
+      if (const int first = first_stored(steps_[i].access); *needed_[i].begin() > first) needed_[i].insert(first);
     is_kept_[i] = is_wide_[i] && !is_reread && needed_[i].size() > 1 && !is_cheap(steps_[i]);
     for (const int arg : args_of(i)) {
       if (arg < 0) continue;

@@ -9,8 +9,8 @@
 
 namespace headroom::cuda {
 
-/// Whether the first result may overwrite a load's operand (Kernel::may_overwrite), which is then read before it is
-/// written. No other operand is ever written.
+/// Whether a result may overwrite a load's operand (Kernel::may_overwrite), which is then read before it is written.
+/// No other operand is ever written.
 [[nodiscard]] bool may_be_written(const BoundProgram& bound, int access);
 
 /// Assigns the steps of a program to phases. A phase ends in reductions, whose results the next phase reads. A wide

@@ -509,9 +509,10 @@ class FusedKernel : public CpuKernel {
  public:
   using CpuKernel::CpuKernel;
 
-  /// True if each element of the input is read once, before or when that of the result is written.
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
+  /// True if each element of the input is read once, before or when that of the result is written. A phase stores its
+  /// first result last, and others as soon as they are computed.
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override {
+    if (output != 0 || spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
     const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
     const RowTape tape = dense_tape(spec);
     for (std::size_t i = 0; i < program.loads.size(); ++i) {

@@ -197,14 +197,14 @@ class FusedKernel : public CudaKernel {
     return rule_of(spec.outputs[static_cast<std::size_t>(output)]);
   }
   /// True if each element of the input is read once, by the thread that then writes it.
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[0]) return false;
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override {
+    if (spec.inputs[static_cast<std::size_t>(input)] != spec.outputs[static_cast<std::size_t>(output)]) return false;
     const auto program = std::get<RowProgram>(row_program_of(body_of(spec.attributes)));
     int loads = 0;
     for (const RowAccess& load : program.loads) {
       if (load.operand != input) continue;
       ++loads;
-      if (!load.is_plain() || load.axes != program.results[0].axes) return false;
+      if (!load.is_plain() || load.axes != program.results[static_cast<std::size_t>(output)].axes) return false;
     }
     return loads == 1;
   }

@@ -157,8 +157,8 @@ class OneAlgorithm : public Kernel {
   [[nodiscard]] StrideRule output_strides(const OpSpec& spec, int output) const override {
     return kernel_named("cuda.fused").output_strides(spec, output);
   }
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    return kernel_named("cuda.fused").may_overwrite(spec, input);
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override {
+    return kernel_named("cuda.fused").may_overwrite(spec, input, output);
   }
   [[nodiscard]] DType compute_type(const OpSpec&) const override { return DType::kF32; }
 
@@ -215,6 +215,36 @@ TEST_F(CudaFused, EveryAlgorithmMatchesTheOracle) {
                                    << result.message;
       }
     }
+}
+
+/// A weight with momentum: weight, gradient, mean, square and a rate -> the next weight, mean and square.
+OpSpec update_spec(const Shape& shape) {
+  Graph body("update");
+  Builder b(body);
+  const TensorType state{DType::kF32, shape}, gradient{DType::kBF16, shape}, rate{DType::kF32, {1}};
+  const ValueId weight = body.add_input("weight", state), g = b.cast(body.add_input("g", gradient), DType::kF32);
+  const ValueId mean = body.add_input("mean", state), square = body.add_input("square", state);
+  const ValueId by = body.add_input("rate", rate);
+  const ValueId next_mean = b.add(b.mul_scalar(mean, 0.9), b.mul_scalar(g, 0.1));
+  const ValueId next_square = b.add(b.mul_scalar(square, 0.99), b.mul_scalar(b.mul(g, g), 0.01));
+  body.add_output("weight", b.sub(weight, b.mul(next_mean, by)));
+  body.add_output("mean", next_mean);
+  body.add_output("square", next_square);
+  return make_spec(Op::kFused, {state, gradient, state, state, rate}, {{attr::kBody, canonical_text(body)}});
+}
+
+/// compare() also runs it in place, each result alone and all together.
+TEST_F(CudaFused, AnUpdateMayWriteAllItsResultsInPlace) {
+  for (const Shape& shape : {Shape{37, 96}, Shape{1000}, Shape{50, 770}, Shape{3, 5, 7}, Shape{1 << 20}})
+    expect_matches_oracle("cuda.fused", update_spec(shape), {.relative_l2 = 1e-6});
+}
+
+TEST(FusedInPlace, IsOverTheInputThatIsReadWhereTheResultIsWritten) {
+  const OpSpec spec = update_spec({37, 96});
+  const Kernel& kernel = kernel_named("cuda.fused");
+  for (int output = 0; output < 3; ++output)
+    for (int input = 0; input < 5; ++input)
+      EXPECT_EQ(kernel.may_overwrite(spec, input, output), input == 0 || input == 2 || input == 3) << input << output;
 }
 
 TEST(FusedCost, CountsOfATableWhatIsGathered) {

@@ -198,15 +198,18 @@ TEST_F(CublasltMatmul, MatchesTheOracleForEveryShapeAndStrides) {
                                    {{2, 6}, 85, 32, 85}, {{2, 2}, 24, 40, 1}};
   for (const DType dtype : cuda::kDTypes)
     for (const Case& c : cases)
-      for (const bool transpose_b : {false, true}) {
-        SCOPED_TRACE(
-            fmt::format("batch rank {} m={} n={} k={} transpose_b={}", c.batch.size(), c.m, c.n, c.k, transpose_b));
+      for (const auto& [transpose_a, transpose_b] :
+           {std::pair(false, false), std::pair(false, true), std::pair(true, false), std::pair(true, true)}) {
+        SCOPED_TRACE(fmt::format("batch rank {} m={} n={} k={} transpose_a={} transpose_b={}", c.batch.size(), c.m, c.n,
+                                 c.k, transpose_a, transpose_b));
         Shape a{std::span(c.batch)}, b{std::span(c.batch)};
-        for (const std::int64_t extent : {c.m, c.k}) a.push_back(extent);
+        for (const std::int64_t extent : transpose_a ? std::vector{c.k, c.m} : std::vector{c.m, c.k})
+          a.push_back(extent);
         for (const std::int64_t extent : transpose_b ? std::vector{c.n, c.k} : std::vector{c.k, c.n})
           b.push_back(extent);
-        expect_matches_oracle("cublaslt.matmul", make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
-                                                           {{"transpose_b", std::int64_t{transpose_b}}}));
+        expect_matches_oracle("cublaslt.matmul",
+                              make_spec(Op::kMatmul, {{dtype, a}, {dtype, b}},
+                                        {{attr::kTransposeA, transpose_a}, {attr::kTransposeB, transpose_b}}));
       }
 }
 

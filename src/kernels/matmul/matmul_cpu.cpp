@@ -1,4 +1,5 @@
-// matmul: c[..., i, j] = epilogue(sum_l a[..., i, l] * b[..., l, j]), or b[..., j, l] with transpose_b
+// matmul: c[..., i, j] = epilogue(sum_l a[..., i, l] * b[..., l, j]), or a[..., l, i] with transpose_a, b[..., j, l]
+// with transpose_b
 //
 // Shapes     a[batch..., m, k], b[batch..., k, n] or b[batch..., n, k] -> c[batch..., m, n], ranks 2 to 8.
 // Dtypes     f32; bf16 with f32 sums, where the CPU has AVX-512.
@@ -57,13 +58,14 @@ dnnl::memory::desc describe_matrix(const Operand& operand, bool transposed) {
 }
 
 dnnl::matmul::primitive_desc make_matmul(const OpSpec& spec, const Operand& a, const Operand& b, const Operand& c) {
-  const bool transpose_b = spec.attributes[attr::kTransposeB];
+  const bool transpose_a = spec.attributes[attr::kTransposeA], transpose_b = spec.attributes[attr::kTransposeB];
   dnnl::post_ops end;
   onednn::append_activation(end, only_activation_of(spec));
   dnnl::primitive_attr attributes = onednn::attributes_with_user_scratch();
   attributes.set_post_ops(end);
-  return {dnnl::matmul::desc(describe_matrix(a, false), describe_matrix(b, transpose_b), describe_matrix(c, false)),
-          attributes, onednn::cpu_engine()};
+  return {
+      dnnl::matmul::desc(describe_matrix(a, transpose_a), describe_matrix(b, transpose_b), describe_matrix(c, false)),
+      attributes, onednn::cpu_engine()};
 }
 
 Support supports_matmul(const OpSpec& spec, const Target& target) {

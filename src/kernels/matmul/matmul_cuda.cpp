@@ -1,5 +1,5 @@
-// matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (b[batch..., n, k] with transpose_b), by
-// cuBLASLt
+// matmul on a GPU: c[batch..., m, n] = a[batch..., m, k] b[batch..., k, n] (a[batch..., k, m] with transpose_a,
+// b[batch..., n, k] with transpose_b), by cuBLASLt
 //
 // Dtypes     f32, bf16 and f16 with f32 sums; f32 without TF32 unless the attribute tf32 allows it.
 // Layout     innermost strides 1, any outside. Batch axes that are contiguous in all three operands become one batch of
@@ -54,7 +54,8 @@ KernelPlan plan(const KernelBinding& binding) {
                    .rounds_to_tf32 = rounds_to_tf32(binding.spec),
                    .m = c.type.shape[-2],
                    .n = c.type.shape[-1],
-                   .k = a.type.shape[-1],
+                   .k = a.type.shape[binding.spec.attributes[attr::kTransposeA] ? -2 : -1],
+                   .transpose_a = binding.spec.attributes[attr::kTransposeA],
                    .transpose_b = binding.spec.attributes[attr::kTransposeB],
                    .a_row = a.strides[-2],
                    .b_row = b.strides[-2],

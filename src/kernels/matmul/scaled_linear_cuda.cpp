@@ -147,8 +147,8 @@ Support supports(const OpSpec& spec, const Target& target) {
 class ScaledLinearKernel : public LibraryKernel {
  public:
   using LibraryKernel::LibraryKernel;
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
-    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input);
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override {
+    return spec.outputs[0].dtype == DType::kF32 && LibraryKernel::may_overwrite(spec, input, output);
   }
 };
 

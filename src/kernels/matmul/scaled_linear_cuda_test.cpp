@@ -72,9 +72,9 @@ TEST_F(CublasltScaledLinear, AddsAResidual) {
                                                                           {{1, 4608, 64}, 128}}) {
       const OpSpec spec = gated_spec(x, n, made);
       expect_matches_oracle("cublaslt.scaled_linear", spec, tolerance_of(made));
-      EXPECT_EQ(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5), made == DType::kF32)
+      EXPECT_EQ(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 5, 0), made == DType::kF32)
           << "over 16 bits the library rounds twice";
-      EXPECT_FALSE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 4));
+      EXPECT_FALSE(kernel_named("cublaslt.scaled_linear").may_overwrite(spec, 4, 0));
       expect_matches_oracle("cublaslt.scaled_linear", gated_spec(x, n, made, false), tolerance_of(made));
     }
 }

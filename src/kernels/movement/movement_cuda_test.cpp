@@ -113,7 +113,7 @@ TEST_F(CudaMovement, ScatterAddMatchesTheOracle) {
     for (const DType ids : {DType::kI32, DType::kI64})
       for (const std::int64_t count : {1, 100, 700})
         for (const Shape& row : {Shape{}, Shape{17}, Shape{3, 200}})
-          for (const std::int64_t rows : {1, 7}) {
+          for (const std::int64_t rows : {1, 7, 300}) {
             Shape table{rows}, updates{count};
             for (const std::int64_t extent : row.dims()) table.push_back(extent), updates.push_back(extent);
             expect_matches_oracle("cuda.scatter_add",

@@ -147,9 +147,9 @@ class FusedGroupNorm : public CudaKernel {
     if (input == program.shift || input == program.scale || input == program.offset) return StrideRule::kAny;
     return CudaKernel::input_strides(spec, input);
   }
-  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input) const override {
+  [[nodiscard]] bool may_overwrite(const OpSpec& spec, int input, int output) const override {
     const GroupNormProgram program = program_of_body(spec);
-    return program.parts == std::vector{input} && CudaKernel::may_overwrite(spec, input);
+    return program.parts == std::vector{input} && CudaKernel::may_overwrite(spec, input, output);
   }
 };
 

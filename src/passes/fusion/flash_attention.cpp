@@ -6,8 +6,10 @@
 // may also multiply k or the scores; several scales multiply, and there may be none. Scores and probabilities,
 // [b, h, s, t] each, then exist only tile by tile inside a kernel. If keys and values are repeated for heads that share
 // them, reshape(broadcast(reshape(k)) from [b, g, 1, t, d] to [b, g, h/g, t, d]), attention reads each of them once.
-// Exact: the softmax is the same, summed in another order.
+// A bias that is 0 up to the diagonal and as low as f16 goes beyond it becomes `causal`, whose kernels skip hidden
+// keys. Exact: the softmax is the same, summed in another order.
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,10 +29,15 @@ ValueId strip_scale(const Rewriter& r, ValueId value, double& scale) {
   return value;
 }
 
-/// The matmul without an epilogue that makes a value without other readers; null if there is none.
+/// Whether a node multiplies rows of its first operand, and has no epilogue.
+bool is_plain_matmul(const Node& node) {
+  return node.op == Op::kMatmul && !node.attributes[attr::kTransposeA] && node.attributes[attr::kEpilogue].is_empty();
+}
+
+/// The plain matmul that makes a value without other readers; null if there is none.
 const Node* match_matmul(const Rewriter& r, ValueId value) {
   const Node* matmul = r.match_single_use(value, Op::kMatmul);
-  return matmul != nullptr && matmul->attributes[attr::kEpilogue].is_empty() ? matmul : nullptr;
+  return matmul != nullptr && is_plain_matmul(*matmul) ? matmul : nullptr;
 }
 
 /// Keys or values [b, g, t, d], if `value` [b, h, t, d] repeats each head of them h / g times; otherwise kNoValue.
@@ -66,6 +73,37 @@ std::optional<Biased> match_bias(const Rewriter& r, ValueId value) {
   return std::nullopt;
 }
 
+/// Whether a weight is a constant whose element i is i, or one of a single number that `holds` is true for.
+bool is_constant(const Rewriter& r, ValueId value, const Shape& shape, const std::function<bool(double)>& holds) {
+  const Node* const node = r.is_weight(value) ? r.weight_producer(value) : nullptr;
+  if (node == nullptr || node->op != Op::kConstant || r.shape(value) != shape) return false;
+  const std::vector<double>& values = node->attributes[attr::kValues];
+  if (holds) return values.size() == 1 && holds(values[0]);
+  if (static_cast<std::int64_t>(values.size()) != shape.numel()) return false;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != static_cast<double>(i)) return false;
+  return true;
+}
+
+/// Whether a bias hides all keys after a query's own from it, and is 0 for the others: select(i <= j, 0, lowest), as
+/// text_encoder::causal_bias() makes it. The lowest number of f16 is none that a score could add up to.
+bool is_causal(const Rewriter& r, ValueId bias) {
+  constexpr double kLowest = -65504;
+  const auto made_by = [&](ValueId value, Op op) {
+    const Node* const node = r.is_weight(value) ? r.weight_producer(value) : nullptr;
+    return node != nullptr && node->op == op ? node : nullptr;
+  };
+  while (const Node* const cast = made_by(bias, Op::kCast)) bias = cast->inputs[0];
+  const Node* const choice = made_by(bias, Op::kSelect);
+  const Node* const order = choice != nullptr ? made_by(choice->inputs[0], Op::kLessEqual) : nullptr;
+  if (order == nullptr || r.shape(bias).rank() != 2) return false;
+  const std::int64_t tokens = r.shape(bias)[0];
+  return r.shape(bias)[1] == tokens && is_constant(r, order->inputs[0], Shape{tokens}, {}) &&
+         is_constant(r, order->inputs[1], Shape{tokens, 1}, {}) &&
+         is_constant(r, choice->inputs[1], Shape{}, [](double value) { return value == 0; }) &&
+         is_constant(r, choice->inputs[2], Shape{}, [](double value) { return value <= kLowest; });
+}
+
 /// A row-major bias with as many axes as the scores.
 ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
   constexpr std::size_t kRank = 4;
@@ -78,9 +116,7 @@ ValueId with_all_axes(Rewriter& r, ValueId bias, const std::string& path) {
 
 bool fuse(Rewriter& r, const Node& weighted_sum) {
   constexpr int kRank = 4;  // [batch, heads, tokens, head_dim]
-  if (weighted_sum.op != Op::kMatmul || weighted_sum.attributes[attr::kTransposeB] ||
-      !weighted_sum.attributes[attr::kEpilogue].is_empty())
-    return false;
+  if (!is_plain_matmul(weighted_sum) || weighted_sum.attributes[attr::kTransposeB]) return false;
   if (r.shape(weighted_sum.results[0]).rank() != kRank) return false;
   const Node* softmax = r.match_single_use(weighted_sum.input(Role::kA), Op::kSoftmax);
   if (softmax == nullptr) return false;
@@ -96,9 +132,10 @@ bool fuse(Rewriter& r, const Node& weighted_sum) {
     v = values;
   }
   std::vector<ValueId> inputs = {q, k, v};
-  if (biased) inputs.push_back(with_all_axes(r, biased->bias, weighted_sum.path));
-  r.replace(weighted_sum.results[0],
-            r.emit(Op::kAttention, std::move(inputs), {{attr::kScale, scale}}, weighted_sum.path));
+  const bool causal = biased && is_causal(r, biased->bias);
+  if (biased && !causal) inputs.push_back(with_all_axes(r, biased->bias, weighted_sum.path));
+  r.replace(weighted_sum.results[0], r.emit(Op::kAttention, std::move(inputs),
+                                            {{attr::kScale, scale}, {attr::kCausal, causal}}, weighted_sum.path));
   return true;
 }
 

@@ -153,6 +153,37 @@ TEST(FlashAttention, DeclinesWhereScoresOrProbabilitiesAreReadElsewhere) {
   }
 }
 
+/// The bias of decoders: 0 up to a query's own key, and beyond it the lowest number of f16.
+constexpr std::string_view kCausal = R"(graph g {{
+      input %q: f32[1, 2, 3, 4]
+      %1: f32[3] = constant() {{values = [0, 1, 2], shape = [3], dtype = f32}}
+      %2: f32[3, 1] = constant() {{values = [0, 1, {}], shape = [3, 1], dtype = f32}}
+      %3: f32[] = constant() {{values = [{}], shape = [], dtype = f32}}
+      %4: f32[] = constant() {{values = [0], shape = [], dtype = f32}}
+      %5: bool[3, 3] = less_equal(%1, %2)
+      %6: f32[3, 3] = select(%5, %4, %3)
+      %7: f32[1, 2, 3, 3] = matmul(%q, %q) {{transpose_b = 1}}
+      %8: f32[1, 2, 3, 3] = add(%7, %6)
+      %9: f32[1, 2, 3, 3] = softmax(%8)
+      %10: f32[1, 2, 3, 4] = matmul(%9, %q)
+      output y = %10
+    }})";
+
+TEST(FlashAttention, TakesACausalBiasAsItsOrder) {
+  const auto attention_of = [](int last, int lowest) {
+    const Graph original = parse_graph(fmt::format(kCausal, last, lowest));
+    Graph graph = original;
+    EXPECT_EQ(run_pass("weights-first", graph).rewrites, 0);
+    EXPECT_EQ(run_pass("flash-attention", graph).rewrites, 1);
+    EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(original, 7)), 1e-12);
+    return *std::ranges::find(graph.nodes(), Op::kAttention, &Node::op);
+  };
+  EXPECT_TRUE(attention_of(2, -65504).attributes[attr::kCausal]);
+  EXPECT_EQ(attention_of(2, -65504).inputs.size(), 3U);
+  EXPECT_EQ(attention_of(2, -10).inputs.size(), 4U) << "a score may be larger";
+  EXPECT_EQ(attention_of(1, -65504).inputs.size(), 4U) << "the last query does not see its own key";
+}
+
 TEST(FlashAttention, LeavesMatmulsOfOtherForms) {
   // Keys not transposed, values transposed, tokens without heads.
   expect_unchanged("flash-attention", R"(graph g {

@@ -76,6 +76,7 @@ cublasLtMatmulDesc_t make_operation(const GemmSpec& spec) {
   check(library().MatmulDescCreate(&operation, spec.rounds_to_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                    CUDA_R_32F));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, spec.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, spec.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(spec));
   if (spec.fast_sums) set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
   if (spec.has_scales) {
@@ -145,7 +146,8 @@ class Gemm::Impl {
         b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
                             : make_layout(spec.dtype, spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
            library().MatrixLayoutDestroy),
-        a_(make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),
+        a_(spec.transpose_a ? make_layout(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)
+                            : make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),
            library().MatrixLayoutDestroy),
         c_(make_layout(spec.c_dtype, spec.n, spec.m, spec.c_row, spec.batch, spec.c_batch),
            library().MatrixLayoutDestroy),

@@ -21,7 +21,7 @@ namespace headroom::cublaslt {
 /// Applied to the sums before they are stored; the GELU is the tanh form.
 enum class Epilogue : std::uint8_t { kNone, kGelu };
 
-/// c[m, n] = epilogue(a[m, k] * b + residual[m, n] + bias[n]) in rows, with b[k, n], or b[n, k] if it is
+/// c[m, n] = epilogue(a[m, k] * b[k, n] + residual[m, n] + bias[n]) in rows, with a[k, m] or b[n, k] if that is
 /// transposed; `batch` of them. With scales, a * b is multiplied by a_scale[m] and b_scale[n] first. Innermost
 /// strides are 1. The others are in elements, and may be anything where an extent is 1.
 struct GemmSpec {
@@ -32,7 +32,7 @@ struct GemmSpec {
   bool fast_sums = false;       ///< f8e4m3 alone: sums in tensor cores' fewer bits (fast accumulation), not in f32
   bool rounds_to_tf32 = false;  ///< f32 alone: operands on tensor cores, with 10 bits of mantissa
   std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_b = true;
+  bool transpose_a = false, transpose_b = true;
   std::int64_t a_row = 0, b_row = 0, c_row = 0;
   std::int64_t batch = 1;
   std::int64_t a_batch = 0, b_batch = 0, c_batch = 0;

@@ -25,10 +25,17 @@ std::size_t b_bytes(const GemmSpec& spec) {
   return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
 }
 
+std::size_t a_bytes(const GemmSpec& spec) {
+  const std::int64_t rows = spec.transpose_a ? spec.k : spec.m;
+  const std::int64_t length = spec.transpose_a ? spec.m : spec.k;
+  return span_bytes(spec.dtype, rows, length, spec.a_row, spec.batch, spec.a_batch);
+}
+
 /// For any number of rows and, in a batched GEMM, for any batch size.
 tune::SizeKey size_key_of(const GemmSpec& spec) {
   GemmSpec any = spec;
   any.m = any.a_batch = any.c_batch = 0;
+  if (spec.transpose_a) any.a_row = 0;
   any.batch = spec.batch == 1 ? 1 : 0;
   return {.family = to_text(any), .size = spec.batch == 1 ? std::vector{spec.m} : std::vector{spec.batch, spec.m}};
 }
@@ -36,11 +43,11 @@ tune::SizeKey size_key_of(const GemmSpec& spec) {
 }  // namespace
 
 std::string to_text(const GemmSpec& spec) {
-  return fmt::format("{}x{}->{} m={} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
-                     spec.c_dtype, spec.m, spec.n, spec.k, spec.transpose_b ? "T" : "", spec.a_row, spec.b_row,
-                     spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "",
-                     spec.fast_sums ? " fast_sums" : "", spec.rounds_to_tf32 ? " tf32" : "",
-                     spec.has_bias ? " bias" : "",
+  return fmt::format("{}x{}->{} m={}{} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
+                     spec.c_dtype, spec.m, spec.transpose_a ? "T" : "", spec.n, spec.k, spec.transpose_b ? "T" : "",
+                     spec.a_row, spec.b_row, spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch,
+                     spec.has_scales ? " scales" : "", spec.fast_sums ? " fast_sums" : "",
+                     spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
                      spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "",
                      spec.epilogue == Epilogue::kGelu ? " gelu" : "");
 }
@@ -55,8 +62,7 @@ tune::Work trial_of(const GemmSpec& spec) {
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
   tune::Work work{.text = to_text(spec),
-                  .operands = {{.dtype = spec.dtype,
-                                .bytes = span_bytes(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)},
+                  .operands = {{.dtype = spec.dtype, .bytes = a_bytes(spec)},
                                {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
                                {.dtype = spec.c_dtype, .bytes = floats(spec.n)},
                                {.dtype = spec.c_dtype,
