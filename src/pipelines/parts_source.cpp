@@ -16,6 +16,7 @@
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
 #include "pipelines/schedules/scheduler.hpp"
+#include "pipelines/schedules/scheduler_class.hpp"
 #include "run/hub_cache.hpp"
 #include "run/single_file.hpp"
 
@@ -209,8 +210,13 @@ class GivenParts final : public PartsSource {
     nlohmann::json scheduler =
         path ? read_scheduler_config(is_folder(*path) ? fs::path(*path) / kSchedulerConfig : fs::path(*path))
              : source_->scheduler();
-    for (const auto& [key, value] : options_for(options_, kSchedulerRole, /*is_denoiser=*/false).config)
+    for (const auto& [key, value] : options_for(options_, kSchedulerRole, /*is_denoiser=*/false).config) {
+      const std::vector<std::string> known = scheduler_keys();
+      if (std::ranges::find(known, key) == known.end())
+        fail_usage("--config scheduler.{}: a scheduler has no such value{}", printable_name(key),
+                   did_you_mean(key, known));
       scheduler[key] = value;
+    }
     return scheduler;
   }
 
@@ -242,6 +248,9 @@ std::unique_ptr<PartsSource> open_parts_of_networks(
     const std::string& name_or_path, const OpenOptions& options,
     const std::function<std::string(const Component& denoiser)>& class_of) {
   if (is_there(name_or_path) && !is_folder(name_or_path)) {
+    // A given part may be a folder with the variant.
+    if (std::ranges::none_of(options.parts, [](const auto& part) { return is_folder(part.second); }))
+      refuse_variant(options, name_or_path);
     SingleFile file = SingleFile::open(name_or_path);
     return file.family() == nullptr ? nullptr : std::make_unique<FileParts>(std::move(file), options);
   }

@@ -16,6 +16,7 @@
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
+#include "io/weights_files.hpp"
 #include "models/config.hpp"
 #include "run/hub_cache.hpp"
 #include "run/model_folders.hpp"
@@ -122,6 +123,7 @@ Component open_folder(const fs::path& given, std::string name, const OpenOptions
   const fs::path folder = find_config_folder(given);
   const auto read = [&](const auto& body) { return config::read_in(folder.string(), body); };
   if (options.random_seed) {
+    refuse_variant(options, "random weights");
     nlohmann::json config = read_config(folder);
     return read([&] {
       set_config(class_of(config), config, options);
@@ -237,7 +239,15 @@ std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohma
   return specs;
 }
 
+void refuse_variant(const OpenOptions& options, std::string_view model) {
+  if (!options.variant.empty())
+    fail_usage("--variant {}: there are none in {}: they are files of a folder, such as {}", options.variant, model,
+               weights_file_names(options.variant).front());
+}
+
 void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items()) keys.push_back(key);
   for (const auto& [key, value] : options.config) {
     // Every class refuses an object where it reads a number, a text or a list.
     nlohmann::json probe = config;
@@ -248,7 +258,8 @@ void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOp
     } catch (const Error&) {
       is_read = true;
     }
-    if (!is_read) fail_usage("--config {}: {} has no such value", printable_name(key), kind.name);
+    if (!is_read)
+      fail_usage("--config {}: {} has no such value{}", printable_name(key), kind.name, did_you_mean(key, keys));
     config[key] = value;
   }
 }
@@ -256,10 +267,14 @@ void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOp
 Component open_component(const std::string& name_or_path, const OpenOptions& options) {
   if (const std::optional<fs::path> folder = given_folder(name_or_path))
     return open_folder(*folder, model_name_of(*folder), options);
-  if (is_there(name_or_path)) return open_single_file(name_or_path, {}, options);
+  if (is_there(name_or_path)) {
+    refuse_variant(options, name_or_path);
+    return open_single_file(name_or_path, {}, options);
+  }
   if (const std::optional<nlohmann::json> stated = find_config(name_or_path)) {
     if (!options.random_seed)
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_path);
+    refuse_variant(options, "random weights");
     return config::read_in(name_or_path, [&] {
       nlohmann::json config = *stated;
       set_config(class_of(config), config, options);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/checkpoint.hpp"
@@ -62,6 +63,8 @@ struct OpenOptions {
 /// its class.
 [[nodiscard]] std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
                                                       const ParamSource& params);
+/// Throws a usage Error if the options name a variant, which such a `model` does not have.
+void refuse_variant(const OpenOptions& options, std::string_view model);
 /// Replaces values of a configuration. Throws a usage Error for a key that its class does not read.
 void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options);
 

@@ -55,6 +55,21 @@ TEST_F(ComponentFolder, OfFarMoreLayersThanItsWeightsIsRefusedWhileItsGraphIsBui
                                    HasSubstr("needs more than 1000 tensors that the weights lack, text_model.e")));
 }
 
+TEST_F(ComponentFolder, HasVariantsAndAFileHasNone) {
+  const std::filesystem::path clip = std::filesystem::path(kSourceDir) / "tests/goldens/gguf/clip";
+  const std::filesystem::path file = folder_ / "a.safetensors";
+  std::filesystem::copy_file(clip / "model.safetensors", file);
+  const auto refusal_of = [](const std::filesystem::path& path, const OpenOptions& options) {
+    return error_of([&] { static_cast<void>(open_component(path.string(), options)); });
+  };
+  EXPECT_EQ(refusal_of(file, {.variant = "fp16"}),
+            "--variant fp16: there are none in " + file.string() +
+                ": they are files of a folder, such as diffusion_pytorch_model.fp16.safetensors");
+  EXPECT_THAT(refusal_of(clip, {.random_seed = 1, .variant = "fp16"}),
+              StartsWith("--variant fp16: there are none in random weights: "));
+  EXPECT_THAT(refusal_of(clip, {.variant = "fp16"}), HasSubstr("has no weights of the variant fp16"));
+}
+
 /// The outputs of a pass of the network in a folder of tests/goldens.
 std::vector<HostTensor> outputs_of(const std::string& folder, std::string_view switches) {
   const Component component = open_component(std::string(kSourceDir) + "/tests/goldens/" + folder);

@@ -192,11 +192,11 @@ Printout parts_tables(const std::map<std::string, WeightsListing>& parts) {
 nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, const FileReport& report) {
   nlohmann::json files = nlohmann::json::array(), networks = nlohmann::json::array(), dtypes = nlohmann::json::array(),
                  tensors = nlohmann::json::array();
-  for (const std::filesystem::path& file : listing.files) files.push_back(printable_name(file.native()));
+  for (const std::filesystem::path& file : listing.files) files.push_back(well_formed(file.native()));
   for (const NetworkPart& part : recognize_networks(listing.tensors))
     networks.push_back({{"network", part.network},
                         {"names", part.names},
-                        {"prefix", printable_name(part.prefix)},
+                        {"prefix", well_formed(part.prefix)},
                         {"tensors", part.tensors},
                         {"bytes", part.size_bytes}});
   for (const auto& [dtype, sum] : sum_by_dtype(listing))
@@ -206,13 +206,15 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, 
                       {"elements", sum.elements},
                       {"bytes", sum.size_bytes}});
   for (const StoredTensor* tensor : largest_of(listing, largest))
-    tensors.push_back({{"name", printable_name(tensor->name)},
+    tensors.push_back({{"name", well_formed(tensor->name)},
                        {"dtype", tensor->dtype},
                        {"shape", tensor->shape.dims()},
                        {"bytes", tensor->size_bytes}});
   nlohmann::json configuration = nlohmann::json::array();
   for (const ConfigValue& each : report.configuration)
     configuration.push_back({{"part", each.part}, {"key", each.key}, {"value", each.value}, {"from", each.source}});
+  nlohmann::json notes = nlohmann::json::array();
+  for (const std::string& note : all_notes(listing, report)) notes.push_back(well_formed(note));
   nlohmann::json metadata = nlohmann::json::object();
   for (const auto& [key, value] : listing.metadata) metadata[key] = value;
   return {{"format", listing.format},
@@ -224,7 +226,7 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, 
           {"largest", std::move(tensors)},
           {"metadata", std::move(metadata)},
           {"configuration", std::move(configuration)},
-          {"notes", all_notes(listing, report)}};
+          {"notes", std::move(notes)}};
 }
 
 }  // namespace headroom

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/json.hpp"
+
 namespace headroom {
 namespace {
 
@@ -115,6 +117,16 @@ TEST(InspectOutput, IsOneJsonObject) {
       {"configuration", {{{"part", "transformer"}, {"key", "num_layers"}, {"value", 2}, {"from", "names and shapes"}}}},
       {"notes", {"IQ2_XS is not read: the model is needed in another type", "a.gguf lacks 1 part"}}};
   EXPECT_EQ(inspect_json(example(), 1, report()), expected);
+}
+
+TEST(InspectOutput, EscapesNamesOnceInJson) {
+  WeightsListing listing = example();
+  listing.tensors[1].name = "a\x1b\\\xff";
+  listing.metadata = {{"\x1b", "\x1b"}};
+  const nlohmann::json printed = nlohmann::json::parse(dump_json(inspect_json(listing, 1)));
+  EXPECT_EQ(printed["largest"][0]["name"], "a\x1b\\\\xff") << "JSON holds no invalid byte";
+  EXPECT_EQ(printed["metadata"]["\x1b"], "\x1b");
+  EXPECT_THAT(inspect_tables(listing, 1).text(), Not(HasSubstr("\x1b")));
 }
 
 }  // namespace
