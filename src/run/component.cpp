@@ -108,10 +108,10 @@ ParamSource unverified_params_of(const Checkpoint& checkpoint) {
 }
 
 /// A component with random weights.
-Component make_random(std::string name, nlohmann::json config, fs::path folder, std::uint64_t seed) {
+Component make_random(std::string name, nlohmann::json config, fs::path folder, const OpenOptions& options) {
   const ComponentClass& kind = class_of(config);
   std::vector<TensorSpec> params = stand_in_params(kind, config);
-  Checkpoint checkpoint = Checkpoint::random(config, std::move(params), seed);
+  Checkpoint checkpoint = Checkpoint::random(config, std::move(params), *options.random_seed, options.random_format);
   return {.name = std::move(name),
           .kind = &kind,
           .config = std::move(config),
@@ -127,7 +127,7 @@ Component open_folder(const fs::path& given, std::string name, const OpenOptions
     nlohmann::json config = read_config(folder);
     return read([&] {
       set_config(class_of(config), config, options);
-      return make_random(std::move(name), std::move(config), folder, *options.random_seed);
+      return make_random(std::move(name), std::move(config), folder, options);
     });
   }
   Checkpoint checkpoint = Checkpoint::open(folder, options.variant);
@@ -217,7 +217,11 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
 
 std::int64_t Component::parameters() const { return count_parameters(stand_in_params(*kind, config)); }
 
-ParamSource Component::params() const { return params_of(checkpoint, part); }
+ParamSource Component::params() const {
+  ParamSource params = params_of(checkpoint, part);
+  params.blocks = [this](std::string_view param) { return checkpoint.block_format(param); };
+  return params;
+}
 
 Graph Component::build(const ComponentPass& pass, const InputShapes& given) const {
   return pass.build(config, given, params());
@@ -237,6 +241,16 @@ std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohma
   std::vector<TensorSpec> specs;
   for (const auto& [name, type] : types) specs.push_back({.name = name, .dtype = type.dtype, .shape = type.shape});
   return specs;
+}
+
+OpenOptions OpenOptions::for_part(std::string_view role, bool is_denoiser) const {
+  OpenOptions own{.random_seed = random_seed, .random_format = random_format, .variant = variant};
+  for (const auto& [key, value] : config) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos ? is_denoiser : key.substr(0, dot) == role)
+      own.config.emplace(dot == std::string::npos ? key : key.substr(dot + 1), value);
+  }
+  return own;
 }
 
 void refuse_variant(const OpenOptions& options, std::string_view model) {
@@ -278,7 +292,7 @@ Component open_component(const std::string& name_or_path, const OpenOptions& opt
     return config::read_in(name_or_path, [&] {
       nlohmann::json config = *stated;
       set_config(class_of(config), config, options);
-      return make_random(name_or_path, std::move(config), {}, *options.random_seed);
+      return make_random(name_or_path, std::move(config), {}, options);
     });
   }
   std::vector<std::string> names;

@@ -45,12 +45,17 @@ struct Component {
 struct OpenOptions {
   /// Random weights from this seed replace those of all networks; configurations are still read.
   std::optional<std::uint64_t> random_seed = {};
+  /// The block format in which matrices of random weights are stored; null: they are bf16.
+  const BlockFormat* random_format = nullptr;
   std::string variant = {};  ///< of weights in folders: "fp16"
   /// Paths that replace or complete the parts of a pipeline: {"vae": "sdxl_vae.safetensors"}.
   std::map<std::string, std::string, std::less<>> parts = {};
   /// Values that replace those of configurations: of a network by itself and of a pipeline's denoiser "KEY", of a
   /// pipeline's parts "PART.KEY".
   std::map<std::string, nlohmann::json, std::less<>> config = {};
+
+  /// Those of one part of a pipeline.
+  [[nodiscard]] OpenOptions for_part(std::string_view role, bool is_denoiser) const;
 };
 
 /// Opens one of: a shipped name; a checkpoint folder whose config.json names a registered class; ORG/NAME in the
