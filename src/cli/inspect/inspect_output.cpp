@@ -85,6 +85,18 @@ Table network_table(const WeightsListing& listing) {
   return table;
 }
 
+Table memory_table(const WeightsListing& listing) {
+  Table table;
+  table.add_column("memory of weights", Align::kLeft);
+  table.add_column("in bf16");
+  table.add_column("matrices in 8 bits");
+  table.add_column("packed");
+  for (const NetworkPart& part : recognize_networks(listing.tensors))
+    table.add_row({part.network, cell_of_bytes(part.memory.bf16), cell_of_bytes(part.memory.eight_bits),
+                   part.memory.has_blocks ? cell_of_bytes(part.memory.packed) : Cell("-")});
+  return table;
+}
+
 Table dtype_table(const WeightsListing& listing) {
   Table table;
   table.add_column("dtype", Align::kLeft);
@@ -153,6 +165,7 @@ Printout inspect_tables(const WeightsListing& listing, std::size_t largest, cons
     printout.add(std::string("\n"));
   };
   add(network_table(listing));
+  add(memory_table(listing));
   add(dtype_table(listing));
   add(configuration_table(report));
   add(largest_table(listing, largest));
@@ -198,7 +211,11 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, 
                         {"names", part.names},
                         {"prefix", well_formed(part.prefix)},
                         {"tensors", part.tensors},
-                        {"bytes", part.size_bytes}});
+                        {"bytes", part.size_bytes},
+                        {"memory",
+                         {{"bf16", part.memory.bf16},
+                          {"8_bits", part.memory.eight_bits},
+                          {"packed", part.memory.has_blocks ? nlohmann::json(part.memory.packed) : nullptr}}}});
   for (const auto& [dtype, sum] : sum_by_dtype(listing))
     dtypes.push_back({{"dtype", dtype},
                       {"read", sum.is_read},

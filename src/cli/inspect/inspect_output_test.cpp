@@ -34,6 +34,10 @@ TEST(InspectOutput, HasATableForEachQuestion) {
             "--------------------------  --------  ------  -------  --------\n"
             "FLUX.1-schnell transformer  BFL       -             3  2.82 KiB\n"
             "\n"
+            "memory of weights            in bf16  matrices in 8 bits    packed\n"
+            "--------------------------  --------  ------------------  --------\n"
+            "FLUX.1-schnell transformer  8.75 KiB            5.00 KiB  3.00 KiB\n"
+            "\n"
             "dtype              tensors  elements     bytes  share\n"
             "-----------------  -------  --------  --------  -----\n"
             "F32                      1       128     512 B  17.7%\n"
@@ -106,7 +110,8 @@ TEST(InspectOutput, IsOneJsonObject) {
          {"names", "BFL"},
          {"prefix", ""},
          {"tensors", 3},
-         {"bytes", 2890}}}},
+         {"bytes", 2890},
+         {"memory", {{"bf16", 8960}, {"8_bits", 5120}, {"packed", 3072}}}}}},
       {"dtypes",
        {{{"dtype", "F32"}, {"read", true}, {"tensors", 1}, {"elements", 128}, {"bytes", 512}},
         {{"dtype", "IQ2_XS"}, {"read", false}, {"tensors", 1}, {"elements", 256}, {"bytes", 74}},
