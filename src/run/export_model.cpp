@@ -44,10 +44,23 @@ DType written_dtype(const Checkpoint& checkpoint, const TensorSpec& tensor) {
   return is_narrow_float || checkpoint.block_format(tensor.name) != nullptr ? DType::kBF16 : tensor.dtype;
 }
 
-std::vector<TensorSpec> written_tensors(const Checkpoint& checkpoint) {
+/// Older files hold projections of attention as 1x1 convolutions, [n, k, 1, 1], which diffusers takes as matrices alone.
+/// Those around a U-Net's transformer are convolutions, unless the configuration says otherwise.
+Shape written_shape(const json& config, const TensorSpec& tensor) {
+  const Shape& shape = tensor.shape;
+  if (shape.rank() != 4 || shape[2] != 1 || shape[3] != 1) return shape;
+  const auto has = [&](std::string_view part) { return tensor.name.find(part) != std::string::npos; };
+  const bool is_around = has(".proj_in.") || has(".proj_out.");
+  const bool is_matrix = has(".to_") || (is_around && config.value("use_linear_projection", false));
+  return is_matrix ? Shape{shape[0], shape[1]} : shape;
+}
+
+std::vector<TensorSpec> written_tensors(const Component& component) {
   std::vector<TensorSpec> written;
-  for (const TensorSpec& tensor : checkpoint.tensors())
-    if (!is_scale(tensor)) written.push_back({tensor.name, written_dtype(checkpoint, tensor), tensor.shape});
+  for (const TensorSpec& tensor : component.checkpoint.tensors())
+    if (!is_scale(tensor))
+      written.push_back(
+          {tensor.name, written_dtype(component.checkpoint, tensor), written_shape(component.config, tensor)});
   return written;
 }
 
@@ -71,7 +84,7 @@ class FolderExport {
   void add_network(const Component& component, const fs::path& folder) {
     fs::create_directories(folder);
     const bool is_of_diffusers = component.config.contains("_class_name");
-    const std::vector<TensorSpec> written = written_tensors(component.checkpoint);
+    const std::vector<TensorSpec> written = written_tensors(component);
     SafetensorsWriter writer(folder / (is_of_diffusers ? "diffusion_pytorch_model.safetensors" : "model.safetensors"),
                              written, {{"format", "pt"}});
     for (const TensorSpec& tensor : written) {
@@ -110,7 +123,7 @@ std::vector<SingleFile::Network> exported_networks(const SingleFile& file) {
 std::size_t count_tensors(const SingleFile& file, const OpenOptions& options) {
   std::size_t count = 0;
   for (const SingleFile::Network& network : exported_networks(file))
-    count += written_tensors(file.component(network, own_options(options, file, network)).checkpoint).size();
+    count += written_tensors(file.component(network, own_options(options, file, network))).size();
   return count;
 }
 

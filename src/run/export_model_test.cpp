@@ -61,9 +61,11 @@ TEST_F(ExportTest, AFolderHasTheNetworksOfTheFile) {
     const Component ours = open_component((out / part).string());
     const Component original = open_component((golden("pipelines/sd-1.5") / part).string());
     ASSERT_EQ(ours.checkpoint.tensors().size(), original.checkpoint.tensors().size()) << part;
-    for (const TensorSpec& tensor : original.checkpoint.tensors())
+    for (const TensorSpec& tensor : original.checkpoint.tensors()) {
       EXPECT_TRUE(std::ranges::equal(ours.checkpoint.bytes(tensor.name), original.checkpoint.bytes(tensor.name)))
           << tensor.name;
+      EXPECT_EQ(ours.checkpoint.entry(tensor.name).shape, tensor.shape) << tensor.name << ", as diffusers needs it";
+    }
   }
   EXPECT_THAT(error_of([&] { export_folder(file, options_of_sd15(), out); }), HasSubstr("exists already"));
 }
