@@ -44,8 +44,8 @@ DType written_dtype(const Checkpoint& checkpoint, const TensorSpec& tensor) {
   return is_narrow_float || checkpoint.block_format(tensor.name) != nullptr ? DType::kBF16 : tensor.dtype;
 }
 
-/// Older files hold projections of attention as 1x1 convolutions, [n, k, 1, 1], which diffusers takes as matrices alone.
-/// Those around a U-Net's transformer are convolutions, unless the configuration says otherwise.
+/// Older files hold projections of attention as 1x1 convolutions, [n, k, 1, 1], which diffusers takes as matrices
+/// alone. Those around a U-Net's transformer are convolutions, unless the configuration says otherwise.
 Shape written_shape(const json& config, const TensorSpec& tensor) {
   const Shape& shape = tensor.shape;
   if (shape.rank() != 4 || shape[2] != 1 || shape[3] != 1) return shape;
