@@ -27,7 +27,8 @@ constexpr std::string_view kAuto = "auto";
 
 constexpr std::array kPresets = {
     Preset{"baseline", "", "no optimization: one library or vectorized kernel per plain op"},
-    Preset{"lossless", "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph", "every exact switch"},
+    Preset{"lossless", "arena,flash,fuse,hoist,align,channels-last,tile,streams,graph",
+           "every exact switch but packed, which saves memory alone"},
     Preset{"fast", "arena,flash,fuse,hoist,bf16,int8,fp8,align,channels-last,tile,streams,graph",
            "lossless plus what the machine has units for: bfloat16 and, in 8 bits, int8 on CPUs and FP8 on GPUs"},
     Preset{kAuto, "", "the fastest set measured on this machine, within a limit on the error"},

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/tensors/block_format.hpp"
 #include "base/text/json.hpp"
+#include "base/text/nearest.hpp"
 #include "cli/images/image_job.hpp"
 #include "cli/number.hpp"
 #include "kernels/core/limit_isa.hpp"
@@ -44,6 +46,10 @@ void add_model_arguments(CLI::App& command, ModelArguments& arguments) {
                   "use random weights with this seed instead of the checkpoint; quality is then not reported")
       ->check(seed_number())
       ->type_name("SEED");
+  command
+      .add_option("--random-format", arguments.random_format,
+                  "store matrices of random weights in this block format of GGUF files, such as Q4_K; default: bf16")
+      ->type_name("FORMAT");
   command
       .add_option("--baseline", arguments.baseline,
                   "dtype of the computation, unless a switch changes it; default: fp32 on a CPU, the checkpoint's "
@@ -85,6 +91,18 @@ std::pair<std::string, std::string> split_assignment(std::string_view option, co
   return {text.substr(0, equal), text.substr(equal + 1)};
 }
 
+const BlockFormat* parse_random_format(const ModelArguments& arguments) {
+  if (arguments.random_format.empty()) return nullptr;
+  if (!arguments.random_weights) fail_usage("--random-format is for --random-weights SEED, which is missing");
+  const BlockFormat* const format = find_block_format(arguments.random_format);
+  if (format != nullptr && format->is_packed()) return format;
+  std::vector<std::string> known;
+  for (const BlockFormat& each : block_formats())
+    if (each.is_packed()) known.emplace_back(each.name);
+  fail_usage("--random-format is '{}', expected one of {}{}", arguments.random_format, fmt::join(known, ", "),
+             did_you_mean(arguments.random_format, known));
+}
+
 /// Numbers, lists, true, false and null are JSON; other texts need no quotes.
 nlohmann::json json_or_text(const std::string& text) {
   try {
@@ -97,7 +115,9 @@ nlohmann::json json_or_text(const std::string& text) {
 }  // namespace
 
 OpenOptions open_options(const ModelArguments& arguments) {
-  OpenOptions options{.random_seed = arguments.random_weights, .variant = arguments.variant};
+  OpenOptions options{.random_seed = arguments.random_weights,
+                      .random_format = parse_random_format(arguments),
+                      .variant = arguments.variant};
   if (options.variant.find('/') != std::string::npos)
     fail_usage("--variant is '{}', expected a name such as fp16", options.variant);
   for (const std::string& part : arguments.parts) {

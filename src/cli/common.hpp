@@ -28,10 +28,11 @@ namespace headroom {
 struct ModelArguments {
   std::string model;
   std::optional<std::uint64_t> random_weights;
-  std::string device = "auto";  ///< for find_device()
-  std::string baseline;         ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's dtype on a GPU
-  int threads = 0;              ///< 0: all CPUs of the affinity mask
-  std::string cpu_isa;          ///< the widest vector units to use; empty: all of the CPU
+  std::string random_format = {};  ///< of their matrices; empty: bf16
+  std::string device = "auto";     ///< for find_device()
+  std::string baseline;            ///< "fp32" or "bf16"; empty: fp32 on a CPU, the checkpoint's dtype on a GPU
+  int threads = 0;                 ///< 0: all CPUs of the affinity mask
+  std::string cpu_isa;             ///< the widest vector units to use; empty: all of the CPU
   bool quiet = false;
   std::string variant = {};              ///< of weights in folders: "fp16"
   std::vector<std::string> parts = {};   ///< "ROLE=PATH"

@@ -123,7 +123,8 @@ Checkpoint Checkpoint::of(nlohmann::json config, std::string description, std::s
   return Checkpoint(std::move(state));
 }
 
-Checkpoint Checkpoint::random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed) {
+Checkpoint Checkpoint::random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed,
+                              const BlockFormat* format) {
   std::set<std::string_view> names;
   for (const TensorSpec& tensor : tensors) {
     if (!headroom::is_float(tensor.dtype)) {
@@ -133,7 +134,7 @@ Checkpoint Checkpoint::random(nlohmann::json config, std::vector<TensorSpec> ten
     if (!names.insert(tensor.name).second) fail("cannot make random weights: two tensors are called {}", tensor.name);
   }
   auto state = std::make_unique<State>(std::move(config), fs::path(), fmt::format("random weights (seed {})", seed),
-                                       make_random_tensors(std::move(tensors), seed));
+                                       make_random_tensors(std::move(tensors), seed, format));
   state->is_random = true;
   return Checkpoint(std::move(state));
 }
@@ -167,6 +168,13 @@ const TensorSpec& Checkpoint::entry(std::string_view name) const {
 
 std::span<const std::byte> Checkpoint::bytes(std::string_view name) const { return state_->source->bytes(entry(name)); }
 bool Checkpoint::is_narrow(std::string_view name) const { return state_->source->is_narrow(entry(name)); }
+const BlockFormat* Checkpoint::block_format(std::string_view name) const {
+  return state_->source->block_format(entry(name));
+}
+std::span<const std::byte> Checkpoint::blocks(std::string_view name) const {
+  const TensorSpec& tensor = entry(name);
+  return state_->source->blocks(tensor, {0, tensor.shape.rank() == 0 ? 1 : tensor.shape[0]});
+}
 HostTensor Checkpoint::read(std::string_view name) const { return state_->source->read(entry(name)); }
 std::optional<NormalStream> Checkpoint::normal_stream(std::string_view name) const {
   return state_->source->normal_stream(entry(name));

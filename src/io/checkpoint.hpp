@@ -41,8 +41,10 @@ class Checkpoint {
 
   /// Random weights that need no files. Every tensor is normal with standard deviation 0.02, around 1 for a rank-1
   /// `*.weight` (the gain of a normalization layer) and around 0 otherwise. A tensor depends only on `seed`, its
-  /// name, type and shape. Throws Error for a dtype that is not a float, or a repeated name.
-  [[nodiscard]] static Checkpoint random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed);
+  /// name, type and shape. Matrices of whole blocks are stored in the block `format`, if there is one.
+  /// Throws Error for a dtype that is not a float, or a repeated name.
+  [[nodiscard]] static Checkpoint random(nlohmann::json config, std::vector<TensorSpec> tensors, std::uint64_t seed,
+                                         const BlockFormat* format = nullptr);
 
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -72,6 +74,11 @@ class Checkpoint {
   [[nodiscard]] bool is_narrow(std::string_view name) const;
   /// The elements, row-major and possibly unaligned; valid until release(name) or the end of the checkpoint.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const;
+  /// The format of the blocks in which the rows of a tensor are stored; null for other tensors. All other functions
+  /// are of its elements, unpacked to f32.
+  [[nodiscard]] const BlockFormat* block_format(std::string_view name) const;
+  /// The blocks of such a tensor, valid until release(name).
+  [[nodiscard]] std::span<const std::byte> blocks(std::string_view name) const;
   /// A copy of the tensor, independent of release().
   [[nodiscard]] HostTensor read(std::string_view name) const;
   /// The generator of a random tensor, so that a device can fill it itself; empty for a tensor from a file.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/tensors/block_format.hpp"
 #include "io/lora_name.hpp"
 
 namespace headroom {
@@ -26,7 +27,8 @@ struct Family {
 };
 
 constexpr std::string_view kUNet = "UNet2DConditionModel", kFlux = "FluxTransformer2DModel", kVae = "AutoencoderKL",
-                           kClip = "CLIPTextModel", kT5 = "T5EncoderModel";
+                           kClip = "CLIPTextModel", kT5 = "T5EncoderModel", kQwenImage = "QwenImageTransformer2DModel",
+                           kQwen25Vl = "Qwen2_5_VLForConditionalGeneration";
 
 // The first family whose signs are all there. Names of LDM are those of CompVis' and Stability AI's checkpoints, names
 // of BFL those of Black Forest Labs.
@@ -83,7 +85,10 @@ constexpr Family kFamilies[] = {
     {"FLUX.1-schnell transformer",
      "diffusers",
      {{{"x_embedder.weight"}, {"context_embedder.weight"}, {"time_text_embed.timestep_embedder.linear_1.weight"}}}},
-    {"Qwen-Image transformer", "diffusers", {{{"txt_norm.weight"}, {"transformer_blocks.0.img_mod.1.weight"}}}},
+    {"Qwen-Image transformer",
+     "diffusers",
+     {{{"txt_norm.weight"}, {"transformer_blocks.0.img_mod.1.weight"}}},
+     kQwenImage},
     {"Z-Image transformer",
      "its authors",
      {{{"layers.0.adaLN_modulation.0.weight"}, {"cap_embedder.1.weight", 0, 3840}, {"x_embedder.weight"}}}},
@@ -124,13 +129,22 @@ constexpr Family kFamilies[] = {
     {"CLIP text encoder of another size", "OpenCLIP", {{{"transformer.resblocks.0.mlp.c_fc.weight"}}}, kClip},
     {"T5-XXL text encoder", "transformers", {{{"encoder.block.23.layer.1.DenseReluDense.wi_1.weight", 1, 4096}}}, kT5},
     {"T5 text encoder of another size", "transformers", {{{"encoder.block.0.layer.0.SelfAttention.q.weight"}}}, kT5},
-    {"T5 text encoder", "llama.cpp", {{{"enc.blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
+    {"T5 text encoder", "llama.cpp", {{{"enc.blk.0.attn_q.weight"}, {"token_embd.weight"}}}, kT5},
     {"Qwen2.5-VL 7B",
      "transformers",
-     {{{"visual.merger.ln_q.weight"}, {"model.layers.0.self_attn.k_proj.bias", 0, 512}}}},
+     {{{"visual.merger.ln_q.weight"}, {"model.layers.0.self_attn.k_proj.bias", 0, 512}}},
+     kQwen25Vl},
+    {"Qwen2.5-VL of another size",
+     "transformers",
+     {{{"visual.merger.ln_q.weight"}, {"model.layers.0.self_attn.k_proj.bias"}}},
+     kQwen25Vl},
     {"Qwen2.5-VL of another size", "transformers", {{{"visual.merger.ln_q.weight"}, {"lm_head.weight"}}}},
-    {"Qwen2.5 7B language model", "transformers", {{{"model.layers.0.self_attn.k_proj.bias", 0, 512}}}},
+    {"Qwen2.5 7B language model", "transformers", {{{"model.layers.0.self_attn.k_proj.bias", 0, 512}}}, kQwen25Vl},
     {"Qwen3 language model", "transformers", {{{"model.layers.0.self_attn.q_norm.weight"}}}},
+    {"Qwen2.5 language model",
+     "llama.cpp",
+     {{{"blk.0.attn_q.bias"}, {"blk.0.attn_q.weight"}, {"token_embd.weight"}}},
+     kQwen25Vl},
     {"language model", "llama.cpp", {{{"blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
 };
 
@@ -205,6 +219,18 @@ std::string_view part_prefix(std::string_view name) {
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end + kTransformer.size());
 }
 
+void WeightMemory::add(const StoredTensor& tensor) {
+  constexpr std::uint64_t kNarrow = 2, kScale = 4;
+  const auto elements = static_cast<std::uint64_t>(tensor.shape.numel());
+  const bool is_matrix = tensor.shape.rank() == 2;
+  const BlockFormat* const format = find_block_format(tensor.dtype);
+  const bool is_packed = is_matrix && format != nullptr && format->is_packed();
+  has_blocks = has_blocks || is_packed;
+  bf16 += kNarrow * elements;
+  eight_bits += is_matrix ? elements + kScale * static_cast<std::uint64_t>(tensor.shape[0]) : kNarrow * elements;
+  packed += is_packed ? tensor.size_bytes : kNarrow * elements;
+}
+
 std::vector<NetworkPart> recognize_networks(std::span<const StoredTensor> tensors) {
   const bool is_adapter = are_adapters(tensors);
   std::map<std::string, NetworkPart, std::less<>> parts;
@@ -214,6 +240,7 @@ std::vector<NetworkPart> recognize_networks(std::span<const StoredTensor> tensor
     if (part == parts.end()) part = parts.emplace(prefix, NetworkPart{.prefix = std::string(prefix)}).first;
     ++part->second.tensors;
     part->second.size_bytes += tensor.size_bytes;
+    part->second.memory.add(tensor);
   }
   std::vector<NetworkPart> found;
   for (auto& [prefix, part] : parts) {

@@ -10,6 +10,15 @@
 
 namespace headroom {
 
+/// The memory of weights on a device, by how they are computed, in bytes: all in bf16; matrices in 8 bits with a scale
+/// for each row, the rest in bf16; matrices that are stored in blocks packed, the rest in bf16.
+struct WeightMemory {
+  std::uint64_t bf16 = 0, eight_bits = 0, packed = 0;
+  bool has_blocks = false;  ///< else `packed` is `bf16`
+
+  void add(const StoredTensor& tensor);
+};
+
 /// A network among the tensors of a file.
 struct NetworkPart {
   std::string prefix;        ///< of its tensors' names; empty if it is alone
@@ -20,6 +29,7 @@ struct NetworkPart {
   std::string class_name = {};
   std::int64_t tensors = 0;
   std::uint64_t size_bytes = 0;
+  WeightMemory memory = {};
 };
 
 /// Recognizes networks by the names and shapes of their tensors, which are sorted by name. The name of the file is no

@@ -9,6 +9,7 @@
 #include "base/files/file.hpp"
 #include "base/files/hash.hpp"
 #include "base/files/truncated_file.hpp"
+#include "base/tensors/random_blocks.hpp"
 #include "base/text/printable.hpp"
 #include "io/gguf.hpp"
 #include "io/weights_files.hpp"
@@ -22,6 +23,17 @@ namespace fs = std::filesystem;
 std::uint64_t row_bytes(const TensorSpec& tensor) {
   const std::int64_t rows = tensor.shape.rank() == 0 ? 1 : tensor.shape[0];
   return rows == 0 ? 0 : tensor.size_bytes() / static_cast<std::uint64_t>(rows);
+}
+
+/// Elements of one row along the outermost extent.
+std::int64_t row_elements(const Shape& shape) {
+  return shape.rank() == 0 || shape[0] == 0 ? 0 : shape.numel() / shape[0];
+}
+
+std::span<const std::byte> blocks_of_rows(std::span<const std::byte> blocks, const BlockFormat& format,
+                                          const Shape& shape, TensorRows rows) {
+  const std::int64_t row = row_elements(shape) / format.elements * format.bytes;
+  return blocks.subspan(static_cast<std::size_t>(rows.first * row), static_cast<std::size_t>(rows.count * row));
 }
 
 Shape with_rows(const Shape& shape, std::int64_t rows) {
@@ -153,6 +165,16 @@ class GgufSource final : public TensorSource {
     unpacked_.release(tensor.name);
   }
 
+  [[nodiscard]] const BlockFormat* block_format(const TensorSpec& tensor) const override {
+    const GgufTensor& stored = file_.tensor(tensor.name);
+    if (is_plain(stored) || row_elements(tensor.shape) % stored.format->elements != 0) return nullptr;
+    return stored.format;
+  }
+  std::span<const std::byte> blocks(const TensorSpec& tensor, TensorRows rows) override {
+    const GgufTensor& stored = file_.tensor(tensor.name);
+    return blocks_of_rows(file_.bytes(stored), *stored.format, tensor.shape, rows);
+  }
+
   std::optional<std::span<const std::byte>> view_rows(const TensorSpec& tensor, TensorRows rows) override {
     if (!is_plain(file_.tensor(tensor.name))) return std::nullopt;
     return subspan_of_rows(bytes(tensor), tensor, rows);
@@ -161,9 +183,7 @@ class GgufSource final : public TensorSource {
   /// Unpacks the blocks of these rows alone, unless a block has elements of other rows too.
   HostTensor read_rows(const TensorSpec& tensor, TensorRows rows) override {
     const GgufTensor& stored = file_.tensor(tensor.name);
-    const std::int64_t row =
-        tensor.shape.rank() == 0 || tensor.shape[0] == 0 ? 0 : tensor.shape.numel() / tensor.shape[0];
-    const std::int64_t block = stored.format->elements;
+    const std::int64_t row = row_elements(tensor.shape), block = stored.format->elements;
     if (is_plain(stored)) return TensorSource::read_rows(tensor, rows);
     HostTensor values(DType::kF32, with_rows(tensor.shape, rows.count));
     if (rows.first * row % block != 0 || rows.count * row % block != 0) {
@@ -193,10 +213,40 @@ class GgufSource final : public TensorSource {
 
 class RandomSource final : public TensorSource {
  public:
-  RandomSource(std::vector<TensorSpec> tensors, std::uint64_t seed) : tensors_(std::move(tensors)), seed_(seed) {}
+  RandomSource(std::vector<TensorSpec> tensors, std::uint64_t seed, const BlockFormat* format)
+      : tensors_(std::move(tensors)), seed_(seed), format_(format) {
+    for (TensorSpec& tensor : tensors_)
+      if (block_format(tensor) != nullptr) tensor.dtype = DType::kF32;  // which they are unpacked to
+  }
 
   [[nodiscard]] std::vector<TensorSpec> tensors() const override { return tensors_; }
   [[nodiscard]] std::optional<NormalStream> normal_stream(const TensorSpec& tensor) const override {
+    return block_format(tensor) != nullptr ? std::nullopt : std::optional(stream_of(tensor));
+  }
+  [[nodiscard]] bool is_narrow(const TensorSpec& tensor) const override {
+    return block_format(tensor) != nullptr || TensorSource::is_narrow(tensor);
+  }
+  /// Matrices alone are in blocks.
+  [[nodiscard]] const BlockFormat* block_format(const TensorSpec& tensor) const override {
+    const bool fits = format_ != nullptr && tensor.shape.rank() == 2 && tensor.shape[1] % format_->elements == 0;
+    return fits ? format_ : nullptr;
+  }
+  std::span<const std::byte> blocks(const TensorSpec& tensor, TensorRows rows) override {
+    const std::span<const std::byte> all = made_blocks_.bytes(tensor.name, [&] {
+      HostTensor made(DType::kU8, {tensor.shape.numel() / format_->elements * format_->bytes});
+      const auto count = static_cast<std::uint64_t>(made.numel()) / static_cast<std::uint64_t>(format_->bytes);
+      const NormalStream stream = stream_of(tensor);
+      share(count, [&](std::uint64_t begin, std::uint64_t end) {
+        draw_blocks(*format_, stream, begin,
+                    made.bytes().subspan(begin * static_cast<std::uint64_t>(format_->bytes),
+                                         (end - begin) * static_cast<std::uint64_t>(format_->bytes)));
+      });
+      return made;
+    });
+    return blocks_of_rows(all, *format_, tensor.shape, rows);
+  }
+
+  [[nodiscard]] NormalStream stream_of(const TensorSpec& tensor) const {
     const bool is_gain = tensor.shape.rank() == 1 && tensor.name.ends_with(".weight");
     return NormalStream{
         .seed = seed_, .stream = Hasher().add(tensor.name).digest(), .mean = is_gain ? 1.0F : 0.0F, .deviation = 0.02F};
@@ -208,23 +258,34 @@ class RandomSource final : public TensorSource {
 
   HostTensor read(const TensorSpec& tensor) override {
     HostTensor result(tensor.dtype, tensor.shape);
-    const auto numel = static_cast<std::uint64_t>(tensor.shape.numel());
-    // The tensor may be split among threads at any index, since each element depends only on its index.
-    constexpr std::uint64_t kPerThread = std::uint64_t{1} << 20;
-    const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::uint64_t count = std::clamp<std::uint64_t>(numel / kPerThread, 1, cores);
-    std::vector<std::jthread> threads;
-    for (std::uint64_t i = 1; i < count; ++i) {
-      threads.emplace_back([&, i] { fill(tensor, result, numel * i / count, numel * (i + 1) / count); });
+    if (block_format(tensor) != nullptr) {
+      unpack_blocks(*format_, blocks(tensor, {0, tensor.shape[0]}), result.as<float>());
+      return result;
     }
-    fill(tensor, result, 0, numel / count);
-    threads.clear();  // joins
+    share(static_cast<std::uint64_t>(tensor.shape.numel()),
+          [&](std::uint64_t begin, std::uint64_t end) { fill(tensor, result, begin, end); });
     return result;
   }
 
-  void release(const TensorSpec& tensor) override { made_.release(tensor.name); }
+  void release(const TensorSpec& tensor) override {
+    made_.release(tensor.name);
+    made_blocks_.release(tensor.name);
+  }
 
  private:
+  /// Calls run(begin, end) for parts of `count` elements or blocks on several threads: each depends only on its index.
+  template <typename Run>
+  static void share(std::uint64_t count, const Run& run) {
+    constexpr std::uint64_t kPerThread = std::uint64_t{1} << 20;
+    const std::uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::uint64_t parts = std::clamp<std::uint64_t>(count / kPerThread, 1, cores);
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 1; i < parts; ++i)
+      threads.emplace_back([&, i] { run(count * i / parts, count * (i + 1) / parts); });
+    run(0, count / parts);
+    threads.clear();  // joins
+  }
+
   /// Fills elements [begin, end) of `result`.
   void fill(const TensorSpec& tensor, HostTensor& result, std::uint64_t begin, std::uint64_t end) const {
     store_normal(result.bytes().data() + begin * size_of(tensor.dtype), tensor.dtype, end - begin,
@@ -233,7 +294,8 @@ class RandomSource final : public TensorSource {
 
   std::vector<TensorSpec> tensors_;
   std::uint64_t seed_;
-  MadeTensors made_;
+  const BlockFormat* format_;
+  MadeTensors made_, made_blocks_;
 };
 
 class MemorySource final : public TensorSource {
@@ -324,9 +386,31 @@ class RenamedSource final : public TensorSource {
     return result;
   }
 
+  /// That of the stored tensor, if the tensor's rows are whole rows of it.
+  [[nodiscard]] const BlockFormat* block_format(const TensorSpec& tensor) const override {
+    const RenamedTensor& renamed = tensors_.find(tensor.name)->second;
+    const bool has_rows = !renamed.is_transposed && row_elements(tensor.shape) == row_elements(renamed.stored.shape);
+    return has_rows ? source_->block_format(renamed.stored) : nullptr;
+  }
+  std::span<const std::byte> blocks(const TensorSpec& tensor, TensorRows rows) override {
+    const RenamedTensor& renamed = tensors_.at(tensor.name);
+    if (renamed.rows.size() == 1)
+      return source_->blocks(renamed.stored, {renamed.rows.front().first + rows.first, rows.count});
+    const std::span<const std::byte> all = made_blocks_.bytes(tensor.name, [&] {
+      const BlockFormat& format = *block_format(tensor);
+      HostTensor made(DType::kU8, {tensor.shape.numel() / format.elements * format.bytes});
+      auto out = made.bytes().begin();
+      for (const TensorRows& range : renamed.rows)
+        out = std::ranges::copy(source_->blocks(renamed.stored, range), out).out;
+      return made;
+    });
+    return blocks_of_rows(all, *block_format(tensor), tensor.shape, rows);
+  }
+
   void release(const TensorSpec& tensor) override {
     source_->release(tensors_.at(tensor.name).stored);
     made_.release(tensor.name);
+    made_blocks_.release(tensor.name);
   }
 
  private:
@@ -334,7 +418,7 @@ class RenamedSource final : public TensorSource {
 
   std::shared_ptr<TensorSource> source_;
   std::map<std::string, RenamedTensor, std::less<>> tensors_;
-  MadeTensors made_;
+  MadeTensors made_, made_blocks_;
 };
 
 }  // namespace
@@ -345,6 +429,10 @@ HostTensor TensorSource::read_rows(const TensorSpec& tensor, TensorRows rows) {
   std::ranges::copy(subspan_of_rows(all, tensor, rows), result.bytes().begin());
   require_whole(all);
   return result;
+}
+
+std::span<const std::byte> TensorSource::blocks(const TensorSpec& tensor, TensorRows /*rows*/) {
+  fail("{} is not stored in blocks", printable_name(tensor.name));
 }
 
 std::span<const std::byte> MadeTensors::bytes(const std::string& name, const std::function<HostTensor()>& make) {
@@ -378,8 +466,9 @@ std::shared_ptr<TensorSource> open_weights_file(const fs::path& path) {
   return is_packed ? open_gguf(path) : open_safetensors(path);
 }
 
-std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed) {
-  return std::make_shared<RandomSource>(std::move(tensors), seed);
+std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed,
+                                                  const BlockFormat* format) {
+  return std::make_shared<RandomSource>(std::move(tensors), seed, format);
 }
 
 std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors,

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tensors/block_format.hpp"
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/random.hpp"
 #include "io/safetensors.hpp"
@@ -51,6 +52,11 @@ class TensorSource {
   }
   /// Whether an element takes at most two bytes in the file.
   [[nodiscard]] virtual bool is_narrow(const TensorSpec& tensor) const { return size_of(tensor.dtype) <= 2; }
+  /// The format of the blocks in which rows, along the outermost extent, are stored; null for elements that are stored
+  /// as they are read, and for rows that share blocks. What bytes() and read() give is unpacked to f32.
+  [[nodiscard]] virtual const BlockFormat* block_format(const TensorSpec& /*tensor*/) const { return nullptr; }
+  /// The blocks of rows of such a tensor, valid until release().
+  [[nodiscard]] virtual std::span<const std::byte> blocks(const TensorSpec& tensor, TensorRows rows);
   /// A copy of rows.
   [[nodiscard]] virtual HostTensor read_rows(const TensorSpec& tensor, TensorRows rows);
   /// The generator of a random tensor; empty for a tensor from a file.
@@ -79,7 +85,8 @@ class MadeTensors {
 [[nodiscard]] std::shared_ptr<TensorSource> open_weights_file(const std::filesystem::path& path);
 
 /// Random weights, as Checkpoint::random() describes them.
-[[nodiscard]] std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed);
+[[nodiscard]] std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed,
+                                                                const BlockFormat* format = nullptr);
 
 /// A tensor in host memory, at any address.
 struct TensorInMemory {

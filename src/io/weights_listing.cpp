@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
@@ -29,8 +31,8 @@ constexpr std::size_t kMostTextBytes = 4096;
 constexpr std::size_t kMostElements = 8;
 
 std::string shown_text(std::string_view text) {
-  // Escapes are longer than the characters; more than this cannot be shown.
-  return shortened(printable(text.substr(0, 2 * kMostTextBytes)), kMostTextBytes);
+  // Escapes are longer than the bytes; more than this cannot be shown.
+  return shortened(well_formed(text.substr(0, 2 * kMostTextBytes)), kMostTextBytes);
 }
 
 json shown_number(double number) {
@@ -63,8 +65,7 @@ class Lister {
       add({name, std::string(tensor.dtype), false, tensor.shape, tensor.size_bytes});
       unread_.push_back(name);
     }
-    for (const auto& [key, text] : file.metadata())
-      listing_.metadata.emplace_back(printable_name(key), shown_text(text));
+    for (const auto& [key, text] : file.metadata()) metadata_[well_formed(key)].emplace_back(path, shown_text(text));
   }
 
   void add_shards(const fs::path& index) {
@@ -88,7 +89,7 @@ class Lister {
       add({std::string(tensor.name), std::string(tensor.format->name), tensor.format->is_read(), tensor.shape,
            tensor.size_bytes});
     for (const GgufEntry& entry : file.header().metadata)
-      listing_.metadata.emplace_back(printable_name(entry.key), shown_value(entry.value));
+      metadata_[well_formed(entry.key)].emplace_back(path, shown_value(entry.value));
     if (const std::optional<GgufPart>& part = file.header().part)
       note("{} is part {} of {} of a split model: `llama-gguf-split --merge` joins them", path.native(), part->number,
            part->count);
@@ -108,7 +109,7 @@ class Lister {
 
   WeightsListing finish() {
     std::ranges::sort(listing_.tensors, {}, &StoredTensor::name);
-    std::ranges::sort(listing_.metadata, {}, [](const auto& entry) { return entry.first; });
+    for (auto& [key, values] : metadata_) list_metadata(key, values);
     std::ranges::sort(unread_);
     if (const auto format = find_foreign_format(config_, specs_, unread_)) note("it {}", sentence_of(*format));
     std::set<std::string> dtypes;
@@ -124,6 +125,15 @@ class Lister {
   template <typename... Args>
   void note(fmt::format_string<Args...> format, Args&&... args) {
     listing_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void list_metadata(const std::string& key, std::vector<std::pair<fs::path, json>>& values) {
+    const bool is_common =
+        std::ranges::all_of(values, [&](const auto& each) { return each.second == values[0].second; });
+    if (is_common) values.resize(1);
+    for (auto& [path, value] : values)
+      listing_.metadata.emplace_back(
+          is_common ? key : fmt::format("{} ({})", key, well_formed(path.filename().native())), std::move(value));
   }
 
   void add(StoredTensor tensor) { listing_.tensors.push_back(std::move(tensor)); }
@@ -143,9 +153,10 @@ class Lister {
   }
 
   WeightsListing listing_;
-  std::vector<TensorSpec> specs_;    // of safetensors, for find_foreign_format()
-  std::vector<std::string> unread_;  // likewise
-  json config_;                      // null if there is none
+  std::map<std::string, std::vector<std::pair<fs::path, json>>> metadata_;  // values by key, with their files
+  std::vector<TensorSpec> specs_;                                           // of safetensors, for find_foreign_format()
+  std::vector<std::string> unread_;                                         // likewise
+  json config_;                                                             // null if there is none
 };
 
 }  // namespace

@@ -26,7 +26,8 @@ struct WeightsListing {
   std::vector<std::filesystem::path> files;  ///< several for shards
   std::uint64_t file_bytes = 0;
   std::vector<StoredTensor> tensors;  ///< by name
-  /// By key. A text is kept up to 4 KiB, of an array its type, count and first elements, all printable.
+  /// By key, in UTF-8. A text is kept up to 4 KiB, of an array its type, count and first elements. What all
+  /// shards say alike is listed once; of a key with several values, each with its shard: "KEY (FILE)".
   std::vector<std::pair<std::string, nlohmann::json>> metadata;
   std::vector<std::string> notes;  ///< a sentence each: what is not read and what to do about it, and other remarks
 };

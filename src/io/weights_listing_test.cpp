@@ -64,7 +64,7 @@ TEST_F(WeightsListingTest, ListsASafetensorsFile) {
   ASSERT_EQ(listing.metadata.size(), 3U);
   EXPECT_EQ(listing.metadata[0], std::pair(std::string("format"), json("pt")));
   EXPECT_EQ(listing.metadata[1].second.get<std::string>().size(), 4096U);
-  EXPECT_EQ(listing.metadata[2], std::pair(std::string("odd\\x0a"), json("a\\x1b[31m")));
+  EXPECT_EQ(listing.metadata[2], std::pair(std::string("odd\n"), json("a\x1b[31m")));
   EXPECT_THAT(listing.notes, IsEmpty());
 }
 
@@ -107,6 +107,17 @@ TEST_F(WeightsListingTest, ListsTheShardsOfAFolder) {
               ElementsAre(index.native() + " names the shard s-2.safetensors, which is not there"));
   fs::remove(folder_ / "s-1.safetensors");
   EXPECT_EQ(error(index), index.native() + " names no shard that is there");
+}
+
+TEST_F(WeightsListingTest, ListsTheMetadataOfAllShards) {
+  write("s-1.safetensors", {{"a", some(DType::kF16, {2})}}, {{"format", "pt"}, {"license", "one"}, {"only", "first"}});
+  write("s-2.safetensors", {{"b", some(DType::kF32, {2})}}, {{"format", "pt"}, {"license", "two"}});
+  const fs::path index = write("diffusion_pytorch_model.safetensors.index.json",
+                               R"({"weight_map": {"a": "s-1.safetensors", "b": "s-2.safetensors"}})");
+  using Entry = std::pair<std::string, json>;
+  EXPECT_THAT(list_weights(index).metadata,
+              ElementsAre(Entry("format", "pt"), Entry("license (s-1.safetensors)", "one"),
+                          Entry("license (s-2.safetensors)", "two"), Entry("only", "first")));
 }
 
 TEST_F(WeightsListingTest, NamesFormatsThatAreNotRead) {

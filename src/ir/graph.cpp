@@ -260,12 +260,14 @@ std::vector<int> find_producers(const Graph& graph) {
   return producers;
 }
 
+bool is_computed_at_run(const Node& node) { return node.op == Op::kUnpackBlocks && node.attributes[attr::kAtRun]; }
+
 std::vector<bool> find_weight_values(const Graph& graph) {
   std::vector<bool> is_weight(graph.value_count(), false);
   for (const ValueId param : graph.values_of(ValueKind::kParam)) is_weight[index_of(param)] = true;
   for (const Node& node : graph.nodes()) {
     const bool from_weights =
-        !definition_of(node.op).is_collective &&
+        !definition_of(node.op).is_collective && !is_computed_at_run(node) &&
         std::ranges::all_of(node.inputs, [&](ValueId input) { return is_weight[index_of(input)]; });
     for (const ValueId result : node.results) is_weight[index_of(result)] = from_weights;
   }

@@ -219,6 +219,9 @@ struct Assignment {
 [[nodiscard]] std::vector<ValueId> reads_outside_nodes(const Graph& graph);
 /// For each value, the index in graph.nodes() of the node that produces it, or -1.
 [[nodiscard]] std::vector<int> find_producers(const Graph& graph);
+/// Whether the result of a node over weights is no weight, because it is computed in every run: packed weights that are
+/// unpacked before their matmul.
+[[nodiscard]] bool is_computed_at_run(const Node& node);
 /// For each value, whether it depends only on params and constants: a weight, or a transformation of weights.
 [[nodiscard]] std::vector<bool> find_weight_values(const Graph& graph);
 

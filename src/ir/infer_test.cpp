@@ -53,6 +53,21 @@ TEST(BroadcastShapes, FollowNumPy) {
   EXPECT_THROW((void)broadcast_shapes({4, 3}, {2, 3}), Error);
 }
 
+TEST(Infer, UnpackedBlocks) {
+  const std::string q4k = "Q4_K";
+  const TensorType blocks{DType::kU8, {5, 3, 144}};
+  EXPECT_EQ(infer_one(Op::kUnpackBlocks, {blocks}, {{"format", q4k}}), f32({5, 768}));
+  EXPECT_EQ(infer_one(Op::kUnpackBlocks, {blocks}, {{"format", q4k}, {"dtype", DType::kBF16}}), bf16({5, 768}));
+  const Given f8 = {{"format", q4k}, {"dtype", DType::kF8E4M3}};
+  EXPECT_EQ(infer_one(Op::kUnpackBlocks, {blocks, f32({5})}, f8), (TensorType{DType::kF8E4M3, {5, 768}}));
+  expect_refused(Op::kUnpackBlocks, {blocks}, f8, "expected f32, bf16 or f16 without a scale");
+  expect_refused(Op::kUnpackBlocks, {blocks, f32({5})}, {{"format", q4k}}, "expected f8e4m3 with a scale");
+  expect_refused(Op::kUnpackBlocks, {blocks, f32({4})}, f8, "scale[n] in f32");
+  expect_refused(Op::kUnpackBlocks, {{DType::kU8, {5, 3, 143}}}, {{"format", q4k}}, "blocks[n, b, 144] of Q4_K in u8");
+  expect_refused(Op::kUnpackBlocks, {blocks}, {{"format", std::string("Q4_k")}}, "did you mean 'Q4_K'");
+  expect_refused(Op::kUnpackBlocks, {blocks}, {{"format", std::string("Q8_K")}}, "no block format that is read");
+}
+
 TEST(Infer, ComparisonsAndSelect) {
   const TensorType bools{DType::kBool, {2, 3}};
   EXPECT_EQ(infer_one(Op::kLess, {bf16({2, 1}), bf16({3})}), bools);

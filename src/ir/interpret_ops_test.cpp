@@ -153,6 +153,30 @@ TEST(OracleElementwise, ExactGeluKeepsItsTail) {
   EXPECT_NEAR(value / -7.61985302416052e-23, 1.0, 1e-9);
 }
 
+// A block of Q8_0: d = 0.5 as f16, then 32 integers.
+TEST(OracleUnpackBlocks, MultipliesIntegersByScales) {
+  std::vector<std::int64_t> block(34, 0);
+  block[1] = 0x38;
+  block[2] = 3;
+  block[3] = 0xFE;  // -2
+  block[33] = 127;
+  const OracleTensor blocks = integers({1, 1, 34}, block, DType::kU8);
+  const std::vector<double> values = evaluate(Op::kUnpackBlocks, {blocks}, {{"format", std::string("Q8_0")}}).reals;
+  ASSERT_EQ(values.size(), 32U);
+  EXPECT_EQ(values[0], 1.5);
+  EXPECT_EQ(values[1], -1);
+  EXPECT_EQ(values[2], 0);
+  EXPECT_EQ(values[31], 63.5);
+  EXPECT_EQ(evaluate(Op::kUnpackBlocks, {blocks}, {{"format", std::string("Q8_0")}, {"dtype", DType::kBF16}}).reals[31],
+            63.5);
+  const std::vector<double> rows =
+      evaluate(Op::kUnpackBlocks, {blocks, reals({1}, {0.125})},
+               {{"format", std::string("Q8_0")}, {"dtype", DType::kF8E4M3}, {"at_run", true}})
+          .reals;
+  EXPECT_EQ(rows[0], 12);
+  EXPECT_EQ(rows[31], 448) << "the largest, of 508";
+}
+
 TEST(OracleCast, RoundsToTheTarget) {
   const OracleTensor x = reals({3}, {1.00390625, 1.01171875, 1e39}, DType::kF64);  // 1 + 1/256, 1 + 3/256
   EXPECT_THAT(evaluate(Op::kCast, {x}, {{"dtype", DType::kBF16}}).reals, ElementsAre(1.0, 1.015625, kInfinity));

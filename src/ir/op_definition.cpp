@@ -30,7 +30,7 @@ const OpDefinition& definition_of(Op op) {
     std::vector<OpDefinition> rows;
     for (const auto family : {ops::elementwise, ops::matmuls, ops::attention, ops::losses, ops::values, ops::norms,
                               ops::positions, ops::movements, ops::indexing, ops::collectives, ops::reductions,
-                              ops::convolutions, ops::sampling, ops::transformers, ops::fused})
+                              ops::convolutions, ops::sampling, ops::transformers, ops::fused, ops::packed_weights})
       rows.insert(rows.end(), family().begin(), family().end());
     std::ranges::sort(rows, {}, &OpDefinition::op);
     for (const OpSchema& schema : all_ops()) {

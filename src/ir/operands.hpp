@@ -17,6 +17,7 @@ enum class Role : std::uint8_t {
   kA,            ///< the first of two equal operands
   kB,            ///< the second of two equal operands
   kBias,         ///< one number per channel, or one per score of an attention, to add
+  kBlocks,       ///< packed weights, blocks of a format as bytes
   kCondition,    ///< bool, which of two values to take
   kCos,          ///< cosines of a rotation
   kGate,         ///< one number per channel to multiply with

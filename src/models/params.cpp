@@ -18,13 +18,26 @@ std::string full_name(const Builder& builder, std::string_view name) {
   return builder.path().empty() ? std::string(name) : builder.path() + "." + std::string(name);
 }
 
+/// A param that is stored in blocks, unpacked to f32.
+ValueId read_blocks(Builder& builder, const ParamSource& params, std::string_view name, const BlockFormat& format,
+                    const Shape& shape) {
+  const std::int64_t rows = shape[0], blocks = shape.numel() / rows / format.elements;
+  const ValueId param =
+      builder.param(name, TensorType{.dtype = DType::kU8, .shape = {rows, blocks, format.bytes}}, params.checkpoint);
+  const ValueId values = builder.emit(Op::kUnpackBlocks, {param}, {{attr::kFormat, std::string(format.name)}})[0];
+  return shape.rank() == 2 ? values : builder.reshape(values, {shape.dims().begin(), shape.dims().end()});
+}
+
 }  // namespace
 
 ValueId read_param(Builder& builder, const ParamSource& params, std::string_view name, const Shape& shape) {
   const std::string full = full_name(builder, name);
   const DType stored = params.dtype(full);
   const Shape extents = stored_extents(params, full, shape);
-  ValueId param = builder.param(name, TensorType{.dtype = stored, .shape = extents}, params.checkpoint);
+  const BlockFormat* const format = params.blocks && (!params.has || params.has(full)) ? params.blocks(full) : nullptr;
+  ValueId param = format != nullptr
+                      ? read_blocks(builder, params, name, *format, extents)
+                      : builder.param(name, TensorType{.dtype = stored, .shape = extents}, params.checkpoint);
   if (!is_float(stored)) {
     if (stored != DType::kI8 || extents.rank() != 2)
       fail("{} is {}{}, expected a floating-point dtype, or i8 for a matrix", full, stored, extents);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/tensors/block_format.hpp"
 #include "ir/builder.hpp"
 
 namespace headroom {
@@ -20,6 +21,9 @@ struct ParamSource {
   /// Extents of an existing param: older checkpoints hold a matrix [n, k] as a 1x1 convolution, [n, k, 1, 1]. If
   /// unset, matrices are assumed to be matrices.
   std::function<Shape(std::string_view name)> shape = {};
+  /// The format of the blocks in which the rows of a param are stored, null for others: it is then the param of bytes
+  /// [rows, blocks, bytes of a block], and is unpacked. If unset, blocks are unpacked by the checkpoint.
+  std::function<const BlockFormat*(std::string_view name)> blocks = {};
   /// The checkpoint's name, if a graph reads several: its params are then "vae:decoder.conv_in.weight". The functions
   /// above take names without it.
   std::string checkpoint = {};

@@ -41,6 +41,7 @@ PassOutcome fuse_token_epilogue(Graph& graph, const Target& target);
 PassOutcome fuse_shortcut(Graph& graph, const Target& target);
 PassOutcome fuse_group_norm(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
+PassOutcome packed(Graph& graph, const Target& target);
 
 namespace {
 
@@ -151,6 +152,8 @@ constexpr std::array kPipeline = {
     Pass{"fuse-group-norm", "fuse", fuse_group_norm},
     // After all others: precision and layout are decided, no pass needs to look into a body, and dead nodes are gone.
     Pass{"fuse-rows", "fuse", fuse_rows},
+    // After all that transform weights: to them, packed weights are weights like others.
+    Pass{"packed", "packed", packed},
 };
 
 }  // namespace

@@ -7,8 +7,9 @@
 //
 // Nodes that read only weights, other inputs and moved values are moved, in whatever region they are: their value is
 // the same in every iteration, and nodes have no side effects. Views stay, since they cost nothing inside a graph,
-// and a copy as an output. Channels-last images stay too, because values passed between programs are row-major. If
-// all nodes of a region would move, they stay, since an empty region would get another position.
+// and a copy as an output. Channels-last images stay too, because values passed between programs are row-major. Packed
+// weights are unpacked where their matmul is: a result that another program keeps would be no longer packed. If all
+// nodes of a region would move, they stay, since an empty region would get another position.
 
 #include "passes/split_setup.hpp"
 
@@ -30,6 +31,7 @@ class Splitter {
   Splitter(Graph& graph, std::span<const std::string> fresh)
       : graph_(graph),
         is_weight_(find_weight_values(graph)),
+        is_unpacked_(graph.value_count(), false),
         settles_(is_weight_),
         stays_whole_(graph.regions().size()) {
     for (const std::string& name : fresh)
@@ -39,7 +41,12 @@ class Splitter {
       settles_[index_of(input)] = std::ranges::find(fresh, graph.value(input).name) == fresh.end();
     for (const Node& node : graph.nodes()) {
       const bool settles = std::ranges::all_of(node.inputs, [&](ValueId value) { return settles_[index_of(value)]; });
-      for (const ValueId result : node.results) settles_[index_of(result)] = settles;
+      const bool has_weights_alone = std::ranges::all_of(
+          node.inputs, [&](ValueId value) { return is_weight_[index_of(value)] || is_unpacked_[index_of(value)]; });
+      for (const ValueId result : node.results) {
+        settles_[index_of(result)] = settles;
+        is_unpacked_[index_of(result)] = has_weights_alone && !is_weight_[index_of(result)];
+      }
     }
   }
 
@@ -67,9 +74,9 @@ class Splitter {
 
   /// Whether a node's result can be passed from one program to another.
   [[nodiscard]] bool can_be_kept(const Node& node) const {
-    return !is_view(node.op) && std::ranges::none_of(node.results, [&](ValueId result) {
-      return graph_.type(result).layout == Layout::kChannelsLast;
-    });
+    return !is_view(node.op) && !is_unpacked_[index_of(node.results[0])] &&
+           std::ranges::none_of(node.results,
+                                [&](ValueId result) { return graph_.type(result).layout == Layout::kChannelsLast; });
   }
 
   /// In reverse order of reading: determines the nodes to move, and which of their results the remaining nodes read.
@@ -153,6 +160,7 @@ class Splitter {
 
   Graph& graph_;
   std::vector<bool> is_weight_;
+  std::vector<bool> is_unpacked_;  // made of weights alone, in every run
   std::vector<bool> settles_;      // by value: depends on weights and inputs that are not fresh
   std::vector<bool> stays_whole_;  // by region
   std::vector<bool> leaves_;       // by node

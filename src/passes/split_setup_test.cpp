@@ -42,6 +42,44 @@ void expect_whole(std::string_view text) {
   EXPECT_EQ(canonical_text(graph), before);
 }
 
+// A result of unpacking, even of several that are joined, is made where it is read.
+TEST(SplitSetup, UnpacksWeightsInTheProgramOfTheirMatmul) {
+  expect_split(R"(graph g {
+      input %x: f32[3, 32]
+      input %text: f32[3, 32]
+      param %w: u8[16, 1, 18]
+      param %v: u8[32, 1, 18]
+      %1: f32[32, 32] = unpack_blocks(%v) {format = "Q4_0", at_run = 1}
+      %2: f32[3, 32] = linear(%text, %1)
+      %3: f32[16, 32] = unpack_blocks(%w) {format = "Q4_0", at_run = 1}
+      %4: f32[16, 32] = unpack_blocks(%w) {format = "Q4_0", at_run = 1}
+      %5: f32[32, 32] = concat(%3, %4) {axis = 0}
+      %6: f32[3, 32] = linear(%x, %5)
+      %7: f32[3, 32] = mul(%2, %6)
+      output y = %7
+    })",
+               R"(graph g_setup {
+      input %text: f32[3, 32]
+      param %v: u8[32, 1, 18]
+      %1: f32[32, 32] = unpack_blocks(%v) {format = "Q4_0", at_run = 1}
+      %2: f32[3, 32] = linear(%text, %1)
+      output kept.0 = %2
+    })",
+               R"(graph g {
+      input %x: f32[3, 32]
+      input %text: f32[3, 32]
+      input %kept.0: f32[3, 32]
+      param %w: u8[16, 1, 18]
+      param %v: u8[32, 1, 18]
+      %3: f32[16, 32] = unpack_blocks(%w) {format = "Q4_0", at_run = 1}
+      %4: f32[16, 32] = unpack_blocks(%w) {format = "Q4_0", at_run = 1}
+      %5: f32[32, 32] = concat(%3, %4) {axis = 0}
+      %6: f32[3, 32] = linear(%x, %5)
+      %7: f32[3, 32] = mul(%kept.0, %6)
+      output y = %7
+    })");
+}
+
 TEST(SplitSetup, TakesWhatDependsOnNoFreshInput) {
   expect_split(R"(graph g {
       input %x: f32[3, 4]

@@ -16,6 +16,7 @@
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
 #include "pipelines/schedules/scheduler.hpp"
+#include "pipelines/schedules/scheduler_class.hpp"
 #include "run/hub_cache.hpp"
 #include "run/single_file.hpp"
 
@@ -29,17 +30,6 @@ constexpr const char* kSchedulerConfig = "scheduler_config.json";
 constexpr std::string_view kSchedulerRole = "scheduler", kTokenizerRole = "tokenizer";
 
 bool is_tokenizer(std::string_view role) { return role.starts_with(kTokenizerRole); }
-
-/// The options for one part: values "PART.KEY" of its configuration, and for the denoiser "KEY".
-OpenOptions options_for(const OpenOptions& options, std::string_view role, bool is_denoiser) {
-  OpenOptions own{.random_seed = options.random_seed, .variant = options.variant};
-  for (const auto& [key, value] : options.config) {
-    const std::size_t dot = key.find('.');
-    if (dot == std::string::npos ? is_denoiser : key.substr(0, dot) == role)
-      own.config.emplace(dot == std::string::npos ? key : key.substr(dot + 1), value);
-  }
-  return own;
-}
 
 [[noreturn]] void fail_without_part(const PartsSource& source, std::string_view role) {
   fail("{} has no part '{}', which {} needs: give --part {}=PATH", source.place(), role, source.class_name(), role);
@@ -68,7 +58,7 @@ class FolderParts final : public PartsSource {
   [[nodiscard]] Component open_network(std::string_view role) const override {
     // The denoiser's part is the only one with this name in each class of pipelines.
     const bool is_denoiser = role == "transformer" || role == "unet";
-    Component component = open_component(part(role).string(), options_for(options_, role, is_denoiser));
+    Component component = open_component(part(role).string(), options_.for_part(role, is_denoiser));
     component.part = role;
     return component;
   }
@@ -118,7 +108,7 @@ class FileParts final : public PartsSource {
   [[nodiscard]] Component open_network(std::string_view role) const override {
     const SingleFile::Network* const network = file_.find(role);
     if (network == nullptr) fail_without_part(*this, role);
-    Component component = file_.component(*network, options_for(options_, role, role == file_.family()->denoiser));
+    Component component = file_.component(*network, options_.for_part(role, role == file_.family()->denoiser));
     component.part = role;
     return component;
   }
@@ -149,7 +139,7 @@ class DenoiserParts final : public PartsSource {
   [[nodiscard]] std::string class_of(std::string_view /*role*/) const override { return {}; }
   [[nodiscard]] Component open_network(std::string_view role) const override {
     if (!has(role)) fail_without_part(*this, role);
-    Component component = open_component(path_, options_for(options_, role, /*is_denoiser=*/true));
+    Component component = open_component(path_, options_.for_part(role, /*is_denoiser=*/true));
     component.part = role;
     return component;
   }
@@ -191,7 +181,7 @@ class GivenParts final : public PartsSource {
   [[nodiscard]] Component open_network(std::string_view role) const override {
     const std::optional<std::string> path = given(role);
     if (!path) return source_->open_network(role);
-    const OpenOptions own = options_for(options_, role, role == needs_.front().role);
+    const OpenOptions own = options_.for_part(role, role == needs_.front().role);
     const bool is_file = is_there(*path) && !is_folder(*path);
     Component component =
         is_file ? open_single_file(*path, role, own, source_->class_name()) : open_component(*path, own);
@@ -209,8 +199,13 @@ class GivenParts final : public PartsSource {
     nlohmann::json scheduler =
         path ? read_scheduler_config(is_folder(*path) ? fs::path(*path) / kSchedulerConfig : fs::path(*path))
              : source_->scheduler();
-    for (const auto& [key, value] : options_for(options_, kSchedulerRole, /*is_denoiser=*/false).config)
+    for (const auto& [key, value] : options_.for_part(kSchedulerRole, /*is_denoiser=*/false).config) {
+      const std::vector<std::string> known = scheduler_keys();
+      if (std::ranges::find(known, key) == known.end())
+        fail_usage("--config scheduler.{}: a scheduler has no such value{}", printable_name(key),
+                   did_you_mean(key, known));
       scheduler[key] = value;
+    }
     return scheduler;
   }
 
@@ -242,10 +237,13 @@ std::unique_ptr<PartsSource> open_parts_of_networks(
     const std::string& name_or_path, const OpenOptions& options,
     const std::function<std::string(const Component& denoiser)>& class_of) {
   if (is_there(name_or_path) && !is_folder(name_or_path)) {
+    // A given part may be a folder with the variant.
+    if (std::ranges::none_of(options.parts, [](const auto& part) { return is_folder(part.second); }))
+      refuse_variant(options, name_or_path);
     SingleFile file = SingleFile::open(name_or_path);
     return file.family() == nullptr ? nullptr : std::make_unique<FileParts>(std::move(file), options);
   }
-  const Component denoiser = open_component(name_or_path, options_for(options, {}, /*is_denoiser=*/true));
+  const Component denoiser = open_component(name_or_path, options.for_part({}, /*is_denoiser=*/true));
   std::string class_name = class_of(denoiser);
   if (class_name.empty()) return nullptr;
   const std::string role = denoiser.kind->name.starts_with("UNet") ? "unet" : "transformer";

@@ -158,8 +158,12 @@ TEST_F(GivenParts, ThatAPipelineDoesNotHaveAreRefused) {
   EXPECT_THAT(error(options), StartsWith("--config vea: a StableDiffusionPipeline has no such part"));
   options = all_parts();
   options.config.emplace("vae.scaling", 1);
+  EXPECT_EQ(error(options), (golden("sd-1.5") / "vae").string() +
+                                ": --config scaling: AutoencoderKL has no such value; did you mean 'scaling_factor'?");
+  options = all_parts();
+  options.config.emplace("scheduler.timestep_spacin", "trailing");
   EXPECT_EQ(error(options),
-            (golden("sd-1.5") / "vae").string() + ": --config scaling: AutoencoderKL has no such value");
+            "--config scheduler.timestep_spacin: a scheduler has no such value; did you mean 'timestep_spacing'?");
   options = all_parts();
   options.parts["text_encoder"] = (golden("sdxl") / "text_encoder_2").string();
   EXPECT_THAT(error(options),

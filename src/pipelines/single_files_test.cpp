@@ -14,6 +14,7 @@
 #include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "io/gguf.hpp"
 #include "io/safetensors.hpp"
 #include "pipelines/generator.hpp"
@@ -193,6 +194,48 @@ TEST_F(SingleFileTest, OfATransformerIsCompletedByParts) {
   EXPECT_EQ(ours->component("vae").config.at("shift_factor"), 0.1159) << "of the family";
   expect_equal_weights(ours->component("vae"), folder->component("vae"));
   expect_equal_outputs(*ours, *folder);
+}
+
+/// Every tensor that a network reads is that of the folder, to the bit.
+void expect_weights_of(const Component& ours, const fs::path& folder) {
+  const Component original = open_component(folder.string());
+  EXPECT_EQ(ours.kind, original.kind);
+  EXPECT_GT(ours.checkpoint.tensors().size(), 20U);
+  for (const TensorSpec& tensor : ours.checkpoint.tensors())
+    EXPECT_TRUE(std::ranges::equal(ours.checkpoint.bytes(tensor.name), original.checkpoint.read(tensor.name).bytes()))
+        << tensor.name;
+}
+
+/// llama.cpp's names, by its own table.
+TEST_F(SingleFileTest, OfATextEncoderInLlamasNamesHasItsWeights) {
+  const Component t5 = open_single_file(single_file("t5.gguf"), "text_encoder_2", {}, "FluxPipeline");
+  expect_weights_of(t5, pipeline_folder("flux-dev") / "text_encoder_2");
+  const json original = read_json(pipeline_folder("flux-dev") / "text_encoder_2/config.json");
+  for (const char* const key : {"vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads", "feed_forward_proj",
+                                "relative_attention_num_buckets"})
+    EXPECT_EQ(t5.config.at(key), original.at(key)) << key;
+  const std::string qwen = single_file("qwen2.5-vl.gguf").string();
+  EXPECT_THAT(error_of([&] { static_cast<void>(open_single_file(qwen, "text_encoder", {}, "QwenImagePipeline")); }),
+              HasSubstr("do not tell num_attention_heads"));
+  const OpenOptions heads{.config = {{"num_attention_heads", 4}, {"num_key_value_heads", 2}}};
+  expect_weights_of(open_single_file(qwen, "text_encoder", heads, "QwenImagePipeline"),
+                    pipeline_folder("qwen-image") / "text_encoder");
+}
+
+TEST_F(SingleFileTest, OfQwenImageComputesTheSameAsTheFolder) {
+  const fs::path folder = pipeline_folder("qwen-image");
+  for (const char* const prefix : {"", "model.diffusion_model."}) {
+    OpenOptions options{.parts = {{"vae", (folder / "vae").string()},
+                                  {"tokenizer", (folder / "tokenizer").string()},
+                                  {"text_encoder", single_file("qwen2.5-vl.gguf").string()}},
+                        .config = {{"axes_dims_rope", {2, 2, 4}},
+                                   {"text_encoder.num_attention_heads", 4},
+                                   {"text_encoder.num_key_value_heads", 2}}};
+    const std::string file = write(tensors_in(folder / "transformer/diffusion_pytorch_model.safetensors", prefix));
+    const std::unique_ptr<Pipeline> ours = open_pipeline(file, options), original = open_pipeline(folder.string());
+    expect_equal_weights(ours->denoiser(), original->denoiser());
+    expect_equal_outputs(*ours, *original);
+  }
 }
 
 /// Numbers in blocks are those that the reader of GGUF unpacks.

@@ -16,6 +16,7 @@
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
+#include "io/weights_files.hpp"
 #include "models/config.hpp"
 #include "run/hub_cache.hpp"
 #include "run/model_folders.hpp"
@@ -107,10 +108,10 @@ ParamSource unverified_params_of(const Checkpoint& checkpoint) {
 }
 
 /// A component with random weights.
-Component make_random(std::string name, nlohmann::json config, fs::path folder, std::uint64_t seed) {
+Component make_random(std::string name, nlohmann::json config, fs::path folder, const OpenOptions& options) {
   const ComponentClass& kind = class_of(config);
   std::vector<TensorSpec> params = stand_in_params(kind, config);
-  Checkpoint checkpoint = Checkpoint::random(config, std::move(params), seed);
+  Checkpoint checkpoint = Checkpoint::random(config, std::move(params), *options.random_seed, options.random_format);
   return {.name = std::move(name),
           .kind = &kind,
           .config = std::move(config),
@@ -122,10 +123,11 @@ Component open_folder(const fs::path& given, std::string name, const OpenOptions
   const fs::path folder = find_config_folder(given);
   const auto read = [&](const auto& body) { return config::read_in(folder.string(), body); };
   if (options.random_seed) {
+    refuse_variant(options, "random weights");
     nlohmann::json config = read_config(folder);
     return read([&] {
       set_config(class_of(config), config, options);
-      return make_random(std::move(name), std::move(config), folder, *options.random_seed);
+      return make_random(std::move(name), std::move(config), folder, options);
     });
   }
   return component_of(std::move(name), Checkpoint::open(folder, options.variant), options);
@@ -202,7 +204,11 @@ std::optional<nlohmann::json> find_config(const std::string& name) {
 
 std::int64_t Component::parameters() const { return count_parameters(stand_in_params(*kind, config)); }
 
-ParamSource Component::params() const { return params_of(checkpoint, part); }
+ParamSource Component::params() const {
+  ParamSource params = params_of(checkpoint, part);
+  params.blocks = [this](std::string_view param) { return checkpoint.block_format(param); };
+  return params;
+}
 
 Graph Component::build(const ComponentPass& pass, const InputShapes& given) const {
   return pass.build(config, given, params());
@@ -224,7 +230,25 @@ std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohma
   return specs;
 }
 
+OpenOptions OpenOptions::for_part(std::string_view role, bool is_denoiser) const {
+  OpenOptions own{.random_seed = random_seed, .random_format = random_format, .variant = variant};
+  for (const auto& [key, value] : config) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos ? is_denoiser : key.substr(0, dot) == role)
+      own.config.emplace(dot == std::string::npos ? key : key.substr(dot + 1), value);
+  }
+  return own;
+}
+
+void refuse_variant(const OpenOptions& options, std::string_view model) {
+  if (!options.variant.empty())
+    fail_usage("--variant {}: there are none in {}: they are files of a folder, such as {}", options.variant, model,
+               weights_file_names(options.variant).front());
+}
+
 void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items()) keys.push_back(key);
   for (const auto& [key, value] : options.config) {
     // Every class refuses an object where it reads a number, a text or a list.
     nlohmann::json probe = config;
@@ -235,7 +259,8 @@ void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOp
     } catch (const Error&) {
       is_read = true;
     }
-    if (!is_read) fail_usage("--config {}: {} has no such value", printable_name(key), kind.name);
+    if (!is_read)
+      fail_usage("--config {}: {} has no such value{}", printable_name(key), kind.name, did_you_mean(key, keys));
     config[key] = value;
   }
 }
@@ -263,14 +288,18 @@ Component component_of(std::string name, Checkpoint checkpoint, const OpenOption
 Component open_component(const std::string& name_or_path, const OpenOptions& options) {
   if (const std::optional<fs::path> folder = given_folder(name_or_path))
     return open_folder(*folder, model_name_of(*folder), options);
-  if (is_there(name_or_path)) return open_single_file(name_or_path, {}, options);
+  if (is_there(name_or_path)) {
+    refuse_variant(options, name_or_path);
+    return open_single_file(name_or_path, {}, options);
+  }
   if (const std::optional<nlohmann::json> stated = find_config(name_or_path)) {
     if (!options.random_seed)
       fail("{} has no checkpoint here: give its folder instead of the name, or --random-weights SEED", name_or_path);
+    refuse_variant(options, "random weights");
     return config::read_in(name_or_path, [&] {
       nlohmann::json config = *stated;
       set_config(class_of(config), config, options);
-      return make_random(name_or_path, std::move(config), {}, *options.random_seed);
+      return make_random(name_or_path, std::move(config), {}, options);
     });
   }
   std::vector<std::string> names;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/checkpoint.hpp"
@@ -44,12 +45,17 @@ struct Component {
 struct OpenOptions {
   /// Random weights from this seed replace those of all networks; configurations are still read.
   std::optional<std::uint64_t> random_seed = {};
+  /// The block format in which matrices of random weights are stored; null: they are bf16.
+  const BlockFormat* random_format = nullptr;
   std::string variant = {};  ///< of weights in folders: "fp16"
   /// Paths that replace or complete the parts of a pipeline: {"vae": "sdxl_vae.safetensors"}.
   std::map<std::string, std::string, std::less<>> parts = {};
   /// Values that replace those of configurations: of a network by itself and of a pipeline's denoiser "KEY", of a
   /// pipeline's parts "PART.KEY".
   std::map<std::string, nlohmann::json, std::less<>> config = {};
+
+  /// Those of one part of a pipeline.
+  [[nodiscard]] OpenOptions for_part(std::string_view role, bool is_denoiser) const;
 };
 
 /// Opens one of: a shipped name; a checkpoint folder whose config.json names a registered class; ORG/NAME in the
@@ -64,6 +70,8 @@ struct OpenOptions {
 /// its class.
 [[nodiscard]] std::vector<TensorSpec> expected_params(const ComponentClass& kind, const nlohmann::json& config,
                                                       const ParamSource& params);
+/// Throws a usage Error if the options name a variant, which such a `model` does not have.
+void refuse_variant(const OpenOptions& options, std::string_view model);
 /// Replaces values of a configuration. Throws a usage Error for a key that its class does not read.
 void set_config(const ComponentClass& kind, nlohmann::json& config, const OpenOptions& options);
 

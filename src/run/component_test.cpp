@@ -55,14 +55,31 @@ TEST_F(ComponentFolder, OfFarMoreLayersThanItsWeightsIsRefusedWhileItsGraphIsBui
                                    HasSubstr("needs more than 1000 tensors that the weights lack, text_model.e")));
 }
 
+TEST_F(ComponentFolder, HasVariantsAndAFileHasNone) {
+  const std::filesystem::path clip = std::filesystem::path(kSourceDir) / "tests/goldens/gguf/clip";
+  const std::filesystem::path file = folder_ / "a.safetensors";
+  std::filesystem::copy_file(clip / "model.safetensors", file);
+  const auto refusal_of = [](const std::filesystem::path& path, const OpenOptions& options) {
+    return error_of([&] { static_cast<void>(open_component(path.string(), options)); });
+  };
+  EXPECT_EQ(refusal_of(file, {.variant = "fp16"}),
+            "--variant fp16: there are none in " + file.string() +
+                ": they are files of a folder, such as diffusion_pytorch_model.fp16.safetensors");
+  EXPECT_THAT(refusal_of(clip, {.random_seed = 1, .variant = "fp16"}),
+              StartsWith("--variant fp16: there are none in random weights: "));
+  EXPECT_THAT(refusal_of(clip, {.variant = "fp16"}), HasSubstr("has no weights of the variant fp16"));
+}
+
 /// The outputs of a pass of the network in a folder of tests/goldens.
-std::vector<HostTensor> outputs_of(const std::string& folder, std::string_view switches) {
+std::vector<HostTensor> outputs_of(const std::string& folder, std::string_view switches,
+                                   const ParamUpdates& updates = {}) {
   const Component component = open_component(std::string(kSourceDir) + "/tests/goldens/" + folder);
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu);
   const ComponentPass& pass = component.kind->passes.front();
   const Graph graph = component.build(pass, {{"input_ids", Shape{1, 12}}});
   const Compiled compiled = compile(graph, SwitchSet::parse(switches), backend->properties().target);
   WeightStore weights(*backend, component.checkpoint);
+  static_cast<void>(weights.update_params(updates));
   Session session(compiled.program, weights, *backend);
   HostTensor ids(DType::kI32, {1, 12});
   for (std::int64_t i = 0; i < ids.numel(); ++i) ids.set(i, static_cast<double>(i == 11 ? 47 : 3 * i));
@@ -85,6 +102,49 @@ TEST(ComponentOfGguf, ComputesTheSameAsFromSafetensors) {
       EXPECT_GT(relative_l2(plain[i], HostTensor(plain[i].dtype(), plain[i].shape())), 0.0) << "not zeros";
     }
   }
+}
+
+// Blocks stay in memory, and each weight is unpacked before its matmul.
+TEST(ComponentOfGguf, ComputesTheSameWithPackedWeights) {
+  for (const auto& [switches, tolerance] : {std::pair("arena", 1e-6), {"arena,bf16", 1e-2}, {"fast", 1e-2}}) {
+    const std::vector<HostTensor> packed = outputs_of("gguf/clip-packed", std::string(switches) + ",packed");
+    const std::vector<HostTensor> folded = outputs_of("gguf/clip-packed", switches);
+    for (std::size_t i = 0; i < folded.size(); ++i) EXPECT_LE(relative_l2(packed[i], folded[i]), tolerance) << switches;
+  }
+}
+
+// Two factors are added to a matrix in blocks as to the same matrix in f32.
+TEST(ComponentOfGguf, TakesUpdatesWhereBlocksAreUnpacked) {
+  const HostTensor up = random_f32({256, 2}, 1), down = random_f32({2, 32}, 2);
+  ParamUpdate update;
+  update.terms.push_back({.factors = {.up = {up.dtype(), up.shape(), up.bytes()},
+                                      .down = HostView{down.dtype(), down.shape(), down.bytes()}},
+                          .scale = 0.05});
+  const ParamUpdates updates = {{"text_model.encoder.layers.0.mlp.fc1.weight", update}};
+  const std::vector<HostTensor> packed = outputs_of("gguf/clip-packed", "arena,bf16", updates);
+  const std::vector<HostTensor> plain = outputs_of("gguf/clip", "arena,bf16", updates);
+  const std::vector<HostTensor> without = outputs_of("gguf/clip", "arena,bf16");
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_EQ(relative_l2(packed[i], plain[i]), 0.0);
+    EXPECT_GT(relative_l2(plain[i], without[i]), 0.001);
+  }
+  EXPECT_THAT(error_of([&] { static_cast<void>(outputs_of("gguf/clip-packed", "arena,packed", updates)); }),
+              HasSubstr("nothing can be added to weights that stay packed"));
+}
+
+TEST(RandomComponent, HoldsItsMatricesInBlocks) {
+  const OpenOptions options{.random_seed = 1, .random_format = find_block_format("Q8_0")};
+  const std::string folder = std::string(kSourceDir) + "/tests/goldens/gguf/clip";
+  const Component component = open_component(folder, options);
+  const std::string matrix = "text_model.encoder.layers.0.mlp.fc1.weight";
+  EXPECT_EQ(component.checkpoint.block_format(matrix)->name, "Q8_0");
+  EXPECT_EQ(component.checkpoint.block_format("text_model.encoder.layers.0.mlp.fc1.bias"), nullptr);
+  const std::span<const std::byte> blocks = component.checkpoint.blocks(matrix);
+  const HostTensor values = component.checkpoint.read(matrix);
+  EXPECT_EQ(std::ssize(blocks), values.numel() / 32 * 34);
+  std::vector<float> unpacked(static_cast<std::size_t>(values.numel()));
+  unpack_blocks(*find_block_format("Q8_0"), blocks, unpacked);
+  EXPECT_TRUE(std::ranges::equal(unpacked, values.as<float>()));
 }
 
 TEST_F(ComponentFolder, OfAGgufFileWithOtherNamesIsRefused) {

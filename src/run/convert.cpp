@@ -48,9 +48,13 @@ std::set<std::string> computed_weights(const Component& component) {
   for (const Node& node : graph.nodes()) {
     if (graph.type(node.results[0]).dtype != DType::kI8) continue;
     ValueId value = node.inputs[0];
-    while (producers[index_of(value)] >= 0 &&
-           graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].op == Op::kCast)
-      value = graph.nodes()[static_cast<std::size_t>(producers[index_of(value)])].inputs[0];
+    const auto producer = [&]() -> const Node* {
+      const int at = producers[index_of(value)];
+      return at < 0 ? nullptr : &graph.nodes()[static_cast<std::size_t>(at)];
+    };
+    for (const Node* made = producer(); made != nullptr && (made->op == Op::kCast || made->op == Op::kUnpackBlocks);
+         made = producer())
+      value = made->inputs[0];
     if (graph.value(value).kind == ValueKind::kParam) names.emplace(split_param_name(graph.value(value).name).tensor);
   }
   return names;

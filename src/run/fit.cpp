@@ -20,7 +20,7 @@ namespace headroom {
 namespace {
 
 /// Switches that save memory, in the order to try: exact ones first.
-constexpr std::array kSavers = {"arena", "flash", "bf16", "fp8", "int8"};
+constexpr std::array kSavers = {"arena", "flash", "packed", "bf16", "fp8", "int8"};
 
 /// A request that may fit.
 struct Candidate {

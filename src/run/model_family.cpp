@@ -7,8 +7,10 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "models/text_encoders/clip_text.hpp"
+#include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/qwen_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 
 namespace headroom {
@@ -16,7 +18,8 @@ namespace {
 
 constexpr std::string_view kVae = "AutoencoderKL", kOpenClip = "OpenCLIP";
 constexpr std::string_view kFluxPipeline = "FluxPipeline", kSdPipeline = "StableDiffusionPipeline",
-                           kXlPipeline = "StableDiffusionXLPipeline", kSd2 = "Stable Diffusion 2.x";
+                           kXlPipeline = "StableDiffusionXLPipeline", kSd2 = "Stable Diffusion 2.x",
+                           kQwenPipeline = "QwenImagePipeline", kQwenImage = "Qwen-Image";
 
 // The values are those of the published folders. "eos_token_id": 2 in a CLIP is the highest id, whatever its number.
 constexpr ModelFamily kFamilies[] = {
@@ -34,6 +37,12 @@ constexpr ModelFamily kFamilies[] = {
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
                     "use_dynamic_shifting": false, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
                     "max_image_seq_len": 4096}})"},
+    {kQwenImage, kQwenPipeline, "transformer", R"({
+      "transformer": {"axes_dims_rope": [16, 56, 56], "guidance_embeds": false},
+      "text_encoder": {"rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu"},
+      "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
+                    "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 0.9, "base_image_seq_len": 256,
+                    "max_image_seq_len": 8192, "shift_terminal": 0.02, "time_shift_type": "exponential"}})"},
     {"SDXL", kXlPipeline, "unet", R"({
       "unet": {"channels_per_head": 64, "addition_time_embed_dim": 256, "sample_size": 128},
       "vae": {"scaling_factor": 0.13025, "sample_size": 1024, "force_upcast": true},
@@ -87,6 +96,8 @@ constexpr std::string_view kBigG = "CLIP-bigG text encoder", kHuge = "CLIP-H tex
 bool fits(const ModelFamily& family, const NetworkPart& part, const NamedShapes& shapes) {
   constexpr std::int64_t kFluxChannels = 16;
   const bool is_flux = family.pipeline == kFluxPipeline, is_sd2 = family.name == kSd2;
+  const bool is_qwen = family.name == kQwenImage;
+  if (part.class_name == kQwen25Vl || is_qwen) return part.class_name == kQwen25Vl && is_qwen;
   if (part.class_name == kVae) return (shapes.extent("decoder.conv_in.weight", 1) == kFluxChannels) == is_flux;
   if (part.class_name == kT5Encoder) return is_flux;
   if (part.class_name != kClipText) return false;
@@ -102,6 +113,7 @@ std::span<const ModelFamily> model_families() { return kFamilies; }
 const ModelFamily* family_of_denoiser(const NetworkPart& part, const NamedShapes& shapes) {
   if (part.class_name == kFluxTransformer)
     return &named(shapes.has("guidance_in.in_layer.weight") ? "FLUX.1-dev" : "FLUX.1-schnell");
+  if (part.class_name == kQwenImageTransformer) return &named(kQwenImage);
   if (part.class_name != kUNet2DCondition) return nullptr;
   if (shapes.has("label_emb.0.0.weight")) return &named("SDXL");
   return &named(has_linear_projections(shapes) ? kSd2 : "Stable Diffusion 1.x");
@@ -116,6 +128,10 @@ const ModelFamily* family_of_part(const NetworkPart& part, const NamedShapes& sh
 
 FamilyRole role_in(const ModelFamily& family, const NetworkPart& part) {
   const bool is_flux = family.pipeline == kFluxPipeline, is_xl = family.pipeline == kXlPipeline;
+  if (family.name == kQwenImage) {
+    if (part.class_name == kQwenImageTransformer) return {std::string(family.denoiser), part.class_name};
+    return part.class_name == kQwen25Vl ? FamilyRole{"text_encoder", part.class_name} : FamilyRole{};
+  }
   if (part.class_name == kVae) return {"vae", std::string(kVae)};
   if (part.class_name == (is_flux ? kFluxTransformer : kUNet2DCondition))
     return {std::string(family.denoiser), part.class_name};

@@ -380,7 +380,8 @@ Component SingleFile::component(const Network& network, const OpenOptions& optio
     Checkpoint checkpoint = [&] {
       if (options.random_seed) {
         const ParamSource bf16{.dtype = [](std::string_view) { return DType::kBF16; }};
-        return Checkpoint::random(config, expected_params(kind, config, bf16), *options.random_seed);
+        return Checkpoint::random(config, expected_params(kind, config, bf16), *options.random_seed,
+                                  options.random_format);
       }
       Reader reader(kind, config, tensors_.at(network.part.prefix));
       require_all(network, reader, config, where);
@@ -392,8 +393,8 @@ Component SingleFile::component(const Network& network, const OpenOptions& optio
       });
       if (packed > 0)
         notes.push_back(
-            fmt::format("{} has {} in 8-bit floats, which are computed in the baseline's dtype unless --opt "
-                        "quantizes them again",
+            fmt::format("{} has {} in 8-bit floats: the switch fp8 computes with them as they are stored, others widen "
+                        "them",
                         where, format_count(packed, "tensor")));
       return Checkpoint::of(config, where, rename_tensors(source_, reader.take()), std::move(notes));
     }();

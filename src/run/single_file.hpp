@@ -47,6 +47,11 @@ class SingleFile {
   /// The network of a part of another pipeline, whose class is given: the only one in the file, or that of the part.
   /// Throws Error if the file has none.
   [[nodiscard]] Network network_for(std::string_view role, std::string_view pipeline) const;
+  /// The tensors of a network as the file has them, by their names after its prefix, and the source that reads them.
+  [[nodiscard]] const std::map<std::string, TensorSpec, std::less<>>& tensors(const Network& network) const {
+    return tensors_.at(network.part.prefix);
+  }
+  [[nodiscard]] TensorSource& source() const noexcept { return *source_; }
   /// The family of its denoiser; null if there is no denoiser.
   [[nodiscard]] const ModelFamily* family() const noexcept { return family_; }
   /// The scheduler_config.json of the denoiser's family, with what the file tells about it.

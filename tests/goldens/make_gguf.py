@@ -14,6 +14,9 @@ scales.json: by format
     sum    of 65,536 blocks, one for each bit pattern of a scale (`blocks_of_all_scales`): a sum of all bits of their values
            (`checksum`), in hexadecimal; every NaN counts as 7fc00000
 
+packed.json: for the formats of PACKED, a sum of all bytes (`checksum_of_bytes`) of the blocks that gguf.quants.quantize makes
+of `values_to_pack`.
+
 clip-packed: a tiny CLIP text encoder whose weights are in a GGUF file, in several formats (`CLIP_FORMATS`) under the names of
 transformers, as its author's converter would keep them. clip: the same network in a safetensors file, with the values that
 gguf.quants.dequantize gives in F32, and others as they are stored.
@@ -50,6 +53,7 @@ FORMATS = {
     "IQ4_NL": [0],
     "IQ4_XS": [0],
 }
+PACKED = ["Q8_0", "Q4_0"]  # gguf packs others by other rules, or not at all
 BLOCKS = 8
 # By the end of a name; others are in F32. The rows of the last have whole blocks of 256.
 CLIP_FORMATS = {
@@ -111,6 +115,22 @@ def checksum(values):
     flat = values.reshape(-1)
     bits = np.where(np.isnan(flat), np.uint32(0x7FC00000), flat.view(np.uint32)).astype(np.uint64)
     return int((bits * (np.arange(bits.size, dtype=np.uint64) * np.uint64(2) + np.uint64(1))).sum(dtype=np.uint64)) & MASK
+
+
+def values_to_pack():
+    """4096 blocks of 32 numbers, which are a formula of their place, from 2^-31 to 2^8; every 64th block is zeros."""
+    mixed = np.arange(4096 * 32, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    values = ((mixed >> np.uint64(40)).astype(np.int64) - (1 << 23)).astype(np.float32).reshape(4096, 32)
+    block = np.arange(4096)
+    exponents = (block % 40 - 31 - 23).astype(np.float32).reshape(-1, 1)
+    return np.where((block % 64 != 63).reshape(-1, 1), values * np.exp2(exponents), np.float32(0)).astype(np.float32)
+
+
+def checksum_of_bytes(blocks):
+    """The sum of byte i times 2 i + 1, modulo 2^64."""
+    flat = blocks.reshape(-1).astype(np.uint64)
+    return int((flat * (np.arange(flat.size, dtype=np.uint64) * np.uint64(2) + np.uint64(1))).sum(dtype=np.uint64)) & MASK
 
 
 def write_blocks(out, tensors):
@@ -200,6 +220,8 @@ def main():
     scales = {name: {"at": places, "sum": f"{checksum(values_of(name, blocks_of_all_scales(name))):016x}"}
               for name, places in FORMATS.items()}
     write_clip(out, generator)
+    packed = {name: f"{checksum_of_bytes(gguf.quants.quantize(values_to_pack(), Type[name])):016x}" for name in PACKED}
+    (out / "packed.json").write_text(json.dumps(packed, indent=2) + "\n", encoding="utf-8")
     (out / "scales.json").write_text(json.dumps(scales, indent=2) + "\n", encoding="utf-8")
 
 

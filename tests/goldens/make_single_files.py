@@ -12,6 +12,9 @@ autoencoder.
 
 flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in F32.
 
+t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of its own
+converter (gguf.get_tensor_name_map).
+
 Names are written by the rules of the published conversions. diffusers' own readers of single files
 (loaders/single_file_utils.py) must give the tensors of the folder for every network, to the bit, or the script stops.
 
@@ -230,6 +233,23 @@ def write_gguf(path, tensors):
     writer.close()
 
 
+def text_encoder(path, arch, folder, skipped):
+    config, tensors = config_of(folder), tensors_in(folder)
+    blocks = config.get("num_layers") or config["num_hidden_layers"]
+    names = gguf.get_tensor_name_map(arch, blocks)
+    writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
+    for name, tensor in tensors.items():
+        if name.startswith(skipped):
+            continue
+        theirs = names.get_name(name.replace("model.language_model.", "model."), try_suffixes=(".weight", ".bias"))
+        assert theirs is not None, name
+        writer.add_tensor(theirs, tensor.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def flux_reader(width):
     """diffusers' reader of FLUX, which has the width of the published transformer in it."""
     source = inspect.getsource(published.convert_flux_transformer_checkpoint_to_diffusers)
@@ -260,6 +280,10 @@ def main():
     for name in ("sd-1.5", "sd-2.1", "sdxl"):
         stable_diffusion(name, out)
     flux(out)
+    text_encoder(out / "t5.gguf", gguf.MODEL_ARCH.T5ENCODER, PIPELINES / "flux-dev" / "text_encoder_2",
+                 skipped=("encoder.embed_tokens.", "decoder."))
+    text_encoder(out / "qwen2.5-vl.gguf", gguf.MODEL_ARCH.QWEN2VL, PIPELINES / "qwen-image" / "text_encoder",
+                 skipped=("visual.", "model.visual.", "lm_head."))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ struct BlockFormat {
   void (*unpack)(const std::byte* blocks, std::int64_t count, float* values);
 
   [[nodiscard]] bool is_read() const noexcept { return unpack != nullptr; }
+  /// Whether it is read, and a block has several elements.
+  [[nodiscard]] bool is_packed() const noexcept { return is_read() && elements > 1; }
 };
 
 /// All formats, by number.
@@ -30,8 +32,5 @@ struct BlockFormat {
 /// them. `values` has the elements of all blocks. Throws std::logic_error for other sizes and for a format that is not
 /// read.
 void unpack_blocks(const BlockFormat& format, std::span<const std::byte> blocks, std::span<float> values);
-
-/// An element of F16, exactly; a NaN remains a NaN.
-[[nodiscard]] float f16_to_float(std::uint16_t bits);
 
 }  // namespace headroom

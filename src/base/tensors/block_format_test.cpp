@@ -9,34 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "base/tensors/block_layout_inl.hpp"
+#include "base/tensors/block_test_util.hpp"
 #include "base/tensors/dtype.hpp"
-#include "base/test_paths.hpp"
 #include "base/test_util.hpp"
 #include "base/text/json.hpp"
 
 namespace headroom {
 namespace {
-
-constexpr std::uint32_t kScales = 65536;
-
-/// blocks_of_all_scales() of tests/goldens/make_gguf.py.
-std::vector<std::byte> blocks_of_all_scales(const BlockFormat& format, const std::vector<std::int64_t>& places) {
-  const auto size = static_cast<std::size_t>(format.bytes);
-  std::vector<std::byte> blocks(kScales * size);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    std::uint64_t mixed = i * 0x9E3779B97F4A7C15U;
-    mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93U;
-    blocks[i] = static_cast<std::byte>(mixed >> 56);
-  }
-  for (std::size_t block = 0; block < kScales; ++block)
-    for (std::size_t shift = 0; shift < places.size(); ++shift) {
-      const auto scale = static_cast<std::uint32_t>((block + kScales - shift) % kScales);
-      const std::size_t at = block * size + static_cast<std::size_t>(places[shift]);
-      blocks[at] = static_cast<std::byte>(scale & 0xFFU);
-      blocks[at + 1] = static_cast<std::byte>(scale >> 8);
-    }
-  return blocks;
-}
 
 /// checksum() of tests/goldens/make_gguf.py.
 std::uint64_t checksum(const std::vector<float>& values) {
@@ -50,13 +30,13 @@ std::uint64_t checksum(const std::vector<float>& values) {
 
 // Against gguf 0.19: the sums of all bits of the values, for every scale that f16 has.
 TEST(BlockFormat, EveryScaleUnpacksBitForBit) {
-  const nlohmann::json golden = read_json(std::string(kSourceDir) + "/tests/goldens/gguf/scales.json");
+  const nlohmann::json golden = read_scales_golden();
   std::set<std::string> formats;
   for (const auto& [name, expected] : golden.items()) {
     const BlockFormat* const format = find_block_format(name);
     ASSERT_NE(format, nullptr) << name;
     const std::vector<std::byte> blocks = blocks_of_all_scales(*format, get_int_array(expected, "at", name));
-    std::vector<float> values(kScales * static_cast<std::size_t>(format->elements));
+    std::vector<float> values(65536 * static_cast<std::size_t>(format->elements));
     unpack_blocks(*format, blocks, values);
     EXPECT_EQ(fmt::format("{:016x}", checksum(values)), get_string(expected, "sum", name)) << name;
     formats.insert(name);
@@ -92,7 +72,7 @@ TEST(BlockFormat, F16IsWidenedExactly) {
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
     const auto exact = static_cast<float>(load_as_double(&half, DType::kF16));
-    const float value = f16_to_float(half);
+    const float value = block_layout::float_of_f16(half);
     if (std::isnan(exact))
       EXPECT_TRUE(std::isnan(value)) << bits;
     else

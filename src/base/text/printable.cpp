@@ -8,14 +8,16 @@
 namespace headroom {
 namespace {
 
-std::string escape(std::string_view text, std::string_view kept) {
+/// Escapes invalid bytes, and control characters other than `kept`.
+template <typename IsKept>
+std::string escape(std::string_view text, const IsKept& is_kept) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const Utf8Character first = first_character(text);
     const std::string_view bytes = text.substr(0, first.bytes);
     text.remove_prefix(first.bytes);
-    if (first.is_valid && (!is_control(first.code) || kept.find(bytes) != std::string_view::npos))
+    if (first.is_valid && (!is_control(first.code) || is_kept(bytes)))
       out += bytes;
     else if (bytes.size() == 1)
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes.front()));
@@ -27,9 +29,17 @@ std::string escape(std::string_view text, std::string_view kept) {
 
 }  // namespace
 
-std::string printable(std::string_view text) { return escape(text, "\n\t"); }
+std::string printable(std::string_view text) {
+  return escape(text, [](std::string_view character) { return character == "\n" || character == "\t"; });
+}
 
-std::string printable_name(std::string_view name) { return escape(name, ""); }
+std::string printable_name(std::string_view name) {
+  return escape(name, [](std::string_view) { return false; });
+}
+
+std::string well_formed(std::string_view text) {
+  return escape(text, [](std::string_view) { return true; });
+}
 
 std::string shortened(std::string_view text, std::size_t most_bytes) {
   constexpr std::string_view kGap = "...";

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "measure/tables/table.hpp"
 #include "pipelines/examples.hpp"
 #include "plan/arena.hpp"
+#include "plan/matmul_weights.hpp"
 
 namespace headroom {
 namespace {
@@ -114,6 +116,42 @@ nlohmann::json to_json(const GeneratedKernels& generated) {
           {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
 }
 
+/// Bytes of the weights that a program and its setup keep on the device.
+std::size_t weight_bytes(const Program& program) {
+  std::map<std::pair<std::string, std::string>, std::size_t> bytes;  // by key and layout: both may read one
+  for (const Program* each : {&program, program.setup.get()})
+    if (each != nullptr)
+      for (const WeightUse& use : each->weights) bytes.emplace(std::pair(use.key, use.layout), use.bytes);
+  std::size_t sum = 0;
+  for (const auto& [key, one] : bytes) sum += one;
+  return sum;
+}
+
+/// In which dtypes weights are stored and computed, and the memory that they take.
+std::string describe_weights(const Program& program) {
+  std::string text;
+  for (const MatmulWeights& one : count_matmul_weights(program.graph)) text += one.text() + "\n";
+  if (program.setup != nullptr)
+    for (const MatmulWeights& one : count_matmul_weights(program.setup->graph))
+      text += "in the setup " + one.text() + "\n";
+  return text + fmt::format("weights take {} of device memory\n", format_bytes(weight_bytes(program)));
+}
+
+nlohmann::json weights_to_json(const Program& program) {
+  nlohmann::json matmuls = nlohmann::json::array();
+  const auto add = [&](const Program& one, bool is_setup) {
+    for (const MatmulWeights& weights : count_matmul_weights(one.graph))
+      matmuls.push_back({{"stored", weights.stored},
+                         {"computed", weights.computed},
+                         {"packed", weights.is_packed},
+                         {"matmuls", weights.matmuls},
+                         {"setup", is_setup}});
+  };
+  add(program, false);
+  if (program.setup != nullptr) add(*program.setup, true);
+  return {{"bytes", weight_bytes(program)}, {"matmuls", std::move(matmuls)}};
+}
+
 nlohmann::json steps_to_json(const Program& program) {
   nlohmann::json steps = nlohmann::json::array();
   const std::vector<StepMemory> memory = memory_by_step(program);
@@ -162,6 +200,7 @@ nlohmann::json to_json(const Compiled& compiled, const std::vector<AutoTrial>& t
           {"generated_kernels", to_json(generated)},
           {"arena_bytes", program.arena_bytes},
           {"live_lower_bound_bytes", program.arena_lower_bound_bytes},
+          {"weights", weights_to_json(program)},
           {"setup", program.setup ? steps_to_json(*program.setup) : nlohmann::json::array()},
           {"steps", steps_to_json(program)}};
 }
@@ -207,6 +246,7 @@ void print_plan(const PlanArguments& arguments) {
     text += fmt::format("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms),
                         again_ms.size());
   if (generated->compiled + generated->from_disk > 0) text += describe(*generated);
+  text += describe_weights(*compiled.program);
   print_lines(text + "\n" + to_text(*compiled.program, arguments.rejections));
 }
 

@@ -117,6 +117,7 @@ std::vector<std::string> cell_command(const SweepArguments& arguments, const Dev
                                       fmt::format("--threads={}", model.threads)};
   if (arguments.floors) command.emplace_back("--floors");
   if (model.random_weights) command.push_back(fmt::format("--random-weights={}", *model.random_weights));
+  if (!model.random_format.empty()) command.push_back("--random-format=" + model.random_format);
   if (!model.variant.empty()) command.push_back("--variant=" + model.variant);
   for (const std::string& part : model.parts) command.push_back("--part=" + part);
   for (const std::string& value : model.config) command.push_back("--config=" + value);
@@ -153,6 +154,7 @@ std::string setting_of(const ModelArguments& model, const Device& device) {
   if (!model.baseline.empty()) said.push_back(model.baseline + " baseline");
   if (!model.cpu_isa.empty()) said.push_back(model.cpu_isa);
   if (model.random_weights) said.push_back(fmt::format("random weights {}", *model.random_weights));
+  if (!model.random_format.empty()) said.push_back(model.random_format);
   return fmt::format("{}", fmt::join(said, ", "));
 }
 

@@ -31,7 +31,7 @@ namespace {
 void answer(const nlohmann::json& line) { print_out("{}\n", dump_json(line)); }
 
 /// A sentence that JSON can hold: file names may be invalid UTF-8.
-nlohmann::json as_text(std::string_view sentence) { return printable_name(sentence); }
+nlohmann::json as_text(std::string_view sentence) { return well_formed(sentence); }
 
 /// Throws Error for a file that a request must not name: reading a pipe or a device may never end.
 void require_readable(const std::string& file, std::string_view key, const std::string& context) {

@@ -85,6 +85,18 @@ Table network_table(const WeightsListing& listing) {
   return table;
 }
 
+Table memory_table(const WeightsListing& listing) {
+  Table table;
+  table.add_column("memory of weights", Align::kLeft);
+  table.add_column("in bf16");
+  table.add_column("matrices in 8 bits");
+  table.add_column("packed");
+  for (const NetworkPart& part : recognize_networks(listing.tensors))
+    table.add_row({part.network, cell_of_bytes(part.memory.bf16), cell_of_bytes(part.memory.eight_bits),
+                   part.memory.has_blocks ? cell_of_bytes(part.memory.packed) : Cell("-")});
+  return table;
+}
+
 Table dtype_table(const WeightsListing& listing) {
   Table table;
   table.add_column("dtype", Align::kLeft);
@@ -153,6 +165,7 @@ Printout inspect_tables(const WeightsListing& listing, std::size_t largest, cons
     printout.add(std::string("\n"));
   };
   add(network_table(listing));
+  add(memory_table(listing));
   add(dtype_table(listing));
   add(configuration_table(report));
   add(largest_table(listing, largest));
@@ -192,13 +205,17 @@ Printout parts_tables(const std::map<std::string, WeightsListing>& parts) {
 nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, const FileReport& report) {
   nlohmann::json files = nlohmann::json::array(), networks = nlohmann::json::array(), dtypes = nlohmann::json::array(),
                  tensors = nlohmann::json::array();
-  for (const std::filesystem::path& file : listing.files) files.push_back(printable_name(file.native()));
+  for (const std::filesystem::path& file : listing.files) files.push_back(well_formed(file.native()));
   for (const NetworkPart& part : recognize_networks(listing.tensors))
     networks.push_back({{"network", part.network},
                         {"names", part.names},
-                        {"prefix", printable_name(part.prefix)},
+                        {"prefix", well_formed(part.prefix)},
                         {"tensors", part.tensors},
-                        {"bytes", part.size_bytes}});
+                        {"bytes", part.size_bytes},
+                        {"memory",
+                         {{"bf16", part.memory.bf16},
+                          {"8_bits", part.memory.eight_bits},
+                          {"packed", part.memory.has_blocks ? nlohmann::json(part.memory.packed) : nullptr}}}});
   for (const auto& [dtype, sum] : sum_by_dtype(listing))
     dtypes.push_back({{"dtype", dtype},
                       {"read", sum.is_read},
@@ -206,13 +223,15 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, 
                       {"elements", sum.elements},
                       {"bytes", sum.size_bytes}});
   for (const StoredTensor* tensor : largest_of(listing, largest))
-    tensors.push_back({{"name", printable_name(tensor->name)},
+    tensors.push_back({{"name", well_formed(tensor->name)},
                        {"dtype", tensor->dtype},
                        {"shape", tensor->shape.dims()},
                        {"bytes", tensor->size_bytes}});
   nlohmann::json configuration = nlohmann::json::array();
   for (const ConfigValue& each : report.configuration)
     configuration.push_back({{"part", each.part}, {"key", each.key}, {"value", each.value}, {"from", each.source}});
+  nlohmann::json notes = nlohmann::json::array();
+  for (const std::string& note : all_notes(listing, report)) notes.push_back(well_formed(note));
   nlohmann::json metadata = nlohmann::json::object();
   for (const auto& [key, value] : listing.metadata) metadata[key] = value;
   return {{"format", listing.format},
@@ -224,7 +243,7 @@ nlohmann::json inspect_json(const WeightsListing& listing, std::size_t largest, 
           {"largest", std::move(tensors)},
           {"metadata", std::move(metadata)},
           {"configuration", std::move(configuration)},
-          {"notes", all_notes(listing, report)}};
+          {"notes", std::move(notes)}};
 }
 
 }  // namespace headroom

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/json.hpp"
+
 namespace headroom {
 namespace {
 
@@ -31,6 +33,10 @@ TEST(InspectOutput, HasATableForEachQuestion) {
             "network                     names of  prefix  tensors     bytes\n"
             "--------------------------  --------  ------  -------  --------\n"
             "FLUX.1-schnell transformer  BFL       -             3  2.82 KiB\n"
+            "\n"
+            "memory of weights            in bf16  matrices in 8 bits    packed\n"
+            "--------------------------  --------  ------------------  --------\n"
+            "FLUX.1-schnell transformer  8.75 KiB            5.00 KiB  3.00 KiB\n"
             "\n"
             "dtype              tensors  elements     bytes  share\n"
             "-----------------  -------  --------  --------  -----\n"
@@ -104,7 +110,8 @@ TEST(InspectOutput, IsOneJsonObject) {
          {"names", "BFL"},
          {"prefix", ""},
          {"tensors", 3},
-         {"bytes", 2890}}}},
+         {"bytes", 2890},
+         {"memory", {{"bf16", 8960}, {"8_bits", 5120}, {"packed", 3072}}}}}},
       {"dtypes",
        {{{"dtype", "F32"}, {"read", true}, {"tensors", 1}, {"elements", 128}, {"bytes", 512}},
         {{"dtype", "IQ2_XS"}, {"read", false}, {"tensors", 1}, {"elements", 256}, {"bytes", 74}},
@@ -115,6 +122,16 @@ TEST(InspectOutput, IsOneJsonObject) {
       {"configuration", {{{"part", "transformer"}, {"key", "num_layers"}, {"value", 2}, {"from", "names and shapes"}}}},
       {"notes", {"IQ2_XS is not read: the model is needed in another type", "a.gguf lacks 1 part"}}};
   EXPECT_EQ(inspect_json(example(), 1, report()), expected);
+}
+
+TEST(InspectOutput, EscapesNamesOnceInJson) {
+  WeightsListing listing = example();
+  listing.tensors[1].name = "a\x1b\\\xff";
+  listing.metadata = {{"\x1b", "\x1b"}};
+  const nlohmann::json printed = nlohmann::json::parse(dump_json(inspect_json(listing, 1)));
+  EXPECT_EQ(printed["largest"][0]["name"], "a\x1b\\\\xff") << "JSON holds no invalid byte";
+  EXPECT_EQ(printed["metadata"]["\x1b"], "\x1b");
+  EXPECT_THAT(inspect_tables(listing, 1).text(), Not(HasSubstr("\x1b")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace headroom::ops {
 
 [[nodiscard]] std::span<const OpDefinition> elementwise();
 [[nodiscard]] std::span<const OpDefinition> matmuls();
+[[nodiscard]] std::span<const OpDefinition> packed_weights();
 [[nodiscard]] std::span<const OpDefinition> attention();
 [[nodiscard]] std::span<const OpDefinition> losses();
 [[nodiscard]] std::span<const OpDefinition> values();

@@ -42,6 +42,8 @@ ValueRange value_range(const OpSpec& spec, std::size_t index) {
   const TensorType& type = spec.inputs[index];
   const std::optional<Role> role = role_of(spec, index);
   const bool is_row = role == Role::kIndex || (role == Role::kIds && index > 0);
+  // Scales of blocks are finite numbers of f16, whose upper byte is at most 123.
+  if (role == Role::kBlocks) return {.kind = ValueRange::kIntegers, .count = 124};
   if (is_row) return {.kind = ValueRange::kIntegers, .count = spec.inputs[0].shape[0]};
   if (role == Role::kIds) return {.kind = ValueRange::kIntegers, .count = kPositions};
   if (role == Role::kInput && (type.dtype == DType::kI32 || type.dtype == DType::kI64))

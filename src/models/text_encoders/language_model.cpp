@@ -1,5 +1,7 @@
 #include "models/text_encoders/language_model.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -7,7 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "models/adapter_names.hpp"
 #include "models/attention.hpp"
+#include "models/named_shapes.hpp"
 #include "models/text_encoders/text_encoder.hpp"
 
 namespace headroom {
@@ -157,7 +161,55 @@ std::optional<InputRange> language_input_range(const nlohmann::json& json, std::
 
 /// The vision half, and the head, which a model without a text to continue does not use.
 bool is_unread_by_language_model(std::string_view tensor) {
-  return tensor.starts_with("visual.") || tensor.starts_with("model.visual.") || tensor == "lm_head.weight";
+  return tensor.starts_with("visual.") || tensor.starts_with("model.visual.") || tensor == "lm_head.weight" ||
+         tensor == "output.weight";
+}
+
+/// llama.cpp's names.
+std::vector<ModuleAlias> language_aliases(const nlohmann::json& json) {
+  const LanguageModelConfig config = parse_language_model_config(json);
+  constexpr std::pair<const char*, const char*> kOfALayer[] = {
+      {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+      {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+      {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
+      {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
+      {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
+      {"ffn_down", "mlp.down_proj"}};
+  std::vector<ModuleAlias> aliases;
+  const auto add = [&](std::string theirs, std::string ours) {
+    aliases.push_back({.name = std::move(theirs), .modules = {std::move(ours)}});
+  };
+  add("token_embd", "model.embed_tokens");
+  add("output_norm", "model.norm");
+  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i)
+    for (const auto& [theirs, ours] : kOfALayer)
+      add(fmt::format("blk.{}.{}", i, theirs), fmt::format("model.layers.{}.{}", i, ours));
+  return aliases;
+}
+
+/// Of Qwen2.5-VL, whose heads have 128 channels in all sizes, in transformers' names of versions 4 and 5 and in
+/// llama.cpp's.
+nlohmann::json infer_qwen25_vl_config(const NamedShapes& shapes) {
+  constexpr std::int64_t kHeadDim = 128;
+  const bool is_of_llama = shapes.has("blk.0.attn_q.weight");
+  const std::string front = shapes.has("model.language_model.norm.weight") ? "model.language_model." : "model.";
+  const auto of_layer = [&](const char* theirs, const char* ours) {
+    return (is_of_llama ? fmt::format("blk.0.{}", theirs) : fmt::format("{}layers.0.{}", front, ours)) + ".weight";
+  };
+  // The number of heads stays open where they have other widths.
+  const auto heads = [&](const std::string& projection) {
+    const std::int64_t rows = shapes.extent(projection, 0);
+    return rows % kHeadDim == 0 ? nlohmann::json(rows / kHeadDim) : nlohmann::json();
+  };
+  const std::string table = is_of_llama ? "token_embd.weight" : front + "embed_tokens.weight";
+  return {{"architectures", {kQwen25Vl}},
+          {"vocab_size", shapes.extent(table, 0)},
+          {"hidden_size", shapes.extent(table, 1)},
+          {"intermediate_size", shapes.extent(of_layer("ffn_up", "mlp.up_proj"), 0)},
+          {"num_hidden_layers",
+           shapes.count(is_of_llama ? "blk.{}.attn_q.weight" : front + "layers.{}.self_attn.q_proj.weight")},
+          {"num_attention_heads", heads(of_layer("attn_q", "self_attn.q_proj"))},
+          {"num_key_value_heads", heads(of_layer("attn_k", "self_attn.k_proj"))}};
 }
 
 ComponentClass language_class(std::string_view name) {
@@ -166,7 +218,8 @@ ComponentClass language_class(std::string_view name) {
                      {"hidden-states", {"input_ids"}, language_shapes, build_language_pass<true>}},
           .range = language_input_range,
           .text_tokens = [](const nlohmann::json&) { return kDefaultLanguageTokens; },
-          .is_unread = is_unread_by_language_model};
+          .is_unread = is_unread_by_language_model,
+          .adapters = {.aliases = language_aliases}};
 }
 
 }  // namespace
@@ -181,6 +234,7 @@ ComponentClass qwen25_vl_class() {
   qwen.named = {{"qwen2.5-vl-7b",
                  "Qwen-Image's text encoder; its checkpoint does not ship: give a folder or --random-weights",
                  qwen25_vl_config}};
+  qwen.infer = infer_qwen25_vl_config;
   return qwen;
 }
 

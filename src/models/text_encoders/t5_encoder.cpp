@@ -1,5 +1,7 @@
 #include "models/text_encoders/t5_encoder.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -132,8 +134,49 @@ bool is_unread_by_t5(std::string_view tensor) {
   return tensor.starts_with("decoder.") || tensor == "lm_head.weight" || tensor == "encoder.embed_tokens.weight";
 }
 
+/// llama.cpp's names.
+std::vector<ModuleAlias> t5_aliases(const nlohmann::json& json) {
+  const T5Config config = parse_t5_config(json);
+  std::vector<ModuleAlias> aliases;
+  const auto add = [&](std::string theirs, std::string ours) {
+    aliases.push_back({.name = std::move(theirs), .modules = {std::move(ours)}});
+  };
+  add("token_embd", "shared");
+  add("enc.output_norm", "encoder.final_layer_norm");
+  for (std::int64_t i = 0; i < config.num_layers; ++i) {
+    const std::string theirs = fmt::format("enc.blk.{}.", i), ours = fmt::format("encoder.block.{}.layer.", i);
+    add(theirs + "attn_norm", ours + "0.layer_norm");
+    for (const char* const one : {"q", "k", "v", "o"}) add(theirs + "attn_" + one, ours + "0.SelfAttention." + one);
+    add(theirs + "attn_rel_b", ours + "0.SelfAttention.relative_attention_bias");
+    add(theirs + "ffn_norm", ours + "1.layer_norm");
+    add(theirs + "ffn_gate", ours + "1.DenseReluDense.wi_0");
+    add(theirs + "ffn_up", ours + (config.is_gated ? "1.DenseReluDense.wi_1" : "1.DenseReluDense.wi"));
+    add(theirs + "ffn_down", ours + "1.DenseReluDense.wo");
+  }
+  return aliases;
+}
+
+/// The same of a checkpoint in llama.cpp's names.
+nlohmann::json infer_llama_t5_config(const NamedShapes& shapes) {
+  const std::int64_t heads = shapes.extent("enc.blk.0.attn_rel_b.weight", 1);
+  const std::int64_t inner = shapes.extent("enc.blk.0.attn_q.weight", 0);
+  if (inner % heads != 0)
+    fail("{}: enc.blk.0.attn_rel_b.weight has {} heads, expected a divisor of the {} rows of its queries",
+         shapes.context(), heads, inner);
+  return {{"architectures", {kT5Encoder}},
+          {"vocab_size", shapes.extent("token_embd.weight", 0)},
+          {"d_model", shapes.extent("token_embd.weight", 1)},
+          {"d_kv", inner / heads},
+          {"d_ff", shapes.extent("enc.blk.0.ffn_up.weight", 0)},
+          {"num_layers", shapes.count("enc.blk.{}.attn_q.weight")},
+          {"num_heads", heads},
+          {"relative_attention_num_buckets", shapes.extent("enc.blk.0.attn_rel_b.weight", 0)},
+          {"feed_forward_proj", shapes.has("enc.blk.0.ffn_gate.weight") ? "gated-gelu" : "relu"}};
+}
+
 /// Of a checkpoint in transformers' names. Networks with gates have the activation of T5 v1.1, others that of T5.
 nlohmann::json infer_t5_config(const NamedShapes& shapes) {
+  if (shapes.has("enc.blk.0.attn_q.weight")) return infer_llama_t5_config(shapes);
   const char* const table = shapes.has("shared.weight") ? "shared.weight" : "encoder.embed_tokens.weight";
   const std::string block = "encoder.block.0.layer.";
   const std::string biases = block + "0.SelfAttention.relative_attention_bias.weight";
@@ -182,7 +225,8 @@ ComponentClass t5_encoder_class() {
       .range = t5_input_range,
       .text_tokens = [](const nlohmann::json&) { return kTokens; },
       .is_unread = is_unread_by_t5,
-      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""}},
+      .adapters = {.prefixes = {"text_encoder_2.", "lora_te3_", "text_encoders.t5xxl.transformer.", ""},
+                   .aliases = t5_aliases},
       .infer = infer_t5_config};
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/error.hpp"
+#include "models/named_shapes.hpp"
 #include "models/transformers/dual_stream.hpp"
 
 namespace headroom {
@@ -66,6 +68,24 @@ bool is_qwen_image_modulation(std::string_view param) {
   return param.ends_with("_mod.1.weight") || param.ends_with("norm_out.linear.weight");
 }
 
+/// Patches of 2x2, as in all published ones.
+nlohmann::json infer_qwen_image_config(const NamedShapes& shapes) {
+  constexpr std::int64_t kPatch = 2;
+  const std::int64_t head_dim = shapes.extent("transformer_blocks.0.attn.norm_q.weight", 0);
+  const std::int64_t dim = shapes.extent("img_in.weight", 0), out = shapes.extent("proj_out.weight", 0);
+  if (dim % head_dim != 0 || out % (kPatch * kPatch) != 0)
+    fail("{}: {} channels are no multiple of heads of {}, or {} outputs none of patches of 2x2", shapes.context(), dim,
+         head_dim, out);
+  return {{"_class_name", kQwenImageTransformer},
+          {"patch_size", kPatch},
+          {"in_channels", shapes.extent("img_in.weight", 1)},
+          {"out_channels", out / (kPatch * kPatch)},
+          {"num_layers", shapes.count("transformer_blocks.{}.img_mod.1.weight")},
+          {"attention_head_dim", head_dim},
+          {"num_attention_heads", dim / head_dim},
+          {"joint_attention_dim", shapes.extent("txt_norm.weight", 0)}};
+}
+
 }  // namespace
 
 ValueId build_qwen_image(Builder& b, const QwenImageConfig& config, const QwenImageInputs& inputs,
@@ -105,7 +125,8 @@ ComponentClass qwen_image_transformer_class() {
                  qwen_image_config}},
       .is_modulation = is_qwen_image_modulation,
       .adapters = {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_",
-                                "lora_transformer_", "lycoris_", ""}}};
+                                "lora_transformer_", "lycoris_", ""}},
+      .infer = infer_qwen_image_config};
 }
 
 }  // namespace headroom

@@ -55,6 +55,33 @@ TEST(Fp8, QuantizesWhatIsBetweenTheFirstAndTheLastMatmul) {
   EXPECT_GE(error, 1e-3) << "this is not FP8";
 }
 
+// As in ComfyUI's files: a matrix with one scale, one without, and both merged.
+TEST(Fp8, TakesRowsAsTheyAreStored) {
+  expect_rewrite("fp8", R"(graph model {
+  input %x: f32[1, 128, 32]
+  param %w0: f32[32, 32]
+  param %a: f8e4m3[32, 32]
+  param %a_scale: f32[1]
+  param %b: f8e4m3[16, 32]
+  param %w4: f32[16, 48]
+- %0: f32[32, 32] = cast(%a) {dtype = f32}
+- %1: f32[32, 32] = mul(%0, %a_scale)
+- %2: f32[16, 32] = cast(%b) {dtype = f32}
+- %3: f32[48, 32] = concat(%1, %2) {axis = 0}
++ %10: f32[32] = broadcast(%a_scale) {shape = [32]} @ both
++ %11: f32[16] = constant() {values = [1], shape = [16]} @ both
++ %12: f8e4m3[48, 32] = concat(%a, %b) {axis = 0} @ both
++ %13: f32[48] = concat(%10, %11) {axis = 0} @ both
+  %4: f32[1, 128, 32] = linear(%x, %w0) @ first
+- %5: f32[1, 128, 48] = linear(%4, %3) @ both
++ %14: f8e4m3[1, 128, 32], %15: f32[1, 128] = quantize(%4) {dtype = f8e4m3} @ both
++ %5: f32[1, 128, 48] = scaled_linear(%14, %15, %12, %13) {dtype = f32} @ both
+  %6: f32[1, 128, 16] = linear(%5, %w4) @ last
+  output y = %6
+})",
+                 1, 8e-2, "exact", kHopper);
+}
+
 /// Biases have the dtype of the result, as the epilogue of a matmul requires.
 TEST(Fp8, MakesWhatTheMatmulMade) {
   for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {

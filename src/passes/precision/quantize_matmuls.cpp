@@ -2,7 +2,8 @@
 //
 // Matmuls of tokens with weights run in an 8-bit dtype. Activations are scaled per row (a token), at run time;
 // weights are scaled per row of w (an output channel), once, when they are folded. All matmuls of one x share its
-// quantized form. Weights stored in that dtype already, as `headroom convert` writes them, are used as they are.
+// quantized form. Weights stored in that dtype already are used as they are: with a scale for each row, as `headroom
+// convert` writes them, with one for all, as ComfyUI does, and in FP8 without one.
 //
 // Some matmuls are left unchanged, each with its reason in the outcome's notes:
 //  - the first matmuls after the inputs and the last before the outputs, whose errors are not averaged out;
@@ -183,23 +184,33 @@ const Node* producer_at_start(const Rewriter& r, ValueId weight) {
   return r.is_weight(weight) ? r.weight_producer(weight) : nullptr;
 }
 
-/// Elements in `dtype` and row scales from the checkpoint: the operands of mul(cast(q), reshape(scale)), or
-/// concatenations of such weights.
+/// Elements in `dtype` and row scales from the checkpoint: the operands of mul(cast(q), reshape(scale)) or of
+/// mul(cast(q), scale[1]), cast(q) of FP8, whose scales are 1, or concatenations of such weights.
 std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, const std::string& path) {
   const Node* node = producer_at_start(r, weight);
   if (node == nullptr) return std::nullopt;
   if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
     return stored_form(r, node->inputs[0], dtype, path);
+  const auto is_matrix = [&](const Node& cast) {
+    return cast.op == Op::kCast && r.type(cast.inputs[0]).dtype == dtype && r.shape(cast.inputs[0]).rank() == 2;
+  };
+  if (is_matrix(*node) && dtype == DType::kF8E4M3)
+    return Quantized{
+        node->inputs[0],
+        r.emit(Op::kConstant, {},
+               {{attr::kValues, std::vector<double>{1}}, {attr::kShape, Ints{r.shape(node->inputs[0])[0]}}}, path)};
   if (node->op == Op::kMul) {
-    const Node* cast = producer_at_start(r, node->input(Role::kA));
-    const Node* column = producer_at_start(r, node->input(Role::kB));
-    if (cast == nullptr || column == nullptr || cast->op != Op::kCast || column->op != Op::kReshape)
+    const Node* const cast = producer_at_start(r, node->input(Role::kA));
+    if (cast == nullptr || !is_matrix(*cast)) return std::nullopt;
+    const ValueId elements = cast->inputs[0], scale = node->input(Role::kB);
+    const std::int64_t rows = r.shape(elements)[0];
+    if (r.is_weight(scale) && r.type(scale) == TensorType{DType::kF32, Shape{1}})
+      return Quantized{elements, r.emit(Op::kBroadcast, {scale}, {{attr::kShape, Ints{rows}}}, path)};
+    const Node* const column = producer_at_start(r, scale);
+    if (column == nullptr || column->op != Op::kReshape ||
+        r.type(column->inputs[0]) != TensorType{DType::kF32, Shape{rows}})
       return std::nullopt;
-    const Shape& elements = r.shape(cast->inputs[0]);
-    if (r.type(cast->inputs[0]).dtype != dtype || elements.rank() != 2 ||
-        r.type(column->inputs[0]) != TensorType{DType::kF32, Shape{elements[0]}})
-      return std::nullopt;
-    return Quantized{cast->inputs[0], column->inputs[0]};
+    return Quantized{elements, column->inputs[0]};
   }
   if (node->op != Op::kConcat || node->attributes[attr::kAxis] != 0) return std::nullopt;
   std::vector<ValueId> elements, scales;

@@ -1,6 +1,7 @@
 // simplify-casts: cast(x: f32, f32)             ->  x
 //                 cast(cast(x: bf16, f32), d)   ->  cast(x, d), and x itself if d is bf16
 //                 cast(concat(weights...), d)   ->  concat(cast(weights, d)...)
+//                 cast(unpack_blocks(b), d)     ->  unpack_blocks(b) {dtype = d}
 //
 // Exact: widening loses nothing, so later casts may start from the value of fewer bits. Weights are cast before they
 // are joined, so that folding them at load never holds the joined copy in f32, and so that a cast back to the
@@ -33,6 +34,12 @@ const Node* joined_weights(const Rewriter& r, ValueId x) {
   return r.is_weight(x) ? r.match_single_use(x, Op::kConcat) : nullptr;
 }
 
+/// The node that unpacks x, if x has no other reader and unpacking can round to the dtype.
+const Node* unpacking_of(const Rewriter& r, ValueId x, DType dtype) {
+  const bool is_made = dtype == DType::kBF16 || dtype == DType::kF16;
+  return is_made && r.type(x).dtype == DType::kF32 ? r.match_single_use(x, Op::kUnpackBlocks) : nullptr;
+}
+
 /// Whether `x` can replace a copy of itself: a state cannot, since it changes while the copy does not.
 bool can_replace_copy(const Rewriter& r, ValueId x) { return r.graph().value(x).kind != ValueKind::kState; }
 
@@ -45,6 +52,8 @@ ValueId cast_from_source(Rewriter& r, ValueId x, DType dtype, const std::string&
     for (const ValueId part : concat->inputs) parts.push_back(cast_from_source(r, part, dtype, path));
     return r.emit_like(*concat, std::move(parts), concat->attributes);
   }
+  if (const Node* unpacking = unpacking_of(r, x, dtype))
+    return r.emit_like(*unpacking, unpacking->inputs, unpacking->attributes.with(attr::kDType, dtype));
   return r.emit(Op::kCast, {x}, {{attr::kDType, dtype}}, path);
 }
 
@@ -53,7 +62,9 @@ bool simplify(Rewriter& r, const Node& node) {
   const ValueId x = node.inputs[0];
   const DType dtype = node.attributes[attr::kDType];
   const bool is_copy = r.type(x).dtype == dtype && can_replace_copy(r, x);
-  if (!is_copy && widening_of(r, x) == nullptr && joined_weights(r, x) == nullptr) return false;
+  if (!is_copy && widening_of(r, x) == nullptr && joined_weights(r, x) == nullptr &&
+      unpacking_of(r, x, dtype) == nullptr)
+    return false;
   r.replace(node.results[0], cast_from_source(r, x, dtype, node.path));
   return true;
 }

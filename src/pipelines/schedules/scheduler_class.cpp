@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
+#include "base/text/nearest.hpp"
 
 namespace headroom {
 namespace {
@@ -164,11 +165,17 @@ SchedulerId diffusion_class(Sampler sampler) {
   fail("no such sampler");
 }
 
+std::vector<std::string> scheduler_keys() {
+  std::vector<std::string> keys = {"_class_name"};
+  for (const SchedulerKey& key : kSchedulerKeys) keys.emplace_back(key.name);
+  return keys;
+}
+
 void require_known_keys(const nlohmann::json& config) {
   for (const auto& [key, value] : config.items())
     if (!key.starts_with('_') &&
         std::ranges::find(kSchedulerKeys, key, &SchedulerKey::name) == std::end(kSchedulerKeys))
-      fail("{}: the key {} is not supported", kSchedulerConfig, key);
+      fail("{}: the key {} is not supported{}", kSchedulerConfig, key, did_you_mean(key, scheduler_keys()));
 }
 
 bool SchedulerReader::reads(std::string_view key) const {

@@ -50,6 +50,8 @@ struct SchedulerClass {
 [[nodiscard]] const SchedulerClass& scheduler_class(const nlohmann::json& config);
 /// The diffusion class in diffusers that implements a sampler.
 [[nodiscard]] SchedulerId diffusion_class(Sampler sampler);
+/// The keys of a config that some class reads, and that of the class itself.
+[[nodiscard]] std::vector<std::string> scheduler_keys();
 /// Throws Error for a key that no class reads.
 void require_known_keys(const nlohmann::json& config);
 

@@ -30,9 +30,18 @@ class FoldingGraph {
     HR_CHECK_EQ(params.size(), updates_.size());
     for (std::size_t p = 0; p < params.size(); ++p)  // declared before the terms of all
       copy_of(params[p]).rounded = graph_.add_input(param_input(p), weight_.type(params[p]));
-    for (std::size_t p = 0; p < params.size(); ++p)
-      if (updates_[p] != nullptr && !updates_[p]->terms.empty()) add_terms(params[p], p);
+    for (std::size_t p = 0; p < params.size(); ++p) {
+      if (updates_[p] == nullptr || updates_[p]->terms.empty()) continue;
+      const bool is_in_blocks = weight_.type(params[p]).dtype == DType::kU8;
+      if (is_in_blocks)
+        waiting_.emplace(params[p], p);  // until the blocks are unpacked
+      else
+        add_terms(params[p], p, b_.cast(copy_of(params[p]).rounded, DType::kF32));
+    }
     for (const Node& node : weight_.nodes()) copy(node);
+    for (const Output& output : weight_.outputs())
+      if (waiting_.contains(output.value))
+        fail("nothing can be added to weights that stay packed: give LoRA files without the switch packed");
     for (const Output& output : weight_.outputs()) graph_.add_output(output.name, rounded(output.value));
     return std::move(graph_);
   }
@@ -122,9 +131,9 @@ class FoldingGraph {
     return is_of_rows ? b_.reshape(ratio, {count, 1, 1}) : b_.reshape(ratio, {1, count, 1});
   }
 
-  void add_terms(ValueId param, std::size_t number) {
-    const TensorType& type = weight_.type(param);
-    const ValueId base = b_.cast(copy_of(param).rounded, DType::kF32);
+  /// Adds the terms of param `number` to a value of the weight's graph, which is `base` in f32.
+  void add_terms(ValueId value, std::size_t number, ValueId base) {
+    const TensorType& type = weight_.type(value);
     ValueId sum = base;
     const std::vector<ParamTerm>& terms = updates_[number]->terms;
     for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -135,7 +144,7 @@ class FoldingGraph {
       if (terms[t].magnitude)
         sum = decomposed(sum, b_.add(base, update), b_.cast(elements.at("magnitude"), DType::kF32));
     }
-    copy_of(param) = {.rounded = type.dtype == DType::kF32 ? sum : kNoValue, .exact = sum};
+    copy_of(value) = {.rounded = type.dtype == DType::kF32 ? sum : kNoValue, .exact = sum};
   }
 
   /// DoRA: `sum` with the norms of `alone` replaced by magnitudes.
@@ -148,6 +157,13 @@ class FoldingGraph {
   }
 
   void copy(const Node& node) {
+    if (node.op == Op::kUnpackBlocks)
+      if (const auto waiting = waiting_.find(node.inputs[0]); waiting != waiting_.end()) {
+        const Attributes in_f32 = node.attributes.with(attr::kDType, DType::kF32);
+        const ValueId base = graph_.append(node.op, {rounded(node.inputs[0])}, in_f32, "", kTopRegion);
+        add_terms(node.results[0], waiting->second, base);
+        return;
+      }
     const bool reads_exact = std::ranges::any_of(node.inputs, [&](ValueId input) { return is_exact(input); });
     const bool keeps_exact = reads_exact && is_layout_change(node.op);
     const bool converts = reads_exact && weight_.type(node.results[0]).dtype != weight_.type(node.inputs[0]).dtype;
@@ -173,7 +189,8 @@ class FoldingGraph {
   std::span<const ParamUpdate* const> updates_;
   Graph graph_;
   Builder b_;
-  std::vector<Copy> copies_;  // by value of weight_
+  std::vector<Copy> copies_;                // by value of weight_
+  std::map<ValueId, std::size_t> waiting_;  // params in blocks that have terms, with their numbers
 };
 
 }  // namespace

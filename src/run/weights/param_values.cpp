@@ -34,9 +34,22 @@ ParamValues::Tensor ParamValues::find(const std::string& param) const {
   return tensor;
 }
 
+void ParamValues::refuse_blocks(const Tensor& tensor) {
+  if (const BlockFormat* const format = tensor.checkpoint->block_format(tensor.name))
+    fail("{}: tensor '{}' is stored in blocks of {}, which cannot be replaced", tensor.description, tensor.name,
+         format->name);
+}
+
 void ParamValues::require(const std::string& param, DType dtype, const Shape& shape) const {
   const Tensor tensor = find(param);
   const TensorSpec& spec = tensor.checkpoint->entry(tensor.name);
+  if (const BlockFormat* const format = tensor.checkpoint->block_format(tensor.name); format && dtype == DType::kU8) {
+    const Shape blocks{spec.shape[0], spec.shape.numel() / spec.shape[0] / format->elements, format->bytes};
+    if (!(shape == blocks))
+      fail("{}: tensor '{}' is {} in {}, expected {}{}", tensor.description, tensor.name, blocks, format->name, dtype,
+           shape);
+    return;
+  }
   if (spec.dtype != dtype || !(spec.shape == shape))
     fail("{}: tensor '{}' is {}{}, expected {}{}", tensor.description, tensor.name, spec.dtype, spec.shape, dtype,
          shape);
@@ -44,6 +57,7 @@ void ParamValues::require(const std::string& param, DType dtype, const Shape& sh
 
 void ParamValues::change(const std::string& param, HostTensor value) {
   const Tensor tensor = find(param);
+  refuse_blocks(tensor);
   const TensorSpec& spec = tensor.checkpoint->entry(tensor.name);
   if (value.dtype() != spec.dtype || !(value.shape() == spec.shape))
     fail("{}: tensor '{}' is {}{} and cannot become {}{}", tensor.description, tensor.name, spec.dtype, spec.shape,
@@ -60,12 +74,15 @@ void ParamValues::set_updates(ParamUpdates updates) {
   for (const auto& [param, update] : updates) {
     const Tensor tensor = find(param);
     const TensorSpec& spec = tensor.checkpoint->entry(tensor.name);
+    if (update.value != nullptr) refuse_blocks(tensor);
     if (update.value != nullptr && (update.value->dtype() != spec.dtype || !(update.value->shape() == spec.shape)))
       fail("{}: tensor '{}' is {}{} and cannot become {}{}", tensor.description, tensor.name, spec.dtype, spec.shape,
            update.value->dtype(), update.value->shape());
-    for (const ParamTerm& term : update.terms)
+    for (const ParamTerm& term : update.terms) {
+      if (term.magnitude && spec.shape.rank() != 2) refuse_blocks(tensor);
       if (const std::string obstacle = term.obstacle(spec.dtype, spec.shape); !obstacle.empty())
         fail("{}: nothing can be added to tensor '{}' like this: {}", tensor.description, tensor.name, obstacle);
+    }
   }
   updates_ = std::move(updates);
 }
@@ -87,9 +104,11 @@ std::optional<NormalStream> ParamValues::normal_stream(const std::string& param)
   return tensor.checkpoint->normal_stream(tensor.name);
 }
 
-std::span<const std::byte> ParamValues::bytes(const std::string& param) const {
+std::span<const std::byte> ParamValues::bytes(const std::string& param, DType dtype) const {
   if (const HostTensor* other = replacement(param)) return other->bytes();
   const Tensor tensor = find(param);
+  if (dtype == DType::kU8 && tensor.checkpoint->block_format(tensor.name) != nullptr)
+    return tensor.checkpoint->blocks(tensor.name);
   return tensor.checkpoint->bytes(tensor.name);
 }
 

@@ -39,9 +39,9 @@ class ParamValues {
 
   /// The random stream of a param with random weights; nothing if it has bytes.
   [[nodiscard]] std::optional<NormalStream> normal_stream(const std::string& param) const;
-  /// Its elements without updates, row-major, possibly unaligned; valid until release(param), or until the param
-  /// changes.
-  [[nodiscard]] std::span<const std::byte> bytes(const std::string& param) const;
+  /// Its elements without updates as a param of that dtype, row-major, possibly unaligned; valid until release(param),
+  /// or until the param changes. Blocks are a param of bytes.
+  [[nodiscard]] std::span<const std::byte> bytes(const std::string& param, DType dtype) const;
   /// Releases the checkpoint memory of bytes(param); it can be requested again.
   void release(const std::string& param) const;
 
@@ -52,6 +52,8 @@ class ParamValues {
     std::string description;  ///< of the checkpoint
   };
   [[nodiscard]] Tensor find(const std::string& param) const;
+  /// Throws Error for a tensor in blocks.
+  static void refuse_blocks(const Tensor& tensor);
   /// The replacement of the checkpoint's value; null if there is none.
   [[nodiscard]] const HostTensor* replacement(const std::string& param) const;
 

@@ -14,7 +14,7 @@
 namespace headroom {
 
 std::span<const std::byte> FoldingInput::elements(const ParamValues& params) const {
-  if (!param.empty()) return params.bytes(param);
+  if (!param.empty()) return params.bytes(param, type.dtype);
   return bytes.empty() ? std::as_bytes(std::span(&scale, 1)) : bytes;
 }
 
