@@ -113,9 +113,9 @@ OpenOptions open_options(const ModelArguments& arguments) {
 
 void add_device_arguments(CLI::App& command, ModelArguments& arguments) {
   command
-      .add_option(
-          "--device", arguments.device,
-          "auto, cpu, cuda, or cuda:N for GPU number N; auto is the first usable GPU, or the CPU if there is none")
+      .add_option("--device", arguments.device,
+                  "auto, cpu, cuda, cuda:N for GPU number N, or cuda:N-M; auto is the first usable GPU, or the CPU if "
+                  "there is none")
       ->check(device_name())
       ->type_name("DEVICE")
       ->capture_default_str();
