@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
+enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16, kAttention = 32 };
 
 /// An option that only some subjects of `bench` accept.
 struct Use {
@@ -20,16 +20,18 @@ struct Use {
   std::string_view who;  ///< the subjects in words
   std::vector<std::string> options;
 };
-const std::array<Use, 4>& uses() {
-  static const std::array<Use, 4> kUses = {
+const std::array<Use, 6>& uses() {
+  static const std::array<Use, 6> kUses = {
       {{kModel | kModels,
         "a model and the suite `models`",
         {"--opt",          "--auto-seconds",  "--max-error",      "--max-request-error",
          "--auto-refresh", "--baseline",      "--random-weights", "--batch",
          "--token-rows",   "--token-columns", "--reference-rows", "--reference-columns",
          "--text-tokens",  "--height",        "--width",          "--pass",
-         "--trials",       "--precision",     "--first-step",     "--floors",
-         "--strict",       "--lora",          "--cache-schedule"}},
+         "--precision",    "--first-step",    "--floors",         "--strict",
+         "--lora",         "--cache-schedule"}},
+       {kModel | kModels | kAttention, "a model and the suites `models` and `attention`", {"--trials"}},
+       {kAttention, "the suite `attention`", {"--tokens", "--heads", "--head-dim", "--causal", "--ranks"}},
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},
@@ -41,13 +43,14 @@ const std::array<Use, 4>& uses() {
 BenchSubject subject_of(const std::string& what) {
   if (what == "models") return kModels;
   if (what == "load") return kLoad;
+  if (what == "attention") return kAttention;
   if (what == "bodies") return kBodies;
   return what == "kernels" || what.empty() ? kKernels : kModel;  // --list alone lists the kernels too
 }
 
 /// A name that is similar to a suite's, and is no folder, was meant as the suite.
 void check_subject(const std::string& what) {
-  const std::vector<std::string> suites = {"kernels", "bodies", "models", "load"};
+  const std::vector<std::string> suites = {"kernels", "bodies", "models", "load", "attention"};
   std::error_code ignored;
   if (std::ranges::find(suites, what) != suites.end() || std::filesystem::is_directory(what, ignored)) return;
   if (const std::string meant = did_you_mean(what, suites); !meant.empty())
@@ -81,7 +84,7 @@ void check_bench_options(const CLI::App& command, const std::string& what, const
   if (what.empty() && command.count("--list") == 0)
     fail_usage(
         "MODEL is missing: a name from `headroom models`, the folder of a checkpoint, or a suite: kernels, bodies, "
-        "models or load");
+        "models, load or attention");
   check_subject(what);
   const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())
