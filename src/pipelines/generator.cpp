@@ -50,7 +50,7 @@ DeviceTarget target_of(const Backend& backend, const RequestOptions& options) {
   return target;
 }
 
-/// A copy of tensors of one backend on another, by way of the host: devices need not see each other's memory. Begun on
+/// A copy of tensors of one backend on another, through the host: devices need not see each other's memory. Begun on
 /// a thread where the first is current, and finished where the other is.
 class ConditioningCopy {
  public:
@@ -203,6 +203,12 @@ void Generator::on_rank(int rank, const std::function<void()>& body) {
 }
 
 Offloader& Generator::offloader_of(int rank) { return is_elsewhere(rank) ? *offloaders_.at(rank) : *offloader_; }
+
+std::vector<Session*> Generator::other_sessions() {
+  std::vector<Session*> sessions;
+  for (const DeviceStage& loop : other_loops_) sessions.push_back(loop.session.get());
+  return sessions;
+}
 
 void Generator::load_loop() {
   if (setup_) offloader_->load(*setup_);

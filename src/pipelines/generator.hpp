@@ -68,6 +68,8 @@ class Generator {
   [[nodiscard]] const Compiled& compiled() const noexcept { return denoise_.compiled; }
   [[nodiscard]] const Session& session() const noexcept { return *denoise_.session; }
   [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
+  /// The sessions of the loop of ranks 1, 2, ..., which run along with session().
+  [[nodiscard]] std::vector<Session*> other_sessions();
   /// The session of the loop's setup (Program::setup), a stage of its own; null if there is none.
   [[nodiscard]] Session* setup() const noexcept { return setup_ ? setup_->session.get() : nullptr; }
   /// The stages that run on the device, in order.

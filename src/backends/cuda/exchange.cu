@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/early_launch.cuh"
 #include "backends/cuda/exchange.cuh"
 
 namespace headroom::cuda {
@@ -143,6 +144,7 @@ __device__ void move(const ExchangePiece* pieces, int count, std::uint32_t block
 
 __global__ void __launch_bounds__(kThreads)
     exchange_kernel(const __grid_constant__ Exchange exchange, std::uint32_t blocks) {
+  wait_for_previous();
   std::uint32_t role = blockIdx.x / blocks;
   const std::uint32_t block = blockIdx.x % blocks;
   if (exchange.pushes > 0 && role-- == 0) return move<true>(exchange.push, exchange.pushes, block, exchange.is_stopped);
@@ -166,8 +168,8 @@ void launch_exchange(cudaStream_t stream, const Exchange& exchange) {
   for (int i = 0; i < exchange.pulls; ++i) blocks = std::max(blocks, blocks_of(exchange.pull[i].bytes));
   const int roles = (exchange.pushes > 0) + (exchange.pulls > 0) + exchange.keeps;
   if (roles == 0) return;
-  exchange_kernel<<<static_cast<unsigned>(roles * blocks), kThreads, 0, stream>>>(exchange,
-                                                                                  static_cast<std::uint32_t>(blocks));
+  launch_early(exchange_kernel, {dim3(static_cast<unsigned>(roles * blocks)), dim3(kThreads), stream}, exchange,
+               static_cast<std::uint32_t>(blocks));
 }
 
 }  // namespace headroom::cuda

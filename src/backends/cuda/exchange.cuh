@@ -6,8 +6,8 @@
 
 /// Exchanges between GPUs that store into each other's memory. Each ordered pair of ranks has a ring of slots in the
 /// receiver's memory. A sender copies a chunk into a slot and then raises a counter next to it; the receiver copies the
-/// chunk out and raises a counter at the sender, which may then write the slot again. Every block has slots and counters
-/// of its own, so blocks wait for no other block of their kernel.
+/// chunk out and raises a counter at the sender, which may then write the slot again. Every block has its own slots and
+/// counters, so blocks wait for no other block of their kernel.
 namespace headroom::cuda {
 
 inline constexpr int kMostRanks = 8;

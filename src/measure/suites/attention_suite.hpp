@@ -18,13 +18,13 @@ struct AttentionBenchOptions {
   int trials = 6;  ///< the fewest that have an interval
 };
 
-/// Times attention over whole sequences on one rank and on several, which take turns (run/ring_attention.hpp): bf16
-/// where the device has units for it, f32 elsewhere. Each result has the series "attention" and the memory that rank 0
+/// Times attention over whole sequences on one rank and on several, alternately (run/ring_attention.hpp): bf16 where
+/// the device has units for it, f32 elsewhere. Each result has the series "attention" and the memory that rank 0
 /// holds. Calls `on_progress` before each length, with its number. Throws OutOfMemory, and what Ranks throws.
 [[nodiscard]] ResultFile bench_attention(Backend& backend, const AttentionBenchOptions& options,
                                          const std::function<void(std::int64_t done)>& on_progress = {});
 
-/// Times, rates per rank beside one rank's, and memory beside what the scores would take.
+/// Times, rates per rank compared with one rank's, and memory compared with that of stored scores.
 [[nodiscard]] Printout to_attention_table(const ResultFile& file);
 
 }  // namespace headroom
