@@ -238,7 +238,7 @@ void add_switches(CLI::App& command, SwitchList& switches, std::string_view fall
 }
 
 std::string device_argument(const Device& device) {
-  return device.index == 0 ? std::string(name_of(device.kind)) : name_of(device);
+  return device.index == 0 && device.count == 0 ? std::string(name_of(device.kind)) : name_of(device);
 }
 
 std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {

@@ -185,6 +185,27 @@ TEST_F(GpuCommunicator, RecordingsAreReplayedWithRandomPauses) {
   }
 }
 
+TEST_F(GpuCommunicator, AHundredThousandReplaysEndWithTheRightBytes) {
+  const PieceCase piece = pieces()[2];
+  std::vector<Side> sides;
+  fill(sides, piece, 0);
+  run([&](int rank, Backend& backend, Communicator& communicator) {
+    Side& side = sides[static_cast<std::size_t>(rank)];
+    side.recording = backend.record(*side.stream, [&] { submit(side, piece, rank, communicator, *side.stream); });
+  });
+  fill(sides, piece, 1);
+  run([&](int rank, Backend&, Communicator& communicator) {
+    Side& side = sides[static_cast<std::size_t>(rank)];
+    for (int replay = 0; replay < 100'000; ++replay) {
+      if ((replay * 7 + rank * 13) % 5000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      communicator.meet();
+      side.recording->replay(*side.stream);
+    }
+    side.stream->synchronize();
+  });
+  expect_arrived(sides, piece, 1);
+}
+
 TEST_F(GpuCommunicator, ExchangesInALoopOnTheDevice) {
   const PieceCase piece = pieces()[3];
   std::vector<Side> sides;
