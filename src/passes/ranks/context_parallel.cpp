@@ -309,34 +309,18 @@ class GraphSharer {
 
     Ints split;
     for (int i = 0; i < ulysses; ++i) split.push_back(share_of(heads, i, ulysses));
-    std::vector<ValueId> qkv(inputs.begin(), inputs.begin() + 3);
-    if (!exchange.is_alone()) exchange_heads(exchange, split, shared, qkv);
-    const ValueId q = qkv[0], k = qkv[1], v = qkv[2];
+    const auto exchanged = [&](std::size_t operand) {
+      if (exchange.is_alone()) return inputs[operand];
+      const Ints tokens = extents_of(shared.operands[operand].stretches, exchange.ranks);
+      return swap_heads_and_tokens(heads_for_tokens(exchange, swap_heads_and_tokens(inputs[operand]), tokens, split));
+    };
+    const ValueId q = exchanged(0), k = exchanged(1), v = exchanged(2);
     const ValueId out = ring.is_alone() ? emit_node(Op::kAttention, {q, k, v}, node_->attributes)[0]
                                         : attend_in_ring(ring, q, k, v, shared.operands[1].stretches);
     if (!exchange.is_alone())
       swap_heads_and_tokens(tokens_for_heads(exchange, swap_heads_and_tokens(out),
                                              extents_of(shared.operands[0].stretches, exchange.ranks), split));
     end_with_results();
-  }
-
-  /// Heads for tokens: queries, keys and values in one exchange if they are alike, since a short one takes as long as
-  /// it waits.
-  void exchange_heads(const Group& group, const Ints& split, const SharedNode& shared, std::vector<ValueId>& qkv) {
-    const auto tokens = [&](std::size_t i) { return extents_of(shared.operands[i].stretches, group.ranks); };
-    const bool are_alike = graph_.type(qkv[1]) == graph_.type(qkv[0]) && graph_.type(qkv[2]) == graph_.type(qkv[0]) &&
-                           tokens(1) == tokens(0) && tokens(2) == tokens(0);
-    for (ValueId& x : qkv) x = swap_heads_and_tokens(x);
-    if (are_alike) {
-      const std::int64_t batch = graph_.type(qkv[0]).shape[0];
-      const ValueId all = heads_for_tokens(group, join(qkv, 0), tokens(0), split);
-      for (std::size_t i = 0; i < qkv.size(); ++i)
-        qkv[i] = emit(Op::kSlice, {all},
-                      {{attr::kAxis, 0}, {attr::kStart, static_cast<std::int64_t>(i) * batch}, {attr::kExtent, batch}});
-    } else {
-      for (std::size_t i = 0; i < qkv.size(); ++i) qkv[i] = heads_for_tokens(group, qkv[i], tokens(i), split);
-    }
-    for (ValueId& x : qkv) x = swap_heads_and_tokens(x);
   }
 
   /// Exchanges are of [batch, tokens, heads, head_dim], as linear layers write and read it, so that nothing is copied
