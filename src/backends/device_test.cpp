@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "backends/rank_backend.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -100,6 +101,16 @@ TEST_F(DeviceOnGpu, HasAnIdentity) {
   EXPECT_EQ(identity->name, survey_gpus().gpus.front().name);
   EXPECT_THAT(identity->uuid, MatchesRegex("(GPU|MIG)-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
   EXPECT_THAT(identity->pci_bus_id, MatchesRegex("[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\\.[0-9]"));
+}
+
+TEST_F(DeviceOnGpu, HasRanksOnTheNamedGpusAlone) {
+  const std::unique_ptr<Backend> one = make_backend(Device{.kind = DeviceKind::kCuda, .index = 0, .count = 1});
+  auto& ranks = dynamic_cast<RankBackend&>(*one);
+  EXPECT_EQ(&ranks.backend_of_rank(0), one.get());
+  const Failure failure = failure_of([&] { (void)ranks.backend_of_rank(1); });
+  EXPECT_EQ(failure.code, ExitCode::kUsage);
+  EXPECT_EQ(failure.sentence,
+            "device cuda:0 has 1 GPU, and rank 1 of a request needs another: name more GPUs, or give cp=1");
 }
 
 /// On a machine with several GPUs each is one of its own, and computes.

@@ -16,7 +16,7 @@ class RankBackend {
   /// The backend of a rank's device: this one for rank 0, for others one that is opened at the first call and lives as
   /// long as this one. The current device of the calling thread stays. Throws a usage Error if there are too few.
   [[nodiscard]] virtual Backend& backend_of_rank(int rank) = 0;
-  /// Connects the devices of all ranks of the team. Throws Error if they cannot write to each other's memory.
+  /// Connects the devices of all ranks of the team. Throws a usage Error if there are too many.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Communicator>> connect(const std::shared_ptr<RankTeam>& team) = 0;
 };
 

@@ -15,7 +15,7 @@ namespace headroom {
 /// part of the threads.
 class Ranks {
  public:
-  /// `backend`, that of rank 0, must outlive this. Throws Error if there are too few devices or they are not joined.
+  /// `backend`, that of rank 0, must outlive this. Throws a usage Error if there are too few devices.
   Ranks(Backend& backend, int count);
 
   [[nodiscard]] int count() const noexcept { return team_->ranks(); }

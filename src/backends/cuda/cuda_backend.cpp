@@ -276,7 +276,7 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> connect(const std::shared_ptr<RankTeam>& team) override {
     std::vector<int> gpus;
     for (int rank = 0; rank < team->ranks(); ++rank) gpus.push_back(device_ + rank);
-    return cuda::connect_gpus(team, gpus);
+    return cuda::connect_gpus(team, gpus, cuda::best_link_memory(gpus));
   }
 
   [[nodiscard]] std::unique_ptr<DeviceTrace> make_trace() override { return cuda::make_cupti_trace(); }

@@ -1,11 +1,13 @@
-// Ranks on GPUs of one process that store into each other's memory (exchange.cuh). The slots are allocated by
-// cudaMalloc, since memory of a pool or with addresses of its own is visible to its device alone.
+// Ranks on GPUs of one process that store into slots in each other's memory (exchange.cuh), or in the host's if the
+// GPUs are not joined. Slots on a GPU are allocated by cudaMalloc, since memory of a pool or with addresses of its own
+// is visible to its device alone.
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "backends/backend.hpp"
@@ -36,27 +38,31 @@ class OnGpu {
 /// it has taken, and of both as this GPU had counted before an exchange.
 class LinkMemory {
  public:
-  LinkMemory(int gpu, int ranks) : gpu_(gpu), ranks_(static_cast<std::uint64_t>(ranks)) {
+  LinkMemory(int gpu, int ranks, LinkMemoryKind kind)
+      : gpu_(gpu), ranks_(static_cast<std::uint64_t>(ranks)), kind_(kind) {
     const OnGpu on(gpu_);
     void* memory = nullptr;
-    check(cudaMalloc(&memory, ranks_ * kPairSlotBytes + word_bytes()));
+    const std::uint64_t bytes = ranks_ * kPairSlotBytes + word_bytes();
+    check(kind == LinkMemoryKind::kReceiver
+              ? cudaMalloc(&memory, bytes)
+              : cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
     slots_ = static_cast<char*>(memory);
     words_ = reinterpret_cast<std::uint32_t*>(slots_ + ranks_ * kPairSlotBytes);
     const cudaError_t status = clear_words();
-    if (status != cudaSuccess) report(cudaFree(slots_));  // a destructor would not run
+    if (status != cudaSuccess) report(free());  // a destructor would not run
     check(status);
   }
   ~LinkMemory() {
     int before = 0;
     report(cudaGetDevice(&before));
     report(cudaSetDevice(gpu_));
-    report(cudaFree(slots_));
+    report(free());
     report(cudaSetDevice(before));
   }
   LinkMemory(const LinkMemory&) = delete;
   LinkMemory& operator=(const LinkMemory&) = delete;
 
-  [[nodiscard]] int gpu() const { return gpu_; }
+  /// Waits for the GPU, and counts from 0 again.
   void forget() {
     const OnGpu on(gpu_);
     check(cudaDeviceSynchronize());
@@ -76,12 +82,18 @@ class LinkMemory {
     return words_ + (kind * ranks_ + static_cast<std::uint64_t>(rank)) * kPairWords;
   }
   cudaError_t clear_words() {
+    if (kind_ == LinkMemoryKind::kHost) {
+      std::memset(words_, 0, word_bytes());
+      return cudaSuccess;
+    }
     const cudaError_t status = cudaMemset(words_, 0, word_bytes());
     return status != cudaSuccess ? status : cudaDeviceSynchronize();
   }
+  cudaError_t free() { return kind_ == LinkMemoryKind::kReceiver ? cudaFree(slots_) : cudaFreeHost(slots_); }
 
   int gpu_;
   std::uint64_t ranks_;
+  LinkMemoryKind kind_;
   char* slots_ = nullptr;
   std::uint32_t* words_ = nullptr;
 };
@@ -89,14 +101,19 @@ class LinkMemory {
 /// The memory of all ranks, and the word that stops their exchanges.
 class Links {
  public:
-  Links(std::shared_ptr<RankTeam> team, std::span<const int> gpus) : team_(std::move(team)) {
-    require_access(gpus);
+  Links(std::shared_ptr<RankTeam> team, std::span<const int> gpus, LinkMemoryKind kind) : team_(std::move(team)) {
+    if (gpus.size() > kMostRanks) fail_usage("cp={}: at most {} GPUs exchange data", gpus.size(), kMostRanks);
+    if (kind == LinkMemoryKind::kReceiver) enable_access(gpus);
+    for (const int gpu : gpus) {
+      const OnGpu on(gpu);
+      most_blocks_ = std::min(most_blocks_, resident_blocks());
+    }
     void* host = nullptr;
     check(cudaHostAlloc(&host, sizeof(std::uint32_t), cudaHostAllocMapped | cudaHostAllocPortable));
     is_stopped_ = static_cast<std::uint32_t*>(host);
     stop(false);
     try {
-      for (const int gpu : gpus) memory_.push_back(std::make_unique<LinkMemory>(gpu, static_cast<int>(gpus.size())));
+      for (const int gpu : gpus) memory_.push_back(std::make_unique<LinkMemory>(gpu, team_->ranks(), kind));
     } catch (...) {
       report(cudaFreeHost(is_stopped_));
       throw;
@@ -115,19 +132,13 @@ class Links {
     return std::atomic_ref(*is_stopped_).load(std::memory_order_acquire) != 0;
   }
   [[nodiscard]] const std::uint32_t* stop_word() const { return is_stopped_; }
+  [[nodiscard]] int most_blocks() const { return most_blocks_; }
 
  private:
-  static void require_access(std::span<const int> gpus) {
-    if (gpus.size() > kMostRanks) fail_usage("cp={}: at most {} GPUs exchange data", gpus.size(), kMostRanks);
+  static void enable_access(std::span<const int> gpus) {
     for (const int gpu : gpus)
       for (const int other : gpus) {
         if (gpu == other) continue;
-        int can = 0;
-        check(cudaDeviceCanAccessPeer(&can, gpu, other));
-        if (can == 0)
-          fail(
-              "cuda:{} cannot write to the memory of cuda:{}: ranks need GPUs joined by NVLink, or PCIe that lets them",
-              gpu, other);
         const OnGpu on(gpu);
         const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
         if (status == cudaErrorPeerAccessAlreadyEnabled)
@@ -138,6 +149,7 @@ class Links {
   }
 
   std::shared_ptr<RankTeam> team_;
+  int most_blocks_ = kMostBlocks;        // that every GPU has room for
   std::uint32_t* is_stopped_ = nullptr;  // mapped host memory
   std::vector<std::unique_ptr<LinkMemory>> memory_;
 };
@@ -171,7 +183,7 @@ class GpuCommunicator final : public Communicator {
     if (links_->is_stopped()) throw RankStopped();
     meet_unless_recorded(native);
     const LinkMemory& own = links_->of(rank_);
-    Exchange exchange{.is_stopped = links_->stop_word()};
+    Exchange exchange{.most_blocks = links_->most_blocks(), .is_stopped = links_->stop_word()};
     for (const auto& [to, from] : sent) {
       const LinkMemory& there = links_->of(to);
       exchange.push[exchange.pushes++] = {.rows = address_of(from),
@@ -219,10 +231,20 @@ class GpuCommunicator final : public Communicator {
 
 }  // namespace
 
+LinkMemoryKind best_link_memory(std::span<const int> gpus) {
+  for (const int gpu : gpus)
+    for (const int other : gpus) {
+      int can = 1;
+      if (gpu != other) check(cudaDeviceCanAccessPeer(&can, gpu, other));
+      if (can == 0) return LinkMemoryKind::kHost;
+    }
+  return LinkMemoryKind::kReceiver;
+}
+
 std::vector<std::shared_ptr<Communicator>> connect_gpus(const std::shared_ptr<RankTeam>& team,
-                                                        std::span<const int> gpus) {
+                                                        std::span<const int> gpus, LinkMemoryKind kind) {
   HR_CHECK_EQ(static_cast<int>(gpus.size()), team->ranks());
-  const auto links = std::make_shared<Links>(team, gpus);
+  const auto links = std::make_shared<Links>(team, gpus, kind);
   std::vector<std::shared_ptr<Communicator>> communicators;
   for (int rank = 0; rank < team->ranks(); ++rank)
     communicators.push_back(std::make_shared<GpuCommunicator>(links, rank));
@@ -230,7 +252,7 @@ std::vector<std::shared_ptr<Communicator>> connect_gpus(const std::shared_ptr<Ra
 }
 
 void copy_kept(Stream& stream, const Communicator::Kept& kept) {
-  Exchange exchange{.keep = kept_piece(kept)};
+  Exchange exchange{.keep = kept_piece(kept), .most_blocks = kMostBlocks};
   exchange.keeps = 1;
   launch_exchange(static_cast<cudaStream_t>(stream.native_handle()), exchange);
   check(cudaGetLastError());

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cuda/communicator.cuh"
 #include "backends/cuda/gpu_test.hpp"
 #include "backends/rank_backend.hpp"
 #include "backends/region_recording.hpp"
@@ -47,7 +48,7 @@ struct Side {
   std::unique_ptr<Recording> recording;
 };
 
-class GpuCommunicator : public GpuTest {
+class GpuCommunicator : public GpuTest, public testing::WithParamInterface<cuda::LinkMemoryKind> {
  protected:
   static constexpr int kRanks = 2;
 
@@ -61,7 +62,10 @@ class GpuCommunicator : public GpuTest {
       GTEST_SKIP() << "needs two GPUs: " << error.what();
     }
     team_ = std::make_shared<RankTeam>(kRanks);
-    communicators_ = devices_->connect(team_);
+    constexpr int kGpus[] = {0, 1};
+    if (GetParam() == cuda::LinkMemoryKind::kReceiver && cuda::best_link_memory(kGpus) != GetParam())
+      GTEST_SKIP() << "needs GPUs that can write each other's memory";
+    communicators_ = cuda::connect_gpus(team_, kGpus, GetParam());
   }
 
   void run(const std::function<void(int rank, Backend& backend, Communicator& communicator)>& body) {
@@ -113,9 +117,8 @@ class GpuCommunicator : public GpuTest {
   }
 
   void expect_arrived(std::vector<Side>& sides, const PieceCase& piece, int number) {
-    for (int rank = 0; rank < kRanks; ++rank) {
+    run([&](int rank, Backend& backend, Communicator&) {
       Side& side = sides[static_cast<std::size_t>(rank)];
-      Backend& backend = *backends_[static_cast<std::size_t>(rank)];
       std::size_t wrong = 0;
       const auto check = [&](const Buffer& buffer, int from) {
         std::vector<std::uint8_t> bytes(buffer.bytes());
@@ -132,7 +135,7 @@ class GpuCommunicator : public GpuTest {
       check(side.kept, rank);
       EXPECT_EQ(wrong, 0U) << "of " << piece.received.rows << " rows of " << piece.received.row_bytes
                            << " bytes on rank " << rank << ", run " << number;
-    }
+    });
   }
 
   [[nodiscard]] std::vector<Backend*>& backends() { return backends_; }
@@ -144,7 +147,13 @@ class GpuCommunicator : public GpuTest {
   std::vector<std::shared_ptr<Communicator>> communicators_;
 };
 
-TEST_F(GpuCommunicator, BothRanksGetWhatTheOtherSends) {
+INSTANTIATE_TEST_SUITE_P(Links, GpuCommunicator,
+                         testing::Values(cuda::LinkMemoryKind::kReceiver, cuda::LinkMemoryKind::kHost),
+                         [](const auto& given) {
+                           return given.param == cuda::LinkMemoryKind::kReceiver ? "BetweenGpus" : "ThroughTheHost";
+                         });
+
+TEST_P(GpuCommunicator, BothRanksGetWhatTheOtherSends) {
   for (const PieceCase& piece : pieces()) {
     std::vector<Side> sides;
     for (int number = 0; number < 3; ++number) {
@@ -159,7 +168,7 @@ TEST_F(GpuCommunicator, BothRanksGetWhatTheOtherSends) {
   }
 }
 
-TEST_F(GpuCommunicator, RecordingsAreReplayedWithRandomPauses) {
+TEST_P(GpuCommunicator, RecordingsAreReplayedWithRandomPauses) {
   for (const PieceCase& piece : {pieces()[3], pieces()[7]}) {
     std::vector<Side> sides;
     fill(sides, piece, 0);
@@ -185,7 +194,7 @@ TEST_F(GpuCommunicator, RecordingsAreReplayedWithRandomPauses) {
   }
 }
 
-TEST_F(GpuCommunicator, AHundredThousandReplaysEndWithTheRightBytes) {
+TEST_P(GpuCommunicator, AHundredThousandReplaysEndWithTheRightBytes) {
   const PieceCase piece = pieces()[2];
   std::vector<Side> sides;
   fill(sides, piece, 0);
@@ -206,7 +215,7 @@ TEST_F(GpuCommunicator, AHundredThousandReplaysEndWithTheRightBytes) {
   expect_arrived(sides, piece, 1);
 }
 
-TEST_F(GpuCommunicator, ExchangesInALoopOnTheDevice) {
+TEST_P(GpuCommunicator, ExchangesInALoopOnTheDevice) {
   const PieceCase piece = pieces()[3];
   std::vector<Side> sides;
   fill(sides, piece, 0);
@@ -229,7 +238,7 @@ TEST_F(GpuCommunicator, ExchangesInALoopOnTheDevice) {
   }
 }
 
-TEST_F(GpuCommunicator, ARankThatThrowsEndsTheOtherAndTheNextRunWorks) {
+TEST_P(GpuCommunicator, ARankThatThrowsEndsTheOtherAndTheNextRunWorks) {
   const PieceCase piece = pieces()[3];
   std::vector<Side> sides;
   fill(sides, piece, 0);

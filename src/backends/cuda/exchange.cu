@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kLooksBetweenStops = 256;
-constexpr int kInFlight = 4;  // loads of a thread
+constexpr int kInFlight = 4;      // loads of a thread
+constexpr int kBlocksAtOnce = 2;  // on a multiprocessor
 
 __device__ __forceinline__ std::uint32_t acquire(const std::uint32_t* word) {
   std::uint32_t value;
@@ -85,17 +86,18 @@ __device__ void copy_bytes(const RowAddress& from, std::uint64_t read_at, const 
 }
 
 /// Blocks that share a piece: both sides of it compute the same.
-__host__ __device__ inline std::uint64_t blocks_of(std::uint64_t bytes) {
+__host__ __device__ inline std::uint64_t blocks_of(std::uint64_t bytes, std::uint64_t most) {
   const std::uint64_t blocks = (bytes + kLeastBlockBytes - 1) / kLeastBlockBytes;
-  return blocks < 1 ? 1 : blocks > kMostBlocks ? kMostBlocks : blocks;
+  return blocks < 1 ? 1 : blocks > most ? most : blocks;
 }
 
 /// The part of a piece that a block moves.
 struct Part {
   std::uint64_t begin, end;
 
-  __device__ Part(std::uint64_t bytes, std::uint64_t block) {
-    const std::uint64_t blocks = blocks_of(bytes), share = ((bytes + blocks - 1) / blocks + 127) / 128 * 128;
+  __device__ Part(std::uint64_t bytes, std::uint64_t block, int most_blocks) {
+    const std::uint64_t blocks = blocks_of(bytes, most_blocks),
+                        share = ((bytes + blocks - 1) / blocks + 127) / 128 * 128;
     begin = block * share < bytes ? block * share : bytes;
     end = begin + share < bytes ? begin + share : bytes;
   }
@@ -110,19 +112,20 @@ struct Part {
 
 /// Moves the block's part of all pieces in one direction, a chunk of each in turn.
 template <bool kPushes>
-__device__ void move(const ExchangePiece* pieces, int count, std::uint32_t block, const std::uint32_t* is_stopped) {
+__device__ void move(const ExchangePiece* pieces, int count, std::uint32_t block, int most_blocks,
+                     const std::uint32_t* is_stopped) {
   std::uint32_t before[kMostRanks - 1], most = 0;
   const std::uint32_t word = block * kCounterStride;
   for (int i = 0; i < count; ++i) {
     before[i] = pieces[i].count[word];
-    const std::uint32_t chunks = Part(pieces[i].bytes, block).chunks();
+    const std::uint32_t chunks = Part(pieces[i].bytes, block, most_blocks).chunks();
     most = chunks > most ? chunks : most;
   }
   __syncthreads();  // all have read the counts
   for (std::uint32_t chunk = 0; chunk < most; ++chunk)
     for (int i = 0; i < count; ++i) {
       const ExchangePiece& piece = pieces[i];
-      const Part part(piece.bytes, block);
+      const Part part(piece.bytes, block, most_blocks);
       if (chunk >= part.chunks()) continue;
       const std::uint32_t number = before[i] + chunk;  // of all between the two ranks, from 0
       char* const slot = piece.slots + (std::uint64_t{block} * kSlots + number % kSlots) * std::uint64_t{kSlotBytes};
@@ -139,18 +142,21 @@ __device__ void move(const ExchangePiece* pieces, int count, std::uint32_t block
       if (threadIdx.x == 0) release(kPushes ? piece.arrived + word : piece.taken + word, number + 1);
     }
   if (threadIdx.x == 0)
-    for (int i = 0; i < count; ++i) pieces[i].count[word] = before[i] + Part(pieces[i].bytes, block).chunks();
+    for (int i = 0; i < count; ++i)
+      pieces[i].count[word] = before[i] + Part(pieces[i].bytes, block, most_blocks).chunks();
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     exchange_kernel(const __grid_constant__ Exchange exchange, std::uint32_t blocks) {
   wait_for_previous();
   std::uint32_t role = blockIdx.x / blocks;
   const std::uint32_t block = blockIdx.x % blocks;
-  if (exchange.pushes > 0 && role-- == 0) return move<true>(exchange.push, exchange.pushes, block, exchange.is_stopped);
-  if (exchange.pulls > 0 && role-- == 0) return move<false>(exchange.pull, exchange.pulls, block, exchange.is_stopped);
+  if (exchange.pushes > 0 && role-- == 0)
+    return move<true>(exchange.push, exchange.pushes, block, exchange.most_blocks, exchange.is_stopped);
+  if (exchange.pulls > 0 && role-- == 0)
+    return move<false>(exchange.pull, exchange.pulls, block, exchange.most_blocks, exchange.is_stopped);
   const KeptPiece& kept = exchange.keep;
-  const Part part(kept.bytes, block);
+  const Part part(kept.bytes, block, exchange.most_blocks);
   if (part.begin < part.end) copy_bytes(kept.from, part.begin, kept.to, part.begin, part.end - part.begin);
 }
 
@@ -162,10 +168,21 @@ std::uint32_t unit_of(const void* address, std::uint64_t row_bytes, std::uint64_
   return static_cast<std::uint32_t>(all & (0 - all));
 }
 
+int resident_blocks() {
+  constexpr int kRoles = 3;
+  int device = 0, multiprocessors = 0, at_once = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess ||
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at_once, exchange_kernel, kThreads, 0) != cudaSuccess)
+    return 1;
+  return std::clamp(multiprocessors * at_once / kRoles, 1, kMostBlocks);
+}
+
 void launch_exchange(cudaStream_t stream, const Exchange& exchange) {
-  std::uint64_t blocks = exchange.keeps > 0 ? blocks_of(exchange.keep.bytes) : 1;
-  for (int i = 0; i < exchange.pushes; ++i) blocks = std::max(blocks, blocks_of(exchange.push[i].bytes));
-  for (int i = 0; i < exchange.pulls; ++i) blocks = std::max(blocks, blocks_of(exchange.pull[i].bytes));
+  const auto most = static_cast<std::uint64_t>(exchange.most_blocks);
+  std::uint64_t blocks = exchange.keeps > 0 ? blocks_of(exchange.keep.bytes, most) : 1;
+  for (int i = 0; i < exchange.pushes; ++i) blocks = std::max(blocks, blocks_of(exchange.push[i].bytes, most));
+  for (int i = 0; i < exchange.pulls; ++i) blocks = std::max(blocks, blocks_of(exchange.pull[i].bytes, most));
   const int roles = (exchange.pushes > 0) + (exchange.pulls > 0) + exchange.keeps;
   if (roles == 0) return;
   launch_early(exchange_kernel, {dim3(static_cast<unsigned>(roles * blocks)), dim3(kThreads), stream}, exchange,

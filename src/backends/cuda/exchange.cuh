@@ -5,13 +5,13 @@
 #include <cstdint>
 
 /// Exchanges between GPUs that store into each other's memory. Each ordered pair of ranks has a ring of slots in the
-/// receiver's memory. A sender copies a chunk into a slot and then raises a counter next to it; the receiver copies the
-/// chunk out and raises a counter at the sender, which may then write the slot again. Every block has its own slots and
-/// counters, so blocks wait for no other block of their kernel.
+/// receiver's memory, or the host's. A sender copies a chunk into a slot and then raises a counter next to it; the
+/// receiver copies the chunk out and raises a counter at the sender, which may then write the slot again. Every block
+/// has its own slots and counters, so blocks wait for no other block of their kernel.
 namespace headroom::cuda {
 
 inline constexpr int kMostRanks = 8;
-inline constexpr int kMostBlocks = 24;  ///< in either direction
+inline constexpr int kMostBlocks = 64;  ///< in either direction
 inline constexpr int kSlots = 4;
 inline constexpr std::uint32_t kSlotBytes = std::uint32_t{64} << 10;
 /// Bytes that one block moves at least; each has a cache line for a counter.
@@ -46,6 +46,7 @@ struct Exchange {
   int pushes = 0, pulls = 0, keeps = 0;
   ExchangePiece push[kMostRanks - 1] = {}, pull[kMostRanks - 1] = {};
   KeptPiece keep = {};
+  int most_blocks = 1;                        ///< in either direction: the same on all ranks, and all resident at once
   const std::uint32_t* is_stopped = nullptr;  ///< mapped: non-zero ends all waiting
 };
 
@@ -55,6 +56,8 @@ inline constexpr std::uint64_t kPairWords = std::uint64_t{kMostBlocks} * kCounte
 
 /// `unit` of an address.
 [[nodiscard]] std::uint32_t unit_of(const void* address, std::uint64_t row_bytes, std::uint64_t pitch, bool contiguous);
+/// Blocks in either direction that are resident at once on the current GPU, together with those that keep.
+[[nodiscard]] int resident_blocks();
 void launch_exchange(cudaStream_t stream, const Exchange& exchange);
 
 }  // namespace headroom::cuda
