@@ -367,16 +367,17 @@ void Generator::prepare(std::span<const ImageRequest> images) {
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] {
     const std::vector<DeviceStage*> loops = this->loops();
-    std::optional<ConditioningCopy> copy;
-    for (int rank = 0; rank < std::ssize(loops); ++rank) {
-      Session& session = *loops[static_cast<std::size_t>(rank)]->session;
-      if (is_elsewhere(rank) && !copy) copy.emplace(conditioning, backend_);
-      on_rank(rank, [&] {
-        pipeline_.set_image_inputs(session, request_, images,
-                                   is_elsewhere(rank) ? copy->on(ranks_->backend(rank)) : conditioning);
-        if (is_elsewhere(rank)) session.stream().synchronize();  // it reads the copy
-      });
+    if (!is_elsewhere(1)) {
+      for (DeviceStage* const loop : loops) pipeline_.set_image_inputs(*loop->session, request_, images, conditioning);
+      return;
     }
+    const ConditioningCopy copy(conditioning, backend_);
+    ranks_->run([&](int rank) {
+      Session& session = *loops[static_cast<std::size_t>(rank)]->session;
+      pipeline_.set_image_inputs(session, request_, images,
+                                 is_elsewhere(rank) ? copy.on(ranks_->backend(rank)) : conditioning);
+      session.stream().synchronize();  // it reads the copy
+    });
   });
   if (!setup_) return;
   offloader_->expect(&denoise_);
