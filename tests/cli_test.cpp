@@ -412,11 +412,21 @@ TEST_F(CliTest, BenchRefusesOptionsThatWouldChangeNothing) {
   const std::string of_model = "it is for a model and the suite `models`";
   for (const std::string& suite :
        std::vector<std::string>{"kernels --filter nothing", "bodies", "load", "kernels --list", "--list"})
-    for (const char* option :
-         {"--opt warp", "--first-step", "--height 8", "--text-tokens 8", "--random-weights 0", "--baseline bf16",
-          "--batch 4", "--trials 3", "--precision 5%", "--auto-seconds 1", "--auto-refresh"})
+    for (const char* option : {"--opt warp", "--first-step", "--height 8", "--text-tokens 8", "--random-weights 0",
+                               "--baseline bf16", "--batch 4", "--precision 5%", "--auto-seconds 1", "--auto-refresh"})
       expect_error("bench " + suite + " " + option, 2,
                    AllOf(HasSubstr(std::string(option).substr(0, std::string(option).find(' '))), HasSubstr(of_model)));
+  expect_error("bench kernels --filter nothing --trials 3", 2,
+               HasSubstr("it is for a model and the suites `models` and `attention`"));
+  expect_error("bench load --tokens 64", 2,
+               HasSubstr("--tokens would change nothing of `bench load`: it is for the suite "));
+  expect_error("bench attention --batch 2", 2, HasSubstr("--batch would change nothing of `bench attention`"));
+  expect_error("bench attention --device cpu --tokens 3 --ranks 2", 2,
+               HasSubstr("3 tokens cannot be shared by 2 ranks"));
+  const Outcome attention = headroom(
+      "bench attention --device cpu --tokens 40,64 --heads 2 --head-dim 16 --causal --ranks 2 --trials 3 --quiet");
+  EXPECT_EQ(attention.code, 0) << attention.err;
+  EXPECT_THAT(attention.out, AllOf(HasSubstr("of one rank"), HasSubstr("\n    64      2 ")));
   expect_error("bench load --list", 2, HasSubstr("--list would change nothing of `bench load`"));
   expect_error("bench load --filter x", 2, HasSubstr("--filter would change nothing of `bench load`"));
   expect_error("bench kernels --lora x", 2, HasSubstr("--lora would change nothing of `bench kernels`"));
@@ -592,8 +602,7 @@ TEST_F(CliTest, MissingThingsAreNamed) {
                HasSubstr("flux-512x5000+1: config.json: num_layers is 5000"));
   expect_error("bench " + fashion_ + " --device cuda", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
   expect_error("bench " + fashion_ + " --device cuda:1", 1, AnyOf(HasSubstr("CUDA"), HasSubstr("NVIDIA")));
-  expect_error("bench " + fashion_ + " --device gpu", 2,
-               HasSubstr("device 'gpu': expected auto, cpu, cuda, or cuda:N"));
+  expect_error("bench " + fashion_ + " --device gpu", 2, HasSubstr("device 'gpu': expected auto, cpu, cuda, cuda:N"));
   expect_error("bench " + folder().string(), 1, HasSubstr("config.json"));
   expect_error("forward " + fashion_ + " --inputs /nowhere.safetensors --out x", 1, HasSubstr("/nowhere.safetensors"));
   expect_error(

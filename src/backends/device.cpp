@@ -29,7 +29,8 @@ std::string list_gpus(const GpuSurvey& survey) {
 
 std::string name_of(const Device& device) {
   if (device.kind != DeviceKind::kCuda) return std::string(name_of(device.kind));
-  return fmt::format("{}:{}", name_of(device.kind), device.index);
+  const std::string first = fmt::format("{}:{}", name_of(device.kind), device.index);
+  return device.count < 2 ? first : fmt::format("{}-{}", first, device.index + device.count - 1);
 }
 
 DeviceRequest parse_device(std::string_view text) {
@@ -37,14 +38,24 @@ DeviceRequest parse_device(std::string_view text) {
   if (text == "auto") return {};
   if (text == "cpu") return {.kind = DeviceKind::kCpu};
   if (text == "cuda") return {.kind = DeviceKind::kCuda};
-  int index = -1;
+  const auto number = [](std::string_view digits) {
+    int value = -1;
+    const char* const last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, value);
+    return error != std::errc{} || end != last ? -1 : value;
+  };
+  int first = -1, last = -1;
   if (text.starts_with(kIndexed)) {
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data() + kIndexed.size(), last, index);
-    if (error != std::errc{} || end != last) index = -1;
+    const std::string_view range = text.substr(kIndexed.size());
+    const std::size_t dash = range.find('-', 1);
+    first = number(range.substr(0, dash));
+    last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+    if (dash != std::string_view::npos && last >= first && first >= 0)
+      return {.kind = DeviceKind::kCuda, .index = first, .count = last - first + 1};
   }
-  if (index < 0) fail_usage("device '{}': expected auto, cpu, cuda, or cuda:N for the GPU of that number", text);
-  return {.kind = DeviceKind::kCuda, .index = index};
+  if (first < 0 || last != first)
+    fail_usage("device '{}': expected auto, cpu, cuda, cuda:N for the GPU of that number, or cuda:N-M", text);
+  return {.kind = DeviceKind::kCuda, .index = first};
 }
 
 Device choose_device(const DeviceRequest& request, const GpuSurvey& survey) {
@@ -54,12 +65,17 @@ Device choose_device(const DeviceRequest& request, const GpuSurvey& survey) {
     if (usable == survey.gpus.end()) return {};
     return {.kind = DeviceKind::kCuda, .index = static_cast<int>(usable - survey.gpus.begin())};
   }
-  const Device asked{.kind = DeviceKind::kCuda, .index = request.index};
+  const Device asked{.kind = DeviceKind::kCuda, .index = request.index, .count = request.count};
   if (survey.gpus.empty()) fail("device {} was asked for, but {}", name_of(*request.kind), survey.obstacle);
-  if (static_cast<std::size_t>(asked.index) >= survey.gpus.size())
-    fail_usage("device {} was asked for, but {}", name_of(asked), list_gpus(survey));
-  const GpuSurvey::Gpu& gpu = survey.gpus[static_cast<std::size_t>(asked.index)];
-  if (!gpu.obstacle.empty()) fail("device {} was asked for, but {}", name_of(asked), gpu.obstacle);
+  for (int index = asked.index; index < asked.index + std::max(1, asked.count); ++index) {
+    if (static_cast<std::size_t>(index) >= survey.gpus.size())
+      fail_usage("device {} was asked for, but {}", name_of(asked), list_gpus(survey));
+    const GpuSurvey::Gpu& gpu = survey.gpus[static_cast<std::size_t>(index)];
+    if (!gpu.obstacle.empty()) {
+      const Device obstructed{.kind = DeviceKind::kCuda, .index = index};
+      fail("device {} was asked for, but {}", name_of(obstructed), gpu.obstacle);
+    }
+  }
   return asked;
 }
 
@@ -69,7 +85,8 @@ Device find_device(std::string_view text) {
 }
 
 Device device_of(const Backend& backend) {
-  return {.kind = backend.properties().target.device, .index = gpu_of(backend).value_or(GpuIdentity{}).index};
+  const GpuIdentity gpu = gpu_of(backend).value_or(GpuIdentity{});
+  return {.kind = backend.properties().target.device, .index = gpu.index, .count = gpu.count};
 }
 
 std::string pci_bus_id_of(const Backend& backend) { return gpu_of(backend).value_or(GpuIdentity{}).pci_bus_id; }
@@ -77,7 +94,7 @@ std::string pci_bus_id_of(const Backend& backend) { return gpu_of(backend).value
 std::unique_ptr<Backend> make_backend(const Device& device, int threads) {
   if (device.kind == DeviceKind::kCpu) return make_cpu_backend(threads);
   HR_CHECK(device.kind == DeviceKind::kCuda);
-  return make_cuda_backend(device.index);
+  return make_cuda_backend(device.index, device.count);
 }
 
 std::unique_ptr<Backend> make_backend(DeviceKind device, int threads) { return make_backend(Device{device}, threads); }

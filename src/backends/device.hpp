@@ -16,18 +16,20 @@ namespace headroom {
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
   int index = 0;  ///< of a GPU
+  int count = 0;  ///< GPUs from that one on for ranks that share a request; 0: all that there are
   friend bool operator==(const Device&, const Device&) = default;
 };
-/// "cpu", "cuda:1"
+/// "cpu", "cuda:1", "cuda:0-3"
 [[nodiscard]] std::string name_of(const Device& device);
 
 /// The parsed value of `--device`.
 struct DeviceRequest {
   std::optional<DeviceKind> kind;  ///< nothing for "auto"
   int index = 0;                   ///< of a GPU: "cuda" is "cuda:0"
+  int count = 0;                   ///< 4 for "cuda:0-3"; 0: not said
   friend bool operator==(const DeviceRequest&, const DeviceRequest&) = default;
 };
-/// Reads "auto", "cpu", "cuda" or "cuda:N". Throws a usage Error for anything else.
+/// Reads "auto", "cpu", "cuda", "cuda:N" or "cuda:N-M". Throws a usage Error for anything else.
 [[nodiscard]] DeviceRequest parse_device(std::string_view text);
 
 /// The GPUs that CUDA shows to this process, by index.
@@ -53,6 +55,7 @@ struct GpuSurvey {
 /// Identifies one GPU uniquely.
 struct GpuIdentity {
   int index = 0;           ///< among those that this process may use
+  int count = 0;           ///< Device::count
   std::string name;        ///< "NVIDIA H200"
   std::string uuid;        ///< of the board, in any machine
   std::string pci_bus_id;  ///< its place in this machine, independent of CUDA_VISIBLE_DEVICES

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "backends/cuda/gpu_test.hpp"
+#include "backends/rank_backend.hpp"
 #include "base/error.hpp"
 
 namespace headroom {
@@ -38,14 +39,17 @@ TEST(Device, IsReadFromItsName) {
   EXPECT_EQ(parse_device("cpu"), (DeviceRequest{.kind = DeviceKind::kCpu}));
   EXPECT_EQ(parse_device("cuda"), (DeviceRequest{.kind = DeviceKind::kCuda, .index = 0}));
   EXPECT_EQ(parse_device("cuda:12"), (DeviceRequest{.kind = DeviceKind::kCuda, .index = 12}));
+  EXPECT_EQ(parse_device("cuda:0-3"), (DeviceRequest{.kind = DeviceKind::kCuda, .index = 0, .count = 4}));
+  EXPECT_EQ(parse_device("cuda:2-2"), (DeviceRequest{.kind = DeviceKind::kCuda, .index = 2, .count = 1}));
   for (const char* wrong : {"", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1 ", "cuda:1x",
-                            "cuda:99999999999", "auto:0"}) {
+                            "cuda:99999999999", "auto:0", "cuda:2-1", "cuda:0-", "cuda:-2", "cuda:0-1-2"}) {
     const Failure failure = failure_of([&] { (void)parse_device(wrong); });
     EXPECT_EQ(failure.code, ExitCode::kUsage) << wrong;
-    EXPECT_THAT(failure.sentence, HasSubstr("expected auto, cpu, cuda, or cuda:N")) << wrong;
+    EXPECT_THAT(failure.sentence, HasSubstr("expected auto, cpu, cuda, cuda:N")) << wrong;
   }
   EXPECT_EQ(name_of(Device{}), "cpu");
   EXPECT_EQ(name_of(gpu(1)), "cuda:1");
+  EXPECT_EQ(name_of(Device{.kind = DeviceKind::kCuda, .index = 1, .count = 3}), "cuda:1-3");
 }
 
 TEST(Device, OfAutoIsTheFirstGpuThatCanBeUsedElseTheCpu) {
@@ -65,6 +69,8 @@ TEST(Device, ThatIsNamedIsThatOrAnErrorWithThoseThereAre) {
 
   EXPECT_EQ(refusal("cuda:1", one).sentence, "device cuda:1 was asked for, but there is 1 GPU, cuda:0");
   EXPECT_EQ(refusal("cuda:1", one).code, ExitCode::kUsage);
+  EXPECT_EQ(refusal("cuda:0-1", one).sentence, "device cuda:0-1 was asked for, but there is 1 GPU, cuda:0");
+  EXPECT_EQ(refusal("cuda:0-2", three).sentence, "device cuda:1 was asked for, but it is too old");
   EXPECT_EQ(refusal("cuda:3", three).sentence,
             "device cuda:3 was asked for, but there are 3 GPUs, cuda:0, cuda:1 and cuda:2");
   EXPECT_EQ(refusal("cuda:1", three).sentence, "device cuda:1 was asked for, but it is too old");
@@ -95,6 +101,16 @@ TEST_F(DeviceOnGpu, HasAnIdentity) {
   EXPECT_EQ(identity->name, survey_gpus().gpus.front().name);
   EXPECT_THAT(identity->uuid, MatchesRegex("(GPU|MIG)-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
   EXPECT_THAT(identity->pci_bus_id, MatchesRegex("[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\\.[0-9]"));
+}
+
+TEST_F(DeviceOnGpu, HasRanksOnTheNamedGpusAlone) {
+  const std::unique_ptr<Backend> one = make_backend(Device{.kind = DeviceKind::kCuda, .index = 0, .count = 1});
+  auto& ranks = dynamic_cast<RankBackend&>(*one);
+  EXPECT_EQ(&ranks.backend_of_rank(0), one.get());
+  const Failure failure = failure_of([&] { (void)ranks.backend_of_rank(1); });
+  EXPECT_EQ(failure.code, ExitCode::kUsage);
+  EXPECT_EQ(failure.sentence,
+            "device cuda:0 has 1 GPU, and rank 1 of a request needs another: name more GPUs, or give cp=1");
 }
 
 /// On a machine with several GPUs each is one of its own, and computes.

@@ -53,6 +53,7 @@ std::string obstacle_on_cuda(Capability capability, const Target& target) {
     case Capability::kTf32:
     case Capability::kRecording:
     case Capability::kLanes:
+    case Capability::kRanks:
       return {};
     case Capability::kFp8Matmuls:
       if (target.compute_capability >= kFirstWithFp8) return {};
@@ -67,8 +68,6 @@ std::string obstacle_on_cuda(Capability capability, const Target& target) {
     case Capability::kFusedBodies:
     case Capability::kGeneratedKernels:
       return target.has_compiler ? "" : "NVRTC, which compiles kernels as a program runs, is not there";
-    case Capability::kRanks:
-      return "ranks share the threads of a CPU, and cannot exchange what is on GPUs yet";
     case Capability::kTiles:
       return "a GPU's processors share one second-level cache";
   }

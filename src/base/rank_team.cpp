@@ -1,5 +1,6 @@
 #include "base/rank_team.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,26 @@
 #include "base/error.hpp"
 
 namespace headroom {
+
+void copy_rows(const ByteRows<const std::byte>& from, const ByteRows<std::byte>& to) {
+  HR_CHECK_EQ(from.bytes(), to.bytes());
+  std::size_t read_row = 0, read = 0, written_row = 0, written = 0;  // bytes of these rows
+  for (std::size_t left = from.bytes(); left > 0;) {
+    const std::size_t piece = std::min(from.row_bytes - read, to.row_bytes - written);
+    std::memcpy(to.first + written_row * to.pitch + written, from.first + read_row * from.pitch + read, piece);
+    left -= piece;
+    read += piece;
+    written += piece;
+    if (read == from.row_bytes) {
+      ++read_row;
+      read = 0;
+    }
+    if (written == to.row_bytes) {
+      ++written_row;
+      written = 0;
+    }
+  }
+}
 
 class RankTeam::State {
  public:
@@ -31,10 +52,12 @@ class RankTeam::State {
 
   [[nodiscard]] int ranks() const noexcept { return ranks_; }
 
-  void run(const std::function<void(int rank)>& body) {
+  void run(const std::function<void(int rank)>& body, const std::function<void()>& on_failure) {
     std::unique_lock lock(mutex_);
     HR_CHECK(body_ == nullptr);
     body_ = &body;
+    on_failure_ = &on_failure;
+    waiting_ = 0;
     running_ = ranks_;
     failure_ = nullptr;
     pieces_.assign(pieces_.size(), {});
@@ -64,10 +87,28 @@ class RankTeam::State {
     }
   }
 
+  void meet() {
+    std::unique_lock lock(mutex_);
+    if (failure_ != nullptr) throw RankStopped();
+    const std::uint64_t meeting = meetings_;
+    if (++waiting_ == ranks_) {
+      waiting_ = 0;
+      ++meetings_;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [&] { return meetings_ != meeting || failure_ != nullptr || has_any_returned(); });
+    if (meetings_ != meeting) return;
+    if (failure_ != nullptr) throw RankStopped();
+    throw std::logic_error("a rank has ended before a meeting that another rank waits for");
+  }
+
  private:
+  [[nodiscard]] bool has_any_returned() const { return std::ranges::find(has_returned_, true) != has_returned_.end(); }
+
   /// Memory that one rank sends to another; it stays as it is until the other has copied it.
   struct Piece {
-    std::span<const std::byte> bytes = {};
+    ByteRows<const std::byte> bytes = {};
     bool is_offered = false;
     bool is_being_copied = false;
   };
@@ -90,12 +131,12 @@ class RankTeam::State {
     throw std::logic_error(fmt::format("rank {} has ended before an exchange that another rank waits for", other));
   }
 
-  void receive(std::unique_lock<std::mutex>& lock, Piece& piece, int from, std::span<std::byte> to) {
+  void receive(std::unique_lock<std::mutex>& lock, Piece& piece, int from, const ByteRows<std::byte>& to) {
     wait_for(lock, from, [&] { return piece.is_offered; });
-    HR_CHECK_EQ(piece.bytes.size(), to.size());
+    HR_CHECK_EQ(piece.bytes.bytes(), to.bytes());
     piece.is_being_copied = true;
     lock.unlock();
-    if (!to.empty()) std::memcpy(to.data(), piece.bytes.data(), to.size());
+    copy_rows(piece.bytes, to);
     lock.lock();
     piece = {};
     changed_.notify_all();
@@ -126,7 +167,15 @@ class RankTeam::State {
         failure = std::current_exception();
       }
       lock.lock();
-      if (failure_ == nullptr) failure_ = failure;
+      if (failure_ == nullptr && failure != nullptr) {
+        failure_ = failure;
+        changed_.notify_all();
+        if (*on_failure_) {
+          lock.unlock();
+          (*on_failure_)();
+          lock.lock();
+        }
+      }
       has_returned_[static_cast<std::size_t>(rank)] = true;
       --running_;
       failure = nullptr;
@@ -150,6 +199,9 @@ class RankTeam::State {
   std::vector<bool> has_returned_;   // from the body, by rank
   std::exception_ptr failure_;       // the first of a run
   const std::function<void(int)>* body_ = nullptr;
+  const std::function<void()>* on_failure_ = nullptr;
+  int waiting_ = 0;             // in meet()
+  std::uint64_t meetings_ = 0;  // that all have left
   int running_ = 0;
   std::uint64_t runs_ = 0;
   bool is_over_ = false;
@@ -159,7 +211,10 @@ class RankTeam::State {
 RankTeam::RankTeam(int ranks) : state_(std::make_unique<State>(ranks)) {}
 RankTeam::~RankTeam() = default;
 int RankTeam::ranks() const noexcept { return state_->ranks(); }
-void RankTeam::run(const std::function<void(int rank)>& body) { state_->run(body); }
+void RankTeam::run(const std::function<void(int rank)>& body, const std::function<void()>& on_failure) {
+  state_->run(body, on_failure);
+}
+void RankTeam::meet() { state_->meet(); }
 void RankTeam::exchange(int rank, std::span<const Sent> sent, std::span<const Received> received) {
   state_->exchange(rank, sent, received);
 }

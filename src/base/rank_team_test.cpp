@@ -100,6 +100,41 @@ TEST(RankTeam, WhatIsSentIsNotReadAfterItsSenderHasStopped) {
                Error);
 }
 
+TEST(RankTeam, CopiesRowsThatAreCutDifferently) {
+  std::vector<std::byte> from(3 * 10), to(2 * 20, std::byte{99});
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i);
+  copy_rows({from.data(), 3, 8, 10}, {to.data(), 2, 12, 20});
+  for (std::size_t i = 0; i < 24; ++i) EXPECT_EQ(to[i / 12 * 20 + i % 12], from[i / 8 * 10 + i % 8]) << i;
+  EXPECT_EQ(to[12], std::byte{99}) << "between the rows";
+}
+
+TEST(RankTeam, AllMeetBeforeOneGoesOn) {
+  RankTeam team(4);
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> too_early = false;
+  team.run([&](int) {
+    for (int meeting = 1; meeting <= 100; ++meeting) {
+      ++arrived;
+      team.meet();
+      if (arrived < 4 * meeting) too_early = true;
+    }
+  });
+  EXPECT_FALSE(too_early);
+  int told = 0;
+  EXPECT_THROW(team.run(
+                   [&](int rank) {
+                     if (rank == 3) throw Error("rank 3 ends");
+                     team.meet();
+                   },
+                   [&] { ++told; }),
+               Error);
+  EXPECT_EQ(told, 1);
+  EXPECT_THROW(team.run([&](int rank) {
+    if (rank != 1) team.meet();
+  }),
+               std::logic_error);
+}
+
 TEST(RankTeam, WaitsForARankThatSleeps) {
   RankTeam team(2);
   int held = 0;

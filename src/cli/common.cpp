@@ -133,9 +133,9 @@ OpenOptions open_options(const ModelArguments& arguments) {
 
 void add_device_arguments(CLI::App& command, ModelArguments& arguments) {
   command
-      .add_option(
-          "--device", arguments.device,
-          "auto, cpu, cuda, or cuda:N for GPU number N; auto is the first usable GPU, or the CPU if there is none")
+      .add_option("--device", arguments.device,
+                  "auto, cpu, cuda, cuda:N for GPU number N, or cuda:N-M; auto is the first usable GPU, or the CPU if "
+                  "there is none")
       ->check(device_name())
       ->type_name("DEVICE")
       ->capture_default_str();
@@ -258,7 +258,7 @@ void add_switches(CLI::App& command, SwitchList& switches, std::string_view fall
 }
 
 std::string device_argument(const Device& device) {
-  return device.index == 0 ? std::string(name_of(device.kind)) : name_of(device);
+  return device.index == 0 && device.count == 0 ? std::string(name_of(device.kind)) : name_of(device);
 }
 
 std::unique_ptr<Backend> open_backend(const ModelArguments& arguments) {

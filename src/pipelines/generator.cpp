@@ -50,6 +50,48 @@ DeviceTarget target_of(const Backend& backend, const RequestOptions& options) {
   return target;
 }
 
+/// A copy of tensors of one backend on another, through the host: devices need not see each other's memory. Begun on
+/// a thread where the first is current, and finished where the other is.
+class ConditioningCopy {
+ public:
+  ConditioningCopy(const Conditioning& from, Backend& backend) {
+    for (const std::vector<Conditioning::Text>& reader : from.texts) {
+      std::vector<std::vector<HostTensor>>& texts = texts_.emplace_back();
+      for (const Conditioning::Text& text : reader) {
+        std::vector<HostTensor>& parts = texts.emplace_back();
+        for (const Conditioning::Part& part : text) parts.push_back(to_host(*part, backend));
+      }
+    }
+    for (const Conditioning::Part& part : from.references) references_.push_back(to_host(*part, backend));
+  }
+
+  [[nodiscard]] Conditioning on(Backend& backend) const {
+    const std::unique_ptr<Stream> stream = backend.make_stream();
+    const auto copy = [&](const HostTensor& tensor) {
+      DeviceTensor part{.dtype = tensor.dtype(),
+                        .shape = tensor.shape(),
+                        .memory = backend.allocate(tensor.bytes().size(), MemoryCategory::kInputs)};
+      backend.copy_from_host(*stream, part.memory.at(), tensor.bytes().data(), tensor.bytes().size());
+      return std::make_shared<const DeviceTensor>(std::move(part));
+    };
+    Conditioning conditioning;
+    for (const auto& reader : texts_) {
+      std::vector<Conditioning::Text>& texts = conditioning.texts.emplace_back();
+      for (const auto& text : reader) {
+        Conditioning::Text& parts = texts.emplace_back();
+        for (const HostTensor& part : text) parts.push_back(copy(part));
+      }
+    }
+    for (const HostTensor& reference : references_) conditioning.references.push_back(copy(reference));
+    stream->synchronize();
+    return conditioning;
+  }
+
+ private:
+  std::vector<std::vector<std::vector<HostTensor>>> texts_;
+  std::vector<HostTensor> references_;
+};
+
 /// States that passes add to a loop start as zeros: they do not outlive a request.
 void clear_added_states(Session& session) {
   const Graph& graph = session.program().graph;
@@ -88,7 +130,13 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (options.drops_other_weights) {
     std::vector<const Program*> used;
     for (const DeviceStage* stage : device_stages()) used.push_back(stage->compiled.program.get());
-    for (const DeviceStage& loop : other_loops_) used.push_back(loop.compiled.program.get());
+    for (int rank = 1; rank <= std::ssize(other_loops_); ++rank) {
+      const Program& program = *other_loops_[static_cast<std::size_t>(rank) - 1].compiled.program;
+      if (is_elsewhere(rank))
+        on_rank(rank, [&] { weights.on(ranks_->backend(rank)).keep_only(program); });
+      else
+        used.push_back(&program);
+    }
     weights.keep_only(used);
   }
   if (offloader_ == nullptr) offloader_ = std::make_shared<Offloader>(backend, weights, options.memory_limit);
@@ -122,9 +170,11 @@ void Generator::compile_ranks(const RequestOptions& options, int count) {
   std::vector<const Graph*> graphs;
   for (int rank = 0; rank < count; ++rank) {
     DeviceTarget target = ranks_->target(rank);
-    target.new_work = rank == 0 ? options.new_work : NewWork::kTakeOver;
-    Compiled compiled =
-        compile_denoise(pipeline_, request_, options.switches, target, options.records_velocities, rank);
+    target.new_work = rank == 0 || is_elsewhere(rank) ? options.new_work : NewWork::kTakeOver;
+    Compiled compiled;
+    on_rank(rank, [&] {
+      compiled = compile_denoise(pipeline_, request_, options.switches, target, options.records_velocities, rank);
+    });
     if (std::ranges::find(compiled.declined, "cp", &Declined::switch_name) != compiled.declined.end()) {
       if (rank != 0) fail("rank 0 shares the loop of {}, and rank {} cannot", pipeline_.name(), rank);
       ranks_.reset();
@@ -143,22 +193,63 @@ std::vector<DeviceStage*> Generator::loops() {
   return loops;
 }
 
+bool Generator::is_elsewhere(int rank) const { return ranks_ != nullptr && &ranks_->backend(rank) != &backend_; }
+
+void Generator::on_rank(int rank, const std::function<void()>& body) {
+  if (is_elsewhere(rank))
+    ranks_->run_on(rank, body);
+  else
+    body();
+}
+
+Offloader& Generator::offloader_of(int rank) { return is_elsewhere(rank) ? *offloaders_.at(rank) : *offloader_; }
+
+std::vector<Session*> Generator::other_sessions() {
+  std::vector<Session*> sessions;
+  for (const DeviceStage& loop : other_loops_) sessions.push_back(loop.session.get());
+  return sessions;
+}
+
 void Generator::load_loop() {
   if (setup_) offloader_->load(*setup_);
-  for (DeviceStage* const loop : loops()) {
-    offloader_->load(*loop);
-    clear_added_states(*loop->session);
-    pipeline_.set_request_inputs(*loop->session, request_);
-  }
+  const std::vector<DeviceStage*> loops = this->loops();
+  for (int rank = 0; rank < std::ssize(loops); ++rank)
+    on_rank(rank, [&] {
+      if (is_elsewhere(rank) && !offloaders_.contains(rank)) {
+        Backend& backend = ranks_->backend(rank);
+        offloaders_[rank] = std::make_unique<Offloader>(backend, weights_.on(backend), options_.memory_limit);
+      }
+      DeviceStage& loop = *loops[static_cast<std::size_t>(rank)];
+      offloader_of(rank).load(loop);
+      clear_added_states(*loop.session);
+      pipeline_.set_request_inputs(*loop.session, request_);
+    });
 }
 
 void Generator::run_loop(const IterationObserver& observer) {
   const std::vector<DeviceStage*> loops = this->loops();
-  offloader_->begin(loops);
+  std::vector<DeviceStage*> here;
+  for (int rank = 0; rank < std::ssize(loops); ++rank)
+    if (!is_elsewhere(rank)) here.push_back(loops[static_cast<std::size_t>(rank)]);
+  offloader_->begin(here);
   if (ranks_ == nullptr) return session().run(observer);
   ranks_->run([&](int rank) {
-    loops[static_cast<std::size_t>(rank)]->session->run(rank == 0 ? observer : IterationObserver());
+    DeviceStage& loop = *loops[static_cast<std::size_t>(rank)];
+    if (is_elsewhere(rank)) offloader_of(rank).begin(loop);
+    loop.session->run(rank == 0 ? observer : IterationObserver());
   });
+}
+
+/// The session of a rank is going to be replaced, or to end.
+void Generator::forget_loops() noexcept {
+  const std::vector<DeviceStage*> loops = this->loops();
+  for (int rank = 0; rank < std::ssize(loops); ++rank) {
+    const DeviceStage& loop = *loops[static_cast<std::size_t>(rank)];
+    if (!is_elsewhere(rank))
+      offloader_->forget(loop);
+    else if (const auto found = offloaders_.find(rank); found != offloaders_.end())
+      found->second->forget(loop);
+  }
 }
 
 /// Compiles the loop again if the texts of these images have other lengths.
@@ -167,7 +258,7 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
   if (lengths == request_.text_lengths) return;
   request_.text_lengths = std::move(lengths);
   if (setup_) offloader_->forget(*setup_);
-  for (const DeviceStage* loop : loops()) offloader_->forget(*loop);
+  forget_loops();
   RequestOptions options = options_;
   options.new_work = NewWork::kTakeOver;  // the caller waits
   compile_loop(options);
@@ -177,16 +268,9 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
 }
 
 Generator::~Generator() {
-  for (const DeviceStage* stage : own_stages()) offloader_->forget(*stage);
-}
-
-std::vector<DeviceStage*> Generator::own_stages() {
-  std::vector<DeviceStage*> stages;
-  if (encode_) stages.push_back(&*encode_);
-  if (setup_) stages.push_back(&*setup_);
-  for (DeviceStage* const loop : loops()) stages.push_back(loop);
-  if (decode_) stages.push_back(&*decode_);
-  return stages;
+  for (const std::optional<DeviceStage>* stage : {&encode_, &setup_, &decode_})
+    if (*stage) offloader_->forget(**stage);
+  forget_loops();
 }
 
 std::vector<const DeviceStage*> Generator::device_stages() const {
@@ -209,6 +293,7 @@ void Generator::require_memory(const RequestOptions& options) const {
     std::size_t need = memory_need_alone(program, weights_).total(), stays = lasting_bytes(program, weights_);
     if (stage == &denoise_)
       for (const DeviceStage& loop : other_loops_) {  // they read the weights of the first
+        if (is_elsewhere(1)) break;
         const MemoryNeed other = memory_need_alone(*loop.compiled.program, weights_);
         need += other.activations + other.state + other.inputs;
         stays += other.state + other.inputs;
@@ -281,7 +366,18 @@ void Generator::prepare(std::span<const ImageRequest> images) {
   fit_texts(images);
   const Conditioning conditioning = make_conditioning(images);
   run_stage("inputs", 0, [&] {
-    for (DeviceStage* const loop : loops()) pipeline_.set_image_inputs(*loop->session, request_, images, conditioning);
+    const std::vector<DeviceStage*> loops = this->loops();
+    if (!is_elsewhere(1)) {
+      for (DeviceStage* const loop : loops) pipeline_.set_image_inputs(*loop->session, request_, images, conditioning);
+      return;
+    }
+    const ConditioningCopy copy(conditioning, backend_);
+    ranks_->run([&](int rank) {
+      Session& session = *loops[static_cast<std::size_t>(rank)]->session;
+      pipeline_.set_image_inputs(session, request_, images,
+                                 is_elsewhere(rank) ? copy.on(ranks_->backend(rank)) : conditioning);
+      session.stream().synchronize();  // it reads the copy
+    });
   });
   if (!setup_) return;
   offloader_->expect(&denoise_);

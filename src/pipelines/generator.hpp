@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,7 +30,8 @@ struct SharedStages {
 /// A pipeline compiled for one request: it makes latents, and pixels where it decodes, from prompts and seeds. Equal
 /// requests use equal noise under every set of switches, so images of two generators can be compared. If texts are not
 /// padded, the loop is compiled again for texts of other lengths. Under `cp` ranks share the loop: each has a program
-/// and a session of its own, and the same inputs. All other stages run once.
+/// and a session of its own, and the same inputs; of GPUs each has one, with weights of its own. All other stages run
+/// once, on the device of rank 0.
 class Generator {
  public:
   /// Compiles every stage and loads its weights. Pipeline, backend and store must outlive the generator; the store
@@ -65,6 +68,8 @@ class Generator {
   [[nodiscard]] const Compiled& compiled() const noexcept { return denoise_.compiled; }
   [[nodiscard]] const Session& session() const noexcept { return *denoise_.session; }
   [[nodiscard]] Session& session() noexcept { return *denoise_.session; }
+  /// The sessions of the loop of ranks 1, 2, ..., which run along with session().
+  [[nodiscard]] std::vector<Session*> other_sessions();
   /// The session of the loop's setup (Program::setup), a stage of its own; null if there is none.
   [[nodiscard]] Session* setup() const noexcept { return setup_ ? setup_->session.get() : nullptr; }
   /// The stages that run on the device, in order.
@@ -74,15 +79,20 @@ class Generator {
   [[nodiscard]] PromptReader& prompt_reader() const noexcept { return *reader_; }
 
  private:
-  [[nodiscard]] std::vector<DeviceStage*> own_stages();
   [[nodiscard]] DeviceStage& first_of_loop() { return setup_ ? *setup_ : denoise_; }
   void require_memory(const RequestOptions& options) const;
   void compile_loop(const RequestOptions& options);
   void compile_ranks(const RequestOptions& options, int count);
+  /// Whether a rank has a device of its own, other than the backend's.
+  [[nodiscard]] bool is_elsewhere(int rank) const;
+  /// Calls body() where the rank's device is current.
+  void on_rank(int rank, const std::function<void()>& body);
+  [[nodiscard]] Offloader& offloader_of(int rank);
   void load_loop();
   /// The loop of every rank, that of rank 0 first.
   [[nodiscard]] std::vector<DeviceStage*> loops();
   void run_loop(const IterationObserver& observer);
+  void forget_loops() noexcept;
   void fit_texts(std::span<const ImageRequest> images);
   template <class Body>
   void run_stage(std::string name, std::size_t bytes, const Body& body);
@@ -96,10 +106,11 @@ class Generator {
   std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;
   std::optional<DeviceStage> encode_;
-  std::optional<DeviceStage> setup_;     // of the denoise loop; none if ranks share it
-  std::unique_ptr<Ranks> ranks_;         // null if one rank runs the loop
-  DeviceStage denoise_;                  // of rank 0
-  std::deque<DeviceStage> other_loops_;  // of ranks 1, 2, ...
+  std::optional<DeviceStage> setup_;                      // of the denoise loop; none if ranks share it
+  std::unique_ptr<Ranks> ranks_;                          // null if one rank runs the loop
+  DeviceStage denoise_;                                   // of rank 0
+  std::deque<DeviceStage> other_loops_;                   // of ranks 1, 2, ...
+  std::map<int, std::unique_ptr<Offloader>> offloaders_;  // of ranks elsewhere
   std::optional<DeviceStage> decode_;
   std::vector<StageRun> took_;
 };

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/cuda/gpu_test.hpp"
 #include "base/out_of_memory.hpp"
 #include "ir/interpreter.hpp"
 #include "ir/text/text.hpp"
@@ -71,12 +72,12 @@ std::vector<Case> cases() {
 /// The sessions of all ranks of a case.
 class RankSessions {
  public:
-  explicit RankSessions(const Case& of, bool arena = true) : ranks_(*backend_, of.ranks()) {
-    for (int rank = 0; rank < of.ranks(); ++rank) {
-      graphs_.push_back(of.graph(rank));
-      sessions_.emplace_back(std::make_shared<Program>(plan(graphs_.back(), ranks_.target(rank), {.arena = arena})),
-                             *backend_);
-    }
+  explicit RankSessions(const Case& of, bool arena = true)
+      : own_(make_backend(DeviceKind::kCpu, 2)), ranks_(*own_, of.ranks()) {
+    open(of, {.arena = arena});
+  }
+  RankSessions(const Case& of, Backend& backend, const PlanOptions& options) : ranks_(backend, of.ranks()) {
+    open(of, options);
   }
 
   void set_inputs(std::uint64_t seed) {
@@ -85,22 +86,35 @@ class RankSessions {
       const HostTensor x =
           random_tensor(graphs_[rank].type(graphs_[rank].find(ValueKind::kInput, "x")), 10 * seed + rank);
       given_.push_back({.inputs = {{"x", x}}});
-      sessions_[rank].set_input("x", x);
+      ranks_.run_on(static_cast<int>(rank), [&] { sessions_[rank].set_input("x", x); });
     }
   }
   void run() {
     ranks_.run([&](int rank) { sessions_[static_cast<std::size_t>(rank)].run(); });
   }
-  void expect_what_the_interpreter_computes() const {
+  void expect_what_the_interpreter_computes() {
     const std::vector<OracleResult> expected = interpret_ranks(graphs_, given_);
-    for (std::size_t rank = 0; rank < graphs_.size(); ++rank)
-      expect_near(sessions_[rank].output("y"), expected[rank].outputs.at("y"));
+    for (std::size_t rank = 0; rank < graphs_.size(); ++rank) expect_near(output(rank), expected[rank].outputs.at("y"));
   }
   [[nodiscard]] Ranks& ranks() { return ranks_; }
-  [[nodiscard]] HostTensor output(std::size_t rank) const { return sessions_[rank].output("y"); }
+  [[nodiscard]] HostTensor output(std::size_t rank) {
+    HostTensor output;
+    ranks_.run_on(static_cast<int>(rank), [&] { output = sessions_[rank].output("y"); });
+    return output;
+  }
 
  private:
-  std::unique_ptr<Backend> backend_ = make_backend(DeviceKind::kCpu, 2);
+  void open(const Case& of, const PlanOptions& options) {
+    for (int rank = 0; rank < of.ranks(); ++rank) {
+      graphs_.push_back(of.graph(rank));
+      ranks_.run_on(rank, [&] {
+        sessions_.emplace_back(std::make_shared<Program>(plan(graphs_.back(), ranks_.target(rank), options)),
+                               ranks_.backend(rank));
+      });
+    }
+  }
+
+  std::unique_ptr<Backend> own_;
   Ranks ranks_;
   std::vector<Graph> graphs_;
   std::deque<Session> sessions_;
@@ -112,6 +126,50 @@ TEST(Ranks, CollectivesComputeWhatTheInterpreterDoes) {
     for (const bool arena : {true, false}) {
       SCOPED_TRACE(fmt::format("{} of {}{}", one.op, fmt::join(one.x, ", "), arena ? "" : ", eager"));
       RankSessions sessions(one, arena);
+      for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        sessions.set_inputs(seed);
+        sessions.run();
+        sessions.expect_what_the_interpreter_computes();
+      }
+    }
+}
+
+class RanksOnGpus : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    try {
+      const Ranks ranks(backend(), 2);
+    } catch (const Error& error) {
+      GTEST_SKIP() << "needs two GPUs: " << error.what();
+    }
+  }
+};
+
+TEST_F(RanksOnGpus, CollectivesComputeWhatTheInterpreterDoes) {
+  const auto same = [](std::string type) { return std::vector<std::string>(2, std::move(type)); };
+  std::vector<Case> of_two = {
+      {{"f32[3, 2, 5]", "f32[3, 4, 5]"}, {"f32[3, 6, 5]", "f32[3, 6, 5]"}, "all_gather", ", axis = 1, shares = [2, 4]"},
+      {same("f32[4, 6]"), {"f32[4, 2]", "f32[4, 4]"}, "reduce_scatter", ", axis = 1, shares = [2, 4]"},
+      {same("f32[700, 301]"), same("f32[700, 301]"), "all_reduce", ""},
+      {same("f32[]"), same("f32[]"), "all_reduce", ", largest = 1"},
+      {{"f32[2, 5, 300, 64]", "f32[2, 5, 200, 64]"},
+       {"f32[2, 2, 500, 64]", "f32[2, 3, 500, 64]"},
+       "all_to_all",
+       ", axis = 2, shares = [300, 200], split_axis = 1, split = [2, 3]"},
+      {{"f32[1, 1, 6, 5]", "f32[1, 2, 6, 5]"},
+       {"f32[1, 3, 4, 5]", "f32[1, 3, 2, 5]"},
+       "all_to_all",
+       ", axis = 1, shares = [1, 2], split_axis = 2, split = [4, 2]"},
+      {{"f32[2, 1]", "f32[2, 2]"}, {"f32[2, 2]", "f32[2, 1]"}, "shift", ", axis = 1, shares = [1, 2]"},
+  };
+  for (const Case& one : of_two)
+    for (const PlanOptions& options :
+         {PlanOptions{.arena = false}, PlanOptions{.arena = true}, PlanOptions{.arena = true, .graph = true}}) {
+      SCOPED_TRACE(fmt::format("{} of {}{}{}", one.op, fmt::join(one.x, ", "), options.arena ? "" : ", eager",
+                               options.graph ? ", recorded" : ""));
+      RankSessions sessions(one, backend(), options);
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
         sessions.set_inputs(seed);
         sessions.run();
@@ -159,8 +217,8 @@ TEST(Ranks, WhatOneThrowsEndsAllAndTheNextRunWorks) {
       if (rank == failing) throw OutOfMemory("rank 1 is out of memory");
       std::byte byte{};
       const auto stream = make_backend(DeviceKind::kCpu, 1)->make_stream();
-      const Communicator::Received received{.from = failing, .to = {&byte, 0}, .bytes = 1};
-      sessions.ranks().target(rank).communicator->exchange(*stream, {}, std::span(&received, 1));
+      const Communicator::Received received{.from = failing, .to = Communicator::contiguous({&byte, 0}, 1)};
+      sessions.ranks().target(rank).communicator->exchange(*stream, {}, std::span(&received, 1), {});
     });
   };
   EXPECT_THROW(fail_rank(1), OutOfMemory);

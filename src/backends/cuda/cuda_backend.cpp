@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cuda/communicator.cuh"
 #include "backends/cuda/cuda_check.cuh"
 #include "backends/cuda/cupti/trace.hpp"
 #include "backends/cuda/fill_normal.cuh"
@@ -27,6 +28,7 @@
 #include "backends/cuda/staging.cuh"
 #include "backends/cuda/stream_list.cuh"
 #include "backends/device.hpp"
+#include "backends/rank_backend.hpp"
 #include "base/error.hpp"
 #include "base/files/opened_library.hpp"
 #include "base/out_of_memory.hpp"
@@ -165,17 +167,20 @@ class CudaRecording final : public Recording {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-class CudaBackend final : public Backend, public RegionBackend, public PageLockingBackend {
+class CudaBackend final : public Backend, public RegionBackend, public PageLockingBackend, public RankBackend {
  public:
-  explicit CudaBackend(int device) : device_(device), target_(open(device), this) {}
+  explicit CudaBackend(int device, int count = 0) : device_(device), count_(count), target_(open(device), this) {}
 
   [[nodiscard]] GpuIdentity identity() const {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device_));
     std::array<char, 32> bus_id{};
     check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device_));
-    return {
-        .index = device_, .name = properties.name, .uuid = format_uuid(properties.uuid), .pci_bus_id = bus_id.data()};
+    return {.index = device_,
+            .count = count_,
+            .name = properties.name,
+            .uuid = format_uuid(properties.uuid),
+            .pci_bus_id = bus_id.data()};
   }
 
   void make_current() const override { check(cudaSetDevice(device_)); }
@@ -251,6 +256,27 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   }
   [[nodiscard]] std::string obstacle_in_region(Stream& stream, const std::function<void()>& submit) override {
     return cuda::obstacle_in_region(stream, submit);
+  }
+
+  [[nodiscard]] Backend& backend_of_rank(int rank) override {
+    if (rank == 0) return *this;
+    const int gpus = count_ == 0 ? static_cast<int>(survey_gpus().gpus.size()) - device_ : std::max(count_, 1);
+    if (rank >= gpus)
+      fail_usage("device {} has {}, and rank {} of a request needs another: name more GPUs, or give cp={}",
+                 name_of(Device{.kind = DeviceKind::kCuda, .index = device_, .count = gpus}), format_count(gpus, "GPU"),
+                 rank, gpus);
+    const auto other = static_cast<std::size_t>(rank) - 1;
+    if (others_.size() <= other) others_.resize(other + 1);
+    if (others_[other] == nullptr) {
+      others_[other] = std::make_unique<CudaBackend>(device_ + rank);
+      make_current();
+    }
+    return *others_[other];
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<Communicator>> connect(const std::shared_ptr<RankTeam>& team) override {
+    std::vector<int> gpus;
+    for (int rank = 0; rank < team->ranks(); ++rank) gpus.push_back(device_ + rank);
+    return cuda::connect_gpus(team, gpus, cuda::best_link_memory(gpus));
   }
 
   [[nodiscard]] std::unique_ptr<DeviceTrace> make_trace() override { return cuda::make_cupti_trace(); }
@@ -348,12 +374,14 @@ class CudaBackend final : public Backend, public RegionBackend, public PageLocki
   }
 
   int device_;
+  int count_;  // of GPUs from this one on that ranks may use; 0: all
   DeviceTarget target_;
   std::size_t at_opening_bytes_ = available_bytes();  // after creation of the context
   std::shared_ptr<StreamList> streams_ = std::make_shared<StreamList>();
   Pool pool_{streams_}, small_pool_{streams_};
   cuda::ReservedMemory reserved_{streams_, pool_};
   cuda::Staging staging_;
+  std::vector<std::unique_ptr<CudaBackend>> others_;  // of ranks 1, 2, ...
 };
 
 }  // namespace
@@ -384,7 +412,10 @@ GpuSurvey survey_gpus() {
   return survey;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int index) { return std::make_unique<CudaBackend>(index); }
+std::unique_ptr<Backend> make_cuda_backend(int index, int count) {
+  (void)choose_device({.kind = DeviceKind::kCuda, .index = index, .count = count}, survey_gpus());
+  return std::make_unique<CudaBackend>(index, count);
+}
 
 std::optional<GpuIdentity> gpu_of(const Backend& backend) {
   const auto* const cuda = dynamic_cast<const CudaBackend*>(&backend);

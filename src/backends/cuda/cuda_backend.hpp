@@ -6,8 +6,9 @@
 
 namespace headroom {
 
-/// The NVIDIA GPU of that index, which becomes the calling thread's current device. Throws Error where this build has
+/// The NVIDIA GPU of that index, which becomes the calling thread's current device. Ranks that share a request have
+/// GPUs from that one on, `count` at most unless it is 0. Throws Error where this build has
 /// no CUDA support or the machine no usable GPU of that index.
-[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(int index = 0);
+[[nodiscard]] std::unique_ptr<Backend> make_cuda_backend(int index = 0, int count = 0);
 
 }  // namespace headroom

@@ -10,8 +10,8 @@ GpuSurvey survey_gpus() {
   return {.gpus = {}, .obstacle = "this build has no CUDA support; choose device cpu or build with the CUDA toolkit"};
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int index) {
-  (void)choose_device({.kind = DeviceKind::kCuda, .index = index}, survey_gpus());
+std::unique_ptr<Backend> make_cuda_backend(int index, int count) {
+  (void)choose_device({.kind = DeviceKind::kCuda, .index = index, .count = count}, survey_gpus());
   HR_CHECK(false);  // there are none to choose
 }
 

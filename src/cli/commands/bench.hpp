@@ -7,6 +7,7 @@
 #include "cli/commands/bench_judging.hpp"
 #include "cli/common.hpp"
 #include "measure/statistics/trials.hpp"
+#include "measure/suites/attention_suite.hpp"
 
 namespace headroom {
 
@@ -24,6 +25,7 @@ struct BenchArguments {
   int rounds = 1;
   std::string save;
   std::string filter;
+  AttentionBenchOptions attention;  ///< its ranks: 0 for the GPUs of the device
   bool list = false;
   bool as_json = false;
   BenchJudging judging;
@@ -37,6 +39,8 @@ void bench_kernel_suite(const BenchArguments& arguments);
 void bench_body_suite(const BenchArguments& arguments);
 /// `bench load`: times loading weights onto the device, prints and saves the results.
 void bench_load_suite(const BenchArguments& arguments);
+/// `bench attention`: times attention on one rank and on several, prints and saves the results.
+void bench_attention_suite(const BenchArguments& arguments);
 /// Times one forward pass of MODEL in one configuration, prints and saves the result.
 void bench_pass(const BenchArguments& arguments);
 /// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves the result.

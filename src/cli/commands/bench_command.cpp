@@ -38,8 +38,10 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   if (!arguments.save.empty()) check_writable(arguments.save);
   if (what != "models" && !is_judge(arguments.judging)) {
     const auto bench_model = arguments.pass == kWholeRequest ? bench_requests : bench_pass;
-    const std::map<std::string_view, void (*)(const BenchArguments&)> suites = {
-        {"kernels", bench_kernel_suite}, {"bodies", bench_body_suite}, {"load", bench_load_suite}};
+    const std::map<std::string_view, void (*)(const BenchArguments&)> suites = {{"kernels", bench_kernel_suite},
+                                                                                {"bodies", bench_body_suite},
+                                                                                {"load", bench_load_suite},
+                                                                                {"attention", bench_attention_suite}};
     const auto suite = suites.find(what);
     (suite == suites.end() ? bench_model : suite->second)(arguments);
     return ExitCode::kOk;
@@ -54,15 +56,15 @@ ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, ExitCode& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("bench",
-                         "time one forward pass of a model, whole requests, or a suite (`bench kernels`, `bench "
-                         "bodies`, `bench models`, `bench load`) in one configuration; compare builds");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "time one forward pass of a model, whole requests, or a suite (`bench kernels`, `bench "
+      "bodies`, `bench models`, `bench load`, `bench attention`) in one configuration; compare builds");
   const auto arguments = std::make_shared<BenchArguments>();
   add_model_arguments(*command, arguments->model);
   add_lora_option(*command, arguments->model.loras);
   CLI::Option* const model = command->get_option("MODEL")->required(false);  // not needed for --list
-  model->description(model->get_description() + "; or a suite: kernels, bodies, models or load");
+  model->description(model->get_description() + "; or a suite: kernels, bodies, models, load or attention");
   add_auto_switches(*command, arguments->switches, "baseline");
   command->add_option("--batch", arguments->request.images, "samples in one forward pass")
       ->check(whole_number(1, 4096))
@@ -102,6 +104,24 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->add_option("--filter", arguments->filter,
                    "for a suite: only benchmarks whose names match this regular expression")
       ->type_name("REGEX");
+  command->add_option("--tokens", arguments->attention.tokens, "for the suite `attention`: lengths of the sequence")
+      ->delimiter(',')
+      ->check(whole_number(2, 1 << 24))
+      ->capture_default_str();
+  command->add_option("--heads", arguments->attention.heads, "for the suite `attention`: heads")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
+  command->add_option("--head-dim", arguments->attention.head_dim, "for the suite `attention`: elements of a head")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--causal", arguments->attention.causal,
+                    "for the suite `attention`: each token sees those up to itself");
+  arguments->attention.ranks = 0;
+  command
+      ->add_option("--ranks", arguments->attention.ranks,
+                   "for the suite `attention`: ranks that share a sequence; 0: the GPUs that --device names, or 1")
+      ->check(whole_number(0, 8))
+      ->capture_default_str();
   command->add_flag("--list", arguments->list, "only list the names of the suites' benchmarks");
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
       ->check(written_as({".json"}))
@@ -114,6 +134,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
                   "         headroom bench kernels --filter 'linear bf16' --threads 2\n"
                   "         headroom bench bodies --filter 'bf16 large' --rounds 4 --device cuda\n"
                   "         headroom bench load --device cuda\n"
+                  "         headroom bench attention --tokens 131072 --causal --device cuda:0-1\n"
                   "         headroom bench {0} --against build/base/headroom --threshold 3%\n"
                   "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",
                   examples::kShipped));

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16 };
+enum BenchSubject : unsigned { kModel = 1, kModels = 2, kKernels = 4, kLoad = 8, kBodies = 16, kAttention = 32 };
 
 /// An option that only some subjects of `bench` accept.
 struct Use {
@@ -20,8 +20,8 @@ struct Use {
   std::string_view who;  ///< the subjects in words
   std::vector<std::string> options;
 };
-const std::array<Use, 4>& uses() {
-  static const std::array<Use, 4> kUses = {
+const std::array<Use, 6>& uses() {
+  static const std::array<Use, 6> kUses = {
       {{kModel | kModels,
         "a model and the suite `models`",
         {"--opt",
@@ -41,13 +41,14 @@ const std::array<Use, 4>& uses() {
          "--height",
          "--width",
          "--pass",
-         "--trials",
          "--precision",
          "--first-step",
          "--floors",
          "--strict",
          "--lora",
          "--cache-schedule"}},
+       {kModel | kModels | kAttention, "a model and the suites `models` and `attention`", {"--trials"}},
+       {kAttention, "the suite `attention`", {"--tokens", "--heads", "--head-dim", "--causal", "--ranks"}},
        {kModel | kModels | kKernels | kBodies,
         "a model and the suites `models`, `kernels` and `bodies`",
         {"--cold", "--max-seconds"}},
@@ -59,13 +60,14 @@ const std::array<Use, 4>& uses() {
 BenchSubject subject_of(const std::string& what) {
   if (what == "models") return kModels;
   if (what == "load") return kLoad;
+  if (what == "attention") return kAttention;
   if (what == "bodies") return kBodies;
   return what == "kernels" || what.empty() ? kKernels : kModel;  // --list alone lists the kernels too
 }
 
 /// A name that is similar to a suite's, and is no folder, was meant as the suite.
 void check_subject(const std::string& what) {
-  const std::vector<std::string> suites = {"kernels", "bodies", "models", "load"};
+  const std::vector<std::string> suites = {"kernels", "bodies", "models", "load", "attention"};
   std::error_code ignored;
   if (std::ranges::find(suites, what) != suites.end() || std::filesystem::is_directory(what, ignored)) return;
   if (const std::string meant = did_you_mean(what, suites); !meant.empty())
@@ -99,7 +101,7 @@ void check_bench_options(const CLI::App& command, const std::string& what, const
   if (what.empty() && command.count("--list") == 0)
     fail_usage(
         "MODEL is missing: a name from `headroom models`, the folder of a checkpoint, or a suite: kernels, bodies, "
-        "models or load");
+        "models, load or attention");
   check_subject(what);
   const BenchSubject subject = subject_of(what);
   for (const Use& use : uses())

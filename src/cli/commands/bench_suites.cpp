@@ -85,4 +85,15 @@ void bench_load_suite(const BenchArguments& arguments) {
   save_and_print(arguments, file, to_load_table);
 }
 
+void bench_attention_suite(const BenchArguments& arguments) {
+  const std::unique_ptr<Backend> backend = open_backend(arguments.model);
+  tell_device(Log(arguments.model.quiet), *backend);
+  AttentionBenchOptions options = arguments.attention;
+  if (options.ranks == 0) options.ranks = std::max(1, device_of(*backend).count);
+  options.trials = arguments.protocol.trials;
+  Progress progress("measuring", std::ssize(options.tokens), arguments.model.quiet);
+  const ResultFile file = bench_attention(*backend, options, [&](std::int64_t done) { progress.set(done); });
+  save_and_print(arguments, file, to_attention_table);
+}
+
 }  // namespace headroom

@@ -19,7 +19,8 @@ ProfiledRun ProfileSubject::run() {
   if (generator)
     return {.session = generator->session(),
             .run = [this](const IterationObserver& observer) { static_cast<void>(generator->denoise(observer)); },
-            .prepare = [this] { generator->prepare(images); }};
+            .prepare = [this] { generator->prepare(images); },
+            .others = generator->other_sessions()};
   return {*session, [this](const IterationObserver& observer) { session->run(observer); }, /*is_pass=*/true};
 }
 

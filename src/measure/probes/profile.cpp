@@ -74,9 +74,9 @@ class Profiler {
         pci_bus_id_(pci_bus_id_of(backend)),
         options_(options),
         observer_(observer) {
-    run.session.record_by_step(true);
+    record_by_step(true);
   }
-  ~Profiler() { run_.session.record_by_step(false); }
+  ~Profiler() { record_by_step(false); }
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
@@ -107,11 +107,21 @@ class Profiler {
     return steps;
   }
 
+  void record_by_step(bool by_step) {
+    run_.session.record_by_step(by_step);
+    for (Session* const other : run_.others) other->record_by_step(by_step);
+  }
+  void observe_launches(LaunchObserver observer) {
+    for (Session* const other : run_.others)
+      other->observe_launches(observer ? [](int, const LaunchTime&) {} : LaunchObserver());
+    run_.session.observe_launches(std::move(observer));
+  }
+
   /// The times of each launch of the program, with a wait after each launch.
   std::vector<std::vector<double>> time_launches(std::vector<TraceSlice>& slices) {
     const Program& program = run_.session.program();
     std::vector<std::vector<double>> times(program.steps.size());
-    run_.session.observe_launches([&](int step, const LaunchTime& time) {
+    observe_launches([&](int step, const LaunchTime& time) {
       times[static_cast<std::size_t>(step)].push_back(time.milliseconds);
       const std::int64_t start_ns =
           std::chrono::duration_cast<std::chrono::nanoseconds>(time.start.time_since_epoch()).count();
@@ -124,14 +134,14 @@ class Profiler {
         tell("timing launches", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
       });
     }
-    run_.session.observe_launches({});
+    observe_launches({});
     return times;
   }
 
   /// The time of a step if the loop is one CUDA graph; nothing otherwise.
   std::optional<double> time_loop() {
     if (loop_ == nullptr) return std::nullopt;
-    run_.session.record_by_step(false);
+    record_by_step(false);
     run({});
     std::vector<double> steps;
     std::int64_t seen = 0;
@@ -140,7 +150,7 @@ class Profiler {
         steps.push_back(milliseconds);
         tell("timing the loop", std::min<std::int64_t>(++seen, options_.trials), options_.trials);
       });
-    run_.session.record_by_step(true);
+    record_by_step(true);
     if (steps.empty()) return std::nullopt;
     return median(steps);
   }
@@ -151,10 +161,10 @@ class Profiler {
     const Program& program = run_.session.program();
     LaunchTimes times(program);
     std::vector<std::pair<int, std::int64_t>> ends;
-    run_.session.observe_launches([&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
+    observe_launches([&](int step, const LaunchTime&) { ends.emplace_back(step, trace.now_ns()); });
     std::int64_t seen = 0;
     run_traced(trace, [&](std::int64_t, double) { tell("telling launches apart", ++seen, steps_of_run()); });
-    run_.session.observe_launches({});
+    observe_launches({});
     times.learn(ends, trace.collect());
     for (int i = 0; i < 2; ++i) run({});  // until `graph` has captured everything that it can
     (void)trace.collect();

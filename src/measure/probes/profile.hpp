@@ -38,6 +38,8 @@ struct ProfiledRun {
   bool is_pass = false;  ///< it runs one pass of a network, and not a request
   /// Called before each run; sets the inputs of a request. Its work is not that of the program.
   std::function<void()> prepare = {};
+  /// Of the other ranks that run along: they launch or replay as the session does.
+  std::vector<Session*> others = {};
 };
 
 /// The time of one run, launch by launch, compared with the floor of each launch.

@@ -29,15 +29,15 @@ std::vector<Pooled> pool(std::span<const double> first, std::span<const double> 
   return pooled;
 }
 
-/// Ranks with ties averaged, doubled so that they are integers.
-struct Ranks {
+/// MidRanks with ties averaged, doubled so that they are integers.
+struct MidRanks {
   std::vector<std::size_t> doubled;  ///< of every pooled value, ascending
   std::size_t doubled_sum_of_first = 0;
   double tie_term = 0;  ///< sum of t^3 - t over groups of t equal values
 };
 
-Ranks rank(const std::vector<Pooled>& pooled) {
-  Ranks ranks;
+MidRanks rank(const std::vector<Pooled>& pooled) {
+  MidRanks ranks;
   for (std::size_t begin = 0, end = 0; begin < pooled.size(); begin = end) {
     while (end < pooled.size() && pooled[end].value == pooled[begin].value) ++end;
     const std::size_t doubled = begin + 1 + end;  // twice the mean of begin + 1, ..., end
@@ -52,7 +52,7 @@ Ranks rank(const std::vector<Pooled>& pooled) {
 }
 
 /// Counts the selections of `n` ranks by their doubled sum, and returns twice the smaller tail.
-double exact_p(const Ranks& ranks, std::size_t n) {
+double exact_p(const MidRanks& ranks, std::size_t n) {
   std::size_t total = 0;
   for (const std::size_t doubled : ranks.doubled) total += doubled;
   // counts[k][s]: subsets of k of the ranks seen so far with doubled sum s
@@ -82,7 +82,7 @@ double approximate_p(double u, double n, double m, double tie_term) {
 MannWhitney mann_whitney(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty())
     fail("the Mann-Whitney test of {} and {} values needs at least one on each side", first.size(), second.size());
-  const Ranks ranks = rank(pool(first, second));
+  const MidRanks ranks = rank(pool(first, second));
   const auto n = static_cast<double>(first.size());
   const auto m = static_cast<double>(second.size());
   MannWhitney test;

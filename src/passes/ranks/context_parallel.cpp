@@ -309,18 +309,30 @@ class GraphSharer {
 
     Ints split;
     for (int i = 0; i < ulysses; ++i) split.push_back(share_of(heads, i, ulysses));
-    const auto exchanged = [&](ValueId x, const Ints& stretches) {
-      if (exchange.is_alone()) return x;
-      return all_to_all(exchange, x, {kTokens, extents_of(stretches, exchange.ranks)}, {kHeads, split});
+    const auto exchanged = [&](std::size_t operand) {
+      if (exchange.is_alone()) return inputs[operand];
+      const Ints tokens = extents_of(shared.operands[operand].stretches, exchange.ranks);
+      return swap_heads_and_tokens(heads_for_tokens(exchange, swap_heads_and_tokens(inputs[operand]), tokens, split));
     };
-    const ValueId q = exchanged(inputs[0], shared.operands[0].stretches);
-    const ValueId k = exchanged(inputs[1], shared.operands[1].stretches);
-    const ValueId v = exchanged(inputs[2], shared.operands[2].stretches);
+    const ValueId q = exchanged(0), k = exchanged(1), v = exchanged(2);
     const ValueId out = ring.is_alone() ? emit_node(Op::kAttention, {q, k, v}, node_->attributes)[0]
                                         : attend_in_ring(ring, q, k, v, shared.operands[1].stretches);
     if (!exchange.is_alone())
-      all_to_all(exchange, out, {kHeads, split}, {kTokens, extents_of(shared.operands[0].stretches, exchange.ranks)});
+      swap_heads_and_tokens(tokens_for_heads(exchange, swap_heads_and_tokens(out),
+                                             extents_of(shared.operands[0].stretches, exchange.ranks), split));
     end_with_results();
+  }
+
+  /// Exchanges are of [batch, tokens, heads, head_dim], as linear layers write and read it, so that nothing is copied
+  /// before and after.
+  ValueId swap_heads_and_tokens(ValueId x) {
+    return emit(Op::kTranspose, {x}, {{attr::kPerm, Ints{0, kTokens, kHeads, 3}}});
+  }
+  ValueId heads_for_tokens(const Group& group, ValueId x, const Ints& tokens, const Ints& heads) {
+    return all_to_all(group, x, {kSwappedTokens, tokens}, {kSwappedHeads, heads});
+  }
+  ValueId tokens_for_heads(const Group& group, ValueId x, const Ints& tokens, const Ints& heads) {
+    return all_to_all(group, x, {kSwappedHeads, heads}, {kSwappedTokens, tokens});
   }
 
   /// An axis with the parts of the ranks of a group.
@@ -376,7 +388,8 @@ class GraphSharer {
     return emit(Op::kReshape, {x}, {{attr::kShape, std::move(extents)}});
   }
 
-  static constexpr int kHeads = 1, kTokens = 2;  // axes of [batch, heads, tokens, head_dim]
+  static constexpr int kHeads = 1, kTokens = 2;                // axes of [batch, heads, tokens, head_dim]
+  static constexpr int kSwappedTokens = 1, kSwappedHeads = 2;  // and of what is exchanged
 
   Graph& graph_;
   ContextParallel parallel_;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backends/communicator.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 namespace {
@@ -21,6 +23,13 @@ std::vector<int> find_output_copies(const Program& program) {
     if (program.storages[storage].kind == StorageKind::kOutput) copies.push_back(static_cast<int>(i));
   }
   return copies;
+}
+
+/// Ranks replay together: a device that is a replay ahead of another could fill its queue.
+void meet_other_ranks(const Program& program) {
+  const auto is_collective = [](const Step& step) { return definition_of(step.op).is_collective; };
+  if (program.target.communicator != nullptr && std::ranges::any_of(program.steps, is_collective))
+    program.target.communicator->meet();
 }
 
 /// The number of regions around the innermost steps.
@@ -149,6 +158,7 @@ void Executor::run_steps(int first, int last) {
     memory_.keep_segments();
     recording = &recordings_.add(first, backend_.record(stream_, [&] { submit_steps(first, last, lanes_.front()); }));
   }
+  meet_other_ranks(program_);
   recording->replay(stream_);
   ++replays_;
 }
@@ -237,6 +247,7 @@ RegionRecording* Executor::whole_recording() {
 void Executor::replay_whole(RegionRecording& recording, const IterationObserver& observer) {
   copied_bytes_ = most_bytes_copied_by(program_.root);
   ++replays_;
+  meet_other_ranks(program_);
   if (!observer) return recording.replay(stream_);
   stream_.synchronize();  // exclude earlier work from this run
   const auto start = std::chrono::steady_clock::now();

@@ -139,6 +139,25 @@ WeightStore::WeightStore(Backend& backend, std::span<const Component> components
   params_.set_updates(std::move(updates));
 }
 
+WeightStore& WeightStore::on(Backend& backend) {
+  if (&backend == &backend_) return *this;
+  std::unique_ptr<WeightStore>& other = others_[&backend];
+  if (other == nullptr) {
+    other = std::make_unique<WeightStore>(backend);
+    other->params_ = params_;
+  }
+  return *other;
+}
+
+template <class Change>
+void WeightStore::change_others(const Change& change) {
+  for (const auto& [backend, store] : others_) {
+    backend->make_current();
+    change(*store);
+  }
+  if (!others_.empty()) backend_.make_current();
+}
+
 void WeightStore::keep_only(std::span<const Program* const> programs) {
   std::map<Key, WeightHandle> used;
   for (const Program* program : programs)
@@ -182,11 +201,13 @@ void WeightStore::fold(const Program& program, const Uses& uses) {
 }
 
 void WeightStore::change_param(const std::string& param, HostTensor value) {
+  change_others([&](WeightStore& other) { other.change_param(param, value); });
   params_.change(param, std::move(value));
   fold_again({&param, 1});
 }
 
 void WeightStore::restore_param(const std::string& param) {
+  change_others([&](WeightStore& other) { other.restore_param(param); });
   params_.restore(param);
   fold_again({&param, 1});
 }
@@ -195,6 +216,7 @@ std::vector<std::string> WeightStore::update_params(ParamUpdates updates,
                                                     const std::function<void(std::size_t)>& make_room) {
   std::vector<std::string> changed = differing_params(params_.updates(), updates);
   if (changed.empty()) return changed;
+  change_others([&](WeightStore& other) { static_cast<void>(other.update_params(updates)); });
   params_.set_updates(std::move(updates));
   fold_again(changed, make_room);
   return changed;

@@ -53,6 +53,11 @@ class WeightStore {
   /// Adds a checkpoint: params called "<name>:<tensor>" are its tensors. Throws Error if the name is already used.
   void add(std::string name, const Checkpoint& checkpoint) { params_.add(std::move(name), checkpoint); }
 
+  /// The store of the same checkpoints on another backend, made at the first call, when that backend's device must be
+  /// current; this one for its own backend. It follows the changes and updates of params here, and lives as long as
+  /// this one; so must the backend.
+  [[nodiscard]] WeightStore& on(Backend& backend);
+
   /// Calls reload() and waits.
   void load(const Program& program);
 
@@ -124,6 +129,9 @@ class WeightStore {
   /// Null if it is not in the store.
   [[nodiscard]] WeightHandle find(const WeightUse& use) const;
   void forget_unused();
+  /// Calls change(store) for the stores of other backends, whose devices are current meanwhile.
+  template <class Change>
+  void change_others(const Change& change);
 
   Backend& backend_;
   std::shared_ptr<Stream> stream_;   // on which weights are folded
@@ -134,6 +142,7 @@ class WeightStore {
   std::vector<std::weak_ptr<HeldWeights>> held_;
   std::map<Key, WeightHandle> kept_;
   std::map<Key, std::weak_ptr<FoldedWeight>> dropped_;  // which a session may still hold
+  std::map<Backend*, std::unique_ptr<WeightStore>> others_;
 };
 
 }  // namespace headroom

@@ -83,6 +83,12 @@ std::atomic<bool>& is_tracing() {
   return tracing;
 }
 
+/// The device whose work is traced; other ranks may use others meanwhile.
+std::atomic<std::uint32_t>& traced_device() {
+  static std::atomic<std::uint32_t> device{0};
+  return device;
+}
+
 template <typename Record>
 DeviceActivity activity_of(const Record& record, DeviceActivity::Kind kind, std::string name) {
   return {.kind = kind,
@@ -100,19 +106,22 @@ void read_record(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(record);
+      if (kernel.deviceId != traced_device()) break;
       inbox().add(activity_of(kernel, DeviceActivity::Kind::kKernel, kernel.name == nullptr ? "" : kernel.name));
       break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
+      if (copy.deviceId != traced_device()) break;
       const bool is_inside = copy.copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
       inbox().add(activity_of(copy, is_inside ? DeviceActivity::Kind::kCopy : DeviceActivity::Kind::kHostCopy, "copy"));
       break;
     }
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      inbox().add(
-          activity_of(reinterpret_cast<const CUpti_ActivityMemset4&>(record), DeviceActivity::Kind::kFill, "fill"));
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& fill = reinterpret_cast<const CUpti_ActivityMemset4&>(record);
+      if (fill.deviceId == traced_device()) inbox().add(activity_of(fill, DeviceActivity::Kind::kFill, "fill"));
       break;
+    }
     default:
       break;
   }
@@ -144,6 +153,9 @@ class CuptiTrace final : public DeviceTrace {
   CuptiTrace() {
     static_cast<void>(library());
     if (is_tracing().exchange(true)) fail("the GPU is being traced already, and there is one trace at a time");
+    int device = 0;
+    static_cast<void>(cudaGetDevice(&device));
+    traced_device() = static_cast<std::uint32_t>(device);
     try {
       check_cupti(library().ActivityRegisterCallbacks(give_buffer, take_buffer), "take callbacks");
       for (const CUpti_ActivityKind kind : kKinds) check_cupti(library().ActivityEnable(kind), "record activities");
