@@ -4,7 +4,7 @@
     python3 tests/goldens/make_vae.py --out tests/goldens/vae
 
 Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
-in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of the tiny one `encoded` and
+in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of FLUX.2's `normalized`, of the tiny one `encoded` and
 `decoded`, and for each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
 safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py, and casts to float32 go to float64.
 """
@@ -43,7 +43,7 @@ CASES = {
     # A smaller decoder, and statistics of packed latents, which its passes do not read.
     "flux2": dict(kind=AutoencoderKLFlux2,
                   config=dict(SHARED, latent_channels=6, layers_per_block=1, block_out_channels=[4, 8, 8, 8],
-                              decoder_block_out_channels=[4, 4, 8, 8]), image=(1, 45, 37), latents=(3, 5, 7), seed=25),
+                              decoder_block_out_channels=[4, 4, 8, 8]), image=(1, 53, 37), latents=(3, 5, 7), seed=25),
 }
 
 
@@ -71,11 +71,15 @@ def passes(model, image, latents):
     if isinstance(model, AutoencoderTiny):
         return {"encoded": model.encode(image).latents, "decoded": model.decode(latents).sample}
     results = {}
-    for suffix, tiled in (("", False), ("_tiled", True))[:1 if isinstance(model, AutoencoderKLFlux2) else 2]:
+    for suffix, tiled in (("", False), ("_tiled", True)):
         model.enable_tiling() if tiled else model.disable_tiling()
         distribution = model.encode(image).latent_dist
         results |= {"mean" + suffix: distribution.mean, "logvar" + suffix: distribution.logvar,
                     "decoded" + suffix: model.decode(latents).sample}
+    if isinstance(model, AutoencoderKLFlux2):  # as pipelines scale latents for the denoiser, by patches of 2 x 2
+        mean, variance = (stat.reshape(1, -1, 1, 1) for stat in (model.bn.running_mean, model.bn.running_var))
+        packed = torch.nn.functional.pixel_unshuffle(results["mean"], 2)
+        results["normalized"] = torch.nn.functional.pixel_shuffle((packed - mean) / torch.sqrt(variance + model.config.batch_norm_eps), 2)
     return results
 
 

@@ -81,6 +81,8 @@ class DualStream {
   ValueId gated_residual(ValueId residual, ValueId gate, ValueId x);
   /// silu(first half) * second half of x[..., 2 width], [..., width].
   ValueId gated(ValueId x);
+  /// The two layers of a token alone, by the model's form: x[batch, tokens, dim] -> the same.
+  ValueId feed_forward(std::string_view name, ValueId x);
   /// Projections with a norm of queries and keys per head.
   Heads project(const ProjectionNames& names, ValueId x);
   /// softmax(rope(q) rope(k)^T / sqrt(head_dim)) v, [batch, heads, tokens, head_dim] -> [batch, tokens, dim]
@@ -109,7 +111,6 @@ class DualStream {
   ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
   ValueId to_heads(ValueId x);
   ValueId normed_heads(std::string_view norm, ValueId x);
-  ValueId feed_forward(std::string_view name, ValueId x);
   std::pair<ValueId, ValueId> joint_attention(const StreamNames& image_names, const StreamNames& text_names,
                                               ValueId image, ValueId text);
 

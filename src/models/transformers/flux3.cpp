@@ -28,7 +28,6 @@ class Flux3 {
       : b_(builder),
         config_(config),
         inputs_(inputs),
-        params_(params),
         dim_(config.dim()),
         layers_(builder, params, config.num_attention_heads, config.attention_head_dim,
                 {.has_bias = false,
@@ -145,25 +144,15 @@ class Flux3 {
     return b_.concat(std::vector<ValueId>(static_cast<std::size_t>(batch / rows), references), 0);
   }
 
-  /// Attention and feed-forward of the same modulated tokens; one matmul projects the results of both.
+  /// Attention and feed-forward side by side, of the same modulated tokens.
   ValueId block(ValueId tokens, const Vectors& mod, const std::vector<Span>& windows) {
     const ValueId x = layers_.modulated_norm("norm", tokens, mod.scale, mod.shift);
-    const std::int64_t width = config_.feed_forward_width();
-    const ValueId context = [&] {
+    const ValueId attended = [&] {
       const auto scope = b_.scope("attn");
-      return attention(layers_.project(kFlux3Projection, x), windows);  // [batch, tokens, dim]
+      return layers_.linear("to_out.0", attention(layers_.project(kFlux3Projection, x), windows), dim_);
     }();
-    const ValueId wide = [&] {
-      const auto scope = b_.scope("ff");
-      return layers_.gated(layers_.linear("linear_in", x, 2 * width));  // [batch, tokens, width]
-    }();
-    const ValueId weight = b_.concat({weight_of("attn.to_out.0", dim_), weight_of("ff.linear_out", width)}, 1);
-    return layers_.gated_residual(tokens, mod.gate, b_.linear(b_.concat({context, wide}, 2), weight));
-  }
-
-  ValueId weight_of(std::string_view name, std::int64_t in) {
-    const auto scope = b_.scope(name);
-    return read_param(b_, params_, "weight", {dim_, in});
+    const ValueId fed = layers_.feed_forward("ff", x);
+    return layers_.gated_residual(tokens, mod.gate, b_.add(attended, fed));
   }
 
   /// Each window of tokens attends to itself; without windows, each row of the batch.
@@ -259,7 +248,6 @@ class Flux3 {
   Builder& b_;
   const Flux3Config& config_;
   const Flux3Inputs& inputs_;
-  const ParamSource& params_;
   std::int64_t dim_;
   DualStream layers_;
   DualStream::Rotation rotation_;  // of the blocks that are built
