@@ -114,8 +114,7 @@ Pixels image_of(StreamOf& of, const Pixels& frame, std::int64_t steps, double st
   Generator generator(of.pipeline(), of.backend(), of.weights(),
                       {.token_rows = rows,
                        .token_columns = columns,
-                       .reference_rows = rows,
-                       .reference_columns = columns,
+                       .references = {{rows, columns}},
                        .steps = steps,
                        .guidance_scale = 1,
                        .strength = strength,
@@ -125,7 +124,7 @@ Pixels image_of(StreamOf& of, const Pixels& frame, std::int64_t steps, double st
   for (std::int64_t i = 0; i < pixels; ++i)
     for (std::int64_t channel = 0; channel < 3; ++channel)
       image.set(channel * pixels + i, frame[static_cast<std::size_t>(3 * i + channel)] / 127.5 - 1);
-  const std::vector<ImageRequest> requests = {{.seed = seed, .prompt = kPrompt, .reference = image}};
+  const std::vector<ImageRequest> requests = {{.seed = seed, .prompt = kPrompt, .references = {image}}};
   const HostTensor made = generator.decode(generator.generate(requests));
   Pixels shown(frame.size());
   for (std::int64_t i = 0; i < pixels; ++i)

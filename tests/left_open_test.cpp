@@ -96,7 +96,7 @@ TEST(LeftOpen, ScalesThatMeanNothingAreRefused) {
     EXPECT_THAT(refusal({.true_cfg_scale = scale, .switches = {}}), HasSubstr("expected 0 to 100")) << scale;
   }
   for (const double strength : {kNan, kInfinity, -0.5, 0.0, 1.5, 1e20})
-    EXPECT_THAT(refusal({.reference_rows = 4, .reference_columns = 4, .strength = strength, .switches = {}}),
+    EXPECT_THAT(refusal({.references = {{4, 4}}, .strength = strength, .switches = {}}),
                 HasSubstr("expected more than 0 to 1"))
         << strength;
 }

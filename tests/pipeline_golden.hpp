@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,10 +61,9 @@ class PipelineGolden {
                 .has_negative_prompt = asked_.contains("negative_prompt"),
                 .strength = number("strength"),
                 .switches = {}};
-    if (has("reference")) {
-      const Shape& reference = expected_.entry(name + ".reference_resized").shape;  // [height, width, 3]
-      options_.reference_rows = reference[0] / pipeline.token_pixels();
-      options_.reference_columns = reference[1] / pipeline.token_pixels();
+    for (const std::string& reference : references()) {
+      const Shape& size = expected_.entry(name + "." + reference).shape;  // [height, width, 3]
+      options_.references.push_back({size[0] / pipeline.token_pixels(), size[1] / pipeline.token_pixels()});
     }
     for (std::int64_t i = 0; i < pixels[0]; ++i) images_.push_back(image(static_cast<std::size_t>(i)));
   }
@@ -71,6 +71,13 @@ class PipelineGolden {
   [[nodiscard]] const nlohmann::json& asked() const { return asked_; }
   [[nodiscard]] bool has(const std::string& what) const { return expected_.entries().contains(name_ + "." + what); }
   [[nodiscard]] HostTensor expected(const std::string& what) const { return expected_.read(name_ + "." + what); }
+  /// U8 [height, width, 3] as an image.
+  [[nodiscard]] Image picture(const std::string& what) const {
+    const HostTensor bytes = expected(what);
+    Image made = make_image(static_cast<int>(bytes.shape()[1]), static_cast<int>(bytes.shape()[0]), 3);
+    std::ranges::copy(bytes.as<std::uint8_t>(), made.pixels.begin());
+    return made;
+  }
   [[nodiscard]] const RequestOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<ImageRequest>& images() const { return images_; }
 
@@ -78,8 +85,18 @@ class PipelineGolden {
   [[nodiscard]] std::optional<double> number(const char* key) const {
     return asked_.contains(key) ? std::optional(asked_.at(key).get<double>()) : std::nullopt;
   }
+  /// A text of every image, or one of all.
   [[nodiscard]] std::optional<std::string> text(const char* key, std::size_t index) const {
-    return asked_.contains(key) ? std::optional(asked_.at(key).at(index).get<std::string>()) : std::nullopt;
+    if (!asked_.contains(key)) return std::nullopt;
+    const nlohmann::json& given = asked_.at(key);
+    return (given.is_string() ? given : given.at(index)).get<std::string>();
+  }
+  /// The names of the pictures that are encoded.
+  [[nodiscard]] std::vector<std::string> references() const {
+    if (has("reference")) return {"reference_resized"};
+    std::vector<std::string> names;
+    while (has("prepared_" + std::to_string(names.size()))) names.push_back("prepared_" + std::to_string(names.size()));
+    return names;
   }
   [[nodiscard]] ImageRequest image(std::size_t index) const {
     ImageRequest request{.prompt = text("prompt", index),
@@ -87,11 +104,7 @@ class PipelineGolden {
                          .negative_prompt = text("negative_prompt", index),
                          .negative_prompt_2 = text("negative_prompt_2", index),
                          .noise = without_first_axis(sample(expected("noise"), index))};
-    if (!has("reference")) return request;
-    const HostTensor bytes = expected("reference_resized");
-    Image picture = make_image(static_cast<int>(bytes.shape()[1]), static_cast<int>(bytes.shape()[0]), 3);
-    std::ranges::copy(bytes.as<std::uint8_t>(), picture.pixels.begin());
-    request.reference = to_pixels(picture);
+    for (const std::string& reference : references()) request.references.push_back(to_pixels(picture(reference)));
     return request;
   }
 
@@ -116,8 +129,9 @@ struct OpenedPipeline {
   std::unique_ptr<WeightStore> weights;
 
   OpenedPipeline(const std::filesystem::path& folder, DeviceKind device,
-                 std::optional<std::uint64_t> random_seed = std::nullopt)
-      : pipeline(open_pipeline(folder.string(), {.random_seed = random_seed})),
+                 std::optional<std::uint64_t> random_seed = std::nullopt,
+                 const std::map<std::string, std::string, std::less<>>& parts = {})
+      : pipeline(open_pipeline(folder.string(), {.random_seed = random_seed, .parts = parts})),
         backend(make_backend(device)),
         weights(std::make_unique<WeightStore>(*backend, pipeline->components())) {}
 };

@@ -133,7 +133,7 @@ TEST(QwenImagePipelines, GuidesOnlyByANegativePromptUnlessAsked) {
   EXPECT_THAT(error_of([&] { static_cast<void>(pipeline.resolve({.text_tokens = 1025, .switches = {}})); }),
               testing::HasSubstr("text tokens is 1025, expected 1 to 1024"));
   EXPECT_THAT(error_of([&] {
-                static_cast<void>(pipeline.resolve({.reference_rows = 2, .reference_columns = 2, .switches = {}}));
+                static_cast<void>(pipeline.resolve({.references = {{2, 2}}, .switches = {}}));
               }),
               testing::HasSubstr("edits no images"));
 }

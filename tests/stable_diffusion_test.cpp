@@ -174,8 +174,7 @@ TEST(StableDiffusion, DefaultsAreThoseOfTheField) {
 TEST(StableDiffusion, AnImageToBeginWithLeavesTheLastSteps) {
   const std::unique_ptr<Pipeline> pipeline = open_pipeline(golden_folder("sd-2.1").string());
   const auto resolve = [&](std::optional<double> strength, std::int64_t steps, std::int64_t rows) {
-    return pipeline->resolve(
-        {.reference_rows = rows, .reference_columns = rows, .steps = steps, .strength = strength, .switches = {}});
+    return pipeline->resolve({.references = {{rows, rows}}, .steps = steps, .strength = strength, .switches = {}});
   };
   const Request request = resolve(0.6, 5, 4);
   EXPECT_EQ(request.calls(), 3);
@@ -186,12 +185,11 @@ TEST(StableDiffusion, AnImageToBeginWithLeavesTheLastSteps) {
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 5, 4)); }), HasSubstr("leaves none of 5 steps"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(1.5, 5, 4)); }), HasSubstr("the strength is 1.5"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.5, 5, 0)); }), HasSubstr("and there is none"));
-  EXPECT_THAT(
-      error_of([&] {
-        static_cast<void>(pipeline->resolve(
-            {.token_rows = 8, .token_columns = 8, .reference_rows = 4, .reference_columns = 4, .switches = {}}));
-      }),
-      HasSubstr("is 4 x 4 tokens, expected 8 x 8"));
+  EXPECT_THAT(error_of([&] {
+                static_cast<void>(
+                    pipeline->resolve({.token_rows = 8, .token_columns = 8, .references = {{4, 4}}, .switches = {}}));
+              }),
+              HasSubstr("is 4 x 4 tokens, expected 8 x 8"));
 }
 
 /// A folder in which somebody has put TAESD for the autoencoder: another class, and pixels along a latent.
@@ -208,9 +206,9 @@ TEST(StableDiffusion, ATinyAutoencoderCodesImagesAsWell) {
   const OpenedPipeline opened(copy.path(), DeviceKind::kCpu, /*random_seed=*/5);
   const std::int64_t side = 2 * opened.pipeline->token_pixels();
   Generator generator(*opened.pipeline, *opened.backend, *opened.weights,
-                      {.reference_rows = 2, .reference_columns = 2, .steps = 2, .strength = 0.5, .switches = {}});
+                      {.references = {{2, 2}}, .steps = 2, .strength = 0.5, .switches = {}});
   const std::vector<ImageRequest> images = {
-      {.seed = 3, .prompt = "a fox", .reference = filled_tensor({1, 3, side, side}, 0.5)}};
+      {.seed = 3, .prompt = "a fox", .references = {filled_tensor({1, 3, side, side}, 0.5)}}};
   const HostTensor pixels = generator.decode(generator.generate(images));
   EXPECT_EQ(pixels.shape(), (Shape{1, 3, side, side}));
   EXPECT_NO_THROW(static_cast<void>(to_images(pixels))) << "which refuses NaN";

@@ -39,15 +39,25 @@ struct Case {
   std::string suffix = {};  ///< of the outputs' names in the golden
 };
 const std::vector<Case> kCases = {
-    {"t5", "encode", {"input_ids"}},           {"t5", "encode", {"input_ids", "attention_mask"}, "_masked"},
-    {"t5-relu", "encode", {"input_ids"}},      {"t5-relu", "encode", {"input_ids", "attention_mask"}, "_masked"},
-    {"clip-l", "encode", {"input_ids"}},       {"clip-l", "hidden-states", {"input_ids"}},
-    {"clip-g", "encode", {"input_ids"}},       {"clip-g", "hidden-states", {"input_ids"}},
-    {"clip-l", "penultimate", {"input_ids"}},  {"clip-g", "penultimate", {"input_ids"}},
-    {"qwen2.5-vl", "encode", {"input_ids"}},   {"qwen2.5-vl-nested", "encode", {"input_ids"}},
-    {"qwen3", "encode", {"input_ids"}},        {"qwen2.5-vl", "hidden-states", {"input_ids"}},
-    {"qwen3", "hidden-states", {"input_ids"}}, {"gpt2", "forward", {"input_ids"}},
+    {"t5", "encode", {"input_ids"}},
+    {"t5", "encode", {"input_ids", "attention_mask"}, "_masked"},
+    {"t5-relu", "encode", {"input_ids"}},
+    {"t5-relu", "encode", {"input_ids", "attention_mask"}, "_masked"},
+    {"clip-l", "encode", {"input_ids"}},
+    {"clip-l", "hidden-states", {"input_ids"}},
+    {"clip-g", "encode", {"input_ids"}},
+    {"clip-g", "hidden-states", {"input_ids"}},
+    {"clip-l", "penultimate", {"input_ids"}},
+    {"clip-g", "penultimate", {"input_ids"}},
+    {"qwen2.5-vl", "encode", {"input_ids"}},
+    {"qwen2.5-vl-nested", "encode", {"input_ids"}},
+    {"qwen3", "encode", {"input_ids"}},
+    {"qwen2.5-vl", "hidden-states", {"input_ids"}},
+    {"qwen3", "hidden-states", {"input_ids"}},
+    {"gpt2", "forward", {"input_ids"}},
     {"gpt2-untied", "forward", {"input_ids"}},
+    {"qwen3-stacked", "stacked-states", {"input_ids", "text_tokens"}},
+    {"qwen3-vl-stacked", "stacked-states", {"input_ids", "text_tokens"}},
 };
 
 class TextGolden {

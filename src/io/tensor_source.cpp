@@ -247,7 +247,8 @@ class RandomSource final : public TensorSource {
   }
 
   [[nodiscard]] NormalStream stream_of(const TensorSpec& tensor) const {
-    const bool is_gain = tensor.shape.rank() == 1 && tensor.name.ends_with(".weight");
+    const bool is_gain =
+        tensor.shape.rank() == 1 && (tensor.name.ends_with(".weight") || tensor.name.ends_with(".running_var"));
     return NormalStream{
         .seed = seed_, .stream = Hasher().add(tensor.name).digest(), .mean = is_gain ? 1.0F : 0.0F, .deviation = 0.02F};
   }

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/text/nearest.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl_flux2.hpp"
 #include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
@@ -16,6 +17,8 @@
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/flux2.hpp"
+#include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
@@ -25,13 +28,24 @@ namespace headroom {
 
 std::span<const ComponentClass> component_classes() {
   static const std::vector<ComponentClass> kClasses = {
-      flux_transformer_class(), qwen_image_transformer_class(),
-      autoencoder_kl_class(),   autoencoder_kl_qwen_image_class(),
-      autoencoder_tiny_class(), t5_encoder_class(),
-      clip_text_class(),        clip_text_with_projection_class(),
-      qwen25_vl_class(),        qwen3_class(),
-      unet2d_condition_class(), unet2d_class(),
-      live_stream_unet_class(), gpt2_class(),
+      flux_transformer_class(),
+      flux2_transformer_class(),
+      flux3_transformer_class(),
+      qwen_image_transformer_class(),
+      autoencoder_kl_class(),
+      autoencoder_kl_flux2_class(),
+      autoencoder_kl_qwen_image_class(),
+      autoencoder_tiny_class(),
+      t5_encoder_class(),
+      clip_text_class(),
+      clip_text_with_projection_class(),
+      qwen25_vl_class(),
+      qwen3_class(),
+      qwen3_vl_class(),
+      unet2d_condition_class(),
+      unet2d_class(),
+      live_stream_unet_class(),
+      gpt2_class(),
   };
   return kClasses;
 }

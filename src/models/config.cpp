@@ -97,6 +97,12 @@ double read_double(const nlohmann::json& config, const char* key, double fallbac
   return found->get<double>();
 }
 
+double read_positive(const nlohmann::json& config, const char* key, double fallback, double most) {
+  const double value = read_double(config, key, fallback);
+  if (!(value > 0 && value <= most)) fail("config.json: {} is {}, expected more than 0 up to {}", key, value, most);
+  return value;
+}
+
 bool read_bool(const nlohmann::json& config, const char* key, bool fallback) {
   const nlohmann::json* found = find(config, key);
   if (found == nullptr) return fallback;

@@ -14,6 +14,7 @@ namespace headroom::config {
 
 inline constexpr std::int64_t kMaxExtent = 1 << 20;  ///< far above any model; keeps element counts within 64 bits
 inline constexpr std::int64_t kMaxLayers = 4096;
+inline constexpr double kMaxRopeTheta = 1e12;
 
 /// Returns the result of `read` for a file in `folder`. Errors of `read` name the file only; the folder is added
 /// here.
@@ -46,6 +47,8 @@ void require_class(const nlohmann::json& config, std::string_view class_name);
 /// A list of `count` numbers, which must be there.
 [[nodiscard]] std::vector<double> read_doubles(const nlohmann::json& config, const char* key, std::int64_t count);
 [[nodiscard]] double read_double(const nlohmann::json& config, const char* key, double fallback);
+/// A number above 0, up to `most`.
+[[nodiscard]] double read_positive(const nlohmann::json& config, const char* key, double fallback, double most);
 [[nodiscard]] bool read_bool(const nlohmann::json& config, const char* key, bool fallback);
 [[nodiscard]] std::string read_text(const nlohmann::json& config, const char* key, const std::string& fallback);
 /// Throws Error if config[key] exists and is not `value`, the only supported one.

@@ -16,7 +16,8 @@ constexpr std::int64_t kMaxPixelsAlongSide = 16'384;
 constexpr std::int64_t kMaxTextTokens = 8192;  // for a denoiser alone
 constexpr std::int64_t kMaxSteps = 10'000;
 constexpr double kMaxGuidance = 100;
-constexpr std::int64_t kDecoderPixels = 8;  // along one side of a latent, in autoencoders of this field
+constexpr std::string_view kReference = "reference";  // an input of the loop; further ones are numbered
+constexpr std::int64_t kDecoderPixels = 8;            // along one side of a latent, in autoencoders of this field
 
 // Random streams of one image, so that its noise does not depend on how many images are made with it.
 constexpr std::uint64_t kNoiseStream = 0;
@@ -40,6 +41,10 @@ HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> imag
   for (std::size_t b = 0; b < images.size(); ++b)
     fill_normal(rows.as<float>().subspan(b * size, size), static_cast<std::uint64_t>(images[b].label), kPromptStream);
   return rows;
+}
+
+std::string reference_name(std::size_t index) {
+  return index == 0 ? std::string(kReference) : fmt::format("{}_{}", kReference, index + 1);
 }
 
 /// The given noise of an image, converted to that shape, which has as many elements.
@@ -114,19 +119,21 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   const Request own = default_request();
   Request request;
   request.images = in_range("the number of images", options.images, kMaxImages);
-  request.reference_rows = options.reference_rows;
-  request.reference_columns = options.reference_columns;
-  const bool has_image = request.reference_tokens() != 0;
+  request.references = options.references;
+  const bool has_image = !request.references.empty();
+  if (request.references.size() > kind_.most_references && kind_.image_use != ImageUse::kNone)
+    fail_usage("{} images are given, expected at most {} for {}", request.references.size(), kind_.most_references,
+               name());
   // A denoiser alone does not record whether it was trained to edit.
   if (has_image && kind_.image_use == ImageUse::kNone && reads_text()) fail_usage("{} edits no images", name());
   const bool is_start = has_image && kind_.image_use == ImageUse::kStart;
   if (is_start && !autoencoder_) fail_usage("{} has no autoencoder, which an image to begin with takes", name());
   const std::int64_t most = kMaxPixelsAlongSide / (latents_along_token(kind_.form) * kDecoderPixels);
   request.token_rows = in_range("the number of token rows",
-                                pick(options.token_rows, is_start ? options.reference_rows : own.token_rows), most);
+                                pick(options.token_rows, is_start ? options.references[0].rows : own.token_rows), most);
   request.token_columns =
       in_range("the number of token columns",
-               pick(options.token_columns, is_start ? options.reference_columns : own.token_columns), most);
+               pick(options.token_columns, is_start ? options.references[0].columns : own.token_columns), most);
   request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens),
                                  reads_text() ? kind_.max_prompt : kMaxTextTokens);
   request.steps = in_range("the number of steps",
@@ -134,6 +141,9 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   const std::optional<std::string_view> named = options.switches.argument("sampler");
   const std::optional<SamplerChoice> choice = named ? std::optional(parse_sampler(*named)) : std::nullopt;
   resolve_sampler(choice, request);
+  if (kind_.is_flow_map && request.sampler != Sampler::kEuler)
+    fail_usage("{} is a flow map, which takes each step whole: expected sampler=euler and not sampler={}", name(),
+               to_string(request.sampler));
   resolve_guidance(options, own, request);
   resolve_strength(options, own, request);
   resolve_texts(options, request);
@@ -160,8 +170,11 @@ std::vector<std::int64_t> DiffusionPipeline::text_lengths(const Request& request
 }
 
 Scheduler DiffusionPipeline::scheduler(std::optional<Sampler> named) const {
-  return config::read_in(folder_.empty() ? name() : folder_.string(),
-                         [&] { return parse_scheduler(scheduler_, named); });
+  return config::read_in(folder_.empty() ? name() : folder_.string(), [&] {
+    Scheduler scheduler = parse_scheduler(scheduler_, named);
+    if (auto* const flow = std::get_if<FlowSchedule>(&scheduler.levels)) flow->is_by_steps = kind_.shift_is_by_steps;
+    return scheduler;
+  });
 }
 
 void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const {
@@ -203,7 +216,7 @@ void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Re
 }
 
 void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Request& own, Request& request) const {
-  const bool is_start = request.reference_tokens() != 0 && kind_.image_use == ImageUse::kStart;
+  const bool is_start = !request.references.empty() && kind_.image_use == ImageUse::kStart;
   if (!is_start && options.strength) {
     if (kind_.image_use == ImageUse::kStart)
       fail_usage("a strength of {} is for an image to begin with, and there is none", *options.strength);
@@ -216,9 +229,10 @@ void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Re
   if (request.taken_steps() == 0)
     fail_usage("a strength of {} leaves none of {} steps, expected at least {}", request.strength, request.steps,
                1.0 / static_cast<double>(request.steps));
-  if (request.reference_rows != request.token_rows || request.reference_columns != request.token_columns)
-    fail_usage("the image that the loop begins with is {} x {} tokens, expected {} x {} as the one that is made",
-               request.reference_rows, request.reference_columns, request.token_rows, request.token_columns);
+  const auto [rows, columns] = request.references.front();
+  if (rows != request.token_rows || columns != request.token_columns)
+    fail_usage("the image that the loop begins with is {} x {} tokens, expected {} x {} as the one that is made", rows,
+               columns, request.token_rows, request.token_columns);
 }
 
 std::vector<IdleOption> DiffusionPipeline::idle_options(const RequestOptions& options,
@@ -260,11 +274,10 @@ SamplerTables DiffusionPipeline::sampler_tables(const Request& request) const {
 std::optional<Pipeline::ImageCoder> DiffusionPipeline::encoder() const {
   if (!autoencoder_) return std::nullopt;
   const Component& vae = component("vae");
-  const auto build = [this, &vae](const Request& request) {
+  const auto build = [this, &vae](const Request& request, const TokenSize& size) {
     std::optional<NoiseLevel> level;
     if (request.strength != 0) level = sampler_tables(request).first;
-    return build_image_encode(*autoencoder_, kind_.form, request.reference_rows, request.reference_columns, level,
-                              vae.params());
+    return build_image_encode(*autoencoder_, kind_.form, size.rows, size.columns, level, vae.params());
   };
   const auto set_inputs = [](Session& session, const ImageRequest& image) {
     const Graph& graph = session.program().graph;
@@ -283,10 +296,25 @@ std::optional<Pipeline::ImageCoder> DiffusionPipeline::encoder() const {
 std::optional<Pipeline::ImageCoder> DiffusionPipeline::decoder() const {
   if (!autoencoder_) return std::nullopt;
   const Component& vae = component("vae");
-  const auto build = [this, &vae](const Request& request) {
-    return build_image_decode(*autoencoder_, kind_.form, request.token_rows, request.token_columns, vae.params());
+  const auto build = [this, &vae](const Request& /*request*/, const TokenSize& size) {
+    return build_image_decode(*autoencoder_, kind_.form, size.rows, size.columns, vae.params());
   };
   return ImageCoder{.component = &vae, .build = build, .overflows_f16 = kind_.vae_overflows_f16};
+}
+
+ValueId DiffusionPipeline::add_references(Builder& builder, const Request& request) const {
+  std::vector<ValueId> references;
+  for (std::size_t i = 0; i < request.references.size(); ++i)
+    references.push_back(builder.graph().add_input(
+        reference_name(i), TensorType{.shape = {request.images, request.references[i].tokens(), kind_.channels}}));
+  if (references.size() < 2) return references.empty() ? kNoValue : references.front();
+  return builder.concat(references, 1);
+}
+
+std::vector<TokenInput> DiffusionPipeline::reference_inputs(const Request& request) {
+  std::vector<TokenInput> inputs;
+  for (std::size_t i = 0; i < request.references.size(); ++i) inputs.push_back({reference_name(i), 1});
+  return inputs;
 }
 
 Graph DiffusionPipeline::build_denoise(const Request& request) const {
@@ -307,6 +335,12 @@ void DiffusionPipeline::set_request_inputs(Session& denoise, const Request& requ
   for (std::int64_t i = 0; i < timesteps.numel(); ++i)
     timesteps.set(i, sampler.timesteps[static_cast<std::size_t>(i / request.batch())] / kind_.timestep_unit);
   denoise.set_input("timesteps", timesteps);
+  if (kind_.is_flow_map) {  // the timestep of the next step, and 0 after the last
+    HostTensor targets(DType::kF32, timesteps.shape());
+    for (std::int64_t i = request.batch(); i < timesteps.numel(); ++i)
+      targets.set(i - request.batch(), timesteps.at(i));
+    denoise.set_input(kTargetTimesteps, targets);
+  }
   set_sampler_inputs(denoise, sampler);
   if (!request.classifier_free_guidance) return;
   const Shape of_one = latents_of(request);
@@ -361,8 +395,9 @@ void DiffusionPipeline::set_image_inputs(Session& denoise, const Request& reques
   start_sampler(denoise, seeds);
   const std::vector<Conditioning::Part>& references = conditioning.references;
   if (request.strength == 0) {
+    const std::size_t of_one = request.references.size();  // of each image in turn
     for (std::size_t i = 0; i < references.size(); ++i)
-      denoise.set_input_part("reference", static_cast<std::int64_t>(i), *references[i]);
+      denoise.set_input_part(reference_name(i % of_one), static_cast<std::int64_t>(i / of_one), *references[i]);
     return set_noise(denoise, request, images);
   }
   for (std::size_t i = 0; i < references.size(); ++i)

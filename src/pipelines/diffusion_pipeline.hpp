@@ -19,6 +19,9 @@
 
 namespace headroom {
 
+/// The loop's input of a flow map: the timestep that each pass leads to, [calls, batch].
+inline constexpr const char* kTargetTimesteps = "target_timesteps";
+
 /// Constants of one kind of diffusion pipeline.
 struct DiffusionKind {
   std::string_view loop;  ///< the name of the graph of its loop: "flux_denoise"
@@ -32,6 +35,9 @@ struct DiffusionKind {
   bool is_guided_by_passes = false;  ///< guidance_scale is that of classifier-free guidance, which is off up to 1
   double true_cfg_scale = 1;         ///< of an image with a negative prompt, if it is left open
   GuidanceForm guidance = GuidanceForm::kLinear;
+  bool is_flow_map = false;        ///< the denoiser also reads the timestep after each step
+  bool shift_is_by_steps = false;  ///< FlowSchedule::is_by_steps
+  std::size_t most_references = 1;
   bool vae_overflows_f16 = false;  ///< intermediate values of its autoencoder are known to exceed the range of f16
 };
 
@@ -46,6 +52,7 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] std::span<const std::string> prompts() const override { return defaults_.prompts; }
   [[nodiscard]] std::string obstacle_to_images() const override;
   [[nodiscard]] ImageUse image_use() const override { return kind_.image_use; }
+  [[nodiscard]] std::size_t most_references() const override { return kind_.most_references; }
 
   [[nodiscard]] Request resolve(const RequestOptions& options) const override;
   [[nodiscard]] std::vector<std::int64_t> text_lengths(const Request& request,
@@ -72,6 +79,12 @@ class DiffusionPipeline : public Pipeline {
     std::string name;
     Shape shape;  ///< [batch, ...]; the texts of all rows one after the other, [tokens, ...], if they are not padded
   };
+
+  /// Adds the loop's inputs for the latents of reference images, [images, tokens, channels] for each. Returns them one
+  /// after the other, [images, tokens of all, channels]; kNoValue if there are none.
+  [[nodiscard]] ValueId add_references(Builder& builder, const Request& request) const;
+  /// The same as inputs whose entries are tokens.
+  [[nodiscard]] static std::vector<TokenInput> reference_inputs(const Request& request);
 
   [[nodiscard]] bool reads_text() const { return !readers_.empty(); }
   [[nodiscard]] const GenerationDefaults& defaults() const { return defaults_; }

@@ -29,7 +29,8 @@ HostTensor make_image_ids(const Request& request, std::int64_t axes) {
   HostTensor ids(DType::kF32, {request.image_tokens() + request.reference_tokens(), axes});
   const auto made = static_cast<std::size_t>(request.image_tokens() * axes);
   number_tokens(ids.as<float>().first(made), 0, request.token_columns, axes);
-  if (request.reference_tokens() != 0) number_tokens(ids.as<float>().subspan(made), 1, request.reference_columns, axes);
+  if (!request.references.empty())
+    number_tokens(ids.as<float>().subspan(made), 1, request.references.front().columns, axes);
   return ids;
 }
 
@@ -92,12 +93,10 @@ Predict FluxPipeline::add_denoiser(Builder& builder, const Request& request, con
                     .img_ids = input("img_ids", {request.image_tokens() + request.reference_tokens(), axes()}),
                     .txt_ids = input("txt_ids", {request.text_tokens, axes()})};
   if (config_.guidance_embeds) inputs.guidance = input("guidance", {request.batch()});
-  ValueId reference = kNoValue;
-  if (request.reference_tokens() != 0) {
-    reference = input("reference", {request.images, request.reference_tokens(), config_.in_channels});
-    if (request.classifier_free_guidance) reference = builder.concat({reference, reference}, 0);
-  }
-  return [this, inputs, reference, tokens = request.image_tokens()](Builder& b, ValueId latents, ValueId timestep) {
+  ValueId reference = add_references(builder, request);
+  if (reference != kNoValue && request.classifier_free_guidance) reference = builder.concat({reference, reference}, 0);
+  return [this, inputs, reference, tokens = request.image_tokens()](Builder& b, ValueId latents, ValueId timestep,
+                                                                    ValueId /*step*/) {
     FluxInputs given = inputs;
     given.timestep = timestep;
     given.hidden_states = latents;
@@ -200,7 +199,7 @@ std::unique_ptr<Pipeline> open_flux_pipeline(const PartsSource& source) {
       fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
            channels, flux.in_channels);
   }
-  const DiffusionKind kind = kind_of(parts, flux, source.class_name() == "FluxKontextPipeline");
+  const DiffusionKind kind = kind_of(parts, flux, source.class_name().starts_with("FluxKontext"));
   return std::make_unique<FluxPipeline>(std::move(parts), kind, flux);
 }
 

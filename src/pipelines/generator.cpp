@@ -20,11 +20,11 @@ namespace {
 constexpr std::string_view kLatents = "latents";
 
 std::optional<DeviceStage> compile_coder(std::string name, const std::optional<Pipeline::ImageCoder>& coder,
-                                         const Request& request, const SwitchSet& switches,
+                                         const Request& request, const TokenSize& size, const SwitchSet& switches,
                                          const DeviceTarget& target) {
   if (!coder) return std::nullopt;
   const SwitchSet own = coder->overflows_f16 ? switches.without("fp16") : switches;
-  return compile_stage(std::move(name), *coder->component, coder->build(request), own, target);
+  return compile_stage(std::move(name), *coder->component, coder->build(request, size), own, target);
 }
 
 /// Merges the reports of all stages: a switch is applied if it changed something in any stage, and declined if it
@@ -121,10 +121,14 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (!has_reader)
     reader_ =
         std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target, request_.text_lengths);
-  if (request_.reference_tokens() != 0)
-    encode_ = compile_coder("encode", pipeline.encoder(), request_, options.switches, target);
+  for (const TokenSize& size : request_.references) {  // references of one size share a stage
+    if (std::ranges::find(encoders_, size, &SizedEncoder::size) != encoders_.end()) continue;
+    if (auto stage = compile_coder("encode", pipeline.encoder(), request_, size, options.switches, target))
+      encoders_.push_back({size, std::move(*stage)});
+  }
   compile_loop(options);
-  decode_ = compile_coder("decode", pipeline.decoder(), request_, options.switches, target);
+  decode_ = compile_coder("decode", pipeline.decoder(), request_, {request_.token_rows, request_.token_columns},
+                          options.switches, target);
   tell_of_all(denoise_.compiled, device_stages(), options.switches);
 
   if (options.drops_other_weights) {
@@ -142,7 +146,7 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (offloader_ == nullptr) offloader_ = std::make_shared<Offloader>(backend, weights, options.memory_limit);
   require_memory(options);
   if (!has_reader) reader_->load(offloader_);
-  if (encode_) offloader_->load(*encode_);
+  for (SizedEncoder& encoder : encoders_) offloader_->load(encoder.stage);
   load_loop();
   if (decode_) offloader_->load(*decode_);
 }
@@ -268,14 +272,15 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
 }
 
 Generator::~Generator() {
-  for (const std::optional<DeviceStage>* stage : {&encode_, &setup_, &decode_})
+  for (const SizedEncoder& encoder : encoders_) offloader_->forget(encoder.stage);
+  for (const std::optional<DeviceStage>* stage : {&setup_, &decode_})
     if (*stage) offloader_->forget(**stage);
   forget_loops();
 }
 
 std::vector<const DeviceStage*> Generator::device_stages() const {
   std::vector<const DeviceStage*> stages = reader_->stages();
-  if (encode_) stages.push_back(&*encode_);
+  for (const SizedEncoder& encoder : encoders_) stages.push_back(&encoder.stage);
   if (setup_) stages.push_back(&*setup_);
   stages.push_back(&denoise_);
   if (decode_) stages.push_back(&*decode_);
@@ -337,26 +342,37 @@ void Generator::run_stage(std::string name, std::size_t bytes, const Body& body)
   took_.push_back({.name = std::move(name), .milliseconds = milliseconds_since(start), .bytes = bytes});
 }
 
+/// Adds the latents of an image's references.
+void Generator::encode_references(const ImageRequest& image, std::vector<Conditioning::Part>& made) {
+  if (image.references.size() != request_.references.size())
+    fail_usage("{} images are given, expected {}", image.references.size(), request_.references.size());
+  const auto set_inputs = pipeline_.encoder()->set_inputs;
+  for (std::size_t i = 0; i < image.references.size(); ++i) {
+    DeviceStage& stage = std::ranges::find(encoders_, request_.references[i], &SizedEncoder::size)->stage;
+    stage.submit(*offloader_, [&](Session& session) {
+      session.set_input("pixels", image.references[i]);
+      if (set_inputs) set_inputs(session, image);
+    });
+    made.push_back(std::make_shared<const DeviceTensor>(stage.session->device_output("latents")));
+  }
+}
+
 Conditioning Generator::make_conditioning(std::span<const ImageRequest> images) {
   Conditioning conditioning;
   for (std::size_t reader = 0; reader < pipeline_.text_readers().size(); ++reader) {
     const std::vector<std::optional<std::string>> texts = texts_of(pipeline_, request_, images, reader);
-    offloader_->expect(encode_ ? &*encode_ : &first_of_loop());
+    offloader_->expect(encoders_.empty() ? &first_of_loop() : &encoders_.front().stage);
     conditioning.texts.push_back(reader_->read(reader, texts, took_));
   }
   offloader_->expect(&first_of_loop());
-  if (encode_)
-    run_stage("encode", encode_->session->activation_reserved_bytes(), [&] {
-      const auto set_inputs = pipeline_.encoder()->set_inputs;
-      for (const ImageRequest& image : images) {
-        encode_->submit(*offloader_, [&](Session& session) {
-          session.set_input("pixels", image.reference);
-          if (set_inputs) set_inputs(session, image);
-        });
-        conditioning.references.push_back(
-            std::make_shared<const DeviceTensor>(encode_->session->device_output("latents")));
-      }
+  if (!encoders_.empty()) {
+    std::size_t bytes = 0;
+    for (const SizedEncoder& encoder : encoders_)
+      bytes = std::max(bytes, encoder.stage.session->activation_reserved_bytes());
+    run_stage("encode", bytes, [&] {
+      for (const ImageRequest& image : images) encode_references(image, conditioning.references);
     });
+  }
   return conditioning;
 }
 

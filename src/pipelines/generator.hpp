@@ -97,6 +97,13 @@ class Generator {
   template <class Body>
   void run_stage(std::string name, std::size_t bytes, const Body& body);
   [[nodiscard]] Conditioning make_conditioning(std::span<const ImageRequest> images);
+  void encode_references(const ImageRequest& image, std::vector<Conditioning::Part>& made);
+
+  /// The stage that encodes images of a size.
+  struct SizedEncoder {
+    TokenSize size;
+    DeviceStage stage;
+  };
 
   const Pipeline& pipeline_;
   Backend& backend_;
@@ -105,7 +112,7 @@ class Generator {
   Request request_;
   std::shared_ptr<Offloader> offloader_;
   std::shared_ptr<PromptReader> reader_;
-  std::optional<DeviceStage> encode_;
+  std::deque<SizedEncoder> encoders_;                     // by the sizes of references
   std::optional<DeviceStage> setup_;                      // of the denoise loop; none if ranks share it
   std::unique_ptr<Ranks> ranks_;                          // null if one rank runs the loop
   DeviceStage denoise_;                                   // of rank 0

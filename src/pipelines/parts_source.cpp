@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexFile = "model_index.json";
+constexpr const char* kModularIndexFile = "modular_model_index.json";
 constexpr const char* kSchedulerConfig = "scheduler_config.json";
 constexpr std::string_view kSchedulerRole = "scheduler", kTokenizerRole = "tokenizer";
 
@@ -38,7 +39,10 @@ bool is_tokenizer(std::string_view role) { return role.starts_with(kTokenizerRol
 class FolderParts final : public PartsSource {
  public:
   FolderParts(fs::path folder, OpenOptions options)
-      : folder_(std::move(folder)), options_(std::move(options)), index_(read_json(folder_ / kIndexFile)) {
+      : folder_(std::move(folder)),
+        options_(std::move(options)),
+        index_file_(is_there(folder_ / kIndexFile) ? kIndexFile : kModularIndexFile),
+        index_(read_json(folder_ / index_file_)) {
     if (!index_.is_object()) fail("{} is not a JSON object", index_path());
     class_name_ = get_string(index_, "_class_name", index_path());
   }
@@ -55,6 +59,13 @@ class FolderParts final : public PartsSource {
   [[nodiscard]] std::string class_of(std::string_view role) const override {
     return is_named(role) ? index_.at(role)[1].get<std::string>() : std::string();
   }
+  [[nodiscard]] std::string repository_of(std::string_view role) const override {
+    constexpr const char* kRepository = "pretrained_model_name_or_path";
+    if (!is_named(role) || has(role) || index_.at(role).size() < 3) return {};
+    const nlohmann::json& more = index_.at(role)[2];
+    const bool is_text = more.is_object() && more.contains(kRepository) && more.at(kRepository).is_string();
+    return is_text ? more.at(kRepository).get<std::string>() : std::string();
+  }
   [[nodiscard]] Component open_network(std::string_view role) const override {
     // The denoiser's part is the only one with this name in each class of pipelines.
     const bool is_denoiser = role == "transformer" || role == "unet";
@@ -68,12 +79,12 @@ class FolderParts final : public PartsSource {
   }
 
  private:
-  [[nodiscard]] std::string index_path() const { return (folder_ / kIndexFile).string(); }
-  /// Whether the index has ["diffusers", "AutoencoderKL"] for it.
+  [[nodiscard]] std::string index_path() const { return (folder_ / index_file_).string(); }
+  /// Whether the index has ["diffusers", "AutoencoderKL"] for it, or a third element more.
   [[nodiscard]] bool is_named(std::string_view role) const {
     const auto found = index_.find(role);
-    return found != index_.end() && found->is_array() && found->size() == 2 && (*found)[0].is_string() &&
-           (*found)[1].is_string();
+    return found != index_.end() && found->is_array() && (found->size() == 2 || found->size() == 3) &&
+           (*found)[0].is_string() && (*found)[1].is_string();
   }
   [[nodiscard]] fs::path part(std::string_view role) const {
     if (!has(role)) fail_without_part(*this, role);
@@ -82,6 +93,7 @@ class FolderParts final : public PartsSource {
 
   fs::path folder_;
   OpenOptions options_;
+  const char* index_file_;
   nlohmann::json index_;
   std::string class_name_;
 };
@@ -178,6 +190,9 @@ class GivenParts final : public PartsSource {
     if (is_tokenizer(role) && source_->class_of(role).empty()) return std::string(need_of(role).class_name);
     return given(role) && !is_tokenizer(role) ? std::string() : source_->class_of(role);
   }
+  [[nodiscard]] std::string repository_of(std::string_view role) const override {
+    return given(role) ? std::string() : source_->repository_of(role);
+  }
   [[nodiscard]] Component open_network(std::string_view role) const override {
     const std::optional<std::string> path = given(role);
     if (!path) return source_->open_network(role);
@@ -198,7 +213,8 @@ class GivenParts final : public PartsSource {
     const std::optional<std::string> path = given(kSchedulerRole);
     nlohmann::json scheduler =
         path ? read_scheduler_config(is_folder(*path) ? fs::path(*path) / kSchedulerConfig : fs::path(*path))
-             : source_->scheduler();
+        : source_->has(kSchedulerRole) ? source_->scheduler()
+                                       : own_scheduler();
     for (const auto& [key, value] : options_.for_part(kSchedulerRole, /*is_denoiser=*/false).config) {
       const std::vector<std::string> known = scheduler_keys();
       if (std::ranges::find(known, key) == known.end())
@@ -210,6 +226,12 @@ class GivenParts final : public PartsSource {
   }
 
  private:
+  /// The configuration that the pipeline's scheduler is made from.
+  [[nodiscard]] nlohmann::json own_scheduler() const {
+    const PartNeed& need = need_of(kSchedulerRole);
+    return need.by_default.empty() ? source_->scheduler()
+                                   : parse_scheduler_config(need.by_default, source_->class_name());
+  }
   [[nodiscard]] std::optional<std::string> given(std::string_view role) const {
     const auto found = options_.parts.find(role);
     return found == options_.parts.end() ? std::nullopt : std::optional(found->second);
@@ -227,7 +249,9 @@ class GivenParts final : public PartsSource {
 
 }  // namespace
 
-bool is_pipeline_folder(const fs::path& folder) { return is_there(folder / kIndexFile); }
+bool is_pipeline_folder(const fs::path& folder) {
+  return is_there(folder / kIndexFile) || is_there(folder / kModularIndexFile);
+}
 
 std::unique_ptr<PartsSource> open_parts_folder(const fs::path& folder, const OpenOptions& options) {
   return std::make_unique<FolderParts>(folder, options);
@@ -258,9 +282,11 @@ std::unique_ptr<PartsSource> with_given_parts(std::unique_ptr<PartsSource> sourc
 void require_parts(const PartsSource& source, std::span<const PartNeed> needs) {
   std::vector<std::string> missing;
   for (const PartNeed& need : needs) {
-    if (!source.has(need.role))
-      missing.push_back(fmt::format("{} ({}, --part {}={})", need.role, need.class_name, need.role,
-                                    is_tokenizer(need.role) ? "FOLDER" : "PATH"));
+    if (source.has(need.role) || !need.by_default.empty()) continue;
+    const std::string repository = source.repository_of(need.role);
+    missing.push_back(fmt::format("{} ({}{}, --part {}={})", need.role, need.class_name,
+                                  repository.empty() ? "" : " of " + printable_name(repository), need.role,
+                                  is_tokenizer(need.role) ? "FOLDER" : "PATH"));
   }
   if (!missing.empty())
     fail("{} lacks {} of a {}: {}", source.place(), format_count(std::ssize(missing), "part"), source.class_name(),

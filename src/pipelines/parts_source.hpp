@@ -17,6 +17,9 @@ struct PartNeed {
   std::string_view role;  ///< "text_encoder"
   std::string_view
       class_name;  ///< "CLIPTextModel"; several that do are in one text, "AutoencoderKL or AutoencoderTiny"
+  /// Of the scheduler of a pipeline that is made from its configuration: that configuration, in JSON, where a source
+  /// has none.
+  std::string_view by_default = {};
 };
 
 /// The parts of a pipeline by their roles. A folder in diffusers' layout is one source, a file with several networks is
@@ -39,6 +42,8 @@ class PartsSource {
   [[nodiscard]] virtual bool has(std::string_view role) const = 0;
   /// The class of a part; empty if there is none, or if its source does not say.
   [[nodiscard]] virtual std::string class_of(std::string_view role) const = 0;
+  /// The repository that a source names for a part which is not in it; empty if it names none.
+  [[nodiscard]] virtual std::string repository_of(std::string_view /*role*/) const { return {}; }
   /// The functions below throw Error if the part is missing or broken. A network's `part` is its role.
   [[nodiscard]] virtual Component open_network(std::string_view role) const = 0;
   /// The folder of a tokenizer.
@@ -49,7 +54,8 @@ class PartsSource {
 
 /// Whether the folder is that of a pipeline in diffusers' layout: it has a model_index.json, which names the class of
 /// the pipeline, and for each part its library and class: {"vae": ["diffusers", "AutoencoderKL"]}. Each part is in a
-/// subfolder of its name. A part that the pipeline does without is [null, null].
+/// subfolder of its name. A part that the pipeline does without is [null, null]. A modular pipeline has a
+/// modular_model_index.json instead, in which a third element of a part names its repository, which may be another one.
 [[nodiscard]] bool is_pipeline_folder(const std::filesystem::path& folder);
 /// The parts of such a folder. Throws Error if the file is missing or invalid.
 [[nodiscard]] std::unique_ptr<PartsSource> open_parts_folder(const std::filesystem::path& folder,

@@ -9,10 +9,17 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "ir/param_name.hpp"
+#include "media/resize.hpp"
+#include "models/autoencoders/autoencoder_kl_flux2.hpp"
+#include "models/text_encoders/language_model.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/flux2.hpp"
+#include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 #include "passes/step_caches/step_cache.hpp"
+#include "pipelines/flux2_pipeline.hpp"
+#include "pipelines/flux3_pipeline.hpp"
 #include "pipelines/flux_pipeline.hpp"
 #include "pipelines/parts_source.hpp"
 #include "pipelines/pipeline_parts.hpp"
@@ -26,6 +33,7 @@ namespace {
 constexpr const char* kClip = "CLIPTextModel";
 constexpr const char* kAutoencoders = "AutoencoderKL or AutoencoderTiny";
 constexpr const char* kClipTokenizer = "CLIPTokenizer";
+constexpr const char* kQwenTokenizer = "Qwen2Tokenizer";
 constexpr const char* kAnyScheduler = "scheduler_config.json";
 
 // The denoiser first.
@@ -36,10 +44,21 @@ constexpr PartNeed kFluxNeeds[] = {{"transformer", kFluxTransformer},
                                    {"text_encoder_2", "T5EncoderModel"},
                                    {"tokenizer_2", "T5Tokenizer"},
                                    {"vae", kAutoencoders}};
+constexpr PartNeed kFlux2KleinNeeds[] = {{"transformer", kFlux2Transformer},
+                                         {"scheduler", kAnyScheduler},
+                                         {"text_encoder", kQwen3},
+                                         {"tokenizer", kQwenTokenizer},
+                                         {"vae", kAutoencoderKLFlux2}};
+constexpr PartNeed kFlux3Needs[] = {
+    {"transformer", kFlux3Transformer},
+    {"scheduler", kAnyScheduler, R"({"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 6.93})"},
+    {"text_encoder", kQwen3Vl},
+    {"tokenizer", kQwenTokenizer},
+    {"vae", kAutoencoderKLFlux2}};
 constexpr PartNeed kQwenImageNeeds[] = {{"transformer", kQwenImageTransformer},
                                         {"scheduler", kAnyScheduler},
-                                        {"text_encoder", "Qwen2_5_VLForConditionalGeneration"},
-                                        {"tokenizer", "Qwen2Tokenizer"},
+                                        {"text_encoder", kQwen25Vl},
+                                        {"tokenizer", kQwenTokenizer},
                                         {"vae", "AutoencoderKLQwenImage"}};
 constexpr PartNeed kStableDiffusionNeeds[] = {{"unet", kUNet2DCondition},
                                               {"scheduler", kAnyScheduler},
@@ -65,12 +84,23 @@ struct PipelineClass {
 constexpr PipelineClass kPipelines[] = {
     {"FluxPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
     {"FluxKontextPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
+    {"FluxModularPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
+    {"FluxKontextModularPipeline", kFluxTransformer, kFluxNeeds, open_flux_pipeline, make_flux_pipeline},
+    {"Flux2KleinPipeline", kFlux2Transformer, kFlux2KleinNeeds, open_flux2_pipeline, make_flux2_pipeline},
+    {"Flux2KleinModularPipeline", kFlux2Transformer, kFlux2KleinNeeds, open_flux2_pipeline, make_flux2_pipeline},
+    {"Flux2KleinBaseModularPipeline", kFlux2Transformer, kFlux2KleinNeeds, open_flux2_pipeline, make_flux2_pipeline},
+    {"Flux3ModularPipeline", kFlux3Transformer, kFlux3Needs, open_flux3_pipeline, make_flux3_pipeline},
+    {"Flux3DistilledModularPipeline", kFlux3Transformer, kFlux3Needs, open_flux3_pipeline, make_flux3_pipeline},
+    {"QwenImageModularPipeline", kQwenImageTransformer, kQwenImageNeeds, open_qwen_image_pipeline,
+     make_qwen_image_pipeline},
     {"QwenImagePipeline", kQwenImageTransformer, kQwenImageNeeds, open_qwen_image_pipeline, make_qwen_image_pipeline},
     {"StableDiffusionPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
     {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
     {"StableDiffusionXLPipeline", kUNet2DCondition, kXlNeeds, open_stable_diffusion_pipeline,
+     make_stable_diffusion_pipeline},
+    {"StableDiffusionXLModularPipeline", kUNet2DCondition, kXlNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
     {"StableDiffusionXLImg2ImgPipeline", kUNet2DCondition, kXlNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
@@ -138,6 +168,15 @@ void Pipeline::set_updates(const ParamUpdates& updates) {
 
 bool Pipeline::has_random_weights() const {
   return std::ranges::any_of(components_, [](const Component& each) { return each.checkpoint.is_random(); });
+}
+
+PreparedReferences Pipeline::prepare_references(std::span<const Image> pictures) const {
+  PreparedReferences prepared;
+  for (const Image& picture : pictures) {
+    const ImageSize size = reference_size({.height = picture.height, .width = picture.width});
+    prepared.images.push_back(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
+  }
+  return prepared;
 }
 
 HostTensor Pipeline::decode(const HostTensor& /*latents*/, const Request& /*request*/) const {

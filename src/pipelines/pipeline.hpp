@@ -13,6 +13,7 @@
 #include "pipelines/request.hpp"
 #include "pipelines/schedules/sampler_formulas.hpp"
 #include "pipelines/stages/classifier_judge.hpp"
+#include "pipelines/stages/reference_images.hpp"
 #include "pipelines/stages/text_reader.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
@@ -28,7 +29,8 @@ struct Conditioning {
   /// By text reader, then by sample of the batch; with classifier-free guidance, the negative prompts of all images
   /// come first. Empty if the pipeline reads no text.
   std::vector<std::vector<Text>> texts;
-  std::vector<Part> references;  ///< latents [1, ...] of each reference or starting image
+  /// Latents [1, ...] of the references of each image in turn, or of each starting image.
+  std::vector<Part> references;
 };
 
 /// How a pipeline uses the image of a request.
@@ -83,7 +85,11 @@ class Pipeline {
   /// A sentence that says why it makes no meaningful images; empty if it makes pixels from meaningful prompts.
   [[nodiscard]] virtual std::string obstacle_to_images() const = 0;
   [[nodiscard]] virtual ImageUse image_use() const { return ImageUse::kNone; }
-  /// The size in pixels to which it resizes a reference image of this size.
+  /// The most reference images that it takes.
+  [[nodiscard]] virtual std::size_t most_references() const { return 1; }
+  /// Makes of given pictures what is encoded, in whole tokens. Throws a usage Error for pictures that it does not take.
+  [[nodiscard]] virtual PreparedReferences prepare_references(std::span<const Image> pictures) const;
+  /// The size in pixels to which it resizes a reference image of this size, unless it prepares them in another way.
   [[nodiscard]] virtual ImageSize reference_size(const ImageSize& image) const { return image; }
   /// The output size for a requested size, of which both sides are given.
   [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
@@ -112,7 +118,7 @@ class Pipeline {
   /// does.
   struct ImageCoder {
     const Component* component = nullptr;
-    std::function<Graph(const Request& request)> build;
+    std::function<Graph(const Request& request, const TokenSize& size)> build;  ///< for an image of that size
     /// Sets the encoder's inputs other than pixels; empty if there are none.
     std::function<void(Session& session, const ImageRequest& image)> set_inputs = {};
     /// Intermediate values are known to exceed the range of f16, so that `fp16` does not apply.
@@ -151,7 +157,7 @@ class Pipeline {
 /// The pipeline of a denoiser alone, which makes latents of random prompts. Throws a usage Error if the component is
 /// no denoiser.
 [[nodiscard]] std::unique_ptr<Pipeline> make_pipeline(Component denoiser);
-/// Opens a folder with a model_index.json, a file with a denoiser and its other networks, a denoiser to which
+/// Opens a folder with a model_index.json or modular_model_index.json, a file with a denoiser and its other networks, a denoiser to which
 /// `options.parts` gives the others, or whatever open_component() opens for make_pipeline(). Throws Error for an
 /// unknown pipeline class, if parts are missing (it names all), and if a part is broken or does not fit the others.
 [[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_path, const OpenOptions& options = {});

@@ -99,7 +99,8 @@ Autoencoder add_autoencoder(PipelineParts& parts, const PartsSource& source) {
 }
 
 std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output) {
-  const Graph graph = encoder.build(pass_named(*encoder.kind, pass), {{"input_ids", Shape{1, 1}}});
+  const Graph graph =
+      encoder.build(pass_named(*encoder.kind, pass), {{"input_ids", Shape{1, 1}}, {kTextTokens, Shape{1}}});
   const auto found = std::ranges::find(graph.outputs(), output, &Output::name);
   HR_CHECK(found != graph.outputs().end());
   return graph.type(found->value).shape[-1];
@@ -108,6 +109,7 @@ std::int64_t output_width(const Component& encoder, std::string_view pass, std::
 TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder) {
   const fs::path folder = source.tokenizer_folder(encoder.tokenizer);
   Component opened = open_part(source, encoder.part, encoder.class_name);
+  if (!encoder.stacked_layers.empty()) opened.config["text_encoder_out_layers"] = encoder.stacked_layers;
   TextReader reader{.encoder = opened.part,
                     .pass = std::string(encoder.pass),
                     .tokenizer = open_tokenizer(folder, source.class_of(encoder.tokenizer)),
@@ -116,7 +118,8 @@ TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const En
                     .before = std::string(encoder.before),
                     .after = std::string(encoder.after),
                     .dropped_tokens = encoder.dropped_tokens,
-                    .pads = encoder.pads};
+                    .pads = encoder.pads,
+                    .pad_multiple = encoder.pad_multiple};
   require_vocabulary(reader.tokenizer, folder, opened);
   for (const auto& [reading, expected] : encoder.readings) {
     if (const std::int64_t width = output_width(opened, encoder.pass, reading.output);

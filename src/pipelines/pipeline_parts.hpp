@@ -72,6 +72,8 @@ struct EncoderPart {
   std::string_view before = {}, after = {};  ///< as in TextReader
   std::int64_t dropped_tokens = 0;
   bool pads = true;
+  std::int64_t pad_multiple = 0;
+  std::vector<std::int64_t> stacked_layers = {};  ///< the layers whose states its pass gives, if it chooses
 };
 /// Throws Error if it does not fit the denoiser.
 TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder);

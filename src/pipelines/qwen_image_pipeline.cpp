@@ -50,7 +50,7 @@ class QwenImagePipeline final : public DiffusionPipeline {
 
   [[nodiscard]] Request resolve(const RequestOptions& options) const override {
     Request request = DiffusionPipeline::resolve(options);
-    if (request.reference_tokens() != 0) fail_usage("{} edits no images", name());
+    if (!request.references.empty()) fail_usage("{} edits no images", name());
     return request;
   }
   [[nodiscard]] ForwardPass forward_pass(const Request& request) const override;
@@ -91,7 +91,7 @@ Predict QwenImagePipeline::add_denoiser(Builder& builder, const Request& request
       .img_ids = input("img_ids", request.image_tokens()),
       .txt_ids = input("txt_ids", request.longest_text())};
   if (!are_equal) inputs.text_lengths = request.text_lengths;
-  return [this, inputs](Builder& b, ValueId latents, ValueId timestep) {
+  return [this, inputs](Builder& b, ValueId latents, ValueId timestep, ValueId /*step*/) {
     QwenImageInputs given = inputs;
     given.hidden_states = latents;
     given.timestep = timestep;

@@ -22,13 +22,20 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
+/// The size of an image in tokens.
+struct TokenSize {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  [[nodiscard]] std::int64_t tokens() const { return rows * columns; }
+  friend bool operator==(const TokenSize&, const TokenSize&) = default;
+};
+
 /// Options of a request. The pipeline chooses empty fields and counts that are 0.
 struct RequestOptions {
   std::int64_t images = 1;  ///< made by one generation
   std::int64_t token_rows = 0;
   std::int64_t token_columns = 0;
-  std::int64_t reference_rows = 0;  ///< tokens of the reference image, if the pipeline edits images
-  std::int64_t reference_columns = 0;
+  std::vector<TokenSize> references = {};  ///< of the reference images, or of the starting image
   std::int64_t text_tokens = 0;
   /// Pipeline::text_lengths() of the images, if they are known already: a Generator then need not compile again.
   std::vector<std::int64_t> text_lengths = {};
@@ -54,8 +61,7 @@ struct Request {
   /// latent.
   std::int64_t token_rows = 64;
   std::int64_t token_columns = 64;
-  std::int64_t reference_rows = 0;  ///< of the reference or starting image; 0 if there is none
-  std::int64_t reference_columns = 0;
+  std::vector<TokenSize> references = {};  ///< of the reference images, or of the starting image
   /// The length to which prompts are truncated or padded; only truncated, if there are text_lengths.
   std::int64_t text_tokens = 512;
   /// Text tokens of each row of a pass, if prompts are not padded; they may differ. Empty if they are.
@@ -78,7 +84,12 @@ struct Request {
     return text_lengths.empty() ? text_tokens : std::ranges::max(text_lengths);
   }
   [[nodiscard]] std::int64_t image_tokens() const { return token_rows * token_columns; }
-  [[nodiscard]] std::int64_t reference_tokens() const { return reference_rows * reference_columns; }
+  /// Tokens of all reference images.
+  [[nodiscard]] std::int64_t reference_tokens() const {
+    std::int64_t tokens = 0;
+    for (const TokenSize& reference : references) tokens += reference.tokens();
+    return tokens;
+  }
   /// The number of steps that run: with a starting image, only those after its noise level.
   [[nodiscard]] std::int64_t taken_steps() const {
     return strength == 0 ? steps : std::min(steps, static_cast<std::int64_t>(static_cast<double>(steps) * strength));
@@ -114,8 +125,8 @@ struct ImageRequest {
   std::optional<std::string> negative_prompt_2 = std::nullopt;  ///< for the second text encoder, if it differs
   /// Latents f32 that replace the seed's noise; empty to use the seed.
   HostTensor noise = {};
-  /// Pixels [1, channels, height, width] f32 in [-1, 1] of the reference or starting image.
-  HostTensor reference = {};
+  /// Pixels [1, channels, height, width] f32 in [-1, 1] of each reference image, or of the starting image.
+  std::vector<HostTensor> references = {};
 };
 
 }  // namespace headroom

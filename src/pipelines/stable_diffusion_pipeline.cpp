@@ -89,7 +89,7 @@ Predict StableDiffusionPipeline::add_denoiser(Builder& builder, const Request& r
     if (inputs.time_ids == kNoValue)
       inputs.time_ids = graph.add_input("time_ids", TensorType{.shape = {request.batch(), kTimeIds}});
   }
-  return [this, inputs](Builder& b, ValueId latents, ValueId timestep) {
+  return [this, inputs](Builder& b, ValueId latents, ValueId timestep, ValueId /*step*/) {
     UNet2DConditionInputs given = inputs;
     given.sample = latents;
     given.timestep = timestep;

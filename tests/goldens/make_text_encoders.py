@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformers import (CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration,
-                          Qwen3Config, Qwen3ForCausalLM, T5Config, T5EncoderModel)
+                          Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel)
 
 from make_flux import OnlyDouble
 
@@ -48,6 +48,7 @@ CLIP_CASES = {
 }
 # As Qwen2.5-VL, with names as published and as version 5 has them in memory, and as Qwen3: heads of queries that share keys.
 VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=24, patch_size=4, fullatt_block_indexes=[0])
+VISION_3 = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=4, deepstack_visual_indexes=[0])
 LANGUAGE_CASES = {
     "qwen2.5-vl": dict(kind=Qwen2_5_VLForConditionalGeneration, seed=35, tokens=19, batch=2, names=str,
                        config=dict(vocab_size=59, hidden_size=24, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4,
@@ -62,6 +63,19 @@ LANGUAGE_CASES = {
                   config=dict(vocab_size=47, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
                               num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-6,
                               rope_parameters=dict(rope_type="default", rope_theta=1e6))),
+}
+
+# States of several layers side by side, of ids padded on the right: padding is masked as keys, and its states are read. FLUX.3 gives padding
+# the position 1 (diffusers' Flux3TextEncoderStep), FLUX.2 the position of its place.
+STACKED_CASES = {
+    "qwen3-stacked": dict(kind=Qwen3ForCausalLM, seed=38, tokens=13, batch=1, lengths=(5,), names=str,
+                          config=dict(vocab_size=47, hidden_size=12, intermediate_size=20, num_hidden_layers=4, num_attention_heads=4,
+                                      num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6, text_encoder_out_layers=[1, 3],
+                                      rope_parameters=dict(rope_type="default", rope_theta=1e6))),
+    "qwen3-vl-stacked": dict(kind=Qwen3VLForConditionalGeneration, seed=39, tokens=11, batch=1, lengths=(4,), names=str,
+                             config=dict(vocab_size=53, hidden_size=12, intermediate_size=20, num_hidden_layers=4, num_attention_heads=4,
+                                         num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-6, text_encoder_out_layers=[0, 2, 3],
+                                         rope_parameters=dict(rope_type="default", rope_theta=5e6, mrope_section=[1, 1, 1]))),
 }
 
 
@@ -107,6 +121,15 @@ def language_outputs(model, inputs):
     return {"last_hidden_state": states[-1], **{f"hidden_states.{i}": state for i, state in enumerate(states)}}
 
 
+def stacked_outputs(model, inputs):
+    ids, lengths = inputs["input_ids"], inputs["text_tokens"]
+    place = torch.arange(ids.shape[1])
+    mask = (place[None] < lengths[:, None]).long()
+    positions = {} if isinstance(model, Qwen3ForCausalLM) else {"position_ids": place[None].expand_as(ids).masked_fill(mask == 0, 1)}
+    states = model(input_ids=ids, attention_mask=mask, output_hidden_states=True, use_cache=False, **positions).hidden_states
+    return {"stacked_states": torch.cat([states[k] for k in model.config.get_text_config().text_encoder_out_layers], dim=-1)}
+
+
 def in_double(model):
     model = model.double()
     for module in model.modules():
@@ -148,16 +171,25 @@ def make_language(case, generator):
     ids = dict(bos_token_id=0, eos_token_id=1, attn_implementation="eager")
     if case["kind"] is Qwen3ForCausalLM:
         model = Qwen3ForCausalLM(Qwen3Config(**case["config"], **ids))
+    elif case["kind"] is Qwen3VLForConditionalGeneration:
+        text = dict(case["config"], **ids)
+        model = case["kind"](Qwen3VLConfig(text_config=text, vision_config=dict(VISION_3, out_hidden_size=text["hidden_size"]),
+                                           attn_implementation="eager"))
     else:
         text = dict(case["config"], **ids)
         model = Qwen2_5_VLForConditionalGeneration(Qwen2_5_VLConfig(text_config=text, vision_config=VISION, attn_implementation="eager"))
     randomize(model.eval(), generator)
     saved = {name.replace("model.language_model.", "model."): tensor for name, tensor in model.state_dict().items()}
     weights = {case["names"](name): tensor for name, tensor in saved.items() if "visual" not in name}
-    if case["kind"] is not Qwen3ForCausalLM:
+    if case["kind"] is Qwen3VLForConditionalGeneration:
+        weights = {name: tensor for name, tensor in model.state_dict().items() if "visual" not in name}
+    elif case["kind"] is not Qwen3ForCausalLM:
         weights["visual.merger.ln_q.weight"] = saved["model.visual.merger.ln_q.weight"]
     shape = (case["batch"], case["tokens"])
-    return model, weights, {"input_ids": torch.randint(case["config"]["vocab_size"], shape, generator=generator)}
+    inputs = {"input_ids": torch.randint(case["config"]["vocab_size"], shape, generator=generator)}
+    if "lengths" in case:
+        inputs["text_tokens"] = torch.tensor(case["lengths"])
+    return model, weights, inputs
 
 
 def make_case(folder, case, make, outputs):
@@ -185,7 +217,7 @@ def make_case(folder, case, make, outputs):
     config = {"architectures": [type(model).__name__], **case["config"]}
     if make is make_clip:
         config["eos_token_id"] = case["config"]["vocab_size"] - 1
-    if case.get("kind") is Qwen2_5_VLForConditionalGeneration:
+    if case.get("kind") in (Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration):
         config = {"architectures": config["architectures"], "text_config": case["config"]}
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2)
@@ -205,6 +237,8 @@ def main():
         make_case(os.path.join(args.out, name), case, make_clip, clip_outputs)
     for name, case in LANGUAGE_CASES.items():
         make_case(os.path.join(args.out, name), case, make_language, language_outputs)
+    for name, case in STACKED_CASES.items():
+        make_case(os.path.join(args.out, name), case, make_language, stacked_outputs)
 
 
 if __name__ == "__main__":

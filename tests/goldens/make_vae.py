@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the goldens of AutoencoderKL, AutoencoderTiny and AutoencoderKLQwenImage: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of AutoencoderKL, AutoencoderKLFlux2, AutoencoderTiny and AutoencoderKLQwenImage: small models, inputs, and what diffusers computes from them in double precision.
 
     python3 tests/goldens/make_vae.py --out tests/goldens/vae
 
 Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
-in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of the tiny one `encoded` and
+in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of FLUX.2's `normalized`, of the tiny one `encoded` and
 `decoded`, and for each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
 safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py, and casts to float32 go to float64.
 """
@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from diffusers import AutoencoderKL, AutoencoderKLQwenImage, AutoencoderTiny
+from diffusers import AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderTiny
 
 from make_text_encoders import InDouble
 
@@ -40,6 +40,10 @@ CASES = {
                        config=dict(base_dim=4, z_dim=5, dim_mult=[1, 2, 1], num_res_blocks=1, temperal_downsample=[False, True],
                                    latents_mean=[-0.4, 0.1, 0.3, 0, 0.7], latents_std=[1.5, 2, 0.8, 1, 1.2]),
                        image=(2, 27, 22), latents=(3, 5, 7), seed=24),
+    # A smaller decoder, and statistics of packed latents, which its passes do not read.
+    "flux2": dict(kind=AutoencoderKLFlux2,
+                  config=dict(SHARED, latent_channels=6, layers_per_block=1, block_out_channels=[4, 8, 8, 8],
+                              decoder_block_out_channels=[4, 4, 8, 8]), image=(1, 53, 37), latents=(3, 5, 7), seed=25),
 }
 
 
@@ -53,6 +57,9 @@ def randomize(model, generator):
             parameter.data = 0.1 * draw
         else:
             parameter.data = 1 + 0.2 * draw
+    if isinstance(model, AutoencoderKLFlux2):
+        model.bn.running_mean = 0.3 * torch.randn(model.bn.running_mean.shape, generator=generator)
+        model.bn.running_var = 0.5 + torch.rand(model.bn.running_var.shape, generator=generator)
 
 
 def passes(model, image, latents):
@@ -69,6 +76,10 @@ def passes(model, image, latents):
         distribution = model.encode(image).latent_dist
         results |= {"mean" + suffix: distribution.mean, "logvar" + suffix: distribution.logvar,
                     "decoded" + suffix: model.decode(latents).sample}
+    if isinstance(model, AutoencoderKLFlux2):  # as pipelines scale latents for the denoiser, by patches of 2 x 2
+        mean, variance = (stat.reshape(1, -1, 1, 1) for stat in (model.bn.running_mean, model.bn.running_var))
+        packed = torch.nn.functional.pixel_unshuffle(results["mean"], 2)
+        results["normalized"] = torch.nn.functional.pixel_shuffle((packed - mean) / torch.sqrt(variance + model.config.batch_norm_eps), 2)
     return results
 
 

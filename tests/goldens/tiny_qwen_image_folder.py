@@ -37,29 +37,29 @@ COMPONENTS = {
 DECODED_SCALE = 1.5  # of the decoder's last convolution: pixels mostly within -1 and 1, some clamped
 
 
-def write_tokenizer(folder):
+def write_tokenizer(folder, words=WORDS, special=SPECIAL):
     """Gives how many ids there are."""
     folder.mkdir(parents=True)
     merges = []
-    for word in WORDS:
+    for word in words:
         merges += [f"{word[:i]} {word[i]}" for i in range(1, len(word))]
     merges = list(dict.fromkeys(merges))
     pieces = sorted(byte_alphabet(), key=ord) + [merge.replace(" ", "") for merge in merges]
     write(folder / "vocab.json", {piece: i for i, piece in enumerate(pieces)})
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
-    added = {content: len(pieces) + i for i, content in enumerate(SPECIAL)}
+    added = {content: len(pieces) + i for i, content in enumerate(special)}
     token = dict(lstrip=False, normalized=False, rstrip=False, single_word=False)
     write(folder / "added_tokens.json", added, indent=2)
     roles = dict(eos_token="<|im_end|>", pad_token="<|endoftext|>")
     write(folder / "tokenizer_config.json", {
         "add_bos_token": False, "add_prefix_space": False,
         "added_tokens_decoder": {str(id): dict(content=content, special=True, **token) for content, id in added.items()},
-        "additional_special_tokens": SPECIAL[1:], "bos_token": None, "clean_up_tokenization_spaces": False, "errors": "replace",
+        "additional_special_tokens": special[1:], "bos_token": None, "clean_up_tokenization_spaces": False, "errors": "replace",
         "extra_special_tokens": {}, "model_max_length": 131072, "split_special_tokens": False, "tokenizer_class": "Qwen2Tokenizer",
         "unk_token": None, **roles}, indent=2)
-    write(folder / "special_tokens_map.json", {"additional_special_tokens": SPECIAL[1:],
+    write(folder / "special_tokens_map.json", {"additional_special_tokens": special[1:],
                                                **{role: dict(content=content, **token) for role, content in roles.items()}}, indent=2)
-    return len(pieces) + len(SPECIAL)
+    return len(pieces) + len(special)
 
 
 def write_text_encoder(folder, config, ids, generator):

@@ -44,9 +44,9 @@ PassMaker pipeline_passes(const Engine& engine, const std::string& pass, Request
     names.insert(names.begin(), {std::string(kWholeRequest), std::string(kForward)});
     refuse_pass(engine, pipeline.name(), pass, std::move(names));
   }
-  if (!is_forward && request.reference_rows != 0)
+  if (!is_forward && !request.references.empty())
     fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
-  if (request.reference_rows != 0 && pipeline.image_use() == ImageUse::kStart)
+  if (!request.references.empty() && pipeline.image_use() == ImageUse::kStart)
     fail_usage("--reference-rows: {} edits no images", pipeline.name());
   resolve_size(pipeline, size, request);
   return [&pipeline, is_forward, pass, asked = pipeline.resolve(request)](std::int64_t rows) {
@@ -80,7 +80,7 @@ const ComponentPass& component_pass(const Engine& engine, const std::string& pas
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                        const ImageSize& size) {
-  if (request.reference_rows != 0) fail_usage("--reference-rows: {} edits no images", component.name);
+  if (!request.references.empty()) fail_usage("--reference-rows: {} edits no images", component.name);
   if (request.token_rows != 0 || request.token_columns != 0 || request.text_tokens != 0)
     fail_usage("{} works on images: give --height and --width in place of tokens", component.name);
   PassSize asked = component.kind->own_size == nullptr ? PassSize{} : component.kind->own_size(component.config);
@@ -99,7 +99,7 @@ PassMaker image_passes(const Component& component, const ComponentPass& pass, co
 /// length.
 PassMaker text_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
                       const ImageSize& size) {
-  if (request.token_rows != 0 || request.token_columns != 0 || request.reference_rows != 0 || size.height > 0 ||
+  if (request.token_rows != 0 || request.token_columns != 0 || !request.references.empty() || size.height > 0 ||
       size.width > 0)
     fail_usage("{} works on text: give --text-tokens in place of the size of an image", component.name);
   const std::int64_t tokens =

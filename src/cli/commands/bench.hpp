@@ -17,6 +17,7 @@ struct BenchArguments {
   SwitchArguments switches;
   RequestOptions request;  ///< its images are the samples of a pass
   ImageSize size;
+  TokenSize reference;  ///< {0, 0}: no image
   Protocol protocol;
   std::string pass;  ///< empty: the first pass
   bool first_step = false;

@@ -24,10 +24,11 @@ namespace {
 ExitCode bench_or_judge(BenchArguments& arguments, const CLI::App& command) {
   const std::string& what = arguments.model.model;
   check_bench_options(command, what, arguments.switches);
-  const std::int64_t rows = arguments.request.reference_rows, columns = arguments.request.reference_columns;
+  const auto [rows, columns] = arguments.reference;
   if ((rows == 0) != (columns == 0)) fail_usage("--reference-rows and --reference-columns are given together");
   if (rows != 0 && arguments.pass == kWholeRequest)
     fail_usage("--reference-rows is for a forward pass, not for --pass {}", kWholeRequest);
+  if (rows != 0) arguments.request.references = {arguments.reference};
   if (arguments.floors && arguments.pass != kWholeRequest) fail_usage("--floors is for --pass {}", kWholeRequest);
   if (arguments.list) {
     list_benchmarks(arguments);
@@ -71,11 +72,10 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   add_size_options(*command, arguments->request, arguments->size);
   command
-      ->add_option("--reference-rows", arguments->request.reference_rows,
+      ->add_option("--reference-rows", arguments->reference.rows,
                    "for a forward pass of an editing model: token rows of the reference image; 0: no image")
       ->check(whole_number(0, 1024));
-  command
-      ->add_option("--reference-columns", arguments->request.reference_columns, "token columns of the reference image")
+  command->add_option("--reference-columns", arguments->reference.columns, "token columns of the reference image")
       ->check(whole_number(0, 1024));
   add_pass_option(*command, arguments->pass);
   command->add_option("--trials", arguments->protocol.trials, "timed passes or requests; with --budget: 100")

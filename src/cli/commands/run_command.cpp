@@ -311,7 +311,7 @@ void take_from(const CLI::App& command, RunArguments& arguments) {
   if (is_given("--guidance")) arguments.job.guidance = given.guidance;
   if (is_given("--true-cfg-scale")) arguments.job.true_cfg_scale = given.true_cfg_scale;
   if (is_given("--seed")) arguments.job.seed = given.seed;
-  if (is_given("--image")) arguments.job.image = given.image;
+  if (is_given("--image")) arguments.job.images = given.images;
   if (is_given("--strength")) arguments.job.strength = given.strength;
   if (is_given("--noise")) arguments.job.noise = given.noise;
   if (is_given("--lora")) arguments.job.loras = given.loras;
@@ -360,9 +360,12 @@ void add_prompt_options(CLI::App& command, RunArguments& arguments) {
                   "prompt for the second text encoder, if the model has two; default: the same prompt")
       ->type_name("TEXT");
   command
-      .add_option("--image", arguments.job.image,
-                  "PNG or JPEG: the image to edit for an editing model, else the initial image instead of pure noise")
+      .add_option("--image", arguments.job.images,
+                  "PNG or JPEG: the image to edit for an editing model, else the initial image instead of pure noise; "
+                  "may be given several times for a model that reads several")
       ->check(CLI::ExistingFile)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("FILE");
   command
       .add_option("--strength", arguments.job.strength,

@@ -90,6 +90,25 @@ Field seed_field() {
           [](const ImageJob& job, nlohmann::json& value) { value = job.seed; }};
 }
 
+Field images_field() {
+  return {"image",
+          [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
+            const nlohmann::json& image = object.at("image");
+            const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
+            job.images.clear();
+            if (image.is_array() && std::ranges::all_of(image, is_text))
+              job.images = image.get<std::vector<std::string>>();
+            else
+              job.images.push_back(get_string(object, "image", context));
+          },
+          [](const ImageJob& job, nlohmann::json& value) {
+            if (job.images.size() == 1)
+              value = job.images.front();
+            else if (!job.images.empty())
+              value = job.images;
+          }};
+}
+
 LoraUse read_lora(const nlohmann::json& object, const std::string& context) {
   LoraUse use{.file = get_string(object, "file", context), .weight = get_double_or(object, "weight", 1, context)};
   for (const auto& [key, value] : object.items())
@@ -120,7 +139,7 @@ const std::vector<Field>& fields() {
       seed_field(),
       prompt_field("prompt_2", [](ImageJob& job) -> auto& { return job.prompt_2; }),
       prompt_field("negative_prompt", [](ImageJob& job) -> auto& { return job.negative_prompt; }),
-      text_field("image", [](ImageJob& job) -> auto& { return job.image; }),
+      images_field(),
       text_field("noise", [](ImageJob& job) -> auto& { return job.noise; }),
       loras_field(),
       whole_field("label", 0, 1'000'000, [](ImageJob& job) -> auto& { return job.label; }),

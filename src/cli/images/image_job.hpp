@@ -24,14 +24,14 @@ struct ImageJob {
   std::int64_t text_tokens = 0;  ///< likewise
   std::optional<double> guidance;
   std::optional<double> true_cfg_scale;
-  std::string image;               ///< path of an image to edit or to start from
-  std::optional<double> strength;  ///< share of noise on the initial image
-  std::string noise;               ///< path of the initial latents
+  std::vector<std::string> images;  ///< paths of images to edit, or of one to start from
+  std::optional<double> strength;   ///< share of noise on the initial image
+  std::string noise;                ///< path of the initial latents
   std::vector<LoraUse> loras;
 };
 
-/// The keys are the names of the options of `run`: "prompt", "negative_prompt", "seed", "height"; and "loras", a
-/// list of {"file": "style.safetensors", "weight": 0.8}. Values that are not given are left out.
+/// The keys are the names of the options of `run`: "prompt", "negative_prompt", "seed", "height"; "image", a path or a
+/// list of paths; and "loras", a list of {"file": "style.safetensors", "weight": 0.8}. Values that are not given are left out.
 [[nodiscard]] nlohmann::json to_json(const ImageJob& job);
 /// `job` with the additional values of a JSON object. Keys in `others` are ignored. Throws Error, with the context,
 /// for unknown keys and invalid values.

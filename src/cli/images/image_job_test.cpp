@@ -29,6 +29,9 @@ TEST(ImageJob, ComesBackFromItsJson) {
                               {"noise", "n.safetensors"},
                               {"loras", {{{"file", "a.safetensors"}, {"weight", -0.5}}}}};
   EXPECT_EQ(to_json(with_json({}, all, {}, "test")), all);
+  nlohmann::json several = all;
+  several["image"] = {"a.png", "b.png"};
+  EXPECT_EQ(to_json(with_json({}, several, {}, "test")), several);
   EXPECT_EQ(to_json(ImageJob{}), (nlohmann::json{{"seed", 0}})) << "what is not said is left out";
 }
 

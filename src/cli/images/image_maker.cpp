@@ -42,20 +42,34 @@ void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& 
   options.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
-/// Scales an image to the size that the pipeline uses; an initial image to the requested size.
-void set_image(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
+/// Prepares images as the pipeline uses them; an initial image is scaled to the requested size.
+void set_images(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
   if (pipeline.image_use() == ImageUse::kNone)
     fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
-  const Image picture = read_image(job.image);
-  ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
+  if (job.images.size() > pipeline.most_references())
+    fail_usage("--image is given {} times, expected at most {} for {}", job.images.size(), pipeline.most_references(),
+               pipeline.name());
+  std::vector<Image> pictures;
+  for (const std::string& path : job.images) pictures.push_back(read_image(path));
+  PreparedReferences references;
   if (pipeline.image_use() == ImageUse::kStart) {
+    const Image& picture = pictures.front();
+    ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
     if (job.size.height != 0) size.height = job.size.height;
     if (job.size.width != 0) size.width = job.size.width;
+    references.images = {resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height))};
+  } else {
+    references = pipeline.prepare_references(pictures);
+    if (job.size == ImageSize{}) {
+      set_size(pipeline, references.output, prepared.options);
+      prepared.crop = references.crop;
+    }
   }
-  prepared.options.reference_rows = tokens_along(pipeline, "--height", size.height);
-  prepared.options.reference_columns = tokens_along(pipeline, "--width", size.width);
-  prepared.image.reference =
-      to_pixels(resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height)));
+  for (const Image& image : references.images) {
+    prepared.options.references.push_back(
+        {tokens_along(pipeline, "--height", image.height), tokens_along(pipeline, "--width", image.width)});
+    prepared.image.references.push_back(to_pixels(image));
+  }
 }
 
 }  // namespace
@@ -76,9 +90,9 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const Switc
                                    .negative_prompt = job.negative_prompt},
                          .loras = job.loras};
   if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
-  const bool begins_with_image = !job.image.empty() && pipeline.image_use() == ImageUse::kStart;
+  const bool begins_with_image = !job.images.empty() && pipeline.image_use() == ImageUse::kStart;
   if (!begins_with_image) set_size(pipeline, job.size, prepared.options);
-  if (!job.image.empty()) set_image(pipeline, job, prepared);
+  if (!job.images.empty()) set_images(pipeline, job, prepared);
   return prepared;
 }
 
@@ -124,7 +138,7 @@ Generator& ImageMaker::generator(std::span<const PreparedImage> jobs) {
   RequestOptions options = jobs.front().options;
   options.images = std::ssize(jobs);
   std::vector<ImageRequest> images;
-  for (const auto& [of_one, image, loras] : jobs)
+  for (const auto& [of_one, image, loras, crop] : jobs)
     images.push_back({.label = image.label, .prompt = image.prompt, .negative_prompt = image.negative_prompt});
   options.text_lengths = pipeline_.text_lengths(pipeline_.resolve(options), images);
   const auto start = std::chrono::steady_clock::now();
@@ -144,6 +158,8 @@ MadeImages ImageMaker::make(std::span<const PreparedImage> jobs, const std::func
   });
   made.computed_steps = generator.computed_steps();
   made.images = to_images(generator.decode(latents));
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    if (!jobs[i].crop.is_empty()) made.images[i] = cut_out(made.images[i], jobs[i].crop);
   if (const double ms = std::exchange(lora_ms_, 0); ms != 0)
     made.stages.push_back({.name = "lora", .milliseconds = ms});
   made.stages.insert(made.stages.end(), generator.stages().begin(), generator.stages().end());

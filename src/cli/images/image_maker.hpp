@@ -19,6 +19,7 @@ struct PreparedImage {
   RequestOptions options;  ///< for one image
   ImageRequest image;
   std::vector<LoraUse> loras;
+  ImageRegion crop = {};  ///< of the made image; empty: all of it
 };
 /// Prepares a job under these switches, which may name a sampler and steps. Throws a usage Error for sizes and
 /// switches that the pipeline does not support, and Error for files that cannot be read.

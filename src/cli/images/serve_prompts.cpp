@@ -94,7 +94,7 @@ class Server {
     if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
       fail_usage("{}: out is {}, expected a new file or a regular one", context, out.string());
     check_writable(out);
-    require_readable(job.image, "image", context);
+    for (const std::string& image : job.images) require_readable(image, "image", context);
     require_readable(job.noise, "noise", context);
     for (const LoraUse& use : job.loras) require_readable(use.file, "a file of loras", context);
     const PreparedImage prepared = prepare(*engine_.pipeline, job, switches_);

@@ -42,20 +42,21 @@ RequestOptions begun_with_noise(const Pipeline& pipeline, RequestOptions options
   options.steps = request.taken_steps();
   options.token_rows = request.token_rows;
   options.token_columns = request.token_columns;
-  options.reference_rows = options.reference_columns = 0;
+  options.references.clear();
   options.strength.reset();
   return options;
 }
 
 /// Sets random pixels as the images to edit.
 void set_references(const Pipeline& pipeline, const Request& request, std::vector<ImageRequest>& images) {
-  if (request.reference_tokens() == 0) return;
   const std::int64_t side = pipeline.token_pixels();
-  for (ImageRequest& image : images) {
-    image.reference =
-        HostTensor(DType::kF32, {1, kImageChannels, request.reference_rows * side, request.reference_columns * side});
-    fill_uniform(image.reference.as<float>(), image.seed, 0);
-  }
+  for (ImageRequest& image : images)
+    for (std::size_t i = 0; i < request.references.size(); ++i) {
+      const auto [rows, columns] = request.references[i];
+      HostTensor& pixels =
+          image.references.emplace_back(DType::kF32, Shape{1, kImageChannels, rows * side, columns * side});
+      fill_uniform(pixels.as<float>(), image.seed, i);
+    }
 }
 
 /// The loss by assess_quality(): the worst metric, at the unfavourable end of its interval.

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl_flux2.hpp"
 #include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
@@ -74,6 +75,20 @@ Autoencoder kl_autoencoder(const AutoencoderKLConfig& config) {
       {.scale = {config.scaling_factor}, .shift = {config.shift_factor.value_or(0)}});
 }
 
+/// Its latents are normalized by statistics in the checkpoint.
+Autoencoder kl_flux2_autoencoder(const AutoencoderKLConfig& config) {
+  Autoencoder autoencoder = kl_autoencoder(config);
+  autoencoder.encode = [config, encode = std::move(autoencoder.encode)](Builder& b, ValueId image,
+                                                                        const ParamSource& params) {
+    return normalize_flux2_latents(b, config, encode(b, image, params), params);
+  };
+  autoencoder.decode = [config, decode = std::move(autoencoder.decode)](Builder& b, ValueId z,
+                                                                        const ParamSource& params) {
+    return decode(b, denormalize_flux2_latents(b, config, z, params), params);
+  };
+  return autoencoder;
+}
+
 Autoencoder tiny_autoencoder(const AutoencoderTinyConfig& config) {
   return scaled(
       {.in_channels = config.in_channels,
@@ -106,10 +121,12 @@ Autoencoder kl_qwen_image_autoencoder(const AutoencoderKLQwenImageConfig& config
 Autoencoder parse_autoencoder(const nlohmann::json& config) {
   const std::string name = config::class_name(config);
   if (name == "AutoencoderKL") return kl_autoencoder(parse_autoencoder_kl_config(config));
+  if (name == kAutoencoderKLFlux2) return kl_flux2_autoencoder(parse_autoencoder_kl_config(config));
   if (name == "AutoencoderTiny") return tiny_autoencoder(parse_autoencoder_tiny_config(config));
   if (name == "AutoencoderKLQwenImage")
     return kl_qwen_image_autoencoder(parse_autoencoder_kl_qwen_image_config(config));
-  config::refuse_class(config, "\"AutoencoderKL\", \"AutoencoderTiny\" or \"AutoencoderKLQwenImage\"");
+  config::refuse_class(config,
+                       "\"AutoencoderKL\", \"AutoencoderKLFlux2\", \"AutoencoderKLQwenImage\" or \"AutoencoderTiny\"");
 }
 
 InputShapes autoencoder_image_shapes(const nlohmann::json& config, const PassSize& size) {

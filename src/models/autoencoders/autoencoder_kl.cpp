@@ -22,6 +22,7 @@ class AutoencoderKL {
       : b_(builder),
         config_(config),
         widths_(config.block_out_channels),
+        decoder_widths_(config.decoder_block_out_channels.empty() ? widths_ : config.decoder_block_out_channels),
         norm_{.groups = config.norm_num_groups, .eps = kGroupNormEps},
         layers_(builder, params, norm_) {}
 
@@ -46,26 +47,27 @@ class AutoencoderKL {
       x = resnets(x, widths_[i], config_.layers_per_block);
       if (i + 1 < widths_.size()) x = layers_.downsample(x, 0);
     }
-    x = mid_block(x);
+    x = mid_block(x, widths_.back());
     return layers_.conv("conv_out", layers_.norm_silu("conv_norm_out", x), 2 * config_.latent_channels, 3, 1);
   }
 
   ValueId decoder(ValueId x) {
     const auto scope = b_.scope("decoder");
-    x = mid_block(layers_.conv("conv_in", x, widths_.back(), 3, 1));
-    for (std::size_t i = 0; i < widths_.size(); ++i) {
+    x = mid_block(layers_.conv("conv_in", x, decoder_widths_.back(), 3, 1), decoder_widths_.back());
+    for (std::size_t i = 0; i < decoder_widths_.size(); ++i) {
       const auto block = b_.scope("up_blocks." + std::to_string(i));
-      x = resnets(x, widths_[widths_.size() - 1 - i], config_.layers_per_block + 1);
-      if (i + 1 < widths_.size()) x = layers_.upsample(x, {2 * b_.shape(x)[2], 2 * b_.shape(x)[3]}, b_.shape(x)[1]);
+      x = resnets(x, decoder_widths_[decoder_widths_.size() - 1 - i], config_.layers_per_block + 1);
+      if (i + 1 < decoder_widths_.size())
+        x = layers_.upsample(x, {2 * b_.shape(x)[2], 2 * b_.shape(x)[3]}, b_.shape(x)[1]);
     }
     return layers_.conv("conv_out", layers_.norm_silu("conv_norm_out", x), config_.out_channels, 3, 1);
   }
 
-  ValueId mid_block(ValueId x) {
+  ValueId mid_block(ValueId x, std::int64_t width) {
     const auto block = b_.scope("mid_block");
-    x = layers_.resnet("resnets.0", x, widths_.back());
+    x = layers_.resnet("resnets.0", x, width);
     if (config_.mid_block_add_attention) x = layers_.pixel_attention("attentions.0", x, 1, norm_);
-    return layers_.resnet("resnets.1", x, widths_.back());
+    return layers_.resnet("resnets.1", x, width);
   }
 
   ValueId resnets(ValueId x, std::int64_t width, std::int64_t count) {
@@ -75,7 +77,7 @@ class AutoencoderKL {
 
   Builder& b_;
   const AutoencoderKLConfig& config_;
-  const std::vector<std::int64_t>& widths_;
+  const std::vector<std::int64_t>&widths_, &decoder_widths_;
   ImageNorm norm_;
   ImageLayers layers_;
 };

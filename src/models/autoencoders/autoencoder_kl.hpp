@@ -14,8 +14,9 @@ struct AutoencoderKLConfig {
   std::int64_t in_channels = 3;
   std::int64_t out_channels = 3;
   std::int64_t latent_channels = 4;
-  std::vector<std::int64_t> block_out_channels = {64};  ///< from the image's side on
-  std::int64_t layers_per_block = 1;                    ///< resnets per encoder block; a decoder block has one more
+  std::vector<std::int64_t> block_out_channels = {64};        ///< from the image's side on
+  std::vector<std::int64_t> decoder_block_out_channels = {};  ///< of the decoder, if they differ
+  std::int64_t layers_per_block = 1;  ///< resnets per encoder block; a decoder block has one more
   std::int64_t norm_num_groups = 32;
   std::int64_t sample_size = 32;  ///< side of a tile in pixels, if an image is coded in tiles
   double scaling_factor = 0.18215;
@@ -23,13 +24,14 @@ struct AutoencoderKLConfig {
   bool use_quant_conv = true;
   bool use_post_quant_conv = true;
   bool mid_block_add_attention = true;
+  double batch_norm_eps = 1e-4;  ///< of an AutoencoderKLFlux2: of the statistics of its latents
 
   /// Pixels along one side of a latent.
   [[nodiscard]] std::int64_t scale() const { return std::int64_t{1} << (block_out_channels.size() - 1); }
 };
 
-/// Reads config.json as written by diffusers. Throws Error that names the key and the value if it is no
-/// AutoencoderKL, or has block types other than DownEncoderBlock2D and UpDecoderBlock2D.
+/// Reads config.json as written by diffusers. Throws Error that names the key and the value if it is neither an
+/// AutoencoderKL nor an AutoencoderKLFlux2, or has block types other than DownEncoderBlock2D and UpDecoderBlock2D.
 [[nodiscard]] AutoencoderKLConfig parse_autoencoder_kl_config(const nlohmann::json& config);
 /// FLUX.1's: 16 latent channels, 83.8 million parameters.
 [[nodiscard]] nlohmann::json flux_vae_config();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.hpp"
 #include "models/adapter_names.hpp"
 #include "models/attention.hpp"
 #include "models/named_shapes.hpp"
@@ -29,24 +31,55 @@ class LanguageModel {
     const auto scope = b_.scope(is_nested() ? "model.language_model" : "model");
     const std::int64_t tokens = b_.shape(ids)[1];
     bias_ = text_encoder::causal_bias(b_, tokens, params_.compute);
-    std::vector<double> places(static_cast<std::size_t>(tokens));
-    std::iota(places.begin(), places.end(), 0.0);
-    const ValueId positions = b_.constant(std::move(places), {tokens, 1});
-    std::tie(cos_, sin_) = b_.rope_table(positions, {config_.head_dim}, config_.rope_theta);  // [tokens, head_dim / 2]
-
+    set_positions(places_of(tokens));
     LanguageStates states;
-    ValueId x = embed(ids);  // [batch, tokens, hidden_size]
-    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
-      states.inputs.push_back(x);
-      const auto block = b_.block("layers." + std::to_string(i));
-      x = b_.add(x, self_attention(norm("input_layernorm", x)));
-      x = b_.add(x, feed_forward(norm("post_attention_layernorm", x)));
-    }
+    const ValueId x = layers(ids, config_.num_hidden_layers, states.inputs);
     states.last = norm("norm", x);
     return states;
   }
 
+  /// See build_stacked_states().
+  ValueId stacked(ValueId ids, ValueId text_tokens) {
+    const auto scope = b_.scope(is_nested() ? "model.language_model" : "model");
+    const std::int64_t tokens = b_.shape(ids)[1];
+    const ValueId places = places_of(tokens);                                                        // [tokens, 1]
+    const ValueId is_text = b_.less(places, b_.reshape(b_.cast(text_tokens, DType::kF32), {1, 1}));  // [tokens, 1]
+    const ValueId causal = text_encoder::causal_bias(b_, tokens, params_.compute);                   // [tokens, tokens]
+    const ValueId unseen = b_.constant({text_encoder::kUnseen}, {}, params_.compute);
+    bias_ = b_.where(b_.reshape(is_text, {1, tokens}), causal, unseen);  // [tokens, tokens]
+    set_positions(config_.is_padding_at_one ? b_.where(is_text, places, b_.constant({1}, {})) : places);
+    std::vector<ValueId> inputs, stacked;
+    const std::int64_t last = std::ranges::max(config_.stacked_layers);
+    const ValueId after = layers(ids, last, inputs);
+    inputs.push_back(after);
+    for (const std::int64_t layer : config_.stacked_layers) stacked.push_back(inputs[static_cast<std::size_t>(layer)]);
+    return b_.concat(stacked, 2);  // [1, tokens, layers * hidden_size]
+  }
+
  private:
+  /// 0, 1, 2, ...: [tokens, 1].
+  ValueId places_of(std::int64_t tokens) {
+    std::vector<double> places(static_cast<std::size_t>(tokens));
+    std::iota(places.begin(), places.end(), 0.0);
+    return b_.constant(std::move(places), {tokens, 1});
+  }
+
+  void set_positions(ValueId positions) {
+    std::tie(cos_, sin_) = b_.rope_table(positions, {config_.head_dim}, config_.rope_theta);  // [tokens, head_dim / 2]
+  }
+
+  /// The result of the first `count` layers, [batch, tokens, hidden_size], and the input of each.
+  ValueId layers(ValueId ids, std::int64_t count, std::vector<ValueId>& inputs) {
+    ValueId x = embed(ids);
+    for (std::int64_t i = 0; i < count; ++i) {
+      inputs.push_back(x);
+      const auto block = b_.block("layers." + std::to_string(i));
+      x = b_.add(x, self_attention(norm("input_layernorm", x)));
+      x = b_.add(x, feed_forward(norm("post_attention_layernorm", x)));
+    }
+    return x;
+  }
+
   /// The names in checkpoints of models that also see, if transformers did not shorten them when it saved.
   [[nodiscard]] bool is_nested() const { return params_.has && params_.has("model.language_model.norm.weight"); }
 
@@ -155,7 +188,26 @@ Graph build_language_pass(const nlohmann::json& json, const InputShapes& given, 
   return graph;
 }
 
-std::optional<InputRange> language_input_range(const nlohmann::json& json, std::string_view /*input_ids*/) {
+InputShapes stacked_shapes(const nlohmann::json& json, const PassSize& size) {
+  InputShapes shapes = language_shapes(json, size);
+  if (size.batch != 1) fail_usage("--batch is {}, expected 1: the pass stacked-states reads one text", size.batch);
+  shapes.emplace("text_tokens", Shape{1});
+  return shapes;
+}
+
+Graph build_stacked_pass(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
+  const LanguageModelConfig config = parse_language_model_config(json);
+  Graph graph("language_model_stacked_states");
+  Builder builder(graph);
+  static_cast<void>(require_shape(given, "input_ids", {{"", 1}, {"tokens"}}));
+  const ValueId ids = text_encoder::add_ids(graph, given, kMostLanguageTokens);
+  const ValueId text_tokens = graph.add_input("text_tokens", TensorType{.dtype = DType::kI32, .shape = {1}});
+  graph.add_output("stacked_states", build_stacked_states(builder, config, ids, text_tokens, params));
+  return graph;
+}
+
+std::optional<InputRange> language_input_range(const nlohmann::json& json, std::string_view input) {
+  if (input == "text_tokens") return InputRange{1, 2};
   return InputRange{0, static_cast<double>(parse_language_model_config(json).vocab_size)};
 }
 
@@ -212,6 +264,9 @@ nlohmann::json infer_qwen25_vl_config(const NamedShapes& shapes) {
           {"num_key_value_heads", heads(of_layer("attn_k", "self_attn.k_proj"))}};
 }
 
+const ComponentPass kStackedStates = {
+    "stacked-states", {"input_ids", "text_tokens"}, stacked_shapes, build_stacked_pass};
+
 ComponentClass language_class(std::string_view name) {
   return {.name = name,
           .passes = {{"encode", {"input_ids"}, language_shapes, build_language_pass<false>},
@@ -229,6 +284,12 @@ LanguageStates build_language_model(Builder& builder, const LanguageModelConfig&
   return LanguageModel(builder, config, params).forward(ids);
 }
 
+ValueId build_stacked_states(Builder& builder, const LanguageModelConfig& config, ValueId ids, ValueId text_tokens,
+                             const ParamSource& params) {
+  HR_CHECK(!config.stacked_layers.empty());
+  return LanguageModel(builder, config, params).stacked(ids, text_tokens);
+}
+
 ComponentClass qwen25_vl_class() {
   ComponentClass qwen = language_class(kQwen25Vl);
   qwen.named = {{"qwen2.5-vl-7b",
@@ -238,6 +299,22 @@ ComponentClass qwen25_vl_class() {
   return qwen;
 }
 
-ComponentClass qwen3_class() { return language_class(kQwen3); }
+ComponentClass qwen3_class() {
+  ComponentClass qwen = language_class(kQwen3);
+  qwen.passes.push_back(kStackedStates);
+  qwen.named = {{"qwen3-4b",
+                 "FLUX.2 [klein]'s text encoder; its checkpoint does not ship: give a folder or --random-weights",
+                 qwen3_config}};
+  return qwen;
+}
+
+ComponentClass qwen3_vl_class() {
+  ComponentClass qwen = language_class(kQwen3Vl);
+  qwen.passes.push_back(kStackedStates);
+  qwen.named = {{"qwen3-vl-4b",
+                 "FLUX.3 [klein]'s text encoder; its checkpoint does not ship: give a folder or --random-weights",
+                 qwen3_vl_config}};
+  return qwen;
+}
 
 }  // namespace headroom

@@ -54,12 +54,21 @@ LanguageModelConfig qwen3_defaults() {
           .has_qk_norm = true};
 }
 
+/// The states that FLUX.2 [klein] and FLUX.3 read; of a model with fewer layers, that before its last.
+void set_stacked_layers(const nlohmann::json& config, bool sees, LanguageModelConfig& model) {
+  std::vector<std::int64_t> own =
+      sees ? std::vector<std::int64_t>{4, 8, 12, 16, 20, 24, 28, 32} : std::vector<std::int64_t>{9, 18, 27};
+  if (own.back() > model.num_hidden_layers) own = {model.num_hidden_layers - 1};
+  model.stacked_layers = read_ints(config, "text_encoder_out_layers", own, 0, model.num_hidden_layers);
+}
+
 }  // namespace
 
 LanguageModelConfig parse_language_model_config(const nlohmann::json& json) {
-  const bool is_qwen3 = class_name(json) == kQwen3;
-  require_class(json, is_qwen3 ? kQwen3 : kQwen25Vl);
-  const nlohmann::json& config = is_qwen3 ? json : language_half(json);
+  const std::string name = class_name(json);
+  const bool sees = name != kQwen3, is_qwen3 = !sees || name == kQwen3Vl;
+  require_class(json, is_qwen3 ? (sees ? kQwen3Vl : kQwen3) : kQwen25Vl);
+  const nlohmann::json& config = sees ? language_half(json) : json;
   require_text(config, "hidden_act", "silu");
   require_value(config, "use_sliding_window", false);
   LanguageModelConfig model = is_qwen3 ? qwen3_defaults() : LanguageModelConfig{};
@@ -85,8 +94,26 @@ LanguageModelConfig parse_language_model_config(const nlohmann::json& json) {
          model.num_attention_heads, kMaxExtent);
   model.rms_norm_eps = read_double(config, "rms_norm_eps", model.rms_norm_eps);
   model.rope_theta = read_theta(config, model.rope_theta);
-  if (is_qwen3) model.has_qkv_bias = model.has_output_bias = read_bool(config, "attention_bias", false);
+  if (is_qwen3) {
+    model.has_qkv_bias = model.has_output_bias = read_bool(config, "attention_bias", false);
+    model.is_padding_at_one = sees;
+    set_stacked_layers(json.contains("text_encoder_out_layers") ? json : config, sees, model);
+  }
   return model;
+}
+
+nlohmann::json qwen3_config() {
+  return {{"architectures", {kQwen3}}, {"vocab_size", 151'936},   {"hidden_size", 2560},
+          {"intermediate_size", 9728}, {"num_hidden_layers", 36}, {"num_attention_heads", 32},
+          {"num_key_value_heads", 8},  {"head_dim", 128},         {"rms_norm_eps", 1e-6},
+          {"rope_theta", 1e6},         {"hidden_act", "silu"}};
+}
+
+nlohmann::json qwen3_vl_config() {
+  nlohmann::json config = qwen3_config();
+  config["architectures"] = {kQwen3Vl};
+  config["rope_theta"] = 5e6;
+  return config;
 }
 
 nlohmann::json qwen25_vl_config() {

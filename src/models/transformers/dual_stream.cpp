@@ -5,8 +5,6 @@
 namespace headroom {
 namespace {
 
-constexpr double kNormEps = 1e-6;
-constexpr std::int64_t kTimestepChannels = 256;
 constexpr double kTimestepScale = 1000.0;  // timestep and guidance are given in [0, 1] and embedded in thousandths
 
 /// AdaLN parameters of one norm and its residual branch, each [batch, 1, dim].
@@ -30,8 +28,7 @@ std::vector<EqualTexts> equal_texts(const std::vector<std::int64_t>& lengths) {
 }
 
 void DualStream::set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes) {
-  const auto [cos, sin] = b_.rope_table(b_.concat({txt_ids, img_ids}, 0), axes);
-  rotations_ = {{cos, sin}};
+  rotations_ = {rotation(b_.concat({txt_ids, img_ids}, 0), axes)};
 }
 
 void DualStream::set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes,
@@ -41,16 +38,19 @@ void DualStream::set_positions(ValueId txt_ids, ValueId img_ids, const std::vect
   const std::int64_t longest = b_.shape(txt_ids)[0];
   for (const EqualTexts& of : texts) {
     const ValueId own = of.length == longest ? txt_ids : b_.slice(txt_ids, 0, 0, of.length);
-    const auto [cos, sin] = b_.rope_table(b_.concat({own, img_ids}, 0), axes);
-    rotations_.push_back({cos, sin});
+    rotations_.push_back(rotation(b_.concat({own, img_ids}, 0), axes));
   }
+}
+
+DualStream::Rotation DualStream::rotation(ValueId ids, const std::vector<std::int64_t>& axes) {
+  const auto [cos, sin] = b_.rope_table(ids, axes, form_.rope_theta);
+  return {cos, sin};
 }
 
 ValueId DualStream::linear(std::string_view name, ValueId x, std::int64_t out) {
   const auto scope = b_.scope(name);
   const ValueId w = weight("weight", {out, b_.shape(x)[-1]});
-  const ValueId bias = weight("bias", {out});
-  return b_.linear(x, w, {.bias = bias});
+  return b_.linear(x, w, {.bias = form_.has_bias ? weight("bias", {out}) : kNoValue});
 }
 
 ValueId DualStream::embedder(std::string_view name, ValueId x) {
@@ -59,7 +59,7 @@ ValueId DualStream::embedder(std::string_view name, ValueId x) {
 }
 
 ValueId DualStream::time_embedder(std::string_view name, ValueId numbers) {
-  return embedder(name, b_.timestep_embedding(numbers, kTimestepChannels, kTimestepScale));
+  return embedder(name, b_.timestep_embedding(numbers, form_.timestep_channels, kTimestepScale));
 }
 
 std::vector<ValueId> DualStream::modulations(const ModulationName& name, ValueId temb, int count) {
@@ -72,7 +72,7 @@ std::vector<ValueId> DualStream::modulations(const ModulationName& name, ValueId
 
 ValueId DualStream::modulated_norm(std::string_view name, ValueId x, ValueId scale, ValueId shift) {
   const auto scope = b_.scope(name);
-  return b_.add(b_.mul(b_.layer_norm(x, kNormEps), b_.add_scalar(scale, 1.0)), shift);
+  return b_.add(b_.mul(b_.layer_norm(x, form_.eps), b_.add_scalar(scale, 1.0)), shift);
 }
 
 ValueId DualStream::gated_residual(ValueId residual, ValueId gate, ValueId x) {
@@ -89,7 +89,7 @@ ValueId DualStream::to_heads(ValueId x) {
 ValueId DualStream::normed_heads(std::string_view norm, ValueId x) {
   const ValueId heads = to_heads(x);
   const auto scope = b_.scope(norm);
-  return b_.rms_norm(heads, weight("weight", {head_dim_}), kNormEps);
+  return b_.rms_norm(heads, weight("weight", {head_dim_}), form_.eps);
 }
 
 DualStream::Heads DualStream::projections(const ProjectionNames& names, ValueId x) {
@@ -108,6 +108,10 @@ DualStream::Heads DualStream::project(const ProjectionNames& names, ValueId x) {
 
 ValueId DualStream::attention(const Heads& heads) { return attention(heads, rotations_.front()); }
 
+ValueId DualStream::attention_of(const ProjectionNames& names, const Heads& projections) {
+  return attention(split(names, projections));
+}
+
 ValueId DualStream::attention(const Heads& heads, const Rotation& rotation) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
   const ValueId q = b_.mul_scalar(b_.rope(heads.q, rotation.cos, rotation.sin), scale);
@@ -118,8 +122,14 @@ ValueId DualStream::attention(const Heads& heads, const Rotation& rotation) {
   return b_.reshape(tokens, {b_.shape(tokens)[0], b_.shape(tokens)[1], dim_});
 }
 
+ValueId DualStream::gated(ValueId x) {
+  const std::vector<ValueId> halves = b_.chunk(x, 2, b_.shape(x).rank() - 1);
+  return b_.mul(b_.silu(halves[0]), halves[1]);
+}
+
 ValueId DualStream::feed_forward(std::string_view name, ValueId x) {
   const auto scope = b_.scope(name);
+  if (form_.gated_width != 0) return linear("linear_out", gated(linear("linear_in", x, 2 * form_.gated_width)), dim_);
   return linear("net.2", b_.gelu(linear("net.0.proj", x, 4 * dim_)), dim_);
 }
 
@@ -127,7 +137,12 @@ std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, co
                                               ValueId image, ValueId text, ValueId temb) {
   const std::vector<ValueId> image_mod = modulations(image_names.modulation, temb, 6);
   const ValueId text_temb = texts_.empty() ? temb : b_.slice(temb, 0, 0, 1);
-  const std::vector<ValueId> text_mod = modulations(text_names.modulation, text_temb, 6);
+  return block(image_names, text_names, image, text, image_mod, modulations(text_names.modulation, text_temb, 6));
+}
+
+std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, const StreamNames& text_names,
+                                              ValueId image, ValueId text, const std::vector<ValueId>& image_mod,
+                                              const std::vector<ValueId>& text_mod) {
   const Modulation image_attn{image_mod[0], image_mod[1], image_mod[2]},
       image_mlp{image_mod[3], image_mod[4], image_mod[5]};
   const Modulation text_attn{text_mod[0], text_mod[1], text_mod[2]}, text_mlp{text_mod[3], text_mod[4], text_mod[5]};

@@ -22,8 +22,18 @@ struct EqualTexts {
 /// path, under which its params are found.
 class DualStream {
  public:
+  /// What models have in different forms; the values are those of FLUX.1 and Qwen-Image.
+  struct Form {
+    bool has_bias = true;
+    std::int64_t gated_width = 0;  ///< of feed-forward layers with SwiGLU; 0: with GELU, four times as wide as tokens
+    std::int64_t timestep_channels = 256;
+    double eps = 1e-6;
+    double rope_theta = 10'000;
+  };
   DualStream(Builder& builder, const ParamSource& params, std::int64_t heads, std::int64_t head_dim)
-      : b_(builder), params_(params), heads_(heads), head_dim_(head_dim), dim_(heads * head_dim) {}
+      : DualStream(builder, params, heads, head_dim, Form()) {}
+  DualStream(Builder& builder, const ParamSource& params, std::int64_t heads, std::int64_t head_dim, const Form& form)
+      : b_(builder), params_(params), heads_(heads), head_dim_(head_dim), dim_(heads * head_dim), form_(form) {}
 
   /// Queries, keys and values of one stream, [batch, heads, tokens, head_dim].
   struct Heads {
@@ -52,7 +62,13 @@ class DualStream {
   void set_positions(ValueId txt_ids, ValueId img_ids, const std::vector<std::int64_t>& axes,
                      const std::vector<EqualTexts>& texts);
 
-  /// x[..., in] -> [..., out] with a bias.
+  /// The cosines and sines of positions, [tokens, head_dim / 2].
+  struct Rotation {
+    ValueId cos, sin;
+  };
+  [[nodiscard]] Rotation rotation(ValueId ids, const std::vector<std::int64_t>& axes);
+
+  /// x[..., in] -> [..., out], with a bias if the model has biases.
   ValueId linear(std::string_view name, ValueId x, std::int64_t out);
   /// linear_1, SiLU, linear_2: the embedding of each conditioning signal, [batch, in] -> [batch, dim].
   ValueId embedder(std::string_view name, ValueId x);
@@ -63,21 +79,29 @@ class DualStream {
   /// layer_norm(x) * (1 + scale) + shift
   ValueId modulated_norm(std::string_view name, ValueId x, ValueId scale, ValueId shift);
   ValueId gated_residual(ValueId residual, ValueId gate, ValueId x);
+  /// silu(first half) * second half of x[..., 2 width], [..., width].
+  ValueId gated(ValueId x);
+  /// The two layers of a token alone, by the model's form: x[batch, tokens, dim] -> the same.
+  ValueId feed_forward(std::string_view name, ValueId x);
   /// Projections with a norm of queries and keys per head.
   Heads project(const ProjectionNames& names, ValueId x);
   /// softmax(rope(q) rope(k)^T / sqrt(head_dim)) v, [batch, heads, tokens, head_dim] -> [batch, tokens, dim]
   ValueId attention(const Heads& heads);
+  /// The same of queries, keys and values before they are split, [batch, tokens, dim]; the norms are those of `names`.
+  ValueId attention_of(const ProjectionNames& names, const Heads& projections);
   /// A block with joint attention over [text, image]; all other layers are separate per stream. `temb` has a row for
   /// each of the image's batch; a text stream of several lengths takes its first. Returns image and text.
   std::pair<ValueId, ValueId> block(const StreamNames& image_names, const StreamNames& text_names, ValueId image,
                                     ValueId text, ValueId temb);
+  /// The same with the vectors that AdaLN computes, six for each stream: (shift, scale, gate) of the attention, and
+  /// of the feed-forward layer. Names of modulations are not read.
+  std::pair<ValueId, ValueId> block(const StreamNames& image_names, const StreamNames& text_names, ValueId image,
+                                    ValueId text, const std::vector<ValueId>& image_mod,
+                                    const std::vector<ValueId>& text_mod);
   /// The norm and projection after the last block, [batch, tokens, out].
   ValueId head(ValueId x, ValueId temb, std::int64_t out);
 
  private:
-  struct Rotation {
-    ValueId cos, sin;  ///< [tokens, head_dim / 2]
-  };
   /// Queries, keys and values before they are split, [batch, tokens, dim].
   Heads projections(const ProjectionNames& names, ValueId x);
   Heads split(const ProjectionNames& names, const Heads& x);
@@ -87,13 +111,13 @@ class DualStream {
   ValueId weight(std::string_view name, const Shape& shape) { return read_param(b_, params_, name, shape); }
   ValueId to_heads(ValueId x);
   ValueId normed_heads(std::string_view norm, ValueId x);
-  ValueId feed_forward(std::string_view name, ValueId x);
   std::pair<ValueId, ValueId> joint_attention(const StreamNames& image_names, const StreamNames& text_names,
                                               ValueId image, ValueId text);
 
   Builder& b_;
   const ParamSource& params_;
   std::int64_t heads_, head_dim_, dim_;
+  Form form_;
   std::vector<EqualTexts> texts_;    // empty if all are of one length
   std::vector<Rotation> rotations_;  // by them, or a single one
 };

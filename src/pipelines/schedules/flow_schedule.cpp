@@ -43,20 +43,27 @@ std::vector<double> unshifted(FlowSpacing spacing, std::int64_t steps, double tr
 
 }  // namespace
 
-double FlowSchedule::dynamic_shift(std::int64_t image_tokens) const {
+double FlowSchedule::dynamic_shift(std::int64_t image_tokens, std::int64_t steps) const {
+  if (is_by_steps) {
+    const auto tokens = static_cast<double>(image_tokens);
+    const double at_200_steps = 0.00016927 * tokens + 0.45666666, at_10_steps = 8.73809524e-05 * tokens + 1.89833333;
+    if (image_tokens > 4300) return at_200_steps;
+    const double slope = (at_200_steps - at_10_steps) / 190.0;
+    return slope * static_cast<double>(steps) + (at_200_steps - 200.0 * slope);
+  }
   const double slope = (max_shift - base_shift) / static_cast<double>(max_tokens - base_tokens);
   return base_shift + slope * static_cast<double>(image_tokens - base_tokens);
 }
 
-double FlowSchedule::shift_at(std::int64_t image_tokens) const {
+double FlowSchedule::shift_at(std::int64_t image_tokens, std::int64_t steps) const {
   if (!use_dynamic_shifting) return shift;
-  const double mu = dynamic_shift(image_tokens);
+  const double mu = dynamic_shift(image_tokens, steps);
   return is_linear ? mu : std::exp(mu);
 }
 
 std::vector<double> FlowSchedule::sigmas(std::int64_t steps, std::int64_t image_tokens) const {
   HR_CHECK(steps >= 1);
-  const double m = shift_at(image_tokens);
+  const double m = shift_at(image_tokens, steps);
   std::vector<double> sigmas = unshifted(spacing, steps, train_timesteps, use_dynamic_shifting ? 1 : shift);
   for (double& sigma : sigmas) sigma = use_dynamic_shifting ? shifted_by_tokens(sigma, m) : shifted(sigma, m);
   if (shift_terminal && sigmas.back() < 1) {
@@ -80,7 +87,7 @@ NoiseSchedule FlowSchedule::schedule(std::int64_t steps, std::int64_t image_toke
                               .from = level_of_flow(levels[i]),
                               .to = level_of_flow(levels[i + 1])});
   }
-  check_levels(schedule, fmt::format("a shift of {}", shift_at(image_tokens)));
+  check_levels(schedule, fmt::format("a shift of {}", shift_at(image_tokens, steps)));
   return schedule;
 }
 

@@ -10,9 +10,9 @@ namespace {
 
 TEST(FlowSchedule, ShiftIsLinearInTheNumberOfTokens) {
   const FlowSchedule schedule;
-  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(256), 0.5);
-  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(4096), 1.15);
-  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(2176), 0.825);  // the midpoint
+  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(256, 28), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(4096, 28), 1.15);
+  EXPECT_DOUBLE_EQ(schedule.dynamic_shift(2176, 28), 0.825);  // the midpoint
 }
 
 TEST(FlowSchedule, SigmasFallFromOneToZero) {

@@ -44,7 +44,7 @@ void build_denoise_loop(Builder& b, const Request& request, const SamplerTables&
       timestep = b.row(timesteps, loop.counter());  // [batch]
       if (request.classifier_free_guidance) given = b.concat({given, given}, 0);
     }
-    ValueId predicted = predict(b, given, timestep);
+    ValueId predicted = predict(b, given, timestep, loop.counter());
     if (request.classifier_free_guidance) {
       const auto scope = b.scope("guidance");
       predicted = guide(b, predicted, scale, guidance);

@@ -7,13 +7,9 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 namespace {
-
-/// The ids that an encoder reads for a text of this many, which need not be padded.
-std::int64_t filled_up(std::int64_t ids) { return round_up(ids, kTextStep); }
 
 std::size_t bytes_of(const Conditioning::Text& text) {
   std::size_t bytes = 0;
@@ -29,15 +25,16 @@ PromptReader::PromptReader(const Pipeline& pipeline, std::int64_t text_tokens, S
   for (const TextReader& reader : pipeline.text_readers()) {
     const std::int64_t tokens = reader.tokens != 0 ? reader.tokens : text_tokens;
     const std::int64_t longest = expected.empty() ? tokens : std::ranges::max(expected);
-    const std::int64_t ids = reader.pads ? tokens : filled_up(reader.dropped_tokens + longest);
-    Desk& desk = desks_.emplace_back(Desk{.reader = &reader, .tokens = tokens});
+    const std::int64_t ids = reader.encoder_ids(reader.pads ? tokens : reader.dropped_tokens + longest);
+    Desk& desk = desks_.emplace_back(Desk{.reader = &reader, .tokens = tokens, .expected = longest});
     desk.stages.push_back({.ids = ids, .stage = compile_encoder(reader, ids)});
   }
 }
 
 DeviceStage PromptReader::compile_encoder(const TextReader& reader, std::int64_t ids) const {
   const Component& encoder = pipeline_.component(reader.encoder);
-  Graph graph = encoder.build(pass_named(*encoder.kind, reader.pass), {{"input_ids", Shape{1, ids}}});
+  Graph graph =
+      encoder.build(pass_named(*encoder.kind, reader.pass), {{"input_ids", Shape{1, ids}}, {kTextTokens, Shape{1}}});
   return compile_stage(reader.encoder, encoder, std::move(graph), switches_, target_);
 }
 
@@ -67,7 +64,7 @@ void PromptReader::forget() {
 
 std::size_t PromptReader::reading_bytes() const {
   std::size_t bytes = 0;
-  for (const Desk& desk : desks_) bytes += desk.reading_bytes(desk.tokens);
+  for (const Desk& desk : desks_) bytes += desk.reading_bytes(desk.expected);
   return bytes;
 }
 
@@ -114,7 +111,13 @@ Conditioning::Text PromptReader::Desk::encode(Offloader& offloader, const Text& 
   if (text) {
     HostTensor filled(DType::kI32, {1, read});
     std::ranges::copy(ids.as<std::int32_t>(), filled.as<std::int32_t>().begin());
-    stage.submit(offloader, "input_ids", filled);
+    stage.submit(offloader, [&](Session& session) {
+      session.set_input("input_ids", filled);
+      if (session.program().graph.find(ValueKind::kInput, kTextTokens) == kNoValue) return;
+      HostTensor own(DType::kI32, {1});
+      own.set(0, static_cast<double>(std::min(reader->count_tokens(*text), text_tokens)));
+      session.set_input(kTextTokens, own);
+    });
   }
   offloader.make_room_for(reading_bytes(text_tokens));
   Conditioning::Text made;
@@ -157,7 +160,7 @@ std::vector<Conditioning::Text> PromptReader::read(std::size_t reader,
   for (const Text& text : asked)
     if (!ids.contains(text)) made.emplace(text, *desk.find(text));
   for (const auto& [text, tokens] : ids) {
-    if (!desk.reader->pads) bring_stage(desk, filled_up(tokens.numel()));
+    if (!desk.reader->pads) bring_stage(desk, desk.reader->encoder_ids(tokens.numel()));
     desk.kept.push_front({text, desk.encode(*offloader_, text, tokens)});
     made.emplace(text, desk.kept.front().made);
   }

@@ -58,7 +58,8 @@ class PromptReader {
   /// A text reader with its stages and cache.
   struct Desk {
     const TextReader* reader;
-    std::int64_t tokens;
+    std::int64_t tokens;                // the most that are read of a text
+    std::int64_t expected;              // the most of the texts that are known
     std::list<SizedStage> stages = {};  // the most recently used one first
     std::list<Reading> kept = {};       // likewise
     [[nodiscard]] const Conditioning::Text* find(const Text& text);

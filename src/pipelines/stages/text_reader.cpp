@@ -3,13 +3,18 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/tensors/divide_up.hpp"
 
 namespace headroom {
 
 HostTensor TextReader::tokenize(std::string_view text, std::int64_t most) const {
+  if (pad_multiple != 0)
+    most = std::min(
+        most, std::max(round_up(count_tokens(text) + dropped_tokens, pad_multiple) - dropped_tokens, std::int64_t{1}));
+  const bool fills = pads || pad_multiple != 0;
   const EncodedText encoded = tokenizer.encode(before + std::string(text) + after,
                                                {.max_length = static_cast<std::size_t>(dropped_tokens + most),
-                                                .padding = pads ? Padding::kToMaxLength : Padding::kNone});
+                                                .padding = fills ? Padding::kToMaxLength : Padding::kNone});
   HostTensor ids(DType::kI32, Shape{1, std::ssize(encoded.ids)});
   std::ranges::copy(encoded.ids, ids.as<std::int32_t>().begin());
   return ids;
@@ -17,6 +22,10 @@ HostTensor TextReader::tokenize(std::string_view text, std::int64_t most) const 
 
 std::int64_t TextReader::count_tokens(std::string_view text) const {
   return std::ssize(tokenizer.encode(before + std::string(text) + after).ids) - dropped_tokens;
+}
+
+std::int64_t TextReader::encoder_ids(std::int64_t ids) const {
+  return pads || pad_multiple != 0 ? ids : round_up(ids, kTextStep);
 }
 
 void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder) {

@@ -30,6 +30,9 @@ struct TextReader {
   /// Whether the denoiser reads as many states of every text. Otherwise it reads those that the text has, and the
   /// encoder, which must be causal, reads ids filled up on the right to a multiple of kTextStep.
   bool pads = true;
+  /// Texts that are not padded to one length are padded to a multiple of this, if it is not 0, and the denoiser reads
+  /// the states of the padding too.
+  std::int64_t pad_multiple = 0;
   /// Without a text the denoiser reads zeros, otherwise the embeddings of an empty text.
   bool no_text_is_zeros = false;
 
@@ -38,10 +41,15 @@ struct TextReader {
   [[nodiscard]] HostTensor tokenize(std::string_view text, std::int64_t most) const;
   /// The number of states of the whole text that the denoiser could read.
   [[nodiscard]] std::int64_t count_tokens(std::string_view text) const;
+  /// The ids that the encoder is compiled for if it reads this many.
+  [[nodiscard]] std::int64_t encoder_ids(std::int64_t ids) const;
 };
 
 /// Encoders of texts that are not padded are compiled for these lengths, so that a few serve all texts.
 inline constexpr std::int64_t kTextStep = 64;
+
+/// The input of an encoder that is told how many ids of a padded text are its own.
+inline constexpr const char* kTextTokens = "text_tokens";
 
 /// Throws Error if the tokenizer of the folder has ids without an embedding in the encoder; it then belongs to
 /// another model.

@@ -164,7 +164,7 @@ Graph DiffusionStream::build_frame(const StreamRequest& request) const {
         parts.resize(static_cast<std::size_t>(rows), positive[i]);
         texts.push_back(parts.size() == 1 ? parts.front() : builder.concat(parts, 0));
       }
-      return pipeline_.add_denoiser(builder, pass_request(request, rows), texts)(builder, latents, timesteps);
+      return pipeline_.add_denoiser(builder, pass_request(request, rows), texts)(builder, latents, timesteps, kNoValue);
     };
     const ValueId encoded = autoencoder.encode(b, image, vae);
     return autoencoder.decode(b, build_stream_steps(b, steps, encoded, predict), vae);

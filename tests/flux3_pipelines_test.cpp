@@ -1,0 +1,242 @@
+// Whole pipelines of FLUX.3 and FLUX.2 [klein] against diffusers in double precision
+// (tests/goldens/make_flux3_pipelines.py): small folders as it writes them, from prompts and references to pixels.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/gpu_test.hpp"
+#include "pipeline_golden.hpp"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kFlux3Folders[] = {"flux3-base", "flux3-distilled", "flux2-klein"};
+
+/// The parts that flux3-distilled has of another repository.
+std::map<std::string, std::string, std::less<>> flux3_parts(const std::string& folder) {
+  std::map<std::string, std::string, std::less<>> parts;
+  if (folder == "flux3-distilled")
+    for (const char* const role : {"text_encoder", "tokenizer", "vae"})
+      parts.emplace(role, (golden_folder("flux3-base") / role).string());
+  return parts;
+}
+
+OpenedPipeline open_flux3(const std::string& folder, DeviceKind device) {
+  return {golden_folder(folder), device, std::nullopt, flux3_parts(folder)};
+}
+
+void expect_flux3_pipelines(DeviceKind device, const std::vector<std::string>& sets) {
+  for (const std::string folder : kFlux3Folders) {
+    const OpenedPipeline opened = open_flux3(folder, device);
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden request(folder, name, *opened.pipeline);
+      for (const std::string& switches : sets) {
+        SCOPED_TRACE(fmt::format("{} {} {}", folder, name, switches));
+        expect_golden(opened, request, switches, request.expected("latents"));
+      }
+    }
+  }
+}
+
+TEST(Flux3Pipelines, AreDiffusersFromPromptsToPixels) {
+  expect_flux3_pipelines(DeviceKind::kCpu, {"baseline", "lossless", "hoist"});
+}
+
+using GpuFlux3Pipelines = GpuTest;
+
+TEST_F(GpuFlux3Pipelines, AreDiffusersFromPromptsToPixels) {
+  expect_flux3_pipelines(DeviceKind::kCuda, {"baseline", "lossless"});
+}
+
+/// Over all requests: roundings of a single one are luck.
+TEST(Flux3Pipelines, InBf16AreNoFurtherFromItThanDiffusersIs) {
+  for (const std::string folder : kFlux3Folders) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    double ours = 0, diffusers = 0;
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden request(folder, name, *opened.pipeline);
+      RequestOptions options = request.options();
+      options.switches = SwitchSet::parse("lossless,bf16");
+      Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+      ours += std::pow(relative_l2(generator.generate(request.images()), request.expected("latents")), 2);
+      diffusers += std::pow(request.expected("latents_bf16_error").at(0), 2);
+    }
+    EXPECT_LE(std::sqrt(ours), 1.3 * std::sqrt(diffusers)) << folder;
+  }
+}
+
+TEST(Flux3Pipelines, PromptsBecomeTheIdsAndStatesOfTransformers) {
+  for (const std::string folder : kFlux3Folders) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    const Pipeline& pipeline = *opened.pipeline;
+    const TextReader& reader = pipeline.text_readers().front();
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden golden(folder, name, pipeline);
+      const Request request = pipeline.resolve(golden.options());
+      SCOPED_TRACE(fmt::format("{} {}", folder, name));
+      const std::string text = prompt_of(pipeline, golden.images().front(), 0);
+      const HostTensor ids = reader.tokenize(text, request.text_tokens), expected = golden.expected("ids");
+      ASSERT_EQ(ids.numel(), expected.numel());
+      for (std::int64_t i = 0; i < ids.numel(); ++i) ASSERT_EQ(ids.at(i), expected.at(i)) << i;
+      if (!golden.has("prompt_embeds")) continue;
+      PromptReader prompts(pipeline, request.text_tokens, {}, opened.backend->properties().target);
+      prompts.load(std::make_shared<Offloader>(*opened.backend, *opened.weights, 0));
+      std::vector<StageRun> took;
+      const std::optional<std::string> texts[] = {text};
+      const HostTensor made = to_host(*prompts.read(0, texts, took).front().front(), *opened.backend);
+      const HostTensor states = golden.expected("prompt_embeds");  // [1, tokens, width]
+      ASSERT_EQ(made.numel(), states.numel());
+      HostTensor flat(DType::kF32, made.shape());
+      for (std::int64_t i = 0; i < flat.numel(); ++i) flat.set(i, states.at(i));
+      EXPECT_LE(relative_l2(made, flat), kTextError);
+    }
+  }
+}
+
+TEST(Flux3Pipelines, ReferencesAreThoseOfDiffusers) {
+  for (const std::string folder : {"flux3-base", "flux2-klein"}) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden golden(folder, name, *opened.pipeline);
+      SCOPED_TRACE(fmt::format("{} {}", folder, name));
+      std::vector<Image> pictures;
+      while (golden.has("reference_" + std::to_string(pictures.size())))
+        pictures.push_back(golden.picture("reference_" + std::to_string(pictures.size())));
+      if (pictures.empty()) continue;
+      const PreparedReferences prepared = opened.pipeline->prepare_references(pictures);
+      ASSERT_EQ(prepared.images.size(), pictures.size());
+      for (std::size_t i = 0; i < pictures.size(); ++i)
+        EXPECT_EQ(prepared.images[i], golden.picture("prepared_" + std::to_string(i))) << i;
+      if (!golden.has("crop")) continue;
+      const HostTensor box = golden.expected("crop");
+      EXPECT_EQ(prepared.crop.left, box.at(0));
+      EXPECT_EQ(prepared.crop.top, box.at(1));
+      EXPECT_EQ(prepared.crop.left + prepared.crop.width, box.at(2));
+      EXPECT_EQ(prepared.crop.top + prepared.crop.height, box.at(3));
+      EXPECT_EQ(prepared.output.height, golden.expected("image").shape()[2]);
+    }
+  }
+}
+
+ImageSize size_in(const nlohmann::json& row) { return {.height = row.at(0), .width = row.at(1)}; }
+
+TEST(Flux3Pipelines, CanvasesAndCutsAreThoseOfDiffusers) {
+  const nlohmann::json rows = read_json(golden_folder("flux3-base") / "sizes.json");
+  ASSERT_EQ(rows.size(), 200U);
+  for (const nlohmann::json& row : rows) {
+    SCOPED_TRACE(row.dump());
+    const ImageSize picture = size_in(row.at("picture"));
+    const ReferenceCanvas canvas = flux3_canvas(picture);
+    EXPECT_EQ(canvas.resized, size_in(row.at("resized")));
+    EXPECT_EQ(canvas.canvas, size_in(row.at("canvas")));
+    const nlohmann::json& box = row.at("box");
+    EXPECT_EQ(canvas.box, (ImageRegion{.left = box[0],
+                                       .top = box[1],
+                                       .width = box[2].get<std::int64_t>() - box[0].get<std::int64_t>(),
+                                       .height = box[3].get<std::int64_t>() - box[1].get<std::int64_t>()}));
+    if (row.at("several").is_null()) {
+      EXPECT_THROW(static_cast<void>(reference_cut(picture)), Error);
+    } else {
+      EXPECT_EQ(reference_cut(picture).resized, size_in(row.at("several").at("resized")));
+      EXPECT_EQ(reference_cut(picture).cut, size_in(row.at("several").at("cut")));
+    }
+    if (row.at("flux2").is_null() && picture.height * picture.width < 100'000) {
+      const Image small = make_image(static_cast<int>(picture.width), static_cast<int>(picture.height), 1);
+      EXPECT_THROW(static_cast<void>(prepare_flux2_references({&small, 1})), Error);
+    }
+  }
+}
+
+TEST(Flux3Pipelines, ReflectPicturesAsNumpyDoes) {
+  const SafetensorsFile file = SafetensorsFile::open(golden_folder("flux3-base") / "canvas.safetensors");
+  const auto read = [&](const std::string& name) {
+    const HostTensor bytes = file.read(name);
+    Image image = make_image(static_cast<int>(bytes.shape()[1]), static_cast<int>(bytes.shape()[0]), 3);
+    std::ranges::copy(bytes.as<std::uint8_t>(), image.pixels.begin());
+    return image;
+  };
+  int count = 0;
+  for (; file.has(std::to_string(count) + ".image"); ++count) {
+    const Image picture = read(std::to_string(count) + ".image"), canvas = read(std::to_string(count) + ".canvas");
+    EXPECT_EQ(reflected_to(picture, {.height = canvas.height, .width = canvas.width}), canvas) << count;
+  }
+  EXPECT_GE(count, 4);
+}
+
+TEST(Flux3Pipelines, AskForPartsOfAnotherRepositoryByNameAndOption) {
+  const std::string error =
+      error_of([] { static_cast<void>(open_pipeline(golden_folder("flux3-distilled").string())); });
+  EXPECT_THAT(error, HasSubstr("lacks 3 parts of a Flux3DistilledModularPipeline"));
+  EXPECT_THAT(error, HasSubstr("text_encoder (Qwen3VLForConditionalGeneration of example/flux-3-tiny-base, --part "
+                               "text_encoder=PATH)"));
+  EXPECT_THAT(error, testing::Not(HasSubstr("scheduler"))) << "it is made from its configuration";
+}
+
+TEST(Flux3Pipelines, HaveTheDefaultsOfDiffusers) {
+  const OpenedPipeline base = open_flux3("flux3-base", DeviceKind::kCpu);
+  const Request guided = base.pipeline->resolve({.switches = {}});
+  EXPECT_EQ(guided.steps, 50);
+  EXPECT_EQ(guided.guidance_scale, 3.5);
+  EXPECT_TRUE(guided.classifier_free_guidance);
+  EXPECT_THAT(guided.text_lengths, ElementsAre(80, 80));
+  EXPECT_FALSE(base.pipeline->resolve({.guidance_scale = 1, .switches = {}}).classifier_free_guidance);
+  const OpenedPipeline distilled = open_flux3("flux3-distilled", DeviceKind::kCpu);
+  const Request plain = distilled.pipeline->resolve({.switches = {}});
+  EXPECT_EQ(plain.steps, 16);
+  EXPECT_FALSE(plain.classifier_free_guidance);
+  EXPECT_THAT(
+      error_of([&] { static_cast<void>(distilled.pipeline->resolve({.switches = SwitchSet::parse("sampler=heun")})); }),
+      HasSubstr("flow map"));
+  EXPECT_THAT(error_of([&] {
+                const std::vector<TokenSize> many(11, {2, 2});
+                static_cast<void>(distilled.pipeline->resolve({.references = many, .switches = {}}));
+              }),
+              HasSubstr("11 images are given, expected at most 10"));
+}
+
+TEST(Flux3Pipelines, StepCachesComputeAndReuse) {
+  for (const std::string folder : kFlux3Folders) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    const std::string name = folder == "flux3-base" ? "guided" : "plain";
+    const PipelineGolden golden(folder, name, *opened.pipeline);
+    for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9"}) {
+      RequestOptions options = golden.options();
+      options.switches = SwitchSet::parse(switches);
+      Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+      const HostTensor made = generator.generate(golden.images());
+      EXPECT_TRUE(generator.has_step_cache()) << folder << ' ' << switches;
+      EXPECT_LE(relative_l2(made, golden.expected("latents")), kLatentsError) << folder << ' ' << switches;
+    }
+  }
+}
+
+/// What depends on no latents is a program of its own, which runs once.
+TEST(Flux3Pipelines, TextLeavesTheLoop) {
+  for (const std::string folder : {"flux3-base", "flux3-distilled"}) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    const PipelineGolden golden(folder, "three_references", *opened.pipeline);
+    const Request request = opened.pipeline->resolve(golden.options());
+    const Compiled compiled =
+        compile_denoise(*opened.pipeline, request, SwitchSet::parse("hoist"), opened.backend->properties().target);
+    const auto count_linears = [](const Graph& graph, std::string_view module) {
+      return std::ranges::count_if(
+          graph.nodes(), [&](const Node& node) { return node.path.starts_with(module) && node.op == Op::kLinear; });
+    };
+    ASSERT_NE(compiled.program->setup, nullptr);
+    EXPECT_GT(count_linears(compiled.program->setup->graph, "txt_mode_blocks."), 0);
+    EXPECT_EQ(count_linears(compiled.program->graph, "txt_mode_blocks."), 0);
+    const bool is_base = folder == "flux3-base";  // a flow map's references depend on the step
+    EXPECT_EQ(count_linears(compiled.program->graph, "mode_blocks.image_cond.") > 0, !is_base) << folder;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
