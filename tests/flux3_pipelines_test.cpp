@@ -218,6 +218,20 @@ TEST(Flux3Pipelines, StepCachesComputeAndReuse) {
   }
 }
 
+/// Ranks share the tokens of the loop, or decline with a reason.
+TEST(Flux3Pipelines, AreDiffusersOnTwoRanks) {
+  for (const std::string folder : kFlux3Folders) {
+    const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+    const PipelineGolden golden(folder, "three_references", *opened.pipeline);
+    RequestOptions options = golden.options();
+    options.switches = SwitchSet::parse("cp=2");
+    Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+    EXPECT_LE(relative_l2(generator.generate(golden.images()), golden.expected("latents")), kLatentsError) << folder;
+    for (const Declined& declined : generator.compiled().declined)
+      std::printf("%s: cp: %s\n", folder.c_str(), declined.reason.c_str());
+  }
+}
+
 /// What depends on no latents is a program of its own, which runs once.
 TEST(Flux3Pipelines, TextLeavesTheLoop) {
   for (const std::string folder : {"flux3-base", "flux3-distilled"}) {

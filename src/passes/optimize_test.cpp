@@ -46,8 +46,8 @@ TEST(Pipeline, NamesAreUniqueAndSwitchesExistInPipelineOrder) {
     // the image.
     if (pass.rewrite_as != nullptr) continue;
     // Some passes of `fuse` and `hoist` absorb ops that precision has left.
-    constexpr std::array<std::string_view, 5> kBehindPrecision = {"fuse-token-epilogue", "hoist-scales",
-                                                                  "fuse-shortcut", "fuse-group-norm", "fuse-rows"};
+    constexpr std::array<std::string_view, 6> kBehindPrecision = {
+        "fuse-token-epilogue", "hoist-scales", "fuse-shortcut", "fuse-group-norm", "repeat-choices", "fuse-rows"};
     if (pass.switch_name.empty() || std::ranges::find(kBehindPrecision, pass.name) != kBehindPrecision.end()) continue;
     const auto place = std::ranges::find(all_switches(), pass.switch_name, &SwitchInfo::name) - all_switches().begin();
     EXPECT_LT(place, std::ssize(all_switches())) << pass.switch_name;
@@ -94,7 +94,8 @@ TEST(Optimize, RunsPassesWithoutSwitchAndThoseOfSwitchesThatAreOn) {
               ElementsAre("write-out", "inline-loops", "weights-first", "dead-rows", "fuse-upsample", "fuse-patterns",
                           "fuse-epilogue", "fuse-qkv", "fuse-concats", "fuse-qk-norm-rope", "fuse-attention-scale",
                           "fuse-common-subexpressions", "fuse-conditioning", "simplify-casts", "dead-code",
-                          "fuse-token-epilogue", "merge-rows", "fuse-shortcut", "fuse-group-norm", "fuse-rows"));
+                          "fuse-token-epilogue", "merge-rows", "fuse-shortcut", "fuse-group-norm", "repeat-choices",
+                          "fuse-rows"));
   const PassRecord& epilogues = record_of(report, "fuse-epilogue");
   EXPECT_EQ(epilogues.switch_name, "fuse");
   EXPECT_EQ(epilogues.rewrites, 1);

@@ -40,6 +40,7 @@ PassOutcome fuse_epilogue(Graph& graph, const Target& target);
 PassOutcome fuse_token_epilogue(Graph& graph, const Target& target);
 PassOutcome fuse_shortcut(Graph& graph, const Target& target);
 PassOutcome fuse_group_norm(Graph& graph, const Target& target);
+PassOutcome repeat_choices(Graph& graph, const Target& target);
 PassOutcome fuse_rows(Graph& graph, const Target& target);
 PassOutcome packed(Graph& graph, const Target& target);
 
@@ -150,6 +151,8 @@ constexpr std::array kPipeline = {
     Pass{"fuse-shortcut", "fuse", fuse_shortcut},
     // After layout, which it needs; before fuse-rows, which would make the sum a separate op.
     Pass{"fuse-group-norm", "fuse", fuse_group_norm},
+    // Before fuse-rows alone, and after the pass that shares equal nodes.
+    Pass{"repeat-choices", "fuse", repeat_choices},
     // After all others: precision and layout are decided, no pass needs to look into a body, and dead nodes are gone.
     Pass{"fuse-rows", "fuse", fuse_rows},
     // After all that transform weights: to them, packed weights are weights like others.

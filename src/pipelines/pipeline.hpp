@@ -89,7 +89,7 @@ class Pipeline {
   [[nodiscard]] virtual std::size_t most_references() const { return 1; }
   /// Makes of given pictures what is encoded, in whole tokens. Throws a usage Error for pictures that it does not take.
   [[nodiscard]] virtual PreparedReferences prepare_references(std::span<const Image> pictures) const;
-  /// The size in pixels to which it resizes a reference image of this size, unless it prepares them in another way.
+  /// The size in pixels to which it resizes a reference image of this size, unless it has its own prepare_references().
   [[nodiscard]] virtual ImageSize reference_size(const ImageSize& image) const { return image; }
   /// The output size for a requested size, of which both sides are given.
   [[nodiscard]] virtual ImageSize output_size(const ImageSize& asked) const { return asked; }
@@ -157,9 +157,10 @@ class Pipeline {
 /// The pipeline of a denoiser alone, which makes latents of random prompts. Throws a usage Error if the component is
 /// no denoiser.
 [[nodiscard]] std::unique_ptr<Pipeline> make_pipeline(Component denoiser);
-/// Opens a folder with a model_index.json or modular_model_index.json, a file with a denoiser and its other networks, a denoiser to which
-/// `options.parts` gives the others, or whatever open_component() opens for make_pipeline(). Throws Error for an
-/// unknown pipeline class, if parts are missing (it names all), and if a part is broken or does not fit the others.
+/// Opens a pipeline's folder, with a model_index.json or modular_model_index.json, a file with a denoiser and its other
+/// networks, a denoiser to which `options.parts` gives the others, or whatever open_component() opens for
+/// make_pipeline(). Throws Error for an unknown pipeline class, if parts are missing (it names all), and if a part is
+/// broken or does not fit the others.
 [[nodiscard]] std::unique_ptr<Pipeline> open_pipeline(const std::string& name_or_path, const OpenOptions& options = {});
 /// Whether open_pipeline() opens a whole pipeline rather than a denoiser alone.
 [[nodiscard]] bool is_pipeline(const std::string& name_or_path, const OpenOptions& options = {});

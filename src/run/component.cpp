@@ -52,7 +52,8 @@ std::vector<fs::path> model_folders() {
 /// Whether it is the folder of a network or of a whole pipeline.
 bool holds_model(const fs::path& folder) {
   std::error_code unknown;  // an unreadable folder contains none
-  return fs::exists(folder / "config.json", unknown) || fs::exists(folder / "model_index.json", unknown);
+  return fs::exists(folder / "config.json", unknown) || fs::exists(folder / "model_index.json", unknown) ||
+         fs::exists(folder / "modular_model_index.json", unknown);
 }
 
 /// By name; the first of several folders with the same name.

@@ -83,7 +83,7 @@ std::vector<std::string> names_in_hub_cache() {
 bool is_hub_folder(const fs::path& folder) {
   std::error_code unknown;  // an unreadable folder counts as none
   return fs::is_directory(folder / kSnapshots, unknown) && !fs::exists(folder / "config.json", unknown) &&
-         !fs::exists(folder / "model_index.json", unknown);
+         !fs::exists(folder / "model_index.json", unknown) && !fs::exists(folder / "modular_model_index.json", unknown);
 }
 
 fs::path hub_snapshot(const fs::path& folder) {

@@ -34,7 +34,7 @@ class ModelFolderSearch {
     std::vector<fs::path> below;
     for (fs::directory_iterator entry(folder, unknown), end; !unknown && entry != end; entry.increment(unknown)) {
       const fs::path name = entry->path().filename();
-      is_model = is_model || name == "config.json" || name == "model_index.json";
+      is_model = is_model || name == "config.json" || name == "model_index.json" || name == "modular_model_index.json";
       std::error_code ignored;  // of a link to itself
       if (!name.native().starts_with('.') && entry->is_directory(ignored)) below.push_back(entry->path());
     }

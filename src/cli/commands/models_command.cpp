@@ -66,8 +66,8 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
   std::vector<FoundComponent> found;
   std::vector<std::string> broken;
   std::set<std::filesystem::path> pipelines;
-  const auto look = [&](const std::filesystem::path& each, const char* file, auto look_at) {
-    if (!is_there(each / file)) return;
+  const auto look = [&](const std::filesystem::path& each, bool is_one, auto look_at) {
+    if (!is_one) return;
     try {
       found.push_back(look_at(each));
     } catch (const Error& error) {
@@ -76,8 +76,8 @@ std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
   };
   for (const std::filesystem::path& each : find_model_folders(folder)) {
     if (is_pipeline_folder(each)) pipelines.insert(each);
-    look(each, "model_index.json", look_at_pipeline);
-    look(each, "config.json", look_at_component);
+    look(each, is_pipeline_folder(each), look_at_pipeline);
+    look(each, is_there(each / "config.json"), look_at_component);
   }
   if (found.empty() && !broken.empty()) fail("{}", broken.front());
   if (found.empty()) static_cast<void>(list_components(folder));  // throws an Error that says what is there instead

@@ -31,7 +31,8 @@ struct ImageJob {
 };
 
 /// The keys are the names of the options of `run`: "prompt", "negative_prompt", "seed", "height"; "image", a path or a
-/// list of paths; and "loras", a list of {"file": "style.safetensors", "weight": 0.8}. Values that are not given are left out.
+/// list of paths; and "loras", a list of {"file": "style.safetensors", "weight": 0.8}. Values that are not given are
+/// left out.
 [[nodiscard]] nlohmann::json to_json(const ImageJob& job);
 /// `job` with the additional values of a JSON object. Keys in `others` are ignored. Throws Error, with the context,
 /// for unknown keys and invalid values.

@@ -10,7 +10,8 @@
 namespace headroom {
 
 /// A denoiser pass in the loop: predicts from latents [request.batch(), ...], as the sampler has them, and a timestep
-/// [batch]. `step` counts the passes; a stream, whose frames are in several steps at once, has none. The prediction has the latents' shape, in f32.
+/// [batch]. `step` counts the passes; a stream, whose frames are in several steps at once, has none. The prediction has
+/// the latents' shape, in f32.
 using Predict = std::function<ValueId(Builder& b, ValueId latents, ValueId timestep, ValueId step)>;
 
 /// How classifier-free guidance combines the two predictions of a token, u without and g with the prompt.

@@ -48,7 +48,7 @@ struct TextReader {
 /// Encoders of texts that are not padded are compiled for these lengths, so that a few serve all texts.
 inline constexpr std::int64_t kTextStep = 64;
 
-/// The input of an encoder that is told how many ids of a padded text are its own.
+/// The input of an encoder for the number of ids of a padded text that are the text's own.
 inline constexpr const char* kTextTokens = "text_tokens";
 
 /// Throws Error if the tokenizer of the folder has ids without an embedding in the encoder; it then belongs to
