@@ -52,7 +52,8 @@ class TraceSplitter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads a file, and returns the name of its first GPU, "" if it has none. Throws Error, naming it, if it cannot be read, is cut off, or is no trace.
+/// Reads a file, and returns the name of its first GPU, "" if it has none. Throws Error, naming it, if it cannot be
+/// read, is cut off, or is no trace.
 std::string read_trace(const std::filesystem::path& file, const TraceSplitter::OnEvent& on_event);
 
 }  // namespace headroom::doctor

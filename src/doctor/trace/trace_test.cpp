@@ -205,9 +205,9 @@ TEST(TraceOfAnH200, CountsItsLayers) {
     EXPECT_EQ(look_at_trace(recorded_on_h200(name)).matmul_dtypes.at("bf16").count, 144) << name;
 }
 
-/// times.json has the time of a step as it was traced and mended, both without the profiler. Two are left out: the trace
-/// has three compilations and the mended step none, so the factor has no bound; and a host that is the limit is slowed
-/// down by the profiler (10.9 is said of the small U-Net, 7.9 was measured).
+/// times.json has the time of a step as it was traced and mended, both without the profiler. Two are left out: the
+/// trace has three compilations and the mended step none, so the factor has no bound; and a host that is the limit is
+/// slowed down by the profiler (10.9 is said of the small U-Net, 7.9 was measured).
 TEST(TraceOfAnH200, SaysWhatMendingGainsWithin30Percent) {
   const json steps = json::parse(read_file(source_dir(kSourceDir) / "tests/doctor/traces/h200/times.json")).at("steps");
   int compared = 0;

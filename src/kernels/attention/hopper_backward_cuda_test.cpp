@@ -15,7 +15,7 @@ struct BackwardCase {
 };
 
 /// Scores are small: their exponentials are relative to logarithms that are drawn apart from them.
-OpSpec spec_of(DType dtype, const BackwardCase& c) {
+OpSpec backward_spec_of(DType dtype, const BackwardCase& c) {
   const TensorType rows{DType::kF32, {c.batch, c.heads, c.queries}};
   return make_spec(Op::kAttentionBackward,
                    {{dtype, {c.batch, c.heads, c.queries, c.dim}},
@@ -38,7 +38,7 @@ class HopperAttentionBackward : public cuda::KernelTest {
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
       SCOPED_TRACE(fmt::format("{} queries x {} keys of {}/{}, {} by {} heads, causal {} by {}", c.queries, c.keys,
                                c.dim, c.value_dim, c.heads, c.kv_heads, c.causal, c.diagonal));
-      expect_matches_oracle("hopper.attention_backward", spec_of(dtype, c),
+      expect_matches_oracle("hopper.attention_backward", backward_spec_of(dtype, c),
                             {.relative_l2 = dtype == DType::kBF16 ? 8e-3 : 1e-3, .max_ulps_of_peak = 8});
     }
   }
@@ -82,11 +82,11 @@ TEST(HopperAttentionBackwardKernel, SaysWhatItTakes) {
     return rejection ? rejection->reason : std::string();
   };
   const BackwardCase c{1, 2, 100, 100, 64, 64};
-  EXPECT_EQ(why_not(spec_of(DType::kBF16, c), hopper), "");
-  EXPECT_EQ(why_not(spec_of(DType::kF32, c), hopper), "takes bf16 or f16, not f32");
-  EXPECT_EQ(why_not(spec_of(DType::kBF16, c), {.device = DeviceKind::kCuda, .compute_capability = 80}),
+  EXPECT_EQ(why_not(backward_spec_of(DType::kBF16, c), hopper), "");
+  EXPECT_EQ(why_not(backward_spec_of(DType::kF32, c), hopper), "takes bf16 or f16, not f32");
+  EXPECT_EQ(why_not(backward_spec_of(DType::kBF16, c), {.device = DeviceKind::kCuda, .compute_capability = 80}),
             "is for GPUs of compute capability 9.0");
-  EXPECT_EQ(why_not(spec_of(DType::kF16, {1, 2, 100, 100, 136, 136}), hopper),
+  EXPECT_EQ(why_not(backward_spec_of(DType::kF16, {1, 2, 100, 100, 136, 136}), hopper),
             "takes heads of up to 128, a multiple of 8, not 136");
 }
 
