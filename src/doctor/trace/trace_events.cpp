@@ -17,8 +17,8 @@ constexpr std::size_t kMostEventBytes = std::size_t{4} << 20;  // call stacks ma
 }  // namespace
 
 /// Outside the list of events it follows the nesting of objects, lists and strings byte by byte, and collects the keys
-/// at depth 1 and the name of the first device: "deviceProperties": [{"id": 0, "name": "..."}]. In the list it keeps the
-/// text until an event is whole.
+/// at depth 1 and the name of the first device: "deviceProperties": [{"id": 0, "name": "..."}]. In the list it keeps
+/// the text until an event is whole.
 class TraceSplitter::State {
  public:
   State(std::string context, OnEvent on_event)
