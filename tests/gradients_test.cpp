@@ -90,7 +90,7 @@ Condensed condensed(const HostTensor& gradient) {
 }
 
 /// The L2 error of a tensor: under random signs, the mean square of the sums of a difference is that of its length.
-double error_of(const Condensed& made, const Condensed& expected) {
+double gradient_error(const Condensed& made, const Condensed& expected) {
   double square = 0;
   for (std::size_t k = 1; k < made.size(); ++k) square += (made[k] - expected[k]) * (made[k] - expected[k]) / kPatterns;
   const double of_length = std::fabs(made[0] - expected[0]);
@@ -154,7 +154,7 @@ class GradientGolden {
       const Condensed expected = expected_of(name);
       const double scale = expected[0] < kRounding * largest ? largest : expected[0];
       const double most = allowed(golden_.read("gradient." + name).at(expected.size())) * scale;
-      const double error = error_of(condensed(outputs.at("gradient." + name)), expected) / most;
+      const double error = gradient_error(condensed(outputs.at("gradient." + name)), expected) / most;
       if (!(error <= worst.first)) worst = {error, name};
     }
     return worst;
@@ -165,7 +165,7 @@ class GradientGolden {
     double errors = 0, lengths = 0;
     for (const std::string& name : names_) {
       const Condensed expected = expected_of(name);
-      const double error = error_of(condensed(outputs.at("gradient." + name)), expected);
+      const double error = gradient_error(condensed(outputs.at("gradient." + name)), expected);
       errors += error * error;
       lengths += expected[0] * expected[0];
     }
