@@ -95,7 +95,7 @@ TEST_F(CliTest, ModelsListsTheNetworksOfAFolder) {
   const Outcome outcome = headroom("models " + folder.string() + " --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const nlohmann::json networks = parse_json(outcome.out, "networks");
-  ASSERT_EQ(networks.size(), 4U);
+  ASSERT_EQ(networks.size(), 5U);
   EXPECT_EQ(networks[0]["folder"], (folder / "flux").string());
   EXPECT_EQ(networks[0]["class"], "AutoencoderKL");
   EXPECT_THAT(networks[0]["passes"], ElementsAre("decode", "encode", "decode-tiled", "encode-tiled"));
@@ -664,7 +664,7 @@ TEST_F(CliTest, BrokenCheckpointsAreRefusedInOneSentence) {
   write_file_atomically(tiny / "config.json", std::string_view("{\"_class_name\": \"UNet\"}"));
   expect_error(bench, 1,
                HasSubstr(tiny.string() + ": config.json: _class_name is \"UNet\", expected one of "
-                                         "FluxTransformer2DModel, QwenImageTransformer2DModel, "));
+                                         "FluxTransformer2DModel, Flux2Transformer2DModel, "));
 
   fs::remove(tiny / "config.json");
   fs::copy(golden("tiny-guidance") / "config.json", tiny / "config.json");

@@ -184,7 +184,8 @@ TEST(StableDiffusion, AnImageToBeginWithLeavesTheLastSteps) {
   EXPECT_EQ(resolve(1, 10, 4).calls(), 10);
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 5, 4)); }), HasSubstr("leaves none of 5 steps"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(1.5, 5, 4)); }), HasSubstr("the strength is 1.5"));
-  EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.5, 5, 0)); }), HasSubstr("and there is none"));
+  EXPECT_THAT(error_of([&] { static_cast<void>(pipeline->resolve({.steps = 5, .strength = 0.5, .switches = {}})); }),
+              HasSubstr("and there is none"));
   EXPECT_THAT(error_of([&] {
                 static_cast<void>(
                     pipeline->resolve({.token_rows = 8, .token_columns = 8, .references = {{4, 4}}, .switches = {}}));

@@ -130,11 +130,12 @@ TEST(SwitchSet, RefusesUnknownNamesWithThoseThatAreNearOrAll) {
   EXPECT_EQ(usage_error("fuse,flsh"), "unknown switch 'flsh'; did you mean 'flash'?");
   EXPECT_EQ(usage_error("setps=4"), "unknown switch 'setps=4'; did you mean 'steps'?");
   EXPECT_EQ(usage_error("losless"), "unknown switch 'losless'; did you mean 'lossless'?");
-  EXPECT_THAT(usage_error("fuse,warp"), AllOf(HasSubstr("unknown switch 'warp': there are "),
-                                              HasSubstr("arena, flash, cp, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
-                                                        "attn8, align, channels-last, tile, streams, graph, sampler, "
-                                                        "steps"),
-                                              HasSubstr("baseline, lossless, fast")));
+  EXPECT_THAT(usage_error("fuse,warp"),
+              AllOf(HasSubstr("unknown switch 'warp': there are "),
+                    HasSubstr("arena, flash, cp, fuse, hoist, fp16, bf16, tf32, int8, fp8, "
+                              "attn8, align, channels-last, packed, tile, streams, graph, sampler, "
+                              "steps"),
+                    HasSubstr("baseline, lossless, fast")));
   for (const std::string_view list : {"Fuse", "fast=1", "=4", "=", "fuse;bf16", "fu se"})
     EXPECT_THAT(usage_error(list), HasSubstr("unknown switch")) << list;
   EXPECT_EQ(usage_error("fuse,,bf16"), "switches: item 2 of 'fuse,,bf16' is empty");

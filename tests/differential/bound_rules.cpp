@@ -86,6 +86,7 @@ constexpr std::array kRules = {
     Rule{Op::kAllReduce, moved_errors, Stored::kAsIs},
     Rule{Op::kAllToAll, moved_errors, Stored::kAsIs},
     Rule{Op::kShift, moved_errors, Stored::kAsIs},
+    Rule{Op::kUnpackBlocks, no_errors, Stored::kAsIs},  // every step of it is defined in f32
 };
 
 void add_rounding(const Site& site, const OracleTensor& result, Field& error) {

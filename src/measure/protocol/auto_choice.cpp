@@ -44,8 +44,9 @@ class Chooser {
  private:
   void start_with_exact() {
     set_ = fixed_;
+    const SwitchSet lossless = SwitchSet::parse("lossless");  // without what saves memory alone
     for (const SwitchInfo* info : free_)
-      if (info->exact) set_ = set_.with(SwitchSet::parse(info->name));
+      if (lossless.has(info->name)) set_ = set_.with(SwitchSet::parse(info->name));
     const std::vector<Declined> declined = bench_.build(set_, set_);
     for (const Declined& one : declined) {
       if (fixed_.has(one.switch_name)) continue;

@@ -104,10 +104,12 @@ TEST(Autoencoder, IsOfOneOfTwoClasses) {
   EXPECT_EQ(tiny.scale, 8);
   EXPECT_EQ(large.latent_channels, 16);
   EXPECT_EQ(large.scale, 8);
-  EXPECT_THAT(error_of([] {
-                static_cast<void>(parse_autoencoder({{"_class_name", "UNet2DModel"}}));
-              }),
-              HasSubstr("expected \"AutoencoderKL\", \"AutoencoderTiny\" or \"AutoencoderKLQwenImage\""));
+  EXPECT_THAT(
+      error_of([] {
+        static_cast<void>(parse_autoencoder({{"_class_name", "UNet2DModel"}}));
+      }),
+      HasSubstr(
+          "expected \"AutoencoderKL\", \"AutoencoderKLFlux2\", \"AutoencoderKLQwenImage\" or \"AutoencoderTiny\""));
 }
 
 }  // namespace

@@ -110,6 +110,7 @@ void write_figures(std::span<const Chart> charts, const std::filesystem::path& f
     });
   };
   if (charts.empty()) return;
+  require_rasterizer();  // before there are threads: glibc crashes where the first allocation of one finds no memory
   tell(0);
   const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
   const std::size_t wanted = std::min({processors, most_threads, charts.size()});
