@@ -46,6 +46,15 @@ void add_rounding_before_bias(Op op, const std::vector<const Bounded*>& operands
   }
 }
 
+/// Adds what a value may be off that is rounded to a narrow dtype.
+void add_rounding_of_cast(Bounded& result) {
+  if (!is_float(result.value.type.dtype)) return;
+  const StorageUnit unit = storage_unit(result.value.type.dtype);
+  for (std::size_t i = 0; i < result.error.size(); ++i)
+    if (std::isfinite(result.value.reals[i]))
+      result.error[i] += unit.relative * std::fabs(result.value.reals[i]) + unit.least;
+}
+
 /// Evaluates the plain ops of a fused op, one after the other.
 std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std::vector<const Bounded*>& operands,
                                  Covers covers) {
@@ -68,8 +77,14 @@ std::vector<Bounded> bound_fused(Op op, const Attributes& attributes, const std:
     std::vector<Bounded> made = bound_plain(node.op, node.attributes, read, covers, within);
     for (std::size_t i = 0; i < made.size(); ++i) values[index_of(node.results[i])] = std::move(made[i]);
   }
+  const std::vector<int> producers = find_producers(graph);
   std::vector<Bounded> out;
-  for (const ValueId result : results) out.push_back(values[index_of(result)]);
+  for (const ValueId result : results) {
+    out.push_back(values[index_of(result)]);
+    // A definition may end in a cast, whose rounding a body that the op becomes part of leaves out.
+    const int last = producers[index_of(result)];
+    if (last >= 0 && graph.nodes()[static_cast<std::size_t>(last)].op == Op::kCast) add_rounding_of_cast(out.back());
+  }
   if (within.is_cublaslt && is_narrow(within.makes) && attributes.epilogue_operands() > 0)
     add_rounding_before_bias(op, operands, attributes, out[0]);
   return out;
