@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "models/config.hpp"
 #include "models/transformers/flux2.hpp"
+#include "models/transformers/flux2_widths.hpp"
 
 namespace headroom {
 
@@ -23,16 +24,7 @@ Flux2Config parse_flux2_config(const nlohmann::json& config) {
       read_int(config, "timestep_guidance_channels", flux.timestep_guidance_channels, 2, kMaxExtent);
   if (flux.timestep_guidance_channels % 2 != 0)
     fail("config.json: timestep_guidance_channels is {}, expected an even number", flux.timestep_guidance_channels);
-  flux.mlp_ratio = read_positive(config, "mlp_ratio", flux.mlp_ratio, kMaxLayers);
-  if (flux.dim() > kMaxExtent || flux.feed_forward_width() < 1 || flux.feed_forward_width() > kMaxExtent)
-    fail("config.json: {} heads of {} and an mlp_ratio of {} are 0 or more than {} wide", flux.num_attention_heads,
-         flux.attention_head_dim, flux.mlp_ratio, kMaxExtent);
-  flux.axes_dims_rope = read_rope_axes(config, flux.axes_dims_rope, flux.attention_head_dim);
-  if (std::ssize(flux.axes_dims_rope) != kFlux2Axes)
-    fail("config.json: axes_dims_rope has {} sizes, expected {}: image, row, column and place in the text",
-         flux.axes_dims_rope.size(), kFlux2Axes);
-  flux.rope_theta = read_positive(config, "rope_theta", flux.rope_theta, kMaxRopeTheta);
-  flux.eps = read_positive(config, "eps", flux.eps, 1);
+  read_flux2_widths(config, flux);
   flux.guidance_embeds = read_bool(config, "guidance_embeds", flux.guidance_embeds);
   return flux;
 }

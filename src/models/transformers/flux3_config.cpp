@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "models/config.hpp"
+#include "models/transformers/flux2_widths.hpp"
 #include "models/transformers/flux3.hpp"
 
 namespace headroom {
@@ -20,16 +21,7 @@ Flux3Config parse_flux3_config(const nlohmann::json& config) {
   flux.timestep_channels = read_int(config, "timestep_channels", flux.timestep_channels, 2, kMaxExtent);
   if (flux.timestep_channels % 2 != 0)
     fail("config.json: timestep_channels is {}, expected an even number", flux.timestep_channels);
-  flux.mlp_ratio = read_positive(config, "mlp_ratio", flux.mlp_ratio, kMaxLayers);
-  if (flux.dim() > kMaxExtent || flux.feed_forward_width() < 1 || flux.feed_forward_width() > kMaxExtent)
-    fail("config.json: {} heads of {} and an mlp_ratio of {} are 0 or more than {} wide", flux.num_attention_heads,
-         flux.attention_head_dim, flux.mlp_ratio, kMaxExtent);
-  flux.axes_dims_rope = read_rope_axes(config, flux.axes_dims_rope, flux.attention_head_dim);
-  if (std::ssize(flux.axes_dims_rope) != kFlux2Axes)
-    fail("config.json: axes_dims_rope has {} sizes, expected {}: image, row, column and place in the text",
-         flux.axes_dims_rope.size(), kFlux2Axes);
-  flux.rope_theta = read_positive(config, "rope_theta", flux.rope_theta, kMaxRopeTheta);
-  flux.eps = read_positive(config, "eps", flux.eps, 1);
+  read_flux2_widths(config, flux);
   flux.flow_map = read_bool(config, "flow_map", flux.flow_map);
   return flux;
 }
