@@ -58,6 +58,13 @@ HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape
 
 }  // namespace
 
+JoinedTexts join_texts(Builder& builder, const Request& request, ValueId rows, std::int64_t channels) {
+  const std::vector<std::int64_t>& lengths = request.text_lengths;
+  if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) == lengths.end())
+    return {builder.reshape(rows, {request.batch(), request.longest_text(), channels})};
+  return {builder.reshape(rows, {1, builder.shape(rows)[0], channels}), lengths};
+}
+
 double number_up_to(double most, std::string_view what, double value) {
   if (!(value >= 0 && value <= most)) fail_usage("{} is {}, expected 0 to {}", what, value, most);
   return value;

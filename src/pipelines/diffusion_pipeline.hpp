@@ -124,6 +124,14 @@ class DiffusionPipeline : public Pipeline {
   std::vector<std::string> labels_;
 };
 
+/// The texts of a request's passes, as transformers read them that take texts of several lengths without padding.
+struct JoinedTexts {
+  ValueId states;                          ///< [passes, tokens, channels], or with lengths [1, tokens of all, channels]
+  std::vector<std::int64_t> lengths = {};  ///< tokens of each, where they differ
+};
+/// `rows` has the tokens of all texts, one text after the other.
+[[nodiscard]] JoinedTexts join_texts(Builder& builder, const Request& request, ValueId rows, std::int64_t channels);
+
 /// Returns the value. Throws a usage Error that names `what` if the value is outside 0 to `most` or NaN.
 [[nodiscard]] double number_up_to(double most, std::string_view what, double value);
 

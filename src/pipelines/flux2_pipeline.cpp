@@ -161,9 +161,7 @@ std::unique_ptr<Pipeline> open_flux2_pipeline(const PartsSource& source) {
               .before = kFlux2Before,
               .after = kFlux2After,
               .stacked_layers = {9, 18, 27}});
-  if (const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels; channels != config.in_channels)
-    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
-         channels, config.in_channels);
+  add_autoencoder_of_tokens(parts, source, config.in_channels);
   return make_flux2(std::move(parts), source.flag("is_distilled", source.class_name() == "Flux2KleinModularPipeline"));
 }
 

@@ -77,17 +77,13 @@ Predict Flux3Pipeline::add_denoiser(Builder& builder, const Request& request, co
   const auto input = [&](const char* name, std::int64_t tokens) {
     return builder.graph().add_input(name, TensorType{.shape = {tokens, kFlux2Axes}});
   };
-  const bool are_equal =
-      std::ranges::adjacent_find(request.text_lengths, std::ranges::not_equal_to()) == request.text_lengths.end();
-  Flux3Inputs inputs{
-      .hidden_states = kNoValue,
-      .encoder_hidden_states = builder.reshape(
-          texts[0], {are_equal ? request.batch() : 1, are_equal ? request.longest_text() : builder.shape(texts[0])[0],
-                     config_.joint_attention_dim}),
-      .timestep = kNoValue,
-      .img_ids = input("img_ids", request.image_tokens()),
-      .txt_ids = input("txt_ids", request.longest_text())};
-  if (!are_equal) inputs.text_lengths = request.text_lengths;
+  JoinedTexts joined = join_texts(builder, request, texts[0], config_.joint_attention_dim);
+  Flux3Inputs inputs{.hidden_states = kNoValue,
+                     .encoder_hidden_states = joined.states,
+                     .timestep = kNoValue,
+                     .img_ids = input("img_ids", request.image_tokens()),
+                     .txt_ids = input("txt_ids", request.longest_text())};
+  inputs.text_lengths = std::move(joined.lengths);
   if (!request.references.empty()) {
     inputs.image_cond_hidden_states = add_references(builder, request);
     inputs.image_cond_ids = input("reference_ids", request.reference_tokens());
@@ -186,9 +182,7 @@ std::unique_ptr<Pipeline> open_flux3_pipeline(const PartsSource& source) {
               .pads = false,
               .pad_multiple = kFlux3TextStep,
               .stacked_layers = {4, 8, 12, 16, 20, 24, 28, 32}});
-  if (const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels; channels != config.in_channels)
-    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
-         channels, config.in_channels);
+  add_autoencoder_of_tokens(parts, source, config.in_channels);
   if (config.flow_map != (source.class_name() == "Flux3DistilledModularPipeline"))
     fail("{} is a {}, but flow_map of its transformer is {}", source.place(), source.class_name(), config.flow_map);
   return make_flux3(std::move(parts));

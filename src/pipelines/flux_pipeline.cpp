@@ -193,12 +193,7 @@ std::unique_ptr<Pipeline> open_flux_pipeline(const PartsSource& source) {
               .tokenizer = "tokenizer_2",
               .readings = {{{"last_hidden_state", "encoder_hidden_states"}, flux.joint_attention_dim}},
               .has_request_tokens = true});
-  if (!parts.defaults.pixels) {
-    const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels;
-    if (channels != flux.in_channels)
-      fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
-           channels, flux.in_channels);
-  }
+  if (!parts.defaults.pixels) add_autoencoder_of_tokens(parts, source, flux.in_channels);
   const DiffusionKind kind = kind_of(parts, flux, source.class_name().starts_with("FluxKontext"));
   return std::make_unique<FluxPipeline>(std::move(parts), kind, flux);
 }

@@ -98,6 +98,12 @@ Autoencoder add_autoencoder(PipelineParts& parts, const PartsSource& source) {
   return config::read_in(vae.place(), [&] { return parse_autoencoder(vae.config); });
 }
 
+void add_autoencoder_of_tokens(PipelineParts& parts, const PartsSource& source, std::int64_t token_channels) {
+  if (const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels; channels != token_channels)
+    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
+         channels, token_channels);
+}
+
 std::int64_t output_width(const Component& encoder, std::string_view pass, std::string_view output) {
   const Graph graph =
       encoder.build(pass_named(*encoder.kind, pass), {{"input_ids", Shape{1, 1}}, {kTextTokens, Shape{1}}});

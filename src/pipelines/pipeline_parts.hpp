@@ -55,6 +55,8 @@ void require_flow_matching(const PipelineParts& parts);
 
 /// Adds the part `vae`, an autoencoder of any supported class.
 Autoencoder add_autoencoder(PipelineParts& parts, const PartsSource& source);
+/// Likewise, for a denoiser whose tokens are 2 x 2 latents. Throws Error unless those have `token_channels`.
+void add_autoencoder_of_tokens(PipelineParts& parts, const PartsSource& source, std::int64_t token_channels);
 
 /// A text encoder, its tokenizer, and the outputs that a denoiser reads.
 struct EncoderPart {

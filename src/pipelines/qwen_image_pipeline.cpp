@@ -80,17 +80,13 @@ Predict QwenImagePipeline::add_denoiser(Builder& builder, const Request& request
   const auto input = [&](const char* name, std::int64_t tokens) {
     return builder.graph().add_input(name, TensorType{.shape = {tokens, kQwenImageAxes}});
   };
-  const bool are_equal =
-      std::ranges::adjacent_find(request.text_lengths, std::ranges::not_equal_to()) == request.text_lengths.end();
-  QwenImageInputs inputs{
-      .hidden_states = kNoValue,
-      .encoder_hidden_states = builder.reshape(
-          texts[0], {are_equal ? request.batch() : 1, are_equal ? request.longest_text() : builder.shape(texts[0])[0],
-                     config_.joint_attention_dim}),
-      .timestep = kNoValue,
-      .img_ids = input("img_ids", request.image_tokens()),
-      .txt_ids = input("txt_ids", request.longest_text())};
-  if (!are_equal) inputs.text_lengths = request.text_lengths;
+  JoinedTexts joined = join_texts(builder, request, texts[0], config_.joint_attention_dim);
+  QwenImageInputs inputs{.hidden_states = kNoValue,
+                         .encoder_hidden_states = joined.states,
+                         .timestep = kNoValue,
+                         .img_ids = input("img_ids", request.image_tokens()),
+                         .txt_ids = input("txt_ids", request.longest_text())};
+  inputs.text_lengths = std::move(joined.lengths);
   return [this, inputs](Builder& b, ValueId latents, ValueId timestep, ValueId /*step*/) {
     QwenImageInputs given = inputs;
     given.hidden_states = latents;
@@ -171,9 +167,7 @@ std::unique_ptr<Pipeline> open_qwen_image_pipeline(const PartsSource& source) {
               .after = kQwenAfter,
               .dropped_tokens = kQwenDroppedTokens,
               .pads = false});
-  if (const std::int64_t channels = 4 * add_autoencoder(parts, source).latent_channels; channels != config.in_channels)
-    fail("{}: 2 x 2 latents have {} channels, but the transformer's tokens have {}", parts.find("vae")->place(),
-         channels, config.in_channels);
+  add_autoencoder_of_tokens(parts, source, config.in_channels);
   return make_pipeline_of(std::move(parts));
 }
 
