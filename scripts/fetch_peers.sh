@@ -6,34 +6,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folder=${XDG_DATA_HOME:-$HOME/.local/share}/headroom/peers
-pins=third_party/peers/requirements.txt
+source scripts/pinned_environment.sh
+
 if [[ ${1-} == --where ]]; then
-  echo "$folder"
+  environment_folder peers
   exit
 fi
-if cmp -s "$pins" "$folder/requirements.txt"; then
+if is_installed peers; then
   exit 0
 fi
-
 if [[ $(uname -sm) != "Linux x86_64" ]]; then
-  echo "fetch_peers.sh: $pins pins packages for x86-64 Linux, and this is $(uname -sm)" >&2
+  echo "fetch_peers.sh: third_party/peers/requirements.txt pins packages for x86-64 Linux, and this is $(uname -sm)" >&2
   exit 1
 fi
-if ! python3 -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-  echo "fetch_peers.sh: needs Python 3.11 or later with venv (Debian: python3-venv)" >&2
-  exit 1
-fi
-
-mkdir -p "$(dirname "$folder")"
-exec 9>"$folder.lock"
-flock 9  # another clone may be at it
-if cmp -s "$pins" "$folder/requirements.txt"; then
-  exit 0
-fi
-echo "fetch_peers.sh: installing PyTorch and other peers into $folder (download 3 GB, installed 6 GB)"
-rm -rf "$folder"  # a virtual environment cannot be moved: what is half installed has no requirements.txt
-python3 -m venv "$folder"
-"$folder/bin/python" -m pip install --no-deps --require-hashes --only-binary :all: --no-compile --no-cache-dir --disable-pip-version-check \
-  --root-user-action ignore -q -r "$pins"
-cp "$pins" "$folder/requirements.txt"
+pinned_environment fetch_peers.sh peers "PyTorch and other peers (download 3 GB, installed 6 GB)" --no-compile
