@@ -63,7 +63,7 @@ void find_math_attention(const TraceFacts& facts, std::string_view id, Findings&
   const std::int64_t math = facts.math_attention.count, all = math + facts.fast_attention.count;
   if (math == 0) return;
   const CountAndTime &softmax = facts.of(KernelClass::kSoftmax), &work = facts.math_attention_work;
-  const KnownCard* card = facts.device.empty() ? nullptr : card_of(facts.device);
+  const KnownCard* card = card_of(facts.device);
   const bool is_predicted = work.count > 0 && card != nullptr && card->bf16 > 0 && facts.math_attention_flops > 0;
   const double fused_us = is_predicted ? 1e6 * facts.math_attention_flops / (kFusedAttentionOfPeak * card->bf16) : 0;
   const double saved_us = is_predicted ? std::max(0.0, work.us - fused_us) : softmax.us;
@@ -190,7 +190,7 @@ void find_f32_matmuls(const TraceFacts& facts, std::string_view id, Findings& fi
   const CountAndTime& found = facts.f32_matmuls;
   const double gpu = facts.gpu_us();
   if (found.us <= kLeastShare * gpu) return;
-  const KnownCard* card = facts.device.empty() ? nullptr : card_of(facts.device);
+  const KnownCard* card = card_of(facts.device);
   const bool is_predicted = card != nullptr && card->tf32 > card->f32;
   const double factor = is_predicted ? factor_without(gpu, found.us * (1 - card->f32 / card->tf32)) : 1;
   findings.push_back({.id = std::string(id),
