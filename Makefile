@@ -21,7 +21,7 @@ build: build/release/build.ninja  ## build the program for this machine: build/r
 
 bundle: bootstrap-test build/release/build.ninja  ## pack the program and the GPU tests for another machine: dist/headroom.tar.xz, and what they read: dist/headroom_data.tar.xz
 	$(call with_tests,release)
-	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests e2e_tests graph_fuzz
+	cmake --build --preset release --parallel $(JOBS) --target headroom backends_tests kernels_tests run_tests pipelines_tests train_tests e2e_tests graph_fuzz
 	scripts/bundle.sh build/release dist/headroom.tar.xz
 
 package: build/release/build.ninja  ## pack program, library and documents into dist/, as a .deb and as a .tar.xz, and try both

@@ -11,7 +11,7 @@ if [[ $# -ne 2 ]]; then
 fi
 build=$1
 archive=$2
-programs=(headroom backends_tests kernels_tests run_tests pipelines_tests tests/e2e_tests tests/differential/graph_fuzz)
+programs=(headroom backends_tests kernels_tests run_tests pipelines_tests train_tests tests/e2e_tests tests/differential/graph_fuzz)
 of_the_system='^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so)'
 
 root=$(mktemp -d)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/test_cases/convolution_cases.hpp"
+#include "kernels/vendor/onednn/engine.hpp"
 #include "testing/onednn_target.hpp"
 
 namespace headroom {
@@ -142,6 +143,19 @@ TEST(OnednnConvTranspose2d, AgreesForEveryShapeLayoutAndDtype) {
             SCOPED_TRACE(c.text(dtype, layout) + (is_weight ? " weight" : "") + (bias ? " bias" : ""));
             expect_agrees("onednn.conv_transpose2d", c.conv_transpose2d(dtype, layout, bias, is_weight));
           }
+}
+
+/// A convolution's gradient reads the convolution's weight with both kinds of channels exchanged. Where each is one block,
+/// oneDNN (2.6.3 with AVX2) wants the same blocks of both, and one packed copy must not serve for the other.
+TEST(OnednnConvTranspose2d, SharesNoPackedWeightWithTheConvolution) {
+  using Tag = dnnl::memory::format_tag;
+  const auto described = [](Tag tag) { return dnnl::memory::desc({8, 8, 3, 3}, dnnl::memory::data_type::f32, tag); };
+  KernelPlan forward, backward;
+  onednn::pack_weight(forward, 1, described(Tag::abcd), described(Tag::ABcd8b8a));
+  onednn::pack_weight(backward, 1, described(Tag::bacd), described(Tag::ABcd8b8a));
+  ASSERT_EQ(forward.packed.size(), 1U);
+  ASSERT_EQ(backward.packed.size(), 1U);
+  EXPECT_NE(forward.packed[0].layout, backward.packed[0].layout);
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memor
 
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
   if (wanted == dense) return;
-  plan.packed = {{weight, layout_name(wanted), wanted.get_size()}};
+  // Two ops may read one weight in two ways (the convolution and its gradient) and want the same blocks.
+  plan.packed = {{weight, fmt::format("{} of {}", layout_name(wanted), layout_name(dense)), wanted.get_size()}};
   plan.pack = [=](Stream& /*stream*/, DevicePointer from, DevicePointer to) {
     repack(dense, from.address(), wanted, to.address());
   };
