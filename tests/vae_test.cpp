@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kVaeExact = 1e-12;     // relative L2, of the graph in double precision
 constexpr double kVaeFp32Error = 5e-6;  // relative L2; diffusers in fp32 is within 1.3e-6 of the goldens
-constexpr double kVaeBf16Ratio = 1.1;   // of diffusers' own error in bf16
+constexpr double kVaeBf16Ratio = 1.15;  // of diffusers' own error in bf16, which is one draw
 
 constexpr const char* kConfigurations[] = {"flux", "flux2", "stable-diffusion", "tiny", "qwen-image"};
 

@@ -80,7 +80,7 @@ Progress::Progress(const std::string& label, std::int64_t total, bool quiet, int
 }
 
 Progress::~Progress() {
-  if (on_line_) print(descriptor_, "\r\x1b[K");
+  if (on_line_ && bar_on_line.exchange(false)) print(descriptor_, kEraseLine);
 }
 
 void Progress::set(std::int64_t done) {
@@ -104,6 +104,7 @@ void Progress::finish() {
   if (form_ == Form::kBar) {
     draw(now_());
     print(descriptor_, "\n");
+    bar_on_line = false;
   }
   on_line_ = false;
   form_ = Form::kNone;
@@ -113,7 +114,7 @@ void Progress::draw(Clock::time_point now) {
   const std::string line =
       format_progress(label_, done_, total_, seconds_of(now - start_), columns_of(descriptor_), unit_);
   print(descriptor_, fmt::format("\r{}\x1b[K", line));
-  on_line_ = true;
+  on_line_ = bar_on_line = true;
   last_shown_ = now;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "base/output.hpp"
 
 namespace headroom {
 namespace {
@@ -179,6 +180,20 @@ TEST(Progress, StaysWhenFinished) {
   EXPECT_TRUE(text.ends_with("\x1b[K\n")) << text;
 }
 
+TEST(Progress, GoesBeforeWhatIsPrintedAndNotWithIt) {
+  const FakeTerminal screen;
+  if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
+  {
+    const Progress progress("steps", 10, false, screen.terminal());
+    EXPECT_THAT(screen.all(), HasSubstr("0/10"));
+    write_output(screen.terminal(), "a line\nand ");
+    EXPECT_EQ(screen.all(), "\r\x1b[Ka line\nand ");
+    write_output(screen.terminal(), "another");
+    EXPECT_EQ(screen.all(), "another");
+  }
+  EXPECT_EQ(screen.all(), "") << "the bar was erased already";
+}
+
 TEST(Progress, IsRedrawnTenTimesASecondAtMost) {
   const FakeTerminal screen;
   if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
@@ -228,6 +243,8 @@ TEST(Log, WritesLinesAndHonoursQuiet) {
 TEST(Log, ClearsAProgressBarFirst) {
   const FakeTerminal screen;
   if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
+  const Progress progress("steps", 10, false, screen.terminal());
+  EXPECT_THAT(screen.all(), HasSubstr("0/10"));
   Log(false, screen.terminal()).info("hello");
   EXPECT_EQ(screen.all(), "\r\x1b[Khello\n");
 }

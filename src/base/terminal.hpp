@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 namespace headroom {
 
@@ -15,5 +17,10 @@ namespace headroom {
 
 inline constexpr std::size_t kDefaultColumns = 120;
 inline constexpr std::size_t kFewestColumns = 40;
+
+/// Whether the terminal's line holds a progress bar. Whoever prints next erases the bar first and clears this.
+inline std::atomic<bool> bar_on_line = false;
+
+inline constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 }  // namespace headroom
