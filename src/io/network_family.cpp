@@ -145,6 +145,8 @@ constexpr Family kFamilies[] = {
      "llama.cpp",
      {{{"blk.0.attn_q.bias"}, {"blk.0.attn_q.weight"}, {"token_embd.weight"}}},
      kQwen25Vl},
+    {"GPT-2 language model", "transformers", {{{"transformer.h.0.attn.c_attn.weight"}, {"transformer.wte.weight"}}}},
+    {"GPT-2 language model", "transformers", {{{"h.0.attn.c_attn.weight"}, {"wte.weight"}}}},
     {"language model", "llama.cpp", {{{"blk.0.attn_q.weight"}, {"token_embd.weight"}}}},
 };
 

@@ -81,6 +81,10 @@ TEST(NetworkFamily, TellsSizesApart) {
             "CLIP-bigG text encoder / OpenCLIP");
   EXPECT_EQ(network_of(tensors_of({{"blk.0.attn_q.weight", {8, 8}}, {"token_embd.weight", {8, 8}}})),
             "language model / llama.cpp");
+  for (const std::string_view prefix : {"transformer.", ""})
+    EXPECT_EQ(network_of(tensors_of({{fmt::format("{}h.0.attn.c_attn.weight", prefix), {32, 96}},
+                                     {fmt::format("{}wte.weight", prefix), {1024, 32}}})),
+              "GPT-2 language model / transformers");
   EXPECT_EQ(network_of(tensors_of({{cross, {320, 640}}})), "not recognized / ");
   EXPECT_EQ(network_of(tensors_of({{cross, {320}}})), "not recognized / ") << "no such axis";
   EXPECT_TRUE(recognize_networks({}).empty());

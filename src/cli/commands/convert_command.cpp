@@ -80,7 +80,7 @@ void write_gguf(const ConvertArguments& arguments) {
   if (format == nullptr || !can_pack(*format))
     fail_usage("--gguf is '{}', expected one of Q8_0, Q4_0, Q4_K, Q6_K", arguments.gguf);
   const OpenOptions options = open_options(arguments.model);
-  const Component component = open_component(arguments.model.model, options.for_part({}, /*is_denoiser=*/true));
+  const Component component = open_component(arguments.model.model, options);
   std::optional<SingleFile> file;
   if (is_single_file(arguments.model.model) && !arguments.model.random_weights)
     file = SingleFile::open(arguments.model.model);
