@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/interrupt.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
@@ -102,12 +103,17 @@ void train(const TrainArguments& arguments) {
   }
   const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
   const TrainingConfig config = read_training_config(arguments);
+  if (arguments.steps > config.steps)
+    fail_usage("--steps {}: the run ends after {}, its key steps", arguments.steps, format_count(config.steps, "step"));
   const std::unique_ptr<Backend> backend = open_backend(arguments.device);
   const SwitchSet applicable = switches.for_target(backend->properties().target);
   Trainer trainer(config, applicable, *backend);
   const Log log(arguments.device.quiet);
   WithoutEffect(log, arguments.switches).say(trainer.compiled().declined);
-  if (arguments.dry_run) return print_run(trainer);
+  if (arguments.dry_run) {
+    print_run(trainer);
+    return trainer.require_start();
+  }
 
   Progress progress("training", config.steps, arguments.device.quiet);
   const Interruptible until_saved;  // an interruption ends the run with a checkpoint
