@@ -217,11 +217,11 @@ class Comparer {
     const bool has_one = std::ranges::any_of(comparison_.benchmarks, is_of_one);
     if (options_.process_noise && !has_one)
       comparison_.notes.emplace_back("--process-noise changes nothing: no benchmark has one process on each side");
-    // With fewer trials it would not be judged either.
-    const auto has_trials = [&](const ComparedBenchmark& one) {
-      return is_of_one(one) && one.effect.limit == kOneProcessEach;
+    // With fewer trials or unsettled times it would not be judged either.
+    const auto would_be_judged = [&](const ComparedBenchmark& one) {
+      return is_of_one(one) && one.effect.limit == kOneProcessEach && one.unsettled.empty();
     };
-    if (!options_.process_noise && std::ranges::any_of(comparison_.benchmarks, has_trials))
+    if (!options_.process_noise && std::ranges::any_of(comparison_.benchmarks, would_be_judged))
       comparison_.notes.emplace_back(
           "one process on each side: --process-noise 3% judges it, if processes of one build differ by 3%");
   }
