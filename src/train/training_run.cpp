@@ -59,6 +59,7 @@ class TrainingRun {
   }
 
   void step(TrainingLog& log) {
+    if (options_.before_step) options_.before_step();
     const StepRecord record = trainer_.step();
     const Objective& objective = trainer_.objective();
     const double units = static_cast<double>(trainer_.config().size.samples() * objective.units_of_sample());

@@ -235,6 +235,10 @@ class Comparer {
   void compare_one(const std::string& name, const Result& base, const Result& changed) {
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
+    // Networks of several pipelines are called "transformer", and all checkpoints of training "step-00000020".
+    const std::optional<std::int64_t>&own = base.subject.parameters, &other = changed.subject.parameters;
+    if (own && other && *own != *other)
+      differences_[fmt::format("parameters of the model: {} against {}", *other, *own)].push_back(name);
     const bool one_fits = is_out_of_memory(base) != is_out_of_memory(changed);
     const std::size_t first = comparison_.benchmarks.size();
     if (has_times(base) && has_times(changed)) {
