@@ -381,6 +381,19 @@ TEST(Advice, NamesACommandThatTakesTheModel) {
                         "--width 256 --opt fp8 --out error</code>"));
 }
 
+TEST(Advice, SaysOnHowManyGpus) {
+  Entry one = named(baseline(), "flux-dev", true), two = named(step({"fp8", "cp=2:ring"}, 20), "flux-dev", true);
+  for (Entry* entry : {&one, &two}) entry->result.configuration.device = "cuda";
+  two.result.configuration.applied = {"fp8", "cp=2:ring"};
+  test::set_memory(two.result, 1 << 20, 8 << 20, 8 << 20);
+  const std::string html = decision_text({one, two});
+  EXPECT_THAT(html, HasSubstr("steps, on 2 GPUs"));
+  EXPECT_THAT(html, HasSubstr("at the peak of each, on 2 GPUs, of "));
+  EXPECT_THAT(html, HasSubstr("--opt fp8 --out error</code>")) << "a pass has no ranks";
+  for (Entry* entry : {&one, &two}) entry->result.configuration.device = "cpu";
+  EXPECT_THAT(decision_text({one, two}), testing::Not(HasSubstr(" GPUs"))) << "ranks of a CPU share it";
+}
+
 TEST(Advice, NamesACommandOfTheSameWork) {
   const auto exact_of = [](const char* model, Subject subject) {
     subject.name = model;
