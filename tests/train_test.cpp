@@ -110,6 +110,7 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   ASSERT_EQ(times.size(), 37U) << "40 steps, of which 3 warm up";
   EXPECT_EQ(times[0], step_line(24)["ms"]);
   EXPECT_GT(result["memory"]["state_bytes"].get<double>(), 0);
+  EXPECT_EQ(result["trials"][0]["conditions"]["preemptions"].size(), 37U) << "so that disturbed times are unsettled";
   const Outcome report = headroom("report " + file("training.json") + " --out " + file("report"));
   EXPECT_EQ(report.code, 0) << report.err;
 }
