@@ -172,17 +172,23 @@ TEST_F(OptionsTest, StrictIsAnErrorWhereAnOptionChangesNothing) {
 }
 
 TEST_F(OptionsTest, AnOptionThatAPassDoesNotReadIsReported) {
-  const std::string model = source("tests/goldens/pipelines/sd-1.5");
-  for (const auto& [options, said] :
-       {std::pair("--pass decode --text-tokens 9", "--text-tokens changes nothing: decode reads no text"),
-        {"--pass decode --batch 4", "--batch changes nothing: a request runs its decode once for each image"},
-        {"--pass text_encoder --height 64", "--height changes nothing: text_encoder reads text alone"},
-        {"--pass text_encoder --text-tokens 9", "--text-tokens changes nothing: text_encoder always reads 77 tokens"},
-        {"--pass frame --token-rows 8", "--token-rows changes nothing: the size of a frame is given in pixels"}}) {
-    const Outcome bench = headroom("bench " + model + " --trials 2 -q " + options);
+  const auto golden = [](const char* name) { return source("tests/goldens/pipelines/") + name; };
+  const std::string model = golden("sd-1.5");
+  struct Case {
+    const char *name, *options, *said;
+  };
+  for (const auto& [name, options, said] :
+       {Case{"sd-1.5", "--pass decode --text-tokens 9", "--text-tokens changes nothing: decode reads no text"},
+        {"sd-1.5", "--pass decode --batch 4", "--batch changes nothing: a request runs its decode once for each image"},
+        {"sd-1.5", "--pass text_encoder --height 64", "--height changes nothing: text_encoder reads text alone"},
+        {"flux-dev", "--pass text_encoder --text-tokens 9",
+         "--text-tokens changes nothing: text_encoder always reads 77 tokens"},
+        {"sd-1.5", "--pass frame --token-rows 8",
+         "--token-rows changes nothing: the size of a frame is given in pixels"}}) {
+    const Outcome bench = headroom("bench " + golden(name) + " --trials 2 -q " + options);
     EXPECT_EQ(bench.code, 2) << options;
     EXPECT_THAT(bench.err, HasSubstr(said));
-    EXPECT_THAT(headroom("plan " + model + " -q " + options).err, HasSubstr(said)) << options;
+    EXPECT_THAT(headroom("plan " + golden(name) + " -q " + options).err, HasSubstr(said)) << options;
   }
   for (const char* command : {"plan", "doctor --quick"})
     EXPECT_THAT(headroom(std::string(command) + " " + model + " --pass decode --steps 3 -q").err,

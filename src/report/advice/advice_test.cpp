@@ -382,16 +382,17 @@ TEST(Advice, NamesACommandThatTakesTheModel) {
 }
 
 TEST(Advice, SaysOnHowManyGpus) {
-  Entry one = named(baseline(), "flux-dev", true), two = named(step({"fp8", "cp=2:ring"}, 20), "flux-dev", true);
-  for (Entry* entry : {&one, &two}) entry->result.configuration.device = "cuda";
-  two.result.configuration.applied = {"fp8", "cp=2:ring"};
-  test::set_memory(two.result, 1 << 20, 8 << 20, 8 << 20);
-  const std::string html = decision_text({one, two});
-  EXPECT_THAT(html, HasSubstr("steps, on 2 GPUs"));
+  const auto text = [](const std::vector<std::string>& switches, const char* device) {
+    Entry one = named(baseline(), "flux-dev", true), two = named(step(switches, 20), "flux-dev", true);
+    for (Entry* entry : {&one, &two}) entry->result.configuration.device = device;
+    test::set_memory(two.result, 1 << 20, 8 << 20, 8 << 20);
+    return decision_text({one, two});
+  };
+  const std::string html = text({"arena", "cp=2:ring"}, "cuda");
+  EXPECT_THAT(html, HasSubstr("10 steps (16x16 image tokens), on 2 GPUs; measured"));
   EXPECT_THAT(html, HasSubstr("at the peak of each, on 2 GPUs, of "));
-  EXPECT_THAT(html, HasSubstr("--opt fp8 --out error</code>")) << "a pass has no ranks";
-  for (Entry* entry : {&one, &two}) entry->result.configuration.device = "cpu";
-  EXPECT_THAT(decision_text({one, two}), testing::Not(HasSubstr(" GPUs"))) << "ranks of a CPU share it";
+  EXPECT_THAT(text({"arena", "cp=2:ring"}, "cpu"), testing::Not(HasSubstr(" GPUs"))) << "ranks of a CPU share it";
+  EXPECT_THAT(text({"fp8", "cp=2:ring"}, "cuda"), HasSubstr("--opt fp8 --out error</code>")) << "a pass has no ranks";
 }
 
 TEST(Advice, NamesACommandOfTheSameWork) {

@@ -142,6 +142,7 @@ json draw(const Track& track) {
                           {"nameLocation", "end"},
                           {"nameGap", 12},
                           {"nameTextStyle", {{"align", "left"}}}});
+  narrow_option(option)["yAxis"] = {{"boundaryGap", json::array({0, "35%"})}};  // of a lower plot
   option["series"] =
       json::array({{{"type", "line"}, {"data", items}, {"symbol", "circle"}, {"lineStyle", {{"color", color("base")}}}},
                    vertical_whiskers(std::move(intervals)),
