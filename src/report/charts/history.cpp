@@ -142,7 +142,8 @@ json draw(const Track& track) {
                           {"nameLocation", "end"},
                           {"nameGap", 12},
                           {"nameTextStyle", {{"align", "left"}}}});
-  narrow_option(option)["yAxis"] = {{"boundaryGap", json::array({0, "35%"})}};  // of a lower plot
+  // In a low plot texts of the highest points stand above it: the axis's name is above them.
+  narrow_option(option) = {{"grid", {{"top", 72}}}, {"yAxis", {{"nameGap", 36}}}};
   option["series"] =
       json::array({{{"type", "line"}, {"data", items}, {"symbol", "circle"}, {"lineStyle", {{"color", color("base")}}}},
                    vertical_whiskers(std::move(intervals)),
